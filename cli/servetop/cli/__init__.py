@@ -1,0 +1,1 @@
+"""The command line: puts the parts together."""

@@ -1,0 +1,1 @@
+"""The vocabulary of servetop: events, ticks, statistics, configuration, units, time and errors."""

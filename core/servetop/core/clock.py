@@ -1,0 +1,91 @@
+"""The one place that reads time and that waits for it.
+
+Run time is a float: seconds since the run's origin, a value of `time.perf_counter_ns` (CLOCK_MONOTONIC on
+Linux, comparable across the processes of one machine). Wall-clock time is read once per run, as an anchor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Seconds since the run's origin, and waiting until such an instant."""
+
+    def now(self) -> float:
+        """Seconds since the origin."""
+        ...
+
+    async def sleep_until(self, at: float) -> None:
+        """Return at `at` or at once when that has passed; never wake early."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClockAnchor:
+    """What another process needs to share this run's time: its origin, and the wall time at that instant."""
+
+    origin_ns: int
+    """`perf_counter_ns` at second 0 of the run."""
+    wall_epoch_s: float
+    """Unix time at second 0, read once."""
+
+    @classmethod
+    def take(cls) -> ClockAnchor:
+        """Anchor a new run at this instant."""
+        return cls(origin_ns=time.perf_counter_ns(), wall_epoch_s=time.time())
+
+
+class MonotonicClock:
+    """The real clock of a run."""
+
+    def __init__(self, origin_ns: int | None = None) -> None:
+        self.origin_ns = time.perf_counter_ns() if origin_ns is None else origin_ns
+
+    def now(self) -> float:
+        """Seconds since the origin, to the nanosecond."""
+        return (time.perf_counter_ns() - self.origin_ns) * 1e-9
+
+    async def sleep_until(self, at: float) -> None:
+        """Wait on the event loop; its timers tick in milliseconds, so the wake-up may be about 1 ms late."""
+        while (left := at - self.now()) > 0:
+            await asyncio.sleep(left)
+
+
+class ManualClock:
+    """A clock that a test moves by hand; sleepers wake in the order of their deadlines."""
+
+    def __init__(self, at: float = 0.0) -> None:
+        self._now = at
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._order = itertools.count()
+
+    def now(self) -> float:
+        """The instant set last."""
+        return self._now
+
+    async def sleep_until(self, at: float) -> None:
+        """Wait until `advance_to` reaches `at`."""
+        if at <= self._now:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (at, next(self._order), future))
+        await future
+
+    def advance_to(self, at: float) -> None:
+        """Move to `at` (never backwards) and wake whoever was due."""
+        self._now = max(self._now, at)
+        while self._sleepers and self._sleepers[0][0] <= self._now:
+            _, _, future = heapq.heappop(self._sleepers)
+            if not future.done():
+                future.set_result(None)
+
+
+def wall_clock() -> float:
+    """Unix time in seconds, for file names and for the age of a recording; never for measuring."""
+    return time.time()

@@ -1,0 +1,46 @@
+"""One exception tree; every message is one line that says what happened and what to do next."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Process exit codes, the same for every command."""
+
+    OK = 0
+    RUN_FAILED = 1
+    USAGE = 2
+    ENGINE_FAILED = 3
+    THRESHOLDS = 99
+    INTERRUPTED = 130
+
+
+class ServetopError(Exception):
+    """Base of all errors shown to a person without a traceback; carries the process exit code."""
+
+    exit_code: ExitCode = ExitCode.RUN_FAILED
+
+
+class UsageError(ServetopError):
+    """The request itself makes no sense: an option, a config file, a stage list."""
+
+    exit_code = ExitCode.USAGE
+
+
+class EngineError(ServetopError):
+    """An engine could not be started, reached or kept alive; `log_tail` holds its last log lines."""
+
+    exit_code = ExitCode.ENGINE_FAILED
+
+    def __init__(self, message: str, log_tail: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.log_tail = log_tail
+
+
+class RecordingError(ServetopError):
+    """A recording cannot be opened, read or written."""
+
+
+class LoadError(ServetopError):
+    """The load could not be generated: a sender died or was refused by the operating system."""

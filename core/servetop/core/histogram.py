@@ -1,0 +1,105 @@
+"""Sparse log-bucket histograms: mergeable by addition, any percentile within 1 % of the true order statistic.
+
+The buckets are DDSketch's (Masson, Rim, Lee: "DDSketch", VLDB 2019, section 2.1): with γ = (1 + α)/(1 - α),
+value x lands in bucket ceil(log_γ(x / MIN_VALUE)), and 2·γ^i/(γ + 1) is within α of everything in bucket i.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+RELATIVE_ERROR = 0.01
+"""α: the largest relative error of a percentile."""
+MIN_VALUE = 1e-7
+"""Seconds; what is smaller (0 and negative values too) counts as this bucket, number 0."""
+MAX_BUCKET = 1400
+"""γ^1400·MIN_VALUE is about 145,000 s; what is larger counts as this bucket."""
+
+_GAMMA = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
+_LOG_GAMMA = math.log(_GAMMA)
+_MIDPOINTS = np.asarray(MIN_VALUE * 2 * _GAMMA ** np.arange(MAX_BUCKET + 1) / (_GAMMA + 1), dtype=np.float64)
+
+
+def bucket_value(bucket: int) -> float:
+    """The value in seconds that stands for all of a bucket."""
+    return float(_MIDPOINTS[bucket])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogHistogram:
+    """How often which duration (seconds) was seen; immutable, sparse, exact in count and sum."""
+
+    buckets: npt.NDArray[np.int32]
+    """Ascending bucket numbers, only those that hold something."""
+    counts: npt.NDArray[np.int64]
+    """One count (≥ 1) for each of `buckets`."""
+    total: float
+    """Sum of the values themselves, in seconds, not of the buckets' midpoints."""
+
+    @classmethod
+    def of(
+        cls,
+        values: Sequence[float] | npt.NDArray[np.float64],
+        *,
+        weights: Sequence[int] | npt.NDArray[np.int64] | None = None,
+    ) -> LogHistogram:
+        """Count values in seconds, each as often as its weight says (once without weights)."""
+        seconds = np.asarray(values, dtype=np.float64)
+        if seconds.size == 0:
+            return EMPTY
+        times = np.ones(seconds.size, dtype=np.int64) if weights is None else np.asarray(weights, dtype=np.int64)
+        clipped = np.maximum(seconds, MIN_VALUE)
+        numbers = np.ceil(np.log(clipped / MIN_VALUE) / _LOG_GAMMA).astype(np.int32)
+        dense = np.bincount(np.minimum(numbers, MAX_BUCKET), weights=times).astype(np.int64)
+        buckets = np.flatnonzero(dense).astype(np.int32)
+        return cls(buckets, dense[buckets], float(np.dot(seconds, times)))
+
+    @classmethod
+    def merged(cls, histograms: Iterable[LogHistogram]) -> LogHistogram:
+        """The sum of histograms: what one histogram of all their values would hold."""
+        parts = [part for part in histograms if part.buckets.size]
+        if len(parts) < 2:
+            return parts[0] if parts else EMPTY
+        numbers = np.concatenate([part.buckets for part in parts])
+        dense = np.bincount(numbers, weights=np.concatenate([part.counts for part in parts])).astype(np.int64)
+        buckets = np.flatnonzero(dense).astype(np.int32)
+        return cls(buckets, dense[buckets], math.fsum(part.total for part in parts))
+
+    @property
+    def count(self) -> int:
+        """Number of values."""
+        return int(self.counts.sum())
+
+    @property
+    def mean(self) -> float:
+        """Mean in seconds (exact); NaN when nothing was counted."""
+        return self.total / self.count if self.counts.size else math.nan
+
+    def percentile(self, q: float) -> float:
+        """The q-th percentile (0-100) in seconds, by linear interpolation between order statistics; NaN if empty."""
+        if not self.counts.size:
+            return math.nan
+        cumulative = np.cumsum(self.counts)
+        rank = q / 100 * (int(cumulative[-1]) - 1)
+        low, high = np.searchsorted(cumulative, [math.floor(rank), math.ceil(rank)], side="right")
+        below, above = _MIDPOINTS[self.buckets[low]], _MIDPOINTS[self.buckets[high]]
+        return float(below + (above - below) * (rank - math.floor(rank)))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, LogHistogram)
+            and np.array_equal(self.buckets, other.buckets)
+            and np.array_equal(self.counts, other.counts)
+            and math.isclose(self.total, other.total, rel_tol=1e-12)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.buckets.tobytes(), self.counts.tobytes()))
+
+
+EMPTY = LogHistogram(np.empty(0, np.int32), np.empty(0, np.int64), 0.0)

@@ -1,0 +1,102 @@
+"""The ticks of a run in order, with the columns that charts draw from; grows at its end only."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from servetop.core.events import EngineSample, FloatArray
+from servetop.core.histogram import LogHistogram
+from servetop.core.tick import TICK_SECONDS, Tick
+
+CLIENT_COLUMNS = ("due", "sent", "ok", "failed", "cancelled", "prompt_tokens", "output_tokens", "cpu_seconds")
+"""Amounts per tick; they add up over time."""
+GAUGE_COLUMNS = ("in_flight", "queued", "running", "waiting", "kv_usage", "kv_blocks_used", "request_rate")
+"""States at the end of a tick; NaN where unknown."""
+ENGINE_DELTA_COLUMNS = {
+    "preemptions": "preemptions_total",
+    "engine_output_tokens": "generation_tokens_total",
+    "engine_prompt_tokens": "prompt_tokens_total",
+}
+"""Increase of an engine's counter within a tick, and the counter's name; NaN where it is not exported."""
+
+_CACHED_PERCENTILES = 20_000
+
+
+class TickHistory:
+    """All ticks up to now; every column has one entry per tick."""
+
+    def __init__(self, ticks: Iterable[Tick] = ()) -> None:
+        self.ticks: list[Tick] = []
+        self._columns: dict[str, list[float]] = {
+            name: [] for name in (*CLIENT_COLUMNS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS)
+        }
+        self._last_counters: dict[str, float] = {}
+        self._percentiles: dict[tuple[str, int, int], tuple[float, float, float]] = {}
+        for tick in ticks:
+            self.append(tick)
+
+    def append(self, tick: Tick) -> None:
+        """Add the next tick; it must lie after all others."""
+        self.ticks.append(tick)
+        client, gauges = tick.client, tick.client.gauges
+        for name in CLIENT_COLUMNS:
+            self._columns[name].append(getattr(client, name))
+        for name in GAUGE_COLUMNS:
+            source = gauges if hasattr(gauges, name) else tick.engine
+            self._columns[name].append(_number(getattr(source, name, None)))
+        for name, counter in ENGINE_DELTA_COLUMNS.items():
+            self._columns[name].append(self._increase(counter, tick.engine))
+
+    def _increase(self, counter: str, sample: EngineSample | None) -> float:
+        value = _number(getattr(sample, counter, None))
+        before = self._last_counters.get(counter, value)
+        if math.isnan(value):
+            return math.nan
+        self._last_counters[counter] = value
+        return value - before if value >= before else value  # a smaller value: the engine was restarted
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+    def up_to(self, at: float) -> int:
+        """Number of ticks that had ended by `at` (seconds)."""
+        return bisect.bisect_right(self.ticks, at + 1e-9, key=lambda tick: tick.end)
+
+    def first_from(self, at: float) -> int:
+        """Position of the first tick that starts at or after `at`."""
+        return bisect.bisect_left(self.ticks, at - 1e-9, key=lambda tick: tick.start)
+
+    def column(self, name: str, *, start: int = 0, stop: int | None = None) -> FloatArray:
+        """A column's entries for ticks `start` to `stop`; shape (stop - start,)."""
+        return np.array(self._columns[name][start:stop], dtype=np.float64)
+
+    def histogram(self, name: str, *, start: int, stop: int) -> LogHistogram:
+        """The sum of one of the ticks' histograms over ticks `start` to `stop`."""
+        return LogHistogram.merged(getattr(tick.client, name) for tick in self.ticks[start:stop])
+
+    def percentiles(self, name: str, *, start: int, stop: int) -> tuple[float, float, float]:
+        """p50, p90 and p99 in seconds over ticks `start` to `stop`; NaN when nothing was measured."""
+        key = (name, start, stop)
+        if key not in self._percentiles:
+            if len(self._percentiles) >= _CACHED_PERCENTILES:
+                self._percentiles.clear()
+            merged = self.histogram(name, start=start, stop=stop)
+            self._percentiles[key] = (merged.percentile(50), merged.percentile(90), merged.percentile(99))
+        return self._percentiles[key]
+
+    def bins(self, first_at: float, *, until: float, width: int) -> Sequence[tuple[int, int]]:
+        """Positions [start, stop) of groups of `width` ticks, aligned to multiples of `width` so that charts do not
+        shimmer as time goes on; a group that is not complete at `until` is left out."""
+        low = math.ceil(first_at / TICK_SECONDS / width - 1e-9) * width
+        high = math.floor(until / TICK_SECONDS / width + 1e-9) * width
+        edges = [self.first_from(index * TICK_SECONDS) for index in range(low, high + 1, width)]
+        return list(itertools.pairwise(edges))
+
+
+def _number(value: float | int | None) -> float:
+    return math.nan if value is None else float(value)

@@ -1,0 +1,245 @@
+"""Everything that a panel may show at one instant, as a pure function of the ticks up to that instant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from servetop.core.events import EngineSample, FloatArray, GpuSample, IntArray
+from servetop.core.history import TickHistory
+from servetop.core.tick import TICK_SECONDS, LoadGauges
+from servetop.core.trust import Trust
+
+LATENCIES = ("ttft", "itl", "e2el")
+"""Metrics whose percentiles are shown over time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Percentiles:
+    """Of one metric over the sliding window, in seconds; NaN when nothing was measured in it."""
+
+    p50: float = math.nan
+    p90: float = math.nan
+    p99: float = math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Per second, means over the sliding window; NaN before the first tick or where not exported."""
+
+    offered: float = math.nan
+    sent: float = math.nan
+    completed: float = math.nan
+    failed: float = math.nan
+    output_tokens: float = math.nan
+    prompt_tokens: float = math.nan
+    engine_output_tokens: float = math.nan
+    preemptions: float = math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Since the run began."""
+
+    offered: int = 0
+    sent: int = 0
+    completed: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    output_tokens: int = 0
+    prompt_tokens: int = 0
+    preemptions: float = math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Series:
+    """What charts draw: one value per time bin; NaN is a gap. All arrays have shape (bins,)."""
+
+    times: FloatArray
+    """End of each bin, seconds since the run's origin."""
+    offered: FloatArray
+    sent: FloatArray
+    completed: FloatArray
+    in_flight: FloatArray
+    queued: FloatArray
+    output_tokens: FloatArray
+    prompt_tokens: FloatArray
+    engine_output_tokens: FloatArray
+    kv_usage: FloatArray
+    running: FloatArray
+    waiting: FloatArray
+    preemptions: FloatArray
+    latencies: Mapping[str, FloatArray]
+    """By metric: p50, p90, p99 over the sliding window; shape (3, bins)."""
+    stages: IntArray
+    """Index of the stage in force at the end of each bin; -1 before the load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LiveStats:
+    """One instant of a run, live or replayed."""
+
+    at: float
+    window: float
+    """Length in seconds of the sliding window that rates and percentiles cover."""
+    span: float
+    """Seconds of time axis that `series` covers, ending at `at`."""
+    load: LoadGauges = LoadGauges()
+    rates: Rates = Rates()
+    totals: Totals = Totals()
+    latencies: Mapping[str, Percentiles] = field(default_factory=dict)
+    engine: EngineSample | None = None
+    """The newest sample; its age is `at - engine.scrape_end`."""
+    gpus: tuple[GpuSample, ...] = ()
+    trust: Trust = Trust()
+    series: Series
+
+
+def live_stats(
+    history: TickHistory, at: float, *, window: float = 10.0, span: float = 120.0, columns: int = 120
+) -> LiveStats:
+    """Statistics at `at` (seconds): window figures, totals, and series of at most `columns` bins over `span`."""
+    stop = history.up_to(at)
+    start = history.first_from(at - window)
+    series = _series(history, at, window=window, span=span, columns=columns)
+    if stop == 0:
+        return LiveStats(at=at, window=window, span=span, series=series)
+    newest = history.ticks[stop - 1]
+    return LiveStats(
+        at=at,
+        window=window,
+        span=span,
+        load=newest.client.gauges,
+        rates=_rates(history, start, stop),
+        totals=_totals(history, stop),
+        latencies={name: Percentiles(**_named(history, name, start, stop)) for name in LATENCIES},
+        engine=_newest_sample(history, stop),
+        gpus=newest.gpus,
+        trust=trust_between(history, start, stop),
+        series=series,
+    )
+
+
+def trust_between(history: TickHistory, start: int, stop: int) -> Trust:
+    """The trust meter's figures over ticks `start` to `stop`."""
+    if stop <= start:
+        return Trust()
+    lag = history.histogram("loop_lag", start=start, stop=stop)
+    rates = _rates(history, start, stop)
+    held = history.column("queued", start=start, stop=stop)
+    return Trust(
+        slip_p99=history.percentiles("slip", start=start, stop=stop)[2],
+        loop_lag_p99=lag.percentile(99),
+        offered_rate=rates.offered,
+        sent_rate=rates.sent,
+        completed_rate=rates.completed,
+        held_back=bool(np.any(held > 0)),
+        littles_law_error=_littles_law_error(history, start, stop),
+        token_error=_relative(rates.engine_output_tokens, rates.output_tokens),
+    )
+
+
+def _littles_law_error(history: TickHistory, start: int, stop: int) -> float:
+    """Means of both sides over ticks in which both are known and something is in flight."""
+    held = history.column("running", start=start, stop=stop) + history.column("waiting", start=start, stop=stop)
+    in_flight = history.column("in_flight", start=start, stop=stop)
+    both = ~np.isnan(held) & (in_flight > 0)
+    return _relative(float(held[both].mean()), float(in_flight[both].mean())) if both.any() else math.nan
+
+
+def _relative(value: float, reference: float) -> float:
+    return value / reference - 1 if reference > 0 else math.nan
+
+
+def _named(history: TickHistory, name: str, start: int, stop: int) -> dict[str, float]:
+    p50, p90, p99 = history.percentiles(name, start=start, stop=stop)
+    return {"p50": p50, "p90": p90, "p99": p99}
+
+
+def _newest_sample(history: TickHistory, stop: int) -> EngineSample | None:
+    return next((tick.engine for tick in reversed(history.ticks[:stop]) if tick.engine is not None), None)
+
+
+def _rates(history: TickHistory, start: int, stop: int) -> Rates:
+    seconds = (stop - start) * TICK_SECONDS
+    if seconds <= 0:
+        return Rates()
+
+    def rate(column: str) -> float:
+        values = history.column(column, start=start, stop=stop)
+        return float(np.nansum(values)) / seconds if not np.isnan(values).all() else math.nan
+
+    return Rates(
+        offered=rate("due"),
+        sent=rate("sent"),
+        completed=rate("ok"),
+        failed=rate("failed"),
+        output_tokens=rate("output_tokens"),
+        prompt_tokens=rate("prompt_tokens"),
+        engine_output_tokens=rate("engine_output_tokens"),
+        preemptions=rate("preemptions"),
+    )
+
+
+def _totals(history: TickHistory, stop: int) -> Totals:
+    def total(column: str) -> int:
+        return int(history.column(column, stop=stop).sum())
+
+    preemptions = history.column("preemptions", stop=stop)
+    return Totals(
+        offered=total("due"),
+        sent=total("sent"),
+        completed=total("ok"),
+        failed=total("failed"),
+        cancelled=total("cancelled"),
+        output_tokens=total("output_tokens"),
+        prompt_tokens=total("prompt_tokens"),
+        preemptions=float(np.nansum(preemptions)) if not np.isnan(preemptions).all() else math.nan,
+    )
+
+
+def _series(history: TickHistory, at: float, *, window: float, span: float, columns: int) -> Series:
+    width = max(1, math.ceil(span / TICK_SECONDS / max(columns, 1)))
+    bins = history.bins(max(0.0, at - span), until=at, width=width)
+    window_ticks = round(window / TICK_SECONDS)
+    first, last = (bins[0][0], bins[-1][1]) if bins else (0, 0)
+
+    def each(column: str) -> list[FloatArray]:
+        values = history.column(column, start=first, stop=last)
+        return [values[low - first : high - first] for low, high in bins]
+
+    def rate(column: str) -> FloatArray:
+        return np.array([part.sum() / (width * TICK_SECONDS) for part in each(column)], dtype=np.float64)
+
+    def newest(column: str) -> FloatArray:
+        return np.array([part[-1] if part.size else math.nan for part in each(column)], dtype=np.float64)
+
+    def percentiles(metric: str) -> FloatArray:
+        rows = [history.percentiles(metric, start=max(0, high - window_ticks), stop=high) for _, high in bins]
+        return np.array(rows, dtype=np.float64).reshape(-1, 3).T
+
+    low_index = math.ceil(max(0.0, at - span) / TICK_SECONDS / width - 1e-9)
+    return Series(
+        times=np.asarray((low_index + 1 + np.arange(len(bins))) * width * TICK_SECONDS, dtype=np.float64),
+        offered=rate("due"),
+        sent=rate("sent"),
+        completed=rate("ok"),
+        in_flight=newest("in_flight"),
+        queued=newest("queued"),
+        output_tokens=rate("output_tokens"),
+        prompt_tokens=rate("prompt_tokens"),
+        engine_output_tokens=rate("engine_output_tokens"),
+        kv_usage=newest("kv_usage"),
+        running=newest("running"),
+        waiting=newest("waiting"),
+        preemptions=rate("preemptions"),
+        latencies={metric: percentiles(metric) for metric in LATENCIES},
+        stages=np.array([_stage(history, high) for _, high in bins], dtype=np.int64),
+    )
+
+
+def _stage(history: TickHistory, stop: int) -> int:
+    return history.ticks[stop - 1].client.gauges.stage if stop else -1

@@ -1,0 +1,140 @@
+"""The tick: everything a panel can show about one interval (250 ms) of a run, mergeable by addition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from servetop.core.events import EngineSample, GpuSample
+from servetop.core.histogram import EMPTY, LogHistogram
+
+TICK_SECONDS = 0.25
+
+__all__ = ["TICK_SECONDS", "ClientTick", "LoadGauges", "LogHistogram", "Tick", "merge_client_ticks"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadGauges:
+    """The state of the load at the end of a tick: what was in force, and what was under way."""
+
+    stage: int = -1
+    """Index of the stage in force; -1 before the load starts."""
+    request_rate: float | None = None
+    """Target, requests/s; None when nothing is scheduled."""
+    max_concurrency: int | None = None
+    in_flight: int = 0
+    """Requests sent and not finished."""
+    queued: int = 0
+    """Requests due but held back by the concurrency limit."""
+    holding: bool = False
+    """The ramp is held at this stage."""
+    paused: bool = False
+    """Nothing is being sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClientTick:
+    """What the senders saw in one interval: counters and histograms add, gauges add over senders."""
+
+    index: int
+    """The interval [index, index + 1) · TICK_SECONDS of the run."""
+    gauges: LoadGauges = LoadGauges()
+    due: int = 0
+    """Requests whose due time fell into the interval ("offered")."""
+    sent: int = 0
+    ok: int = 0
+    errors: int = 0
+    timeouts: int = 0
+    cancelled: int = 0
+    truncated: int = 0
+    prompt_tokens: int = 0
+    """Prompt tokens of the requests whose first token came in the interval (their prefill was done)."""
+    output_tokens: int = 0
+    """Tokens that arrived in the interval, of requests in flight too."""
+    chunks: int = 0
+    cpu_seconds: float = 0.0
+    """Processor time that the senders used in the interval."""
+    ttft: LogHistogram = EMPTY
+    """First token - sent, by arrival of the first token."""
+    ttft_due: LogHistogram = EMPTY
+    """First token - due: as the user felt it."""
+    itl: LogHistogram = EMPTY
+    """Gap between chunks / tokens of the later chunk, weighted by those tokens."""
+    tpot: LogHistogram = EMPTY
+    e2el: LogHistogram = EMPTY
+    slip: LogHistogram = EMPTY
+    """Sent - due for requests that no concurrency limit held back."""
+    client_wait: LogHistogram = EMPTY
+    """Sent - due for requests that the concurrency limit held back."""
+    loop_lag: LogHistogram = EMPTY
+    """Lateness of a 20 ms heartbeat in the sender's event loop."""
+
+    @property
+    def failed(self) -> int:
+        """Requests that ended in the interval and did not end well, cancelled ones apart."""
+        return self.errors + self.timeouts + self.truncated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tick:
+    """One interval of a run: the client's side, and the newest engine and GPU samples taken before its end."""
+
+    client: ClientTick
+    engine: EngineSample | None = None
+    """None when there is no engine to ask, or when the last scrape failed."""
+    gpus: tuple[GpuSample, ...] = ()
+
+    @property
+    def index(self) -> int:
+        """Number of the interval, from 0 at the run's origin."""
+        return self.client.index
+
+    @property
+    def start(self) -> float:
+        """Seconds since the run's origin."""
+        return self.client.index * TICK_SECONDS
+
+    @property
+    def end(self) -> float:
+        """Seconds since the run's origin."""
+        return (self.client.index + 1) * TICK_SECONDS
+
+
+COUNTERS = (
+    "due", "sent", "ok", "errors", "timeouts", "cancelled", "truncated",
+    "prompt_tokens", "output_tokens", "chunks", "cpu_seconds",
+)  # fmt: skip
+"""Names of the fields of ClientTick that add up as numbers."""
+HISTOGRAMS = tuple(field.name for field in fields(ClientTick) if field.type == "LogHistogram")
+"""Names of the fields of ClientTick that are histograms."""
+
+
+def merge_client_ticks(ticks: Sequence[ClientTick], *, gauges: LoadGauges | None = None) -> ClientTick:
+    """The sum of ticks: of several senders over one interval, or of several intervals (then give the last gauges).
+
+    Without `gauges` the in-flight and queued counts of all are added (several senders, one interval).
+    """
+    first = ticks[0]
+    sums: dict[str, Any] = {name: sum(getattr(tick, name) for tick in ticks) for name in COUNTERS}
+    merged: dict[str, Any] = {name: LogHistogram.merged(getattr(tick, name) for tick in ticks) for name in HISTOGRAMS}
+    return (
+        ClientTick(index=ticks[-1].index, gauges=gauges or _added(tick.gauges for tick in ticks), **sums, **merged)
+        if len(ticks) > 1
+        else first
+    )
+
+
+def _added(gauges: Iterable[LoadGauges]) -> LoadGauges:
+    every = list(gauges)
+    rates = [each.request_rate for each in every if each.request_rate is not None]
+    limits = [each.max_concurrency for each in every if each.max_concurrency is not None]
+    return LoadGauges(
+        stage=max(each.stage for each in every),
+        request_rate=sum(rates) if rates else None,
+        max_concurrency=sum(limits) if limits else None,
+        in_flight=sum(each.in_flight for each in every),
+        queued=sum(each.queued for each in every),
+        holding=any(each.holding for each in every),
+        paused=any(each.paused for each in every),
+    )

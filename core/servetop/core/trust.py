@@ -1,0 +1,81 @@
+"""May these numbers be believed? The client's own health, judged the same way live and in summaries."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+SLIP_LIMIT = 0.100
+"""Seconds; above it at p99 the client did not keep its schedule."""
+LOOP_LAG_LIMIT = 0.100
+"""Seconds; above it at p99 the event loop was too busy to take times honestly."""
+SENT_SHARE_LIMIT = 0.97
+"""Sent / offered; below it the offered load was not delivered."""
+AGREEMENT_LIMIT = 0.05
+"""Relative difference between client and engine (Little's law, token counts) that needs an explanation."""
+
+
+class Verdict(StrEnum):
+    """The trust meter's word."""
+
+    OK = "ok"
+    SUSPECT = "suspect"
+    """Client and engine disagree: look before you believe."""
+    CLIENT_BOUND = "client-bound"
+    """The client was the bottleneck: the numbers say more about it than about the engine."""
+    UNKNOWN = "unknown"
+    """Nothing was sent yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """Figures behind the verdict; NaN is "cannot be said" (no engine metrics, nothing sent)."""
+
+    slip_p99: float = math.nan
+    """Seconds."""
+    loop_lag_p99: float = math.nan
+    """Seconds."""
+    offered_rate: float = math.nan
+    sent_rate: float = math.nan
+    completed_rate: float = math.nan
+    held_back: bool = False
+    """A concurrency limit held requests back: sent below offered is then what was asked for."""
+    littles_law_error: float = math.nan
+    """(engine running + waiting) / client in flight - 1, means over the same time."""
+    token_error: float = math.nan
+    """Engine's generated tokens / client's received tokens - 1."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Each limit that is broken, in words; empty when all is well."""
+        found = [
+            (self.slip_p99 > SLIP_LIMIT, f"requests left {self.slip_p99 * 1e3:.0f} ms late at p99"),
+            (
+                self.loop_lag_p99 > LOOP_LAG_LIMIT,
+                f"the client's loop lagged {self.loop_lag_p99 * 1e3:.0f} ms at p99",
+            ),
+            (self._undelivered, f"sent {self.sent_rate:.1f} of {self.offered_rate:.1f} req/s"),
+            (
+                abs(self.littles_law_error) > AGREEMENT_LIMIT,
+                f"engine holds {self.littles_law_error:+.0%} requests vs client",
+            ),
+            (
+                abs(self.token_error) > AGREEMENT_LIMIT,
+                f"engine counts {self.token_error:+.0%} tokens vs client",
+            ),
+        ]
+        return tuple(words for broken, words in found if broken)
+
+    @property
+    def _undelivered(self) -> bool:
+        return not self.held_back and self.sent_rate < SENT_SHARE_LIMIT * self.offered_rate
+
+    @property
+    def verdict(self) -> Verdict:
+        """Client-bound before suspect: a slow client makes everything else disagree too."""
+        if math.isnan(self.slip_p99) and math.isnan(self.loop_lag_p99):
+            return Verdict.UNKNOWN
+        if self.slip_p99 > SLIP_LIMIT or self.loop_lag_p99 > LOOP_LAG_LIMIT or self._undelivered:
+            return Verdict.CLIENT_BOUND
+        return Verdict.SUSPECT if self.reasons else Verdict.OK

@@ -1,0 +1,68 @@
+"""What a sender must know of an engine's wire, and no more: how to ask, and what an answer's bytes mean.
+
+Implementations are the engines' business (`servetop.engines.dialects`); the sender gets one handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from servetop.core.config import WorkloadConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What one request asks: text or token ids, and the lengths wanted."""
+
+    text: str
+    """The prompt; as long as `input_tokens` by estimate unless `token_ids` is given."""
+    token_ids: tuple[int, ...] | None = None
+    """Exactly these tokens, for wires that take ids."""
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One event of an answer that carries tokens, or that ends or breaks it."""
+
+    text: str = ""
+    tokens: int = 0
+    """Tokens that this event brought; 0 for events that bring none (role, usage, end)."""
+    final: bool = False
+    """The answer's end marker: nothing follows."""
+    prompt_tokens: int | None = None
+    output_tokens: int | None = None
+    """The server's own counts so far, where the event carries them."""
+    cached_tokens: int | None = None
+    error: str | None = None
+    """The server reports an error in the stream, or the event cannot be parsed; one line."""
+
+
+class StreamParser(Protocol):
+    """Turns one answer's body into chunks, as it arrives in pieces of any size."""
+
+    def feed(self, data: bytes) -> Sequence[Chunk]:
+        """The chunks that these bytes complete; never raises, broken input gives a chunk with `error`."""
+        ...
+
+
+class Dialect(Protocol):
+    """One wire: the path and body of a request, and the parser of its answer."""
+
+    path: str
+    """Path of the request URL, such as `/v1/completions`."""
+
+    def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
+        """The JSON body of one streaming request."""
+        ...
+
+    def parser(self) -> StreamParser:
+        """A fresh parser for one answer."""
+        ...
+
+    def error_text(self, body: bytes) -> str:
+        """One line from the body of an HTTP error."""
+        ...

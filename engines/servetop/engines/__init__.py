@@ -1,0 +1,1 @@
+"""Start, attach, sample and stop serving engines; their wire dialects; the simulator."""
