@@ -1,0 +1,43 @@
+# Every target says what it does, works twice, and needs Python ≥ 3.11 and make only.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+SHELL := /bin/bash
+
+.PHONY: help demo test check format integration bench picture clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+
+.venv/.installed: pyproject.toml
+	@echo "servetop: making .venv and installing (a minute the first time)"
+	$(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]' && touch $@
+
+demo: .venv/.installed  ## open the live dashboard on the embedded simulator
+	@echo "servetop: opening the dashboard on the simulator (q quits, ? helps)"
+	$(BIN)/servetop
+
+test: .venv/.installed  ## run the unit tests
+	@echo "servetop: running the unit tests (under 3 minutes)"
+	$(BIN)/python -m pytest -q
+
+check: .venv/.installed  ## formatting, lint, types, import rules
+	$(BIN)/ruff format --check . && $(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.installed  ## format and fix what can be fixed
+	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+integration: .venv/.installed  ## drive a real vLLM on the CPU (installs it once, about 5 minutes, into a cache)
+	bash tests/integration/install_vllm.sh
+	$(BIN)/python -m pytest -q -m integration tests/integration
+
+bench: .venv/.installed  ## measure, and write docs/performance.md
+	$(BIN)/python bench/run.py
+
+picture: .venv/.installed  ## draw docs/dashboard.svg from a canned run
+	$(BIN)/python bench/picture.py
+
+clean:  ## remove what the other targets made here
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
