@@ -1,0 +1,125 @@
+"""Ticks merge by addition; whatever is shown at an instant is a pure function of the ticks up to it."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servetop.core.events import EngineSample
+from servetop.core.histogram import LogHistogram
+from servetop.core.history import TickHistory
+from servetop.core.stats import live_stats
+from servetop.core.tick import COUNTERS, HISTOGRAMS, ClientTick, LoadGauges, Tick, merge_client_ticks
+from servetop.core.trust import Trust, Verdict
+
+
+def client_tick(index: int, *, sent: int = 2, ttft: float = 0.1, in_flight: int = 4) -> ClientTick:
+    return ClientTick(
+        index=index,
+        gauges=LoadGauges(stage=0, request_rate=8.0, in_flight=in_flight),
+        due=2,
+        sent=sent,
+        ok=sent,
+        output_tokens=100,
+        prompt_tokens=50,
+        ttft=LogHistogram.of([ttft] * sent),
+        slip=LogHistogram.of([0.001] * sent),
+        loop_lag=LogHistogram.of([0.0005] * 12),
+    )
+
+
+def sample(
+    at: float, *, preemptions: float, tokens: float = 0.0, running: float = 3, waiting: float = 1
+) -> EngineSample:
+    return EngineSample(
+        scrape_start=at - 0.01,
+        scrape_end=at,
+        running=running,
+        waiting=waiting,
+        preemptions_total=preemptions,
+        generation_tokens_total=tokens,
+    )
+
+
+def test_every_counter_and_histogram_of_a_tick_is_known_to_the_merge() -> None:
+    others = {"index", "gauges"}
+    assert {field.name for field in dataclasses.fields(ClientTick)} == {*COUNTERS, *HISTOGRAMS} | others
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=8))
+def test_merging_ticks_adds_their_counters_and_their_histograms(sent: list[int]) -> None:
+    merged = merge_client_ticks([client_tick(0, sent=n) for n in sent])
+    assert merged.sent == sum(sent)
+    assert merged.ttft.count == sum(sent)
+    assert merged.gauges.in_flight == 4 * len(sent) if len(sent) > 1 else 4
+
+
+def test_rates_are_amounts_over_the_window_not_averages_of_rates() -> None:
+    history = TickHistory(Tick(client=client_tick(i, sent=0 if i < 20 else 4)) for i in range(40))
+    stats = live_stats(history, 10.0, window=10.0)
+    assert stats.rates.sent == pytest.approx(8.0)
+    assert stats.totals.sent == 80
+
+
+def test_a_window_that_has_only_begun_counts_its_own_length() -> None:
+    history = TickHistory(Tick(client=client_tick(i)) for i in range(4))
+    assert live_stats(history, 1.0, window=10.0).rates.sent == pytest.approx(8.0)
+
+
+def test_statistics_at_an_instant_do_not_change_when_later_ticks_come() -> None:
+    ticks = [Tick(client=client_tick(i, ttft=0.1 * (i + 1)), engine=sample(i / 4, preemptions=i)) for i in range(40)]
+    before, after = TickHistory(ticks[:20]), TickHistory(ticks)
+    early, late = live_stats(before, 5.0), live_stats(after, 5.0)
+    assert early.rates == late.rates
+    assert early.latencies == late.latencies
+    assert np.array_equal(early.series.latencies["ttft"], late.series.latencies["ttft"], equal_nan=True)
+
+
+def test_a_counter_that_falls_back_means_a_restarted_engine_not_negative_preemptions() -> None:
+    totals = [5.0, 8.0, 2.0, 3.0]  # restarted between the second and the third
+    history = TickHistory(
+        Tick(client=client_tick(i), engine=sample(i / 4, preemptions=total)) for i, total in enumerate(totals)
+    )
+    assert live_stats(history, 1.0).totals.preemptions == 0 + 3 + 2 + 1
+
+
+def test_what_is_not_exported_is_nan_and_never_zero() -> None:
+    history = TickHistory(Tick(client=client_tick(i)) for i in range(8))
+    stats = live_stats(history, 2.0)
+    assert math.isnan(stats.totals.preemptions)
+    assert math.isnan(stats.rates.preemptions)
+    assert np.isnan(stats.series.kv_usage).all()
+
+
+def test_littles_law_compares_the_engines_requests_with_the_clients() -> None:
+    history = TickHistory(
+        Tick(client=client_tick(i, in_flight=5), engine=sample(i / 4, preemptions=0)) for i in range(40)
+    )
+    assert live_stats(history, 10.0).trust.littles_law_error == pytest.approx(4 / 5 - 1)
+
+
+def test_chart_bins_keep_their_places_as_time_goes_on() -> None:
+    history = TickHistory(Tick(client=client_tick(i)) for i in range(100))
+    first = live_stats(history, 20.0, span=10.0, columns=10).series.times
+    second = live_stats(history, 20.25, span=10.0, columns=10).series.times
+    assert set(second) <= set(first) | {21.0}
+    assert first[-1] == 20.0
+
+
+@pytest.mark.parametrize(
+    ("trust", "verdict"),
+    [
+        (Trust(), Verdict.UNKNOWN),
+        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=8, sent_rate=8), Verdict.OK),
+        (Trust(slip_p99=0.5, loop_lag_p99=0.001, offered_rate=8, sent_rate=8), Verdict.CLIENT_BOUND),
+        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=8, sent_rate=6), Verdict.CLIENT_BOUND),
+        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=8, sent_rate=6, held_back=True), Verdict.OK),
+        (Trust(slip_p99=0.002, loop_lag_p99=0.001, littles_law_error=-0.2), Verdict.SUSPECT),
+    ],
+)
+def test_the_verdict_names_the_worst_that_is_wrong(trust: Trust, verdict: Verdict) -> None:
+    assert trust.verdict is verdict
+    assert bool(trust.reasons) == (verdict in (Verdict.CLIENT_BOUND, Verdict.SUSPECT))
