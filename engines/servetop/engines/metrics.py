@@ -1,0 +1,155 @@
+"""From an engine's metrics page to an `EngineSample`, by a table: which series feeds which field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from typing import Protocol
+
+from servetop.core.events import EngineSample
+from servetop.engines.facts import ServerFacts
+from servetop.engines.prometheus import Row, scan
+
+GAUGES = tuple(each.name for each in fields(EngineSample) if not each.name.startswith("scrape_"))
+"""The fields of EngineSample that an engine may or may not export."""
+
+Found = Mapping[str, list[Row]]
+
+
+class PageReader(Protocol):
+    """What a sampler must know of an engine's metrics: where they are and what they mean."""
+
+    path: str
+    """Path of the page on the serving port, such as `/metrics`."""
+
+    def sample(self, page: bytes, *, start: float, end: float) -> EngineSample | None:
+        """The page as a sample scraped from `start` to `end` of the run; None when it is no page of this engine."""
+        ...
+
+    def facts(self, page: bytes) -> ServerFacts:
+        """What the page says that does not change while the engine runs."""
+        ...
+
+
+class Fold(Enum):
+    """How the rows of one series become one number: an engine with several ranks exports a row for each."""
+
+    SUM = "sum"
+    MEAN = "mean"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Where a field comes from: names by preference, of which the first one on the page counts."""
+
+    names: tuple[str, ...]
+    fold: Fold = Fold.SUM
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Only rows that carry all of these."""
+
+    def value(self, found: Found) -> float | None:
+        """The folded number; None when no name is there, or when it is negative, infinite or NaN."""
+        rows = next((found[name] for name in self.names if name in found), [])
+        values = [row.value for row in rows if not self.labels or self.labels.items() <= row.labels.items()]
+        if not values or not all(0 <= value < math.inf for value in values):
+            return None
+        return math.fsum(values) / (len(values) if self.fold is Fold.MEAN else 1)
+
+
+def gauge(*names: str, labels: Mapping[str, str] | None = None) -> Series:
+    """A value of the moment, added over the engine's ranks."""
+    return Series(names, labels=labels or {})
+
+
+def share(*names: str) -> Series:
+    """A value between 0 and 1, averaged over the engine's ranks."""
+    return Series(names, fold=Fold.MEAN)
+
+
+def counter(*names: str) -> Series:
+    """A counter, added over all its rows; each name is looked for with `_total` and without."""
+    return Series(tuple(f"{name}{ending}" for name in names for ending in ("_total", "")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheInfo:
+    """An engine's KV cache as labels of an info series: one row a rank, the numbers in its labels."""
+
+    name: str
+    blocks: str
+    """Label with the number of blocks."""
+    block_size: str
+    """Label with the tokens a block holds."""
+    reserved: int = 0
+    """Blocks of each rank that never hold a request (vLLM V1 keeps block 0 as its null block)."""
+    reserved_unless: str = ""
+    """A series that only engines without reserved blocks export."""
+
+    def total(self, found: Found) -> float | None:
+        """Usable blocks, added over the ranks."""
+        counts = [int(text) for text in _labels(found, self.name, self.blocks) if text.isdecimal()]
+        reserved = 0 if self.reserved_unless in found else self.reserved
+        return float(sum(count - reserved for count in counts)) if counts and min(counts) > reserved else None
+
+    def tokens_a_block(self, found: Found) -> int | None:
+        """Tokens that a block holds, by the first rank."""
+        return next((int(text) for text in _labels(found, self.name, self.block_size) if text.isdecimal()), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricMap:
+    """A `PageReader` for Prometheus text: fields of EngineSample and the series that feed them."""
+
+    fields: Mapping[str, Series]
+    cache: CacheInfo | None = None
+    path: str = "/metrics"
+
+    def sample(self, page: bytes, *, start: float, end: float) -> EngineSample | None:
+        """None when none of the table's series is on the page."""
+        found = self._scan(page)
+        if not found:
+            return None
+        values = {name: series.value(found) for name, series in self.fields.items()}
+        if (usage := values.get("kv_usage")) is not None and usage > 1:
+            values["kv_usage"] = None
+        if values.get("kv_blocks_total") is None and self.cache is not None:
+            values["kv_blocks_total"] = self.cache.total(found)
+        return with_blocks_used(EngineSample(scrape_start=start, scrape_end=end, **values))
+
+    def facts(self, page: bytes) -> ServerFacts:
+        """The size of the KV cache, and the batch-size limit where the engine exports one."""
+        found = self._scan(page)
+        total = self.cache.total(found) if self.cache else None
+        if (series := self.fields.get("kv_blocks_total")) is not None:
+            total = series.value(found) or total
+        limit = self.fields["max_num_seqs"].value(found) if "max_num_seqs" in self.fields else None
+        return ServerFacts(
+            kv_blocks_total=None if total is None else round(total),
+            block_size=self.cache.tokens_a_block(found) if self.cache else None,
+            max_num_seqs=None if limit is None else round(limit),
+        )
+
+    def _scan(self, page: bytes) -> Found:
+        return scan(page.decode("utf-8", errors="replace"), self._wanted())
+
+    def _wanted(self) -> frozenset[str]:
+        cache = (self.cache.name, self.cache.reserved_unless) if self.cache else ()
+        return frozenset([*cache, *(name for series in self.fields.values() for name in series.names)])
+
+
+def with_blocks_used(sample: EngineSample) -> EngineSample:
+    """Fill in the used KV blocks from their share and total, for an engine that exports only these."""
+    if sample.kv_blocks_used is not None or sample.kv_usage is None or sample.kv_blocks_total is None:
+        return sample
+    return replace(sample, kv_blocks_used=float(round(sample.kv_usage * sample.kv_blocks_total)))
+
+
+def not_exported(sample: EngineSample | None) -> tuple[str, ...]:
+    """Fields of EngineSample that are None in this sample; all of them without a sample."""
+    return tuple(name for name in GAUGES if getattr(sample, name, None) is None)
+
+
+def _labels(found: Found, name: str, label: str) -> Iterable[str]:
+    return (row.labels.get(label, "") for row in found.get(name, ()))

@@ -1,0 +1,39 @@
+"""TCP ports of this machine: a free one, whether one is free, and who holds one."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+
+import psutil
+
+LOOPBACK = "127.0.0.1"
+
+
+def free_port() -> int:
+    """A port that nobody listens on now; the engine must take it soon."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def port_is_free(port: int) -> bool:
+    """Nobody listens on it. Connections that still linger from an earlier server do not count."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def port_holder(port: int) -> str:
+    """Who listens on it, in words: pid and command, or that they belong to somebody else."""
+    with suppress(psutil.Error, OSError):
+        for each in psutil.net_connections(kind="tcp"):
+            if each.status == psutil.CONN_LISTEN and each.laddr.port == port and each.pid:
+                command = " ".join(psutil.Process(each.pid).cmdline())
+                return f"process {each.pid} ({command[:80]})"
+    return "another user's process, or one in another container"
