@@ -1,0 +1,61 @@
+"""Server-sent events out of bytes that arrive in pieces of any size.
+
+Follows the event stream format of the HTML standard (section 9.2.6) for what serving engines send: `data` fields,
+comments, LF and CRLF. Other fields are skipped; a lone CR is no line end here.
+"""
+
+from __future__ import annotations
+
+MAX_EVENT_BYTES = 4 << 20
+"""An event longer than this is not kept: no engine sends one, and memory stays bounded."""
+
+
+class SseSplitter:
+    """Collects bytes until an event is complete. `overflowed` turns true, for good, at an event that is too long."""
+
+    def __init__(self) -> None:
+        self.overflowed = False
+        self._pieces: list[bytes] = []
+        self._data: list[bytes] = []
+        self._held = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The data of each event that these bytes complete; several data lines are joined by a newline."""
+        if self.overflowed:
+            return []
+        if not self._held:
+            payloads = _whole_events(data)
+            if payloads is not None:
+                return payloads
+        self._pieces.append(data)
+        self._held += len(data)
+        events = self._lines() if b"\n" in data else []
+        if self._held > MAX_EVENT_BYTES:
+            self.overflowed = True
+            self._pieces, self._data = [], []
+        return events
+
+    def _lines(self) -> list[bytes]:
+        *lines, rest = b"".join(self._pieces).split(b"\n")
+        events: list[bytes] = []
+        for line in lines:
+            stripped = line.removesuffix(b"\r")
+            if stripped.startswith(b"data:"):
+                self._data.append(stripped[5:].removeprefix(b" "))
+            elif not stripped and self._data:
+                events.append(b"\n".join(self._data))
+                self._data = []
+        self._pieces = [rest] if rest else []
+        self._held = len(rest) + sum(len(part) + 1 for part in self._data)
+        return events
+
+
+def _whole_events(data: bytes) -> list[bytes] | None:
+    """The usual case without a loop over lines: whole events of one `data: ` line each; None is "look closer"."""
+    if not data.startswith(b"data: ") or not data.endswith(b"\n\n") or b"\r" in data or len(data) > MAX_EVENT_BYTES:
+        return None
+    events = data[:-2].split(b"\n\n")
+    if data.count(b"\n") != 2 * len(events):
+        return None
+    payloads = [event[6:] for event in events if event.startswith(b"data: ")]
+    return payloads if len(payloads) == len(events) else None
