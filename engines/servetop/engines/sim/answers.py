@@ -1,0 +1,138 @@
+"""Writes answers in vLLM's shapes: server-sent events with one token each, or one JSON object."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import orjson
+
+from servetop.engines.sim.generation import Generation
+from servetop.engines.sim.httpd import STREAM_END, Connection
+from servetop.engines.sim.request import Sequence
+from servetop.engines.sim.tokens import WORDS
+
+_ESCAPED_WORDS = tuple(orjson.dumps(f" {word}")[1:-1] for word in WORDS)
+_FINGERPRINT = "servetop-sim"
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What every event of an answer repeats. `created` is a Unix time in whole seconds."""
+
+    identity: str
+    model: str
+    created: int
+
+
+class Answer:
+    """One answer in the making. `seq` is set once the engine has taken the request."""
+
+    def __init__(self, generation: Generation, connection: Connection, *, heading: Heading) -> None:
+        self.generation = generation
+        self.connection = connection
+        self.heading = heading
+        self.seq: Sequence | None = None
+        self.sent = 0
+        self._offset = zlib.crc32(heading.identity.encode())
+
+    @property
+    def finish_reason(self) -> str:
+        """`length` when the limit ended the answer, else `stop` (the model said EOS)."""
+        return "length" if self.sent >= self.generation.max_tokens else "stop"
+
+    def usage(self) -> dict[str, int]:
+        """Token counts so far."""
+        prompt = self.generation.prompt_tokens
+        return {"prompt_tokens": prompt, "total_tokens": prompt + self.sent, "completion_tokens": self.sent}
+
+    def word(self) -> bytes:
+        """The next token's text, JSON-escaped."""
+        return _ESCAPED_WORDS[(self._offset + self.sent * 7) % len(_ESCAPED_WORDS)]
+
+
+class WholeAnswer(Answer):
+    """Collects the text and sends one object at the end."""
+
+    def __init__(self, generation: Generation, connection: Connection, *, heading: Heading) -> None:
+        super().__init__(generation, connection, heading=heading)
+        self._text: list[bytes] = []
+
+    def token(self, *, last: bool) -> None:
+        """Keep the word; answer with the last one."""
+        self._text.append(self.word())
+        self.sent += 1
+        if last:
+            text = orjson.loads(b'"' + b"".join(self._text) + b'"')
+            self.connection.respond(200, orjson.dumps(self._object(text)))
+
+    def _object(self, text: str) -> dict[str, object]:
+        choice: dict[str, object] = {"index": 0}
+        if self.generation.chat:
+            choice["message"] = {"role": "assistant", "content": text, "refusal": None, "tool_calls": []}
+        else:
+            choice["text"] = text
+        choice |= {"logprobs": None, "finish_reason": self.finish_reason, "stop_reason": None}
+        return {
+            "id": self.heading.identity,
+            "object": "chat.completion" if self.generation.chat else "text_completion",
+            "created": self.heading.created,
+            "model": self.heading.model,
+            "choices": [choice],
+            "system_fingerprint": _FINGERPRINT,
+            "usage": self.usage(),
+        }
+
+
+class StreamedAnswer(Answer):
+    """One event per token; all that is the same in every event is made once."""
+
+    def __init__(self, generation: Generation, connection: Connection, *, heading: Heading) -> None:
+        super().__init__(generation, connection, heading=heading)
+        kind = "chat.completion.chunk" if generation.chat else "text_completion"
+        head = {"id": heading.identity, "object": kind, "created": heading.created, "model": heading.model}
+        self._head = b"data: " + orjson.dumps(head)[:-1]
+        opening = b'"delta":{"content":"' if generation.chat else b'"text":"'
+        self._before = self._head + b',"choices":[{"index":0,' + opening
+        closing = b'"}' if generation.chat else b'"'
+        self._after = closing + b',"logprobs":null,"finish_reason":null,"token_ids":null}]'
+        self._usage = generation.continuous_usage
+        connection.start_stream()
+
+    def token(self, *, last: bool) -> None:
+        """Send the token's event; after the last one the usage, if asked for, and `[DONE]`."""
+        events = b""
+        if not self.sent and self.generation.chat:
+            events = self._role_event()
+        word = self.word()
+        self.sent += 1
+        after = self._last_after() if last else self._after
+        tail = self._usage_tail() if self._usage else b"}\n\n"
+        event = self._before + word + after + tail
+        events += b"%x\r\n%b\r\n" % (len(event), event)
+        if last:
+            events += self._ending()
+        self.connection.send(events)
+        if last:
+            self.connection.finish()
+
+    def _last_after(self) -> bytes:
+        reason = b'"finish_reason":"%b","stop_reason":null' % self.finish_reason.encode()
+        return self._after.replace(b'"finish_reason":null', reason)
+
+    def _usage_tail(self) -> bytes:
+        return b',"usage":' + orjson.dumps(self.usage()) + b"}\n\n"
+
+    def _role_event(self) -> bytes:
+        choice = (
+            b',"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]'
+        )
+        event = self._head + choice + (self._usage_tail() if self._usage else b"}\n\n")
+        return b"%x\r\n%b\r\n" % (len(event), event)
+
+    def _ending(self) -> bytes:
+        events = b""
+        if self.generation.include_usage:
+            event = self._head + b',"choices":[]' + self._usage_tail()
+            events = b"%x\r\n%b\r\n" % (len(event), event)
+        return events + b"e\r\ndata: [DONE]\n\n\r\n" + STREAM_END

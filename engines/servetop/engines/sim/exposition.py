@@ -1,0 +1,81 @@
+"""Prometheus text format: the few metric kinds that vLLM exports, with constant labels."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+
+Labels = Mapping[str, str]
+
+
+def label_text(labels: Labels) -> str:
+    """`{a="x",b="y"}` in alphabetical order, escaped; empty without labels."""
+    if not labels:
+        return ""
+    escaped = (
+        (key, value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")) for key, value in labels.items()
+    )
+    return "{" + ",".join(f'{key}="{value}"' for key, value in sorted(escaped)) + "}"
+
+
+class Series:
+    """A gauge or counter with one or several label sets; counters are told apart by `kind` alone."""
+
+    def __init__(self, name: str, kind: str, text: str, *, labels: Labels) -> None:
+        self.name = name
+        self.kind = kind
+        self.text = text
+        self._labels = labels
+        self._values: dict[str, float] = {}
+
+    def set(self, value: float, **labels: str) -> None:
+        """Set the value of the series with these further labels."""
+        self._values[label_text({**self._labels, **labels})] = value
+
+    def add(self, value: float, **labels: str) -> None:
+        """Add to the value."""
+        key = label_text({**self._labels, **labels})
+        self._values[key] = self._values.get(key, 0.0) + value
+
+    def lines(self) -> Iterable[str]:
+        """HELP, TYPE and samples."""
+        yield f"# HELP {self.name} {self.text}"
+        yield f"# TYPE {self.name} {self.kind}"
+        for labels, value in self._values.items():
+            yield f"{self.name}{labels} {float(value)}"
+
+
+class Histogram:
+    """Cumulative buckets, made so that many equal observations cost as much as one."""
+
+    def __init__(self, name: str, text: str, *, bounds: tuple[float, ...], labels: Labels) -> None:
+        self.name = name
+        self.text = text
+        self._labels = labels
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+        self._lines = [label_text({**labels, "le": str(float(bound))}) for bound in bounds]
+        self._lines.append(label_text({**labels, "le": "+Inf"}))
+
+    def observe(self, value: float, count: int = 1) -> None:
+        """`count` observations of this value."""
+        self._counts[bisect_left(self._bounds, value)] += count
+        self._sum += value * count
+
+    @property
+    def count(self) -> int:
+        """Observations so far."""
+        return sum(self._counts)
+
+    def lines(self) -> Iterable[str]:
+        """HELP, TYPE and samples."""
+        yield f"# HELP {self.name} {self.text}"
+        yield f"# TYPE {self.name} histogram"
+        seen = 0
+        for labels, count in zip(self._lines, self._counts, strict=True):
+            seen += count
+            yield f"{self.name}_bucket{labels} {float(seen)}"
+        own = label_text(self._labels)
+        yield f"{self.name}_count{own} {float(seen)}"
+        yield f"{self.name}_sum{own} {self._sum}"

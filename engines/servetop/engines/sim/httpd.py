@@ -1,0 +1,141 @@
+"""A small HTTP/1.1 server side for one purpose: many long token streams on one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import httptools
+
+REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 413: "Payload Too Large"}
+BODY_LIMIT = 64 * 2**20
+STREAM_END = b"0\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """One complete request."""
+
+    method: str
+    path: str
+    body: bytes
+
+
+class Connection(asyncio.Protocol):
+    """One client connection: requests in order, each answered by `respond`, or by `start_stream` and `send`.
+
+    `on_gone`, when set, is called if the client leaves before its answer is complete.
+    """
+
+    def __init__(self, route: Callable[[HttpRequest, Connection], None], *, open_ones: set[Connection]) -> None:
+        self._route = route
+        self._open = open_ones
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._url = b""
+        self._body: list[bytes] = []
+        self._size = 0
+        self._queue: deque[HttpRequest] = deque()
+        self._busy = False
+        self._keep_alive = True
+        self.on_gone: Callable[[], None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client connected."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclass
+        self._open.add(self)
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """The client left, or we closed."""
+        self._open.discard(self)
+        self._transport = None
+        gone, self.on_gone = self.on_gone, None
+        if gone is not None:
+            gone()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a request."""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(400, "this server speaks HTTP/1.1 only")
+        except httptools.HttpParserError as error:
+            self._refuse(400, f"not an HTTP request ({error})")
+
+    def on_message_begin(self) -> None:
+        """A new request starts."""
+        self._url, self._body, self._size = b"", [], 0
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the request line's target."""
+        self._url += url
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        self._size += len(body)
+        if self._size > BODY_LIMIT:
+            self._refuse(413, "the body is larger than 64 MiB")
+        else:
+            self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        """A request is whole."""
+        path = self._url.partition(b"?")[0].decode("latin-1")
+        method = self._parser.get_method().decode("ascii")
+        self._keep_alive = self._parser.should_keep_alive()
+        self._queue.append(HttpRequest(method, path, b"".join(self._body)))
+        self._next()
+
+    def respond(self, status: int, body: bytes, *, kind: bytes = b"application/json") -> None:
+        """A whole answer."""
+        head = b"HTTP/1.1 %d %s\r\nserver: servetop-sim\r\ncontent-length: %d\r\ncontent-type: %s\r\n" % (
+            status,
+            REASONS.get(status, "Error").encode(),
+            len(body),
+            kind,
+        )
+        self.send(head + self._connection_header() + b"\r\n" + body)
+        self.finish()
+
+    def start_stream(self) -> None:
+        """The head of a server-sent event stream; `send` the chunks, then `finish`."""
+        self.send(
+            b"HTTP/1.1 200 OK\r\nserver: servetop-sim\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
+            b"transfer-encoding: chunked\r\n" + self._connection_header() + b"\r\n"
+        )
+
+    def send(self, data: bytes) -> None:
+        """Raw bytes of the answer; dropped when the client is gone."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def finish(self) -> None:
+        """The answer is complete: close, or take the next request of this connection."""
+        self.on_gone = None
+        self._busy = False
+        if self._transport is not None and not self._keep_alive:
+            self._transport.close()
+        self._next()
+
+    def abort(self) -> None:
+        """Close without further words (the server stops)."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _connection_header(self) -> bytes:
+        return b"" if self._keep_alive else b"connection: close\r\n"
+
+    def _next(self) -> None:
+        if self._queue and not self._busy:
+            self._busy = True
+            self._route(self._queue.popleft(), self)
+
+    def _refuse(self, status: int, message: str) -> None:
+        self._keep_alive = False
+        self._queue.clear()
+        self.respond(
+            status, b'{"error":{"message":"%s","type":"BadRequestError","code":%d}}' % (message.encode(), status)
+        )

@@ -1,0 +1,247 @@
+"""The engine's scheduler: the queue, the running batch and the KV blocks; policies decide, this keeps the books.
+
+A driver calls `plan` at an iteration boundary, lets time pass, and calls `complete` at a later boundary. Nothing
+here reads a clock or does I/O.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+from servetop.engines.sim.batch import RunningBatch
+from servetop.engines.sim.blocks import BlockManager
+from servetop.engines.sim.cost import CostModel
+from servetop.engines.sim.policies.policy import Policy
+from servetop.engines.sim.prefix import PrefixCache
+from servetop.engines.sim.request import Sequence
+from servetop.engines.sim.work import Chunk, Work
+
+
+@dataclass(slots=True, kw_only=True)
+class Limits:
+    """The engine's knobs that may change while it runs."""
+
+    max_num_seqs: int
+    max_num_batched_tokens: int
+
+
+class Scheduler:
+    """FCFS. `waiting`, `swapped`, `prefilling` and `batch` hold every unfinished sequence exactly once."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        blocks: BlockManager,
+        *,
+        cost: CostModel,
+        limits: Limits,
+        prefix: PrefixCache | None = None,
+    ) -> None:
+        self.policy = policy
+        self.memory = policy.memory
+        self.blocks = blocks
+        self.cost = cost
+        self.limits = limits
+        self.prefix = prefix
+        self.batch = RunningBatch(blocks.block_size)
+        self.waiting: deque[Sequence] = deque()
+        self.swapped: deque[Sequence] = deque()
+        self.prefilling: dict[int, Sequence] = {}
+        self.victims: list[Sequence] = []
+        self.returned: list[Sequence] = []
+        self.preemptions = 0
+        self.recomputed_tokens = 0
+        self._moved_blocks = 0
+
+    @property
+    def running(self) -> int:
+        """Sequences in the batch, those still in prefill included."""
+        return len(self.batch) + len(self.prefilling)
+
+    @property
+    def unfinished(self) -> int:
+        """All sequences inside the engine."""
+        return self.running + len(self.waiting) + len(self.swapped)
+
+    def accepts(self, seq: Sequence) -> bool:
+        """Whether an empty engine could serve this request to its end; if not it must be refused."""
+        return self.memory.ever_fits(self.blocks, seq)
+
+    def add(self, seq: Sequence) -> None:
+        """Queue a new request."""
+        self.waiting.append(seq)
+
+    def abort(self, seq: Sequence) -> None:
+        """Drop a sequence wherever it is; its blocks are free at once. Call between iterations only."""
+        if seq.index in self.batch.members:
+            length = self.batch.length_of(seq)
+            self.batch.leave(seq)
+            self._release(seq, length)
+        elif self.prefilling.pop(seq.index, None):
+            self._release(seq, seq.length + 1)
+        elif seq in self.waiting:
+            self.waiting.remove(seq)
+        elif seq in self.swapped:
+            self.swapped.remove(seq)
+
+    def plan(self, now: float) -> Work | None:
+        """What to run from `now` on; None when there is nothing to do before an arrival or `opens_at`."""
+        self.victims.clear()
+        self.returned.clear()
+        work = self.policy.iteration.plan(self, now)
+        if work is None and self.waiting and not self.running:
+            work = self.policy.iteration.plan(self, now)
+        return work
+
+    def opens_at(self) -> float:
+        """When the gate lets an idle engine start on what waits; infinity when nothing waits."""
+        if not self.waiting:
+            return math.inf
+        return self.policy.gate.opens_at(self.waiting, running=self.running, limit=self.limits.max_num_seqs)
+
+    def complete(self, work: Work, steps: int, *, now: float) -> list[Sequence]:
+        """Book the first `steps` iterations of the work, which end at `now`; returns the finished sequences."""
+        finished: list[Sequence] = []
+        if work.decoding:
+            if self.memory.grows:
+                self.blocks.take(self.batch.blocks_for_steps(steps))
+            finished = self.batch.advance(steps)
+        if work.chunks:
+            finished += self._complete_chunks(work.chunks, now)
+        for seq in finished:
+            self._release(seq, seq.length)
+            seq.finished_at = now
+        return finished
+
+    def head(self) -> Sequence | None:
+        """The waiting sequence that has a place and the memory to be admitted now."""
+        if not self.waiting or self.swapped or self.running >= self.limits.max_num_seqs:
+            return None
+        seq = self.waiting[0]
+        need = self.memory.at_admission(self.blocks, seq)
+        if self.prefix:
+            need -= self.prefix.in_use(seq, self.prefix.match(seq))
+        return seq if self.memory.fits(self.blocks, need) else None
+
+    def admit(self, now: float) -> Sequence:
+        """Give the queue's head its blocks (see `head`); its first uncomputed token is `computed`."""
+        seq = self.waiting.popleft()
+        need = self.memory.at_admission(self.blocks, seq)
+        if self.prefix:
+            hits = self.prefix.match(seq)
+            need -= self.prefix.in_use(seq, hits)
+            self.prefix.acquire(seq, hits)
+            seq.computed = seq.cached_tokens
+        self.blocks.take(need)
+        self.prefilling[seq.index] = seq
+        seq.prefilled_at = None
+        if seq.scheduled_at is None:
+            seq.scheduled_at = now
+        if seq.preemptions:
+            self.recomputed_tokens += seq.length - seq.computed
+        return seq
+
+    def make_room(self) -> bool:
+        """Preempt the newest until the next decode step has its blocks; whether that took a victim."""
+        if not self.memory.grows:
+            return False
+        while len(self.batch):
+            need, free = self.batch.block_need(), self.blocks.free
+            if need + self.memory.slack <= free or (
+                need == free and not self.prefilling and self.batch.needs_block(self.batch.newest())
+            ):
+                break
+            self._preempt_newest()
+        return bool(self.victims)
+
+    def decode_work(self) -> Work | None:
+        """As many decode steps as are sure to be equal: up to a finish, a shortage or a changed queue."""
+        members = len(self.batch)
+        if not members:
+            return None
+        steps = self.batch.steps_to_finish()
+        if self.victims and (self.swapped or self.head()):
+            steps = 1
+        elif self.memory.grows:
+            room = self.blocks.free - self.memory.slack
+            if (steps // self.blocks.block_size + 1) * members > room:
+                steps = min(steps, max(self.batch.steps_within(self.blocks.free, slack=self.memory.slack), 1))
+        return Work(
+            first=self.cost.decode(members) + self.batch.context * self.cost.kv_rate,
+            steps=steps,
+            slope=members * self.cost.kv_rate,
+            delay=self._swap_delay(),
+            decoding=members,
+            admits=self._admits(),
+        )
+
+    def mixed_work(self, chunks: list[Chunk], *, decoding: bool) -> Work:
+        """One iteration of prompt pieces, with the running batch if `decoding`."""
+        members = len(self.batch) if decoding else 0
+        context = self.batch.context if decoding else 0
+        first = self.cost.fused(chunks, decoding=members, context=context)
+        return Work(first=first, decoding=members, chunks=tuple(chunks), delay=self._swap_delay())
+
+    def swap_out(self, seq: Sequence, blocks: int) -> None:
+        """Park a victim's blocks in host memory."""
+        seq.swapped_blocks = blocks
+        self._moved_blocks += blocks
+        self.swapped.appendleft(seq)
+
+    def swap_in(self) -> None:
+        """Bring the oldest swapped sequence back into the batch."""
+        seq = self.swapped.popleft()
+        self.blocks.take(seq.swapped_blocks)
+        self._moved_blocks += seq.swapped_blocks
+        self.batch.join(seq, steps=seq.output_tokens - seq.generated)
+        self.returned.append(seq)
+
+    def _swap_delay(self) -> float:
+        moved, self._moved_blocks = self._moved_blocks, 0
+        return self.cost.swap(moved, self.blocks.block_size) if moved else 0.0
+
+    def _admits(self) -> bool:
+        free_place = self.running < self.limits.max_num_seqs and not self.policy.gate.pads
+        return free_place and not self.waiting and not self.swapped
+
+    def _complete_chunks(self, chunks: tuple[Chunk, ...], now: float) -> list[Sequence]:
+        done = []
+        for chunk in chunks:
+            seq = chunk.sequence
+            seq.computed += chunk.tokens
+            if seq.computed >= seq.length:
+                done.append(seq)
+        longest = max((seq.output_tokens - seq.generated for seq in done), default=0)
+        finished = []
+        for seq in done:
+            del self.prefilling[seq.index]
+            seq.generated += 1
+            if seq.first_token_at is None:
+                seq.first_token_at = now
+            seq.prefilled_at = now
+            steps = (longest if self.policy.gate.pads else seq.output_tokens - seq.generated + 1) - 1
+            if steps:
+                self.batch.join(seq, steps=steps)
+            else:
+                finished.append(seq)
+        return finished
+
+    def _preempt_newest(self) -> None:
+        if self.prefilling:
+            seq = self.prefilling.pop(next(reversed(self.prefilling)))
+            held = self.memory.at_admission(self.blocks, seq)
+        else:
+            seq = self.batch.newest()
+            held = self.memory.held(self.blocks, seq, self.batch.length_of(seq))
+            self.batch.leave(seq)
+        self.blocks.give_back(held - (self.prefix.release(seq) if self.prefix else 0))
+        seq.preemptions += 1
+        self.preemptions += 1
+        self.victims.append(seq)
+        self.policy.eviction.evict(self, seq, held)
+
+    def _release(self, seq: Sequence, length: int) -> None:
+        held = self.memory.held(self.blocks, seq, length)
+        self.blocks.give_back(held - (self.prefix.release(seq) if self.prefix else 0))

@@ -1,0 +1,207 @@
+"""The simulator as an OpenAI-compatible server: `python -m servetop.engines.sim.server --port 8000`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import errno
+import gc
+import signal
+import sys
+from collections.abc import Callable
+from datetime import datetime
+
+from servetop.core.clock import wall_clock
+from servetop.core.errors import ExitCode, ServetopError
+from servetop.engines.sim.api import VERSION, Api, EventTelemetry
+from servetop.engines.sim.build import SimSpec, build_scheduler, sim_spec
+from servetop.engines.sim.httpd import Connection
+from servetop.engines.sim.realtime import RealTimeEngine
+from servetop.engines.sim.telemetry import Telemetry
+
+LOG_PERIOD = 10.0
+"""Seconds between two lines of engine statistics, like vLLM's."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Parse the options, serve until SIGTERM or SIGINT; returns the exit code."""
+    options = _parser().parse_args(argv)
+    try:
+        spec = _spec(options)
+        server = Server(spec, served_name=options.served_model_name or options.model, seed=options.seed)
+    except ServetopError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return int(ExitCode.USAGE)
+    return _run(server, options.host, options.port)
+
+
+class Server:
+    """Engine, metrics and routes of one simulated server."""
+
+    def __init__(self, spec: SimSpec, *, served_name: str, seed: int = 0) -> None:
+        self.spec = spec
+        self.served_name = served_name
+        self.scheduler = build_scheduler(spec)
+        self._seed = seed
+        self._telemetry = Telemetry(served_name)
+        self._connections: set[Connection] = set()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._log_before = (0, 0)
+
+    async def serve(self, host: str, port: int) -> int:
+        """Listen until a signal comes; returns 0. OSError when the address cannot be had."""
+        loop = asyncio.get_running_loop()
+        events = EventTelemetry(self._telemetry)
+        self._loop, self._origin = loop, loop.time()
+        engine = self._engine = RealTimeEngine(self.scheduler, clock=self._now, wake_at=self._wake_at, events=events)
+        api = Api(engine, self.spec, served_name=self.served_name, telemetry=self._telemetry, seed=self._seed)
+        self._facts()
+        listener = await loop.create_server(
+            lambda: Connection(api.route, open_ones=self._connections), host, port, backlog=2048
+        )
+        bound = listener.sockets[0].getsockname()[1]
+        stopped: asyncio.Future[int] = loop.create_future()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, _stop, stopped, int(number))
+        log(f"Starting simulated vLLM server on http://{host}:{bound}")
+        log("Application startup complete: ready")
+        reporter = loop.call_later(LOG_PERIOD, self._report)
+        self._reporter = reporter
+        caught = await stopped
+        log(f"Shutting down on {signal.Signals(caught).name}")
+        self._reporter.cancel()
+        listener.close()
+        for connection in list(self._connections):
+            connection.abort()
+        return int(ExitCode.OK)
+
+    def _now(self) -> float:
+        return self._loop.time() - self._origin
+
+    def _wake_at(self, at: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if at < float("inf"):
+            self._alarm = self._loop.call_at(self._origin + at, self._engine.wake)
+
+    def _facts(self) -> None:
+        spec, blocks = self.spec, self.scheduler.blocks
+        log(f"servetop simulator, vLLM {VERSION} wire: {spec.engine.name} ({spec.engine.policy}) on {spec.gpu.name}")
+        log(f"Using max model len {spec.context_limit}, tensor parallel {spec.tensor_parallel}")
+        log(f"Model {spec.model.name}: weights take {spec.model.weight_bytes / 2**30:.2f} GiB")
+        log(f"# GPU blocks: {blocks.total}, block size: {blocks.block_size}, max_num_seqs: {spec.batch_limit}")
+        tokens = blocks.total * blocks.block_size
+        log(
+            f"GPU KV cache size: {tokens:,} tokens, Maximum concurrency for {spec.context_limit:,} tokens per request: "
+            f"{tokens / spec.context_limit:.2f}x"
+        )
+        if tokens < spec.context_limit:
+            log(f"requests of more than {tokens} tokens will be refused: they do not fit into the KV cache", "WARNING")
+
+    def _report(self) -> None:
+        self._reporter = self._loop.call_later(LOG_PERIOD, self._report)
+        now = (self._telemetry.prompted, self._telemetry.generated)
+        prompted, generated = ((a - b) / LOG_PERIOD for a, b in zip(now, self._log_before, strict=True))
+        self._log_before = now
+        if not (prompted or generated or self.scheduler.unfinished):
+            return
+        log(
+            f"Engine 000: Avg prompt throughput: {prompted:.1f} tokens/s, Avg generation throughput: {generated:.1f} "
+            f"tokens/s, Running: {self.scheduler.running} reqs, Waiting: {len(self.scheduler.waiting)} reqs, "
+            f"GPU KV cache usage: {self._engine.kv_usage:.1%}, Preemptions: {self.scheduler.preemptions}"
+        )
+
+
+def log(text: str, level: str = "INFO") -> None:
+    """One line in vLLM's log format on stderr, flushed."""
+    stamp = datetime.fromtimestamp(wall_clock()).strftime("%m-%d %H:%M:%S")
+    sys.stderr.write(f"{level} {stamp} [servetop.sim] {text}\n")
+    sys.stderr.flush()
+
+
+def _stop(stopped: asyncio.Future[int], number: int) -> None:
+    if not stopped.done():
+        stopped.set_result(number)
+
+
+def _run(server: Server, host: str, port: int) -> int:
+    gc.freeze()
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(server.serve(host, port))
+    except OSError as error:
+        what = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+        sys.stderr.write(f"error: port {port} on {host} {what}: choose another with --port\n")
+        return int(ExitCode.RUN_FAILED)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _spec(options: argparse.Namespace) -> SimSpec:
+    overrides = {
+        name: getattr(options, name) for name in ("block_size", "policy") if getattr(options, name) is not None
+    }
+    return sim_spec(
+        options.model,
+        gpu=options.gpu,
+        engine=options.engine_profile,
+        max_num_seqs=options.max_num_seqs or 0,
+        kv_blocks=options.kv_blocks,
+        max_model_len=options.max_model_len or 0,
+        tensor_parallel=options.tensor_parallel,
+        time_scale=options.time_scale,
+        **overrides,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="servetop serve", description=__doc__)
+    add = parser.add_argument
+    add("--host", default="127.0.0.1")
+    add("--port", type=_port, default=8000, help="0 takes a free one")
+    add("--model", default="llama-2-7b", help="a model profile")
+    add("--served-model-name", help="the name that clients use; default: --model as given")
+    add("--gpu", default="a100-40", help="a GPU profile")
+    add("--engine-profile", default="vllm-0.2.1", help="an engine generation")
+    add("--policy", help="a scheduling policy instead of the profile's")
+    add("--max-num-seqs", type=_positive, help="batch size; default: the profile's")
+    add("--kv-blocks", type=_positive, help="KV blocks; default: what fits into the GPU")
+    add("--block-size", type=_positive)
+    add("--max-model-len", type=_positive)
+    add("--tensor-parallel", type=_positive, default=1)
+    add("--time-scale", type=_factor, default=1.0, help="multiplies every duration: 0.1 is ten times as fast")
+    add("--seed", type=int, default=0, help="of the output lengths when a client does not set ignore_eos")
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number above 0")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is no port (0 to 65535)")
+    return int(text)
+
+
+def _factor(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no number above 0")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""The simulator's tokenizer: an estimate for text, exact for token ids; and the words that it answers with.
+
+Text counts one token per four characters begun, the usual rule of thumb for English. `/tokenize` shows the same
+count that is billed.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+
+CHARACTERS_PER_TOKEN = 4
+VOCABULARY = 32_000
+EOS_MU = 5.435
+EOS_SIGMA = 1.002
+"""Log-normal fit of ShareGPT's answer lengths in Llama tokens (vLLM's benchmark filter): median 229, mean 328 cut."""
+
+_TEXT = (
+    " the of and to in that it was for on with as at by from one had not but what all were when we there can an "
+    "your which their said if do will each about how up out them then she many some so these would other into has "
+    "more her two like him see time could no make than first been its who now people my made over did down only way "
+    "find use may water long little very after words called just where most know"
+)
+WORDS = tuple(_TEXT.split())
+
+
+def count_tokens(text: str) -> int:
+    """One per four characters begun."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+def token_ids(text: str) -> list[int]:
+    """A stable id for each piece of four characters."""
+    pieces = (text[at : at + CHARACTERS_PER_TOKEN] for at in range(0, len(text), CHARACTERS_PER_TOKEN))
+    return [zlib.crc32(piece.encode()) % VOCABULARY for piece in pieces]
+
+
+def draw_output_length(source: random.Random, *, low: int, high: int) -> int:
+    """When the model would say EOS: log-normal, at least `low`; `high` means that the limit came first."""
+    return min(max(round(source.lognormvariate(EOS_MU, EOS_SIGMA)), low, 1), high)
+
+
+def block_hashes(prompt: str | list[int], block_size: int) -> tuple[int, ...]:
+    """A chained hash for each full block of the prompt, so that equal prefixes have equal hashes."""
+    width = block_size if isinstance(prompt, list) else block_size * CHARACTERS_PER_TOKEN
+    hashes: list[int] = []
+    before = 0
+    for end in range(width, len(prompt) + 1, width):
+        piece = prompt[end - width : end]
+        before = hash((before, piece if isinstance(piece, str) else tuple(piece)))
+        hashes.append(before)
+    return tuple(hashes)
