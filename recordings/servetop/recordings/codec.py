@@ -1,0 +1,135 @@
+"""How events become rows of typed columns and come back: one table of value codecs, applied field by field."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, Protocol, TypeVar
+
+from servetop.core.events import Command, EngineSample, GpuSample, LogLine, Note, StageChange
+
+_Event = TypeVar("_Event")
+Row = Mapping[str, Any]
+"""A row as read: values by column name; a column that the file does not have is missing."""
+
+_INT64_MAX = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field of an event in the file."""
+
+    name: str
+    sql_type: str
+    field: str
+    """Name of the event's attribute, where it differs from the column's."""
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any] | None
+    """None: the value comes back from SQLite as it is."""
+
+
+class EventCodec(Protocol[_Event]):
+    """Rows of one table, to and from events."""
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """In the order of the values that `encode` gives."""
+        ...
+
+    def encode(self, event: _Event) -> tuple[Any, ...]:
+        """The values of a row."""
+        ...
+
+    def decode(self, row: Row) -> _Event:
+        """The event; fields whose column is missing take their defaults."""
+        ...
+
+
+def _text(value: Any) -> str:
+    """What SQLite can hold: a lone surrogate (an engine's log line that is no UTF-8) becomes `?`."""
+    return str(value).encode("utf-8", "replace").decode("utf-8")
+
+
+def _int64(value: Any) -> int:
+    return max(-_INT64_MAX, min(int(value), _INT64_MAX))
+
+
+_SCALARS: dict[Any, tuple[str, Callable[[Any], Any], Callable[[Any], Any] | None]] = {
+    float: ("REAL", float, None),
+    int: ("INTEGER", _int64, None),
+    bool: ("INTEGER", int, bool),
+    str: ("TEXT", _text, None),
+}
+
+
+def column_of(name: str, hint: Any, *, field: str | None = None) -> Column:
+    """The column for a field of that type: float, int, bool, str, a string enumeration, or one of them or None."""
+    if isinstance(hint, types.UnionType):
+        hint = next(each for each in typing.get_args(hint) if each is not type(None))
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return Column(name, "TEXT", field or name, str, hint)
+    sql_type, encode, decode = _SCALARS[hint]
+    return Column(name, sql_type, field or name, encode, decode)
+
+
+def columns_of(kind: type[Any], *, renamed: Mapping[str, str] | None = None, prefix: str = "") -> tuple[Column, ...]:
+    """A column for every field of a flat dataclass; `renamed` maps field names that are no good names in SQL."""
+    hints = typing.get_type_hints(kind)
+    names = renamed or {}
+    return tuple(
+        column_of(prefix + names.get(each.name, each.name), hints[each.name], field=each.name)
+        for each in dataclasses.fields(kind)
+    )
+
+
+def encoded(event: Any, columns: Sequence[Column]) -> tuple[Any, ...]:
+    """The values of some of an event's fields; None stays None."""
+    values = ((column, getattr(event, column.field)) for column in columns)
+    return tuple(None if value is None else column.encode(value) for column, value in values)
+
+
+def decoded(row: Row, columns: Sequence[Column]) -> dict[str, Any]:
+    """Field names and values, without those whose column the row does not have."""
+    return {
+        column.field: value if value is None or column.decode is None else column.decode(value)
+        for column in columns
+        if (value := row.get(column.name, _MISSING)) is not _MISSING
+    }
+
+
+_MISSING = object()
+
+
+class FlatCodec(Generic[_Event]):
+    """An event type whose fields are all numbers and texts."""
+
+    def __init__(self, kind: type[_Event], *, renamed: Mapping[str, str] | None = None) -> None:
+        self._kind = kind
+        self.columns = columns_of(kind, renamed=renamed)
+        hints = typing.get_type_hints(kind)
+        self._never_none = [column.field for column in self.columns if hints[column.field] is float]
+
+    def encode(self, event: _Event) -> tuple[Any, ...]:
+        """The values of a row."""
+        return encoded(event, self.columns)
+
+    def decode(self, row: Row) -> _Event:
+        """The event; SQLite stores NaN as NULL, so NULL in a field that is always a number is NaN again."""
+        fields = decoded(row, self.columns)
+        for name in self._never_none:
+            if fields.get(name, 0.0) is None:
+                fields[name] = math.nan
+        return self._kind(**fields)
+
+
+ENGINE_SAMPLES = FlatCodec(EngineSample)
+GPU_SAMPLES = FlatCodec(GpuSample, renamed={"index": "device"})
+STAGES = FlatCodec(StageChange, renamed={"index": "number"})
+COMMANDS = FlatCodec(Command, renamed={"id": "seq"})
+NOTES = FlatCodec(Note)
+LOG_LINES = FlatCodec(LogLine)

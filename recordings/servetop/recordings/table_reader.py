@@ -1,0 +1,103 @@
+"""Rows and events from the tables of an open file, as far as they can be read."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from servetop.core.errors import RecordingError
+from servetop.recordings.opening import is_damage
+from servetop.recordings.schema import TICK, EventTable
+
+
+class TableReader:
+    """Reads what is there: columns that an older version did not write are left out, damage ends a table early."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, damage: str | None = None) -> None:
+        self._connection = connection
+        self._path = path
+        self._columns: dict[str, frozenset[str]] = {}
+        self._cause = damage
+        self._last_tick_end: float | None = None
+
+    @property
+    def damage(self) -> str | None:
+        """What is wrong and what was read all the same, on one line; None as long as nothing was found wrong."""
+        if self._cause is None:
+            return None
+        read = "no tick" if self._last_tick_end is None else f"the first {self._last_tick_end:.1f} s"
+        return f"{self._path} is damaged ({self._cause}): {read} could be read, what follows is lost"
+
+    def data_version(self) -> int:
+        """Another number whenever another connection has committed something."""
+        return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Everything read inside is from one instant, as the writer's transactions left it."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("COMMIT")
+
+    def rows(
+        self, table: str, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = (), order: str = ""
+    ) -> Iterator[tuple[Any, ...]]:
+        """Stream rows; ends early at damage. RecordingError when the disk or a lock is in the way."""
+        condition = f" WHERE {where}" if where else ""
+        ordered = f" ORDER BY {order}" if order else ""
+        try:
+            yield from self._connection.execute(
+                f"SELECT {', '.join(columns)} FROM {table}{condition}{ordered}", tuple(parameters)
+            )
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise RecordingError(f"cannot read {self._path} ({error}): is the disk all right?") from error
+            self._cause = self._cause or str(error)
+
+    def row_dicts(
+        self, table: str, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = (), order: str = ""
+    ) -> Iterator[dict[str, Any]]:
+        """Rows by column name, without the columns that this file does not have."""
+        known = [name for name in columns if name in self._columns_of(table)]
+        if known:
+            for row in self.rows(table, known, where=where, parameters=parameters, order=order):
+                yield dict(zip(known, row, strict=True))
+
+    def events(
+        self, table: EventTable, *, where: str = "", parameters: Sequence[Any] = (), order: str = "seq"
+    ) -> list[Any]:
+        """Events in order of `order`; a row that makes no sense is left out, and is damage."""
+        return [event for _, event in self._numbered(table, where=where, parameters=parameters, order=order)]
+
+    def events_after(self, table: EventTable, seq: int) -> tuple[list[Any], int]:
+        """Events written after number `seq`, and the number of the last of them."""
+        numbered = list(self._numbered(table, where="seq > ?", parameters=(seq,), order="seq"))
+        return [event for _, event in numbered], numbered[-1][0] if numbered else seq
+
+    def _numbered(
+        self, table: EventTable, *, where: str, parameters: Sequence[Any], order: str
+    ) -> Iterator[tuple[int, Any]]:
+        for row in self.row_dicts(table.name, ("seq", *table.names), where=where, parameters=parameters, order=order):
+            try:
+                event = table.codec.decode(row)
+            except (ValueError, TypeError, KeyError) as error:
+                self._cause = self._cause or f"row {row['seq']} of table {table.name}: {error}"
+                continue
+            if table is TICK:
+                self._last_tick_end = event.end
+            yield row["seq"], event
+
+    def _columns_of(self, table: str) -> frozenset[str]:
+        if table not in self._columns:
+            try:
+                rows = self._connection.execute(f"PRAGMA table_info({table})").fetchall()
+            except sqlite3.DatabaseError as error:
+                raise RecordingError(f"cannot read {self._path} ({error}): the file is damaged") from error
+            self._columns[table] = frozenset(row[1] for row in rows)
+        return self._columns[table]
