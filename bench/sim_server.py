@@ -28,10 +28,12 @@ class Reader(asyncio.Protocol):
         self.events = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send the request."""
         self._transport = transport
         transport.write(self._request)  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
+        """Count; ask again at the end."""
         self.events += data.count(b"data: {")
         if b"[DONE]" in data:
             self._transport.write(self._request)  # type: ignore[attr-defined]

@@ -28,8 +28,8 @@ class Sink(Protocol):
 class Events(Protocol):
     """What metrics want to know; times are due times, not those at which the driver got round to them."""
 
-    def stepped(self, tokens: int, *, emitted: int, late: float) -> None:
-        """An iteration computed `tokens` and gave out `emitted` tokens, `late` seconds after it was due."""
+    def stepped(self, tokens: int, *, emitted: int, due: float) -> None:
+        """An iteration computed `tokens` and gave out `emitted` tokens that were due at `due`."""
         ...
 
     def first(self, seq: Sequence, at: float) -> None:
@@ -138,7 +138,7 @@ class RealTimeEngine:
         if self._done >= self._steps:
             emitted += self._complete(work, end)
         tokens = work.decoding + sum(chunk.tokens for chunk in work.chunks)
-        self._events.stepped(tokens, emitted=emitted, late=self._clock() - end)
+        self._events.stepped(tokens, emitted=emitted, due=end)
 
     def _emit_decoded(self, end: float) -> int:
         """A token for every decoding sequence, but not the last one of any: that comes with its finish."""

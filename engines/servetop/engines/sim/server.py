@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from datetime import datetime
 
-from servetop.core.clock import wall_clock
+from servetop.core.clock import MonotonicClock, wall_clock
 from servetop.core.errors import ExitCode, ServetopError
 from servetop.engines.sim.api import VERSION, Api, EventTelemetry
 from servetop.engines.sim.build import SimSpec, build_scheduler, sim_spec
@@ -19,6 +19,8 @@ from servetop.engines.sim.httpd import Connection
 from servetop.engines.sim.realtime import RealTimeEngine
 from servetop.engines.sim.telemetry import Telemetry
 
+TIMER_TICK = 1e-3
+"""uvloop's timers count whole milliseconds, so the last part of a wait is spent turning the loop."""
 LOG_PERIOD = 10.0
 """Seconds between two lines of engine statistics, like vLLM's."""
 
@@ -45,15 +47,16 @@ class Server:
         self._seed = seed
         self._telemetry = Telemetry(served_name)
         self._connections: set[Connection] = set()
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.Handle | None = None
         self._log_before = (0, 0)
 
     async def serve(self, host: str, port: int) -> int:
         """Listen until a signal comes; returns 0. OSError when the address cannot be had."""
         loop = asyncio.get_running_loop()
-        events = EventTelemetry(self._telemetry)
-        self._loop, self._origin = loop, loop.time()
-        engine = self._engine = RealTimeEngine(self.scheduler, clock=self._now, wake_at=self._wake_at, events=events)
+        self._loop, clock = loop, MonotonicClock()
+        self._clock = clock
+        events = EventTelemetry(self._telemetry, clock=clock.now, soon=loop.call_soon)
+        engine = self._engine = RealTimeEngine(self.scheduler, clock=clock.now, wake_at=self._wake_at, events=events)
         api = Api(engine, self.spec, served_name=self.served_name, telemetry=self._telemetry, seed=self._seed)
         self._facts()
         listener = await loop.create_server(
@@ -75,15 +78,15 @@ class Server:
             connection.abort()
         return int(ExitCode.OK)
 
-    def _now(self) -> float:
-        return self._loop.time() - self._origin
-
     def _wake_at(self, at: float) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        if at < float("inf"):
-            self._alarm = self._loop.call_at(self._origin + at, self._engine.wake)
+        delay = at - self._clock.now()
+        if delay < TIMER_TICK:
+            self._alarm = self._loop.call_soon(self._engine.wake)
+        elif delay < float("inf"):
+            self._alarm = self._loop.call_later(delay - delay % TIMER_TICK, self._engine.wake)
 
     def _facts(self) -> None:
         spec, blocks = self.spec, self.scheduler.blocks
