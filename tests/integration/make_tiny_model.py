@@ -23,9 +23,7 @@ def write_tokenizer(folder: str) -> int:
     )
     with open(__file__, encoding="utf-8") as source:
         tokenizer.train_from_iterator([source.read()] * 10 + CORPUS, trainer)
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
-    )
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
     fast.chat_template = "{% for m in messages %}{{m['content']}}{% endfor %}"
     fast.save_pretrained(folder)
     return len(fast)

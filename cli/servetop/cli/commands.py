@@ -1,0 +1,148 @@
+"""The commands. Each imports what it needs when it runs, so that `--help` stays quick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from servetop.cli import options as o
+
+app = typer.Typer(
+    name="servetop",
+    help="top for LLM serving under load: start or attach to an engine, drive it, watch it, record it, replay it.\n\n"
+    "Without a command: run. What stands after -- goes to the engine's own command line.",
+    epilog="servetop --engine vllm --model llama-2-7b · servetop --url http://gpu7:8000 · servetop replay latest",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def run(
+    context: typer.Context,
+    engine: o.EngineName = None,
+    model: o.Model = None,
+    url: o.Url = None,
+    port: o.Port = None,
+    max_num_seqs: o.MaxNumSeqs = None,
+    engine_command: o.EngineCommand = None,
+    start_timeout: o.StartTimeout = 1800.0,
+    api_key_env: o.ApiKeyEnv = None,
+    request_rate: o.RequestRate = None,
+    burstiness: o.Burstiness = 1.0,
+    max_concurrency: o.MaxConcurrency = None,
+    num_prompts: o.NumPrompts = None,
+    duration: o.Duration = None,
+    ramp: o.Ramp = None,
+    seed: o.Seed = 0,
+    input_len: o.InputLen = 128,
+    output_len: o.OutputLen = 128,
+    ignore_eos: o.IgnoreEos = True,
+    endpoint: o.Endpoint = "completions",
+    temperature: o.Temperature = None,
+    extra_body: o.ExtraBody = None,
+    timeout: o.Timeout = 600.0,
+    goodput: o.Goodput = None,
+    threshold: o.Threshold = None,
+    record: o.Record = None,
+    no_record: o.NoRecord = False,
+    store_texts: o.StoreTexts = False,
+    headless: o.Headless = False,
+    as_json: o.Json = False,
+    label: o.Label = "",
+    metadata: o.Metadata = None,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> int:
+    """Start or attach to an engine, drive a load, watch and record it."""
+    if context.invoked_subcommand is not None:
+        return 0
+    if version:
+        from servetop.cli.versions import servetop_version
+
+        typer.echo(f"servetop {servetop_version()}")
+        return 0
+    from servetop.cli.configure import run_config
+    from servetop.cli.launch import Output, launch
+
+    config = run_config(context.params, context.obj or ())
+    return launch(config, Output(record=record, no_record=no_record, headless=headless, as_json=as_json))
+
+
+@app.command()
+def sweep(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE.toml|PRESET", help="A sweep file, or a preset's name.")],
+    engine: o.EngineName = None,
+    model: o.Model = None,
+    url: o.Url = None,
+    engine_command: o.EngineCommand = None,
+    api_key_env: o.ApiKeyEnv = None,
+    record: o.Record = None,
+    headless: o.Headless = False,
+    as_json: o.Json = False,
+    resume: o.Resume = False,
+) -> int:
+    """Measure a grid of batch sizes and request rates, cell by cell, in one recording."""
+    from servetop.cli.launch import Output
+    from servetop.cli.sweep import run_sweep
+
+    given = {"name": engine, "model": model, "url": url, "api_key_env": api_key_env, "command": engine_command}
+    output = Output(record=record, headless=headless, as_json=as_json)
+    return run_sweep(file, given, engine_args=context.obj or (), output=output, resume=resume)
+
+
+@app.command()
+def replay(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|latest", help="A recording; latest is the newest one.")
+    ] = "latest",
+) -> int:
+    """Open the dashboard on a recording; one that still grows is followed live."""
+    from servetop.cli.dashboard import replay_recording
+
+    return replay_recording(file)
+
+
+@app.command()
+def summary(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|latest", help="A recording; latest is the newest one.")
+    ] = "latest",
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> int:
+    """Print the summary of a recording."""
+    from servetop.cli.report import print_recording
+
+    return print_recording(file, as_json=as_json)
+
+
+@app.command()
+def ls(
+    folder: Annotated[Optional[Path], typer.Argument(help="Folder. (default: the recordings folder)")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> int:
+    """List the recordings, newest first."""
+    from servetop.cli.report import print_recordings
+
+    return print_recordings(folder, as_json=as_json)
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+def serve(
+    arguments: Annotated[Optional[list[str]], typer.Argument(metavar="[--port P] [--model M] [...]")] = None,
+) -> int:
+    """Run the simulator as a standalone OpenAI-compatible server (serve --help lists its options)."""
+    from servetop.engines.sim.server import main as serve_simulator
+
+    return serve_simulator(arguments or [])
+
+
+@app.command(name="run-process", hidden=True)
+def run_process(recording: Path, resume: bool = False) -> int:
+    """Play the run whose configuration comes as JSON on standard input; the dashboard starts this."""
+    from servetop.cli.run_process import run_from_stdin
+
+    return run_from_stdin(recording, resume=resume)

@@ -1,0 +1,139 @@
+"""From what was typed to a RunConfig; everything that cannot work is refused here, before anything starts."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
+from servetop.core.errors import UsageError
+from servetop.core.units import MS_PER_S, parse_rate, parse_seconds
+
+Options = Mapping[str, Any]
+"""Values by the parameter names of `commands`."""
+SLO_METRICS = ("ttft", "tpot", "e2el")
+
+
+def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
+    """The configuration that options describe; UsageError says which one is wrong."""
+    stages = stages_of(options)
+    return RunConfig(
+        engine=engine_config(options, engine_args),
+        workload=workload_config(options),
+        stages=stages,
+        seed=options["seed"],
+        goodput=parse_goodput(options["goodput"] or ()),
+        thresholds=tuple(options["threshold"] or ()),
+        label=options["label"],
+        metadata=parse_metadata(options["metadata"] or ()),
+    )
+
+
+def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
+    """The engine's part; with a URL nothing is started, so engine options make no sense."""
+    url = options["url"]
+    if url and (engine_args or options["engine_command"]):
+        raise UsageError("--url attaches to a running server: leave out --engine-command and what stands after --")
+    return EngineConfig(
+        name=options["engine"] or ("auto" if url else "sim"),
+        model=options["model"] or ("" if url else "llama-2-7b"),
+        url=url,
+        port=options["port"],
+        max_num_seqs=options["max_num_seqs"],
+        extra_args=tuple(engine_args),
+        command=tuple(shlex.split(options["engine_command"] or "")),
+        start_timeout=options["start_timeout"],
+        api_key_env=options["api_key_env"],
+    )
+
+
+def workload_config(options: Options) -> WorkloadConfig:
+    """What each request asks for."""
+    if options["endpoint"] not in ("completions", "chat"):
+        raise UsageError(f"--endpoint {options['endpoint']}: give completions or chat")
+    if not options["burstiness"] > 0:
+        raise UsageError(f"--burstiness {options['burstiness']:g}: give a number above 0 (1 is Poisson)")
+    return WorkloadConfig(
+        input_len=options["input_len"],
+        output_len=options["output_len"],
+        burstiness=options["burstiness"],
+        ignore_eos=options["ignore_eos"],
+        endpoint=options["endpoint"],
+        temperature=options["temperature"],
+        extra_body=parse_extra_body(options["extra_body"]),
+        timeout=options["timeout"],
+        store_texts=options["store_texts"],
+    )
+
+
+def stages_of(options: Options) -> tuple[StageConfig, ...]:
+    """The stages of --ramp, or one stage, or the default ramp when nothing was said about the load."""
+    from servetop.loadgen.stages import default_ramp, parse_ramp
+
+    single = [options[name] is not None for name in ("request_rate", "num_prompts", "duration")]
+    concurrency = options["max_concurrency"]
+    if options["ramp"] is not None:
+        if any(single):
+            raise UsageError("--ramp sets rates and durations: leave out --request-rate, --num-prompts and --duration")
+        return parse_ramp(options["ramp"], max_concurrency=concurrency)
+    if not any(single) and concurrency is None:
+        return default_ramp()
+    rate = parse_rate(options["request_rate"] or "inf")
+    duration = None if options["duration"] is None else parse_seconds(options["duration"])
+    stage = StageConfig(
+        request_rate=rate,
+        max_concurrency=concurrency,
+        duration=duration,
+        num_prompts=options["num_prompts"],
+    )
+    return (with_an_end(stage),)
+
+
+def with_an_end(stage: StageConfig) -> StageConfig:
+    """Refuse what would never end or would flood the client; 60 s where only a load was named."""
+    if math.isinf(stage.request_rate) and stage.max_concurrency is None and stage.num_prompts is None:
+        raise UsageError("an infinite request rate needs a limit: give --max-concurrency or --num-prompts")
+    if stage.duration is None and stage.num_prompts is None:
+        return StageConfig(
+            request_rate=stage.request_rate, max_concurrency=stage.max_concurrency, duration=DEFAULT_DURATION
+        )
+    return stage
+
+
+DEFAULT_DURATION = 60.0
+
+
+def parse_goodput(texts: Sequence[str]) -> dict[str, float]:
+    """Objectives in seconds from `ttft:500` (milliseconds, as the field writes them); several in one text too."""
+    objectives: dict[str, float] = {}
+    for text in " ".join(texts).replace(",", " ").split():
+        metric, _, limit = text.partition(":")
+        try:
+            objectives[metric] = float(limit) / MS_PER_S
+        except ValueError:
+            objectives[metric] = math.nan
+        if metric not in SLO_METRICS or not objectives[metric] > 0:
+            raise UsageError(f"--goodput {text}: give METRIC:MILLISECONDS with a metric of {', '.join(SLO_METRICS)}")
+    return objectives
+
+
+def parse_metadata(texts: Sequence[str]) -> dict[str, str]:
+    """A dictionary from KEY=VALUE texts."""
+    bad = next((text for text in texts if "=" not in text or text.startswith("=")), None)
+    if bad is not None:
+        raise UsageError(f"--metadata {bad}: give KEY=VALUE")
+    return dict(text.split("=", 1) for text in texts)
+
+
+def parse_extra_body(text: str | None) -> dict[str, Any]:
+    """The JSON object of --extra-body."""
+    try:
+        body = json.loads(text) if text else {}
+    except json.JSONDecodeError as error:
+        raise UsageError(f"--extra-body is no JSON ({error}): give an object such as '{{\"top_p\": 0.9}}'") from None
+    if not isinstance(body, dict):
+        raise UsageError("--extra-body: give a JSON object such as '{\"top_p\": 0.9}'")
+    return body

@@ -1,0 +1,127 @@
+"""The engine of one run: started or attached, sampled, changed, stopped; what it says is kept until asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass, field
+
+from servetop.core.clock import Clock
+from servetop.core.config import EngineConfig
+from servetop.core.errors import UsageError
+from servetop.core.events import EngineSample, GpuSample, LogLine, Note, Severity
+from servetop.core.source import EngineFacts
+from servetop.engines.attaching import attach_engine
+from servetop.engines.engine import EngineHandle
+from servetop.engines.gpu import GpuSampler
+from servetop.engines.sampler import EngineSampler
+from servetop.engines.starting import start_engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineNews:
+    """What came in since it was asked last."""
+
+    samples: list[EngineSample] = field(default_factory=list)
+    gpus: list[GpuSample] = field(default_factory=list)
+    log_lines: list[LogLine] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+
+class EngineSide:
+    """One engine, through all the restarts of a run."""
+
+    def __init__(self, config: EngineConfig, clock: Clock) -> None:
+        self._config = config
+        self._clock = clock
+        self._handle: EngineHandle | None = None
+        self._sampler: EngineSampler | None = None
+        self._gpus = GpuSampler(clock)
+        self._log_lines: list[LogLine] = []
+        self._notes: list[Note] = []
+        self._newest_gpus: tuple[GpuSample, ...] = ()
+        self._trouble: str | None = None
+
+    async def start(self, *, max_num_seqs: int | None) -> EngineFacts:
+        """Start or attach; EngineError when that fails."""
+        wanted = max_num_seqs if max_num_seqs is not None else self._config.max_num_seqs
+        config = dataclasses.replace(self._config, max_num_seqs=wanted)
+        if config.url is None:
+            self._handle = await start_engine(config, self._clock, on_line=self._log_lines.append)
+        else:
+            self._handle = await attach_engine(config, self._clock)
+        self._sampler = EngineSampler(self._handle, self._clock)
+        self._sampler.start()
+        return self._handle.facts
+
+    @property
+    def handle(self) -> EngineHandle:
+        """The running engine; only after `start`."""
+        assert self._handle is not None, "the engine was not started"
+        return self._handle
+
+    @property
+    def api_key(self) -> str | None:
+        """From the environment; never stored."""
+        name = self._config.api_key_env
+        if name is None:
+            return None
+        if name not in os.environ:
+            raise UsageError(f"--api-key-env {name}: that environment variable is not set")
+        return os.environ[name]
+
+    @property
+    def dead(self) -> bool:
+        """It ended, or stopped answering, without being asked to."""
+        return self._handle is not None and self._handle.died.is_set()
+
+    async def change_batch(self, max_num_seqs: int) -> EngineFacts:
+        """Set the batch-size limit, by a restart if the engine cannot change it while it runs."""
+        if await self.handle.set_max_num_seqs(max_num_seqs):
+            return self.handle.facts
+        await self.stop()
+        return await self.start(max_num_seqs=max_num_seqs)
+
+    @property
+    def needs_restart(self) -> bool:
+        """A change of batch size costs a restart."""
+        return not self.handle.facts.changes_batch_size_live
+
+    def news(self) -> EngineNews:
+        """Samples, log lines and troubles since the last call."""
+        samples = self._sampler.drain() if self._sampler else []
+        gpus = self._gpus.sample()
+        self._newest_gpus = tuple(gpus)
+        self._note_metrics_trouble()
+        news = EngineNews(samples=samples, gpus=gpus, log_lines=self._log_lines, notes=self._notes)
+        self._log_lines, self._notes = [], []
+        return news
+
+    def newest_sample(self) -> EngineSample | None:
+        """None when the engine exports nothing, or is not there."""
+        return self._sampler.newest if self._sampler else None
+
+    def newest_gpus(self) -> tuple[GpuSample, ...]:
+        """One per device; empty without GPUs."""
+        return self._newest_gpus
+
+    def _note_metrics_trouble(self) -> None:
+        """A page that vanishes or turns to garbage is noted once, and once more when it is back."""
+        trouble = self._handle.metrics_trouble if self._handle else None
+        if trouble != self._trouble:
+            words = trouble or "metrics are back"
+            severity = Severity.WARNING if trouble else Severity.INFO
+            self._notes.append(Note(at=self._clock.now(), severity=severity, source="metrics", text=words))
+        self._trouble = trouble
+
+    async def stop(self) -> None:
+        """Stop sampling, and the engine if servetop started it; what it leaves behind is noted as an error."""
+        if self._sampler:
+            await self._sampler.stop()
+            self._sampler = None
+        handle, self._handle = self._handle, None
+        if handle:
+            report = await handle.stop()
+            if report.trouble:
+                note = Note(at=self._clock.now(), severity=Severity.ERROR, source="engine", text=report.trouble)
+                self._notes.append(note)

@@ -1,0 +1,52 @@
+"""Start a run: with a dashboard (the run in a process of its own), or headless (in this one)."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from servetop.core.clock import wall_clock
+from servetop.core.config import RunConfig
+from servetop.core.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Where a run's results go."""
+
+    record: Path | None = None
+    no_record: bool = False
+    headless: bool = False
+    as_json: bool = False
+
+
+def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> int:
+    """Run and show it as wanted; `resume` is a recording to go on with. The exit code."""
+    if output.record and output.no_record:
+        raise UsageError("--record and --no-record exclude each other: give one of them")
+    headless = output.headless or output.as_json
+    if not headless and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("the dashboard needs a terminal: add --headless")
+    with _recording_path(config, output) as new_path:
+        if headless:
+            from servetop.cli.headless import run_headless
+
+            return run_headless(config, resume or new_path, as_json=output.as_json, resume=resume is not None)
+        from servetop.cli.dashboard import run_with_dashboard
+
+        return run_with_dashboard(config, resume or new_path, resume=resume is not None)
+
+
+@contextlib.contextmanager
+def _recording_path(config: RunConfig, output: Output) -> Iterator[Path]:
+    from servetop.recordings.catalog import new_recording_path
+
+    if output.no_record:
+        with tempfile.TemporaryDirectory(prefix="servetop-") as folder:
+            yield Path(folder) / "run.servetop"
+    else:
+        yield output.record or new_recording_path(config, wall_clock())

@@ -1,0 +1,60 @@
+"""The entry point: splits off what belongs to the engine, runs a command, tells errors in one line."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+
+import typer
+from typer.exceptions import TyperException
+
+from servetop.cli.commands import app
+from servetop.core.errors import EngineError, ExitCode, ServetopError
+
+_SLO = re.compile(r"^[a-z0-9]+:[0-9.]+$")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; the exit code (see ExitCode)."""
+    own, engine_args = split_engine_args(sys.argv[1:] if argv is None else argv)
+    command = typer.main.get_command(app)
+    try:
+        result = command.main(joined_goodput(own), "servetop", standalone_mode=False, obj=engine_args)
+    except ServetopError as error:
+        print_error(error)
+        return int(error.exit_code)
+    except TyperException as error:
+        sys.stderr.write(f"servetop: {error.format_message()} (see servetop --help)\n")
+        return int(ExitCode.USAGE)
+    except typer.Exit as stop:
+        return stop.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        return int(ExitCode.INTERRUPTED)
+    return result if isinstance(result, int) else int(ExitCode.OK)
+
+
+def split_engine_args(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """What stands before the first `--`, and what stands behind it: the engine's own options."""
+    if "--" not in argv:
+        return list(argv), ()
+    at = list(argv).index("--")
+    return list(argv[:at]), tuple(argv[at + 1 :])
+
+
+def joined_goodput(argv: Sequence[str]) -> list[str]:
+    """`--goodput ttft:500 tpot:50` as one value, so that the field's way of writing it is understood."""
+    joined: list[str] = []
+    for word in argv:
+        if len(joined) >= 2 and joined[-2] == "--goodput" and _SLO.match(word):
+            joined[-1] += f" {word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+def print_error(error: ServetopError) -> None:
+    """One line on stderr, and an engine's last log lines below it."""
+    sys.stderr.write(f"servetop: {error}\n")
+    if isinstance(error, EngineError):
+        sys.stderr.writelines(f"  │ {line}\n" for line in error.log_tail)

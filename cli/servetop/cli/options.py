@@ -1,0 +1,144 @@
+"""The options, each declared once; units are seconds, requests per second and tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+ENGINE, LOAD, REQUESTS, OUTPUT = "Engine", "Load", "Requests", "Recording and output"
+
+EngineName = Annotated[
+    Optional[str],
+    typer.Option(
+        "--engine", help="Engine to start, or at --url. (default: sim; recognised with --url)", rich_help_panel=ENGINE
+    ),
+]
+Model = Annotated[
+    Optional[str],
+    typer.Option(
+        "--model", help="Alias (llama-2-7b), hub name, or local path. (default: llama-2-7b)", rich_help_panel=ENGINE
+    ),
+]
+Url = Annotated[Optional[str], typer.Option("--url", help="Attach to the server at this URL.", rich_help_panel=ENGINE)]
+Port = Annotated[
+    Optional[int],
+    typer.Option(
+        "--port", min=1, max=65535, help="Port of a started engine. (default: a free one)", rich_help_panel=ENGINE
+    ),
+]
+MaxNumSeqs = Annotated[
+    Optional[int],
+    typer.Option("--max-num-seqs", min=1, help="The engine's batch-size limit.", rich_help_panel=ENGINE),
+]
+EngineCommand = Annotated[
+    Optional[str],
+    typer.Option("--engine-command", help="Start the engine by this command instead.", rich_help_panel=ENGINE),
+]
+StartTimeout = Annotated[
+    float,
+    typer.Option("--start-timeout", min=1, help="Seconds that the engine may take to load.", rich_help_panel=ENGINE),
+]
+ApiKeyEnv = Annotated[
+    Optional[str],
+    typer.Option("--api-key-env", help="Environment variable that holds the API key.", rich_help_panel=ENGINE),
+]
+
+RequestRate = Annotated[
+    Optional[str],
+    typer.Option("--request-rate", help="Requests per second, or inf.", rich_help_panel=LOAD),
+]
+Burstiness = Annotated[
+    float,
+    typer.Option("--burstiness", help="1 Poisson, below 1 burstier, inf evenly spaced.", rich_help_panel=LOAD),
+]
+MaxConcurrency = Annotated[
+    Optional[int],
+    typer.Option("--max-concurrency", min=1, help="Most requests in flight.", rich_help_panel=LOAD),
+]
+NumPrompts = Annotated[
+    Optional[int],
+    typer.Option("--num-prompts", min=1, help="Requests to send.", rich_help_panel=LOAD),
+]
+Duration = Annotated[
+    Optional[str],
+    typer.Option("--duration", help="Seconds to send for (also 90s, 5m, 1h).", rich_help_panel=LOAD),
+]
+Ramp = Annotated[
+    Optional[str],
+    typer.Option(
+        "--ramp", help="Stages: rate:duration or rate@batch:duration, as in 8:30s,16@64:30s.", rich_help_panel=LOAD
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Same seed, same requests at the same times.", rich_help_panel=LOAD)]
+
+InputLen = Annotated[
+    int,
+    typer.Option("--random-input-len", "--input-len", min=1, help="Prompt tokens.", rich_help_panel=REQUESTS),
+]
+OutputLen = Annotated[
+    int,
+    typer.Option("--random-output-len", "--output-len", min=1, help="Output tokens.", rich_help_panel=REQUESTS),
+]
+IgnoreEos = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-eos/--no-ignore-eos", help="Always generate the full output length.", rich_help_panel=REQUESTS
+    ),
+]
+Endpoint = Annotated[
+    str,
+    typer.Option("--endpoint", help="completions or chat.", rich_help_panel=REQUESTS),
+]
+Temperature = Annotated[
+    Optional[float],
+    typer.Option(
+        "--temperature", min=0, help="Sampling temperature. (default: the engine's)", rich_help_panel=REQUESTS
+    ),
+]
+ExtraBody = Annotated[
+    Optional[str],
+    typer.Option("--extra-body", help="JSON object merged into every request.", rich_help_panel=REQUESTS),
+]
+Timeout = Annotated[
+    float,
+    typer.Option("--timeout", min=0.1, help="Seconds after which a request is given up.", rich_help_panel=REQUESTS),
+]
+
+Goodput = Annotated[
+    Optional[list[str]],
+    typer.Option("--goodput", help="Objectives in ms, as in ttft:500 tpot:50 e2el:5000.", rich_help_panel=OUTPUT),
+]
+Threshold = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--threshold",
+        help="Condition on the summary, as in 'p99_ttft_ms<=500'; unmet: exit 99.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Record = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--record", help="File to record to. (default: a new one in the recordings folder)", rich_help_panel=OUTPUT
+    ),
+]
+NoRecord = Annotated[bool, typer.Option("--no-record", help="Keep no recording.", rich_help_panel=OUTPUT)]
+StoreTexts = Annotated[
+    bool,
+    typer.Option("--store-texts", help="Record prompts and answers too.", rich_help_panel=OUTPUT),
+]
+Headless = Annotated[bool, typer.Option("--headless", help="No dashboard.", rich_help_panel=OUTPUT)]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print the summary alone, as JSON (implies --headless).", rich_help_panel=OUTPUT),
+]
+Label = Annotated[str, typer.Option("--label", help="Name of the run.", rich_help_panel=OUTPUT)]
+Metadata = Annotated[
+    Optional[list[str]],
+    typer.Option("--metadata", help="KEY=VALUE kept with the run; repeat.", rich_help_panel=OUTPUT),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on where an interrupted sweep stopped.", rich_help_panel=OUTPUT)
+]

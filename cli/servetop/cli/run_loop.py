@@ -1,0 +1,255 @@
+"""One run from start to end: boot the engine, play the load, write everything down, leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import sys
+from collections import deque
+
+from servetop.cli.engine_side import EngineSide
+from servetop.cli.journal import Journal
+from servetop.cli.outcome import Outcome
+from servetop.cli.segments import Segment, segments, with_other_batch
+from servetop.core.clock import Clock, ClockAnchor
+from servetop.core.config import RunConfig
+from servetop.core.errors import EngineError, ServetopError
+from servetop.core.events import Action, Command, RunEnd, Severity, StageChange
+from servetop.core.source import EngineFacts
+from servetop.core.tick import TICK_SECONDS, ClientTick
+from servetop.loadgen.messages import LoadPlan, SenderReport, SenderSetup, SenderState
+from servetop.loadgen.process import SenderProcess
+from servetop.recordings.recorder import Recorder
+
+SENDER_ARGV = (sys.executable, "-m", "servetop.cli.sender")
+BEGIN_AHEAD = 0.05
+"""Seconds between telling the sender to begin and the first due time."""
+
+
+class RunLoop:
+    """Drives one run; `run` once, `interrupt` from a signal handler."""
+
+    def __init__(self, config: RunConfig, recorder: Recorder, *, clock: Clock, anchor: ClockAnchor) -> None:
+        self._config = config
+        self._recorder = recorder
+        self._clock = clock
+        self._anchor = anchor
+        self._engine = EngineSide(config.engine, clock)
+        self._journal = Journal(recorder, self._engine, clock=clock)
+        self._outcome = Outcome()
+        self._sender: SenderProcess | None = None
+        self._segments: deque[Segment] = deque(segments(config.stages))
+        self._playing: Segment | None = None
+        self._next_index = len(config.stages)
+        self._stage = -1
+        self._change: asyncio.Task[EngineFacts] | None = None
+        self._change_command: Command | None = None
+        self._tick_index = 0
+
+    def interrupt(self) -> None:
+        """The first time: cancel what is in flight and end; the second time: do not wait for that."""
+        self._outcome.interruptions += 1
+
+    async def run(self) -> RunEnd:
+        """Play the whole run; what can go wrong in one is told by the RunEnd, not raised."""
+        try:
+            await self._boot()
+            await self._play()
+            failure = None
+        except ServetopError as error:
+            failure = error
+            self._journal.note(Severity.ERROR, "run", text=str(error))
+        await self._wind_down()
+        return self._outcome.end(self._clock.now(), failure)
+
+    # --- before the load ---
+
+    async def _boot(self) -> None:
+        booting = asyncio.ensure_future(self._engine.start(max_num_seqs=self._segments[0].max_num_seqs))
+        while not booting.done():
+            await self._idle_tick(booting)
+            if self._outcome.interruptions:
+                booting.cancel()
+                await asyncio.wait({booting})
+        if booting.cancelled():
+            return
+        self._facts_came(booting.result())
+        self._sender = await SenderProcess.start(SENDER_ARGV, self._setup(booting.result()))
+        await self._begin_next(self._sender)
+
+    async def _idle_tick(self, booting: asyncio.Future[EngineFacts]) -> None:
+        """A tick without load: wait for its end, or for the boot to be over."""
+        sleeping = asyncio.ensure_future(self._clock.sleep_until((self._tick_index + 1) * TICK_SECONDS))
+        await asyncio.wait({sleeping, booting}, return_when=asyncio.FIRST_COMPLETED)
+        sleeping.cancel()
+        while (self._tick_index + 1) * TICK_SECONDS <= self._clock.now():
+            self._journal.commit(ClientTick(index=self._tick_index))
+            self._tick_index += 1
+        for command in self._recorder.new_commands():
+            if command.action in (Action.STOP, Action.CANCEL):
+                self.interrupt()
+            self._journal.reply(command, "the engine is still loading")
+
+    def _setup(self, facts: EngineFacts) -> SenderSetup:
+        return SenderSetup(
+            url=facts.url or "",
+            model=facts.model or "",
+            continuous_usage=self._engine.handle.continuous_usage,
+            workload=self._config.workload,
+            seed=self._config.seed,
+            origin_ns=self._anchor.origin_ns,
+            api_key=self._engine.api_key,
+        )
+
+    def _facts_came(self, facts: EngineFacts) -> None:
+        self._recorder.set_engine(facts)
+        self._max_num_seqs = facts.max_num_seqs
+
+    # --- the load ---
+
+    async def _play(self) -> None:
+        if self._sender is None:
+            return
+        async for report in self._sender.reports():
+            self._take(report)
+            await self._obey_new_commands(self._sender)
+            if self._engine.dead and self._change is None:
+                raise EngineError(self._engine.handle.exit_reason(), self._engine.handle.log_tail(LOG_TAIL))
+            if await self._is_over(self._sender, report):
+                return
+
+    def _take(self, report: SenderReport) -> None:
+        """Write a tick down; gaps before it (the sender was starting) become ticks without load."""
+        for index in range(self._tick_index, report.tick.index):
+            self._journal.commit(ClientTick(index=index))
+        self._tick_index = report.tick.index + 1
+        self._stage = max(self._stage, report.tick.gauges.stage)
+        self._outcome.take(report.tick, report.records)
+        self._journal.commit(
+            report.tick,
+            requests=report.records,
+            stages=[self._with_batch(stage) for stage in report.stages],
+            notes=report.notes,
+            replies=[reply for reply in report.replies if reply.id],
+        )
+
+    def _with_batch(self, stage: StageChange) -> StageChange:
+        batch = stage.max_num_seqs if stage.max_num_seqs is not None else self._max_num_seqs
+        return dataclasses.replace(stage, max_num_seqs=batch)
+
+    async def _is_over(self, sender: SenderProcess, report: SenderReport) -> bool:
+        """Move on to the next segment when this one is over; True when there is none."""
+        if self._outcome.interruptions:
+            await self._cancel(sender)
+            return report.state is SenderState.FINISHED or self._outcome.interruptions > 1
+        if self._change is not None:
+            if self._change.done():
+                await self._changed(sender, self._change)
+            return False
+        drained = report.state is SenderState.FINISHED
+        if not self._segments:
+            return drained
+        batch = self._segments[0].max_num_seqs
+        if drained or (report.state is SenderState.DRAINING and not self._must_drain(batch)):
+            await self._move_on(sender, batch)
+        return False
+
+    async def _move_on(self, sender: SenderProcess, batch: int | None) -> None:
+        if batch is None or batch == self._max_num_seqs:
+            await self._begin_next(sender)
+            return
+        how = "restarting the engine" if self._engine.needs_restart else "changing it while it runs"
+        self._journal.note(Severity.INFO, "engine", text=f"max_num_seqs {self._max_num_seqs} → {batch}: {how}")
+        self._playing = None
+        self._change = asyncio.ensure_future(self._engine.change_batch(batch))
+
+    def _must_drain(self, batch: int | None) -> bool:
+        changes = batch is not None and batch != self._max_num_seqs
+        return self._config.drain_at_stages or (changes and self._engine.needs_restart)
+
+    async def _begin_next(self, sender: SenderProcess) -> None:
+        self._playing = self._segments.popleft()
+        await sender.begin(
+            LoadPlan(
+                begin_at=self._clock.now() + BEGIN_AHEAD,
+                stages=self._playing.stages,
+                drain_at_stages=self._config.drain_at_stages,
+                drain_timeout=self._config.drain_timeout,
+            )
+        )
+
+    # --- what people ask for ---
+
+    async def _obey_new_commands(self, sender: SenderProcess) -> None:
+        for command in self._recorder.new_commands():
+            match command.action:
+                case Action.MARK:
+                    self._journal.note(Severity.INFO, "user", text=command.text or "mark")
+                    self._journal.reply(command, "marked")
+                case Action.SET_MAX_NUM_SEQS:
+                    await self._change_batch(sender, command)
+                case Action.STOP | Action.CANCEL:
+                    self._segments.clear()
+                    self._outcome.stopped_by = command.action
+                    await sender.command(command)
+                case _:
+                    await sender.command(command)
+
+    async def _change_batch(self, sender: SenderProcess, command: Command) -> None:
+        batch = int(command.value or 0)
+        if batch < 1 or self._change is not None or self._change_command is not None:
+            words = "a batch size is at least 1" if batch < 1 else "a change of batch size is under way"
+            self._journal.reply(command, words)
+        elif not self._engine.needs_restart:
+            self._change_command = command
+            self._change = asyncio.ensure_future(self._engine.change_batch(batch))
+        elif self._config.engine.url is not None:
+            self._journal.reply(command, "an attached engine keeps its batch size: change the concurrency instead")
+        else:
+            self._change_command = command
+            self._replan(batch)
+            await sender.command(Command(id=0, at=self._clock.now(), action=Action.STOP, source="restart"))
+
+    def _replan(self, batch: int) -> None:
+        """Play the stage in force again, and what follows, under another batch size, as new stages."""
+        playing = self._playing.stages if self._playing else ()
+        left = [stage for index, stage in playing if index >= self._stage]
+        left += [stage for segment in self._segments for _, stage in segment.stages]
+        rest = with_other_batch(left, batch)
+        self._segments = deque(segments(rest, first_index=self._next_index))
+        self._next_index += len(rest)
+
+    async def _changed(self, sender: SenderProcess, change: asyncio.Task[EngineFacts]) -> None:
+        command, self._change, self._change_command = self._change_command, None, None
+        try:
+            self._facts_came(change.result())
+        except EngineError as error:
+            if command is None or self._playing is None:
+                raise  # the engine did not come back
+            self._journal.reply(command, str(error))
+            return
+        if command is not None:
+            self._journal.reply(command, f"batch size {self._max_num_seqs}")
+        if self._playing is None:
+            await self._begin_next(sender)
+
+    async def _cancel(self, sender: SenderProcess) -> None:
+        if self._outcome.stopped_by is not Action.CANCEL:
+            self._outcome.stopped_by = Action.CANCEL
+            self._segments.clear()
+            await sender.command(Command(id=0, at=self._clock.now(), action=Action.CANCEL, source="signal"))
+
+    # --- the end ---
+
+    async def _wind_down(self) -> None:
+        if self._change is not None:
+            self._change.cancel()
+            await asyncio.wait({self._change})
+        if self._sender is not None:
+            await self._sender.close()
+        await self._engine.stop()
+        self._journal.commit(None)
+
+
+LOG_TAIL = 12
+"""Lines of an engine's log that an error shows."""

@@ -1,0 +1,85 @@
+"""`servetop sweep`: a grid of cells in one recording, its table, and going on where it was interrupted."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from servetop.cli.launch import Output, launch
+from servetop.cli.sweep_file import read_sweep, sweep_config
+from servetop.core.config import EngineConfig, RunConfig, StageConfig
+from servetop.core.errors import RecordingError, UsageError
+from servetop.core.events import StageChange
+from servetop.recordings.catalog import list_recordings, recordings_folder
+from servetop.recordings.reader import RecordingReader
+
+
+def run_sweep(file: str, given: Mapping[str, Any], *, engine_args: Sequence[str], output: Output, resume: bool) -> int:
+    """Measure all cells of a sweep file, or those that an interrupted run of it left; the exit code."""
+    sweep = read_sweep(file)
+    engine = _overridden(sweep.engine, given, engine_args)
+    config = sweep_config(dataclasses.replace(sweep, engine=engine))
+    if engine.url is not None and sweep.max_num_seqs:
+        sys.stderr.write("servetop: an attached engine keeps its batch size: sweeping max_concurrency instead\n")
+    if not resume:
+        return launch(config, output)
+    recording = output.record or find_interrupted(config)
+    left = cells_left(recording, config)
+    if not left:
+        sys.stderr.write(f"servetop: all {len(config.stages)} cells are in {recording}: nothing to resume\n")
+        from servetop.cli.report import print_recording
+
+        return print_recording(str(recording), as_json=output.as_json)
+    sys.stderr.write(f"servetop: {len(left)} of {len(config.stages)} cells left, going on in {recording}\n")
+    return launch(dataclasses.replace(config, stages=left), output, resume=recording)
+
+
+def _overridden(engine: EngineConfig, given: Mapping[str, Any], engine_args: Sequence[str]) -> EngineConfig:
+    """The file's engine, with what the command line says instead."""
+    changes = {key: value for key, value in given.items() if value is not None}
+    if "command" in changes:
+        changes["command"] = tuple(shlex.split(changes["command"]))
+    if "url" in changes:
+        changes = {"name": "auto", "model": ""} | changes
+    if engine_args:
+        changes["extra_args"] = tuple(engine_args)
+    return dataclasses.replace(engine, **changes)
+
+
+def find_interrupted(config: RunConfig) -> Path:
+    """The newest recording of this very sweep; UsageError when there is none."""
+    for info in list_recordings(recordings_folder()):
+        try:
+            reader = RecordingReader.open(info.path)
+        except RecordingError:
+            continue
+        same = reader.header.config == config
+        reader.close()
+        if same:
+            return info.path
+    raise UsageError(f"no recording of {config.label} in {recordings_folder()}: run it without --resume first")
+
+
+def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
+    """The cells that a recording does not hold completely, in order; RecordingError if it is another sweep's."""
+    reader = RecordingReader.open(recording)
+    try:
+        if reader.is_live():
+            raise RecordingError(f"{recording} is still being written: watch it with servetop replay {recording}")
+        if reader.header.config != config:
+            raise RecordingError(f"{recording} was recorded with another configuration: run without --resume")
+        update = reader.poll()
+    finally:
+        reader.close()
+    finished = update.end is not None and update.end.exit_code in (0, 99) and not update.end.reason
+    done = {cell_of(stage) for stage in (update.stages if finished else update.stages[:-1])}
+    return tuple(cell for cell in config.stages if cell_of(cell) not in done)
+
+
+def cell_of(stage: StageChange | StageConfig) -> tuple[Any, ...]:
+    """What tells one cell of a grid from another."""
+    return (stage.max_num_seqs, stage.request_rate, stage.max_concurrency, stage.repeat)

@@ -1,0 +1,138 @@
+"""Sweep files: a grid over batch size and request rate, in TOML; the published studies are presets of the same form.
+
+max_num_seqs = [64, 128]        # the engine's batch-size limit; its engine is restarted between them if it must be
+request_rate = [32, 64, "inf"]  # requests per second
+max_concurrency = [256]         # optional third dimension
+duration = "30s"                # and/or num_prompts = 500: per cell
+repeats = 1
+goodput = ["ttft:500"]          # milliseconds
+[engine]                        # keys of EngineConfig
+[workload]                      # keys of WorkloadConfig
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import itertools
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from servetop.cli.configure import parse_goodput, with_an_end
+from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
+from servetop.core.errors import UsageError
+from servetop.core.units import parse_rate, parse_seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepFile:
+    """The grid as written; every combination is one cell."""
+
+    engine: EngineConfig = EngineConfig()
+    workload: WorkloadConfig = WorkloadConfig()
+    max_num_seqs: tuple[int, ...] = ()
+    request_rate: tuple[float, ...] = ()
+    max_concurrency: tuple[int, ...] = ()
+    duration: float | None = None
+    """Seconds a cell."""
+    num_prompts: int | None = None
+    """Requests a cell."""
+    repeats: int = 1
+    seed: int = 0
+    goodput: tuple[str, ...] = ()
+    thresholds: tuple[str, ...] = ()
+    label: str = ""
+
+
+def read_sweep(name: str) -> SweepFile:
+    """A sweep from a file or a preset's name; UsageError says what is wrong in it, and where."""
+    path = Path(name)
+    text = path.read_text(encoding="utf-8") if path.is_file() else _preset(name)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name} is no TOML file: {error}") from None
+    sweep = from_data(SweepFile, _in_base_units(data, where=name), where=name)
+    return sweep if sweep.label else dataclasses.replace(sweep, label=path.stem)
+
+
+def preset_names() -> list[str]:
+    """Presets that come with servetop, in order."""
+    folder = resources.files("servetop.cli") / "presets"
+    return sorted(each.name.removesuffix(".toml") for each in folder.iterdir()) if folder.is_dir() else []
+
+
+def _preset(name: str) -> str:
+    names = preset_names()
+    if name in names:
+        return (resources.files("servetop.cli") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]}?" if near else "give the path of a sweep file"
+    raise UsageError(f"no sweep file and no preset is called {name}: {hint}")
+
+
+def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+    """Single values become lists where a grid wants lists; durations and rates become numbers."""
+    plain = dict(data)
+    for key in ("max_num_seqs", "request_rate", "max_concurrency", "goodput", "thresholds"):
+        if key in plain and not isinstance(plain[key], list):
+            plain[key] = [plain[key]]
+    try:
+        if "duration" in plain:
+            plain["duration"] = parse_seconds(str(plain["duration"]))
+        if "request_rate" in plain:
+            plain["request_rate"] = [parse_rate(str(rate)) for rate in plain["request_rate"]]
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+    return plain
+
+
+def sweep_config(sweep: SweepFile) -> RunConfig:
+    """The run that measures every cell, cell by cell, so that each batch size is set once."""
+    _check(sweep)
+    grid = itertools.product(
+        sweep.max_num_seqs or (None,),
+        sweep.request_rate or (float("inf"),),
+        sweep.max_concurrency or (None,),
+        range(sweep.repeats),
+    )
+    cells = tuple(_cell(sweep, batch, rate, concurrency, repeat) for batch, rate, concurrency, repeat in grid)
+    return RunConfig(
+        engine=sweep.engine,
+        workload=sweep.workload,
+        stages=cells,
+        seed=sweep.seed,
+        goodput=parse_goodput(sweep.goodput),
+        thresholds=sweep.thresholds,
+        drain_at_stages=True,
+        label=sweep.label,
+    )
+
+
+def _check(sweep: SweepFile) -> None:
+    if not (sweep.max_num_seqs or sweep.request_rate or sweep.max_concurrency):
+        raise UsageError(f"{sweep.label}: nothing to sweep: give max_num_seqs, request_rate or max_concurrency lists")
+    if any(value < 1 for value in (*sweep.max_num_seqs, *sweep.max_concurrency, sweep.repeats)):
+        raise UsageError(f"{sweep.label}: max_num_seqs, max_concurrency and repeats start at 1")
+    if sweep.num_prompts is not None and sweep.num_prompts < 1:
+        raise UsageError(f"{sweep.label}: num_prompts = {sweep.num_prompts}: give 1 or more requests a cell")
+
+
+def _cell(sweep: SweepFile, batch: int | None, rate: float, concurrency: int | None, repeat: int) -> StageConfig:
+    attached = sweep.engine.url is not None
+    return dataclasses.replace(
+        with_an_end(
+            StageConfig(
+                request_rate=rate,
+                max_concurrency=batch if attached and concurrency is None else concurrency,
+                duration=sweep.duration,
+                num_prompts=sweep.num_prompts,
+            )
+        ),
+        max_num_seqs=None if attached else batch,
+        repeat=repeat,
+    )

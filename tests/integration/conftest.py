@@ -1,0 +1,62 @@
+"""A real vLLM on the CPU, with so few KV blocks that it must preempt."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.harness import ENVIRONMENT, SCARCE_BLOCKS, Servetop, Vllm, answers, wait_for
+
+
+@pytest.fixture(scope="session")
+def vllm() -> Vllm:
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    home = cache / "servetop-integration" / "vllm"
+    assert (home / ".ready").exists(), f"no vLLM in {home}: run `make integration`, which installs it"
+    return Vllm(home.resolve())
+
+
+@pytest.fixture
+def servetop(tmp_path: Path) -> Servetop:
+    return Servetop(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def scarce_vllm(vllm: Vllm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a running vLLM that servetop did not start."""
+    port, log = 8431, tmp_path_factory.mktemp("vllm") / "log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [
+                *vllm.api_server.split(),
+                "--model",
+                vllm.model,
+                "--port",
+                str(port),
+                "--host",
+                "127.0.0.1",
+                "--max-num-seqs",
+                "32",
+                *SCARCE_BLOCKS,
+            ],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **ENVIRONMENT},
+            start_new_session=True,
+        )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(lambda: process.poll() is not None or answers(f"{url}/health"), seconds=180, what="vLLM's start")
+        assert process.poll() is None, log.read_text()[-3000:]
+        yield url
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

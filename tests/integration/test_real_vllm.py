@@ -1,0 +1,130 @@
+"""servetop against a real vLLM: what it records is what vLLM itself counted, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.integration.harness import SCARCE_BLOCKS, Servetop, Vllm, counters, wait_for
+
+from servetop.recordings.reader import RecordingReader
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+LOAD = ("--max-concurrency", "24", "--num-prompts", "96", "--input-len", "12", "--output-len", "300")
+
+
+def managed(vllm: Vllm, command: str) -> list[str]:
+    return ["--engine", "vllm", "--engine-command", command, "--model", vllm.model, "--max-num-seqs", "32"]
+
+
+def engine_processes() -> list[str]:
+    found = []
+    for process in psutil.process_iter(["cmdline", "name"]):
+        words = " ".join(process.info["cmdline"] or [])
+        if "vllm.entrypoints" in words or "vllm serve" in words or "VLLM::" in words:
+            found.append(f"{process.pid} {words[:120]}")
+    return found
+
+
+def test_an_attached_runs_numbers_agree_with_vllms_own_metrics(
+    scarce_vllm: str, servetop: Servetop, tmp_path: Path
+) -> None:
+    before = counters(scarce_vllm)
+    done = servetop("--url", scarce_vllm, *LOAD, "--json", "--record", str(tmp_path / "run.servetop"))
+    after = counters(scarce_vllm)
+    assert done.code == 0, done.err
+    summary = done.summary
+    counted = {name: after[name] - before.get(name, 0.0) for name in after}
+
+    assert summary["engine"]["name"] == "vllm"
+    assert summary["engine"]["version"].startswith("0.32")
+    assert summary["engine"]["kv_blocks_total"] == 63  # 64, one of them reserved
+    assert summary["completed"] == 96
+    assert summary["failed"] == 0
+    assert summary["total_output_tokens"] == 96 * 300 == counted["vllm:generation_tokens_total"]
+    assert summary["total_input_tokens"] == counted["vllm:prompt_tokens_total"]
+    assert summary["server"]["preemptions"] == counted["vllm:num_preemptions_total"] > 0
+    assert summary["server"]["generation_tokens"] == counted["vllm:generation_tokens_total"]
+    assert 0.9 <= summary["server"]["max_kv_usage"] <= 1.0
+    assert abs(summary["trust"]["littles_law_error"]) <= 0.05
+
+
+def test_the_recorded_gauges_are_those_that_vllm_exports(scarce_vllm: str, servetop: Servetop, tmp_path: Path) -> None:
+    recording = tmp_path / "run.servetop"
+    assert servetop("--url", scarce_vllm, *LOAD, "--headless", "--record", str(recording)).code == 0
+    rows = sqlite3.connect(recording).execute(
+        "SELECT kv_usage, kv_blocks_used, kv_blocks_total, running, waiting FROM engine_sample"
+    )
+    samples = rows.fetchall()
+    assert len(samples) >= 10
+    for usage, used, total, running, waiting in samples:
+        assert used == pytest.approx(usage * total, abs=0.6)
+        assert running + waiting <= 24
+    assert max(usage for usage, *_ in samples) >= 0.9
+
+
+def test_servetop_starts_vllm_by_vllm_serve_and_leaves_nothing_behind(
+    vllm: Vllm, servetop: Servetop, tmp_path: Path
+) -> None:
+    before = engine_processes()
+    recording = tmp_path / "managed.servetop"
+    words = [*managed(vllm, vllm.serve), *LOAD, "--json", "--record", str(recording), "--", *SCARCE_BLOCKS]
+    done = servetop(*words)
+    assert done.code == 0, done.err
+    assert done.summary["completed"] == 96
+    assert done.summary["server"]["preemptions"] > 0
+    assert done.summary["engine"]["max_num_seqs"] == 32
+    assert engine_processes() == before
+    log = [line.text for line in RecordingReader.open(recording).poll().log_lines]
+    assert any("KV cache" in line for line in log)
+
+
+def test_a_killed_vllm_is_noticed_within_two_seconds_and_the_recording_is_whole(
+    vllm: Vllm, servetop: Servetop, tmp_path: Path
+) -> None:
+    before = engine_processes()
+    recording = tmp_path / "killed.servetop"
+    load = ("--max-concurrency", "8", "--duration", "120", "--input-len", "12", "--output-len", "300")
+    words = [*managed(vllm, vllm.api_server), *load, "--headless", "--record", str(recording), "--", *SCARCE_BLOCKS]
+    with servetop.started(*words) as process:
+        wait_for(recording.exists, seconds=20, what="the recording")
+        reader = RecordingReader.open(recording)
+        tokens = [0]
+
+        def streaming() -> bool:
+            tokens[0] += sum(tick.client.output_tokens for tick in reader.poll().ticks)
+            return tokens[0] > 100 or process.poll() is not None
+
+        wait_for(streaming, seconds=180, what="the first tokens")
+        assert process.poll() is None, process.communicate()[1]
+        facts = reader.header.engine
+        assert facts is not None
+        assert facts.pid is not None
+        killed_at = reader.poll().ticks[-1:] or [None]
+        os.kill(facts.pid, signal.SIGKILL)
+        wait_for(lambda: process.poll() is not None, seconds=10, what="the end of the run")
+        _, err = process.communicate()
+    assert process.returncode == 3
+    assert "│" in err  # the engine's last log lines
+    update = reader.poll()
+    assert update.end is not None
+    assert update.end.exit_code == 3
+    notes = [note for note in RecordingReader.open(recording).poll().notes if note.severity == "error"]
+    assert notes
+    if killed_at[0] is not None:
+        assert notes[0].at - killed_at[0].end <= 2.0
+    assert sqlite3.connect(recording).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    wait_for(lambda: engine_processes() == before, seconds=10, what="the end of vLLM's processes")
+
+
+def test_a_vllm_that_cannot_start_says_why_in_one_line(vllm: Vllm, servetop: Servetop) -> None:
+    done = servetop(*managed(vllm, vllm.api_server), "--num-prompts", "1", "--headless", "--", "--no-such-flag")
+    assert done.code == 3
+    last = [line for line in done.err.splitlines() if line.startswith("servetop:")]
+    assert len(last) == 1
+    assert "no-such-flag" in last[0]
