@@ -34,34 +34,36 @@ class LogCapture:
     longer than a burst) is thinned out; one line then says how many were left out.
     """
 
-    def __init__(self, clock: Clock, on_line: Callable[[LogLine], None], *, secrets: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        on_line: Callable[[LogLine], None],
+        *,
+        secrets: Sequence[str] = (),
+        noise: re.Pattern[bytes] | None = None,
+    ) -> None:
         self._clock = clock
         self._on_line = on_line
         self._secrets = tuple(secret for secret in secrets if secret)
-        self._noise: re.Pattern[str] | None = None
+        self._noise = noise
         self._kept: deque[bytes] = deque(maxlen=KEPT_LINES)
         self._open = b""
         self._budget = LINES_AT_ONCE
         self._filled_at = clock.now()
         self._left_out = 0
 
-    def leave_out(self, noise: re.Pattern[str] | None) -> None:
-        """From now on drop the lines that this pattern finds, such as those of our own polling."""
-        self._noise = noise
-
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of output, cut anywhere."""
+        """Take the next bytes of output, cut anywhere; lines in which `noise` is found are dropped."""
         lines = (self._open + data).splitlines(keepends=True)
         self._open = b"" if not lines or lines[-1].endswith((b"\n", b"\r")) else lines.pop()
         if len(self._open) > LINE_BYTES:
             self._open = self._open[: LINE_BYTES + 1]  # the rest of an endless line is not worth keeping
-        self._take([line for line in lines[:-KEPT_LINES] if line.strip()], keep=False)
-        self._take([line for line in lines[-KEPT_LINES:] if line.strip()], keep=True)
+        self._take([line for line in lines if self._matters(line)])
 
     def end(self) -> None:
         """The output has ended: its last line may lack an end, and what was left out must be told."""
         rest, self._open = self._open, b""
-        self._take([rest] if rest.strip() else [], keep=True)
+        self._take([rest] if self._matters(rest) else [])
         self._tell_left_out(self._clock.now())
 
     def tail(self, count: int = KEPT_LINES) -> tuple[str, ...]:
@@ -69,11 +71,13 @@ class LogCapture:
         texts = (self._text(raw) for raw in list(self._kept)[-count:])
         return tuple(text for text in texts if text)
 
-    def _take(self, lines: list[bytes], *, keep: bool) -> None:
+    def _matters(self, line: bytes) -> bool:
+        return bool(line.strip()) and not (self._noise and self._noise.search(line, 0, LINE_BYTES))
+
+    def _take(self, lines: list[bytes]) -> None:
         now = self._clock.now()
         self._refill(now)
-        if keep:
-            self._kept.extend(line[: LINE_BYTES + 1] for line in lines)
+        self._kept.extend(line[: LINE_BYTES + 1] for line in lines)
         bearable = int(min(self._budget, len(lines)))
         self._budget -= bearable
         for raw in lines[:bearable]:
@@ -97,4 +101,4 @@ class LogCapture:
         text = clean_line(raw)
         for secret in self._secrets:
             text = text.replace(secret, "***")
-        return "" if self._noise is not None and self._noise.search(text) else text
+        return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
@@ -15,14 +16,18 @@ from servetop.engines.prometheus import Row, scan
 GAUGES = tuple(each.name for each in fields(EngineSample) if not each.name.startswith("scrape_"))
 """The fields of EngineSample that an engine may or may not export."""
 
+_NUMBER = re.compile(r"[0-9]{1,15}")
+
 Found = Mapping[str, list[Row]]
 
 
 class PageReader(Protocol):
     """What a sampler must know of an engine's metrics: where they are and what they mean."""
 
-    path: str
-    """Path of the page on the serving port, such as `/metrics`."""
+    @property
+    def path(self) -> str:
+        """Path of the page on the serving port, such as `/metrics`."""
+        ...
 
     def sample(self, page: bytes, *, start: float, end: float) -> EngineSample | None:
         """The page as a sample scraped from `start` to `end` of the run; None when it is no page of this engine."""
@@ -53,9 +58,10 @@ class Series:
         """The folded number; None when no name is there, or when it is negative, infinite or NaN."""
         rows = next((found[name] for name in self.names if name in found), [])
         values = [row.value for row in rows if not self.labels or self.labels.items() <= row.labels.items()]
-        if not values or not all(0 <= value < math.inf for value in values):
+        total = sum(values)
+        if not values or min(values) < 0 or not math.isfinite(total):
             return None
-        return math.fsum(values) / (len(values) if self.fold is Fold.MEAN else 1)
+        return total / (len(values) if self.fold is Fold.MEAN else 1)
 
 
 def gauge(*names: str, labels: Mapping[str, str] | None = None) -> Series:
@@ -89,13 +95,13 @@ class CacheInfo:
 
     def total(self, found: Found) -> float | None:
         """Usable blocks, added over the ranks."""
-        counts = [int(text) for text in _labels(found, self.name, self.blocks) if text.isdecimal()]
+        counts = [int(text) for text in _labels(found, self.name, self.blocks) if _NUMBER.fullmatch(text)]
         reserved = 0 if self.reserved_unless in found else self.reserved
         return float(sum(count - reserved for count in counts)) if counts and min(counts) > reserved else None
 
     def tokens_a_block(self, found: Found) -> int | None:
         """Tokens that a block holds, by the first rank."""
-        return next((int(text) for text in _labels(found, self.name, self.block_size) if text.isdecimal()), None)
+        return next((int(text) for text in _labels(found, self.name, self.block_size) if _NUMBER.fullmatch(text)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ class ProcessTree:
 
     def look(self) -> None:
         """Note who is below the leader now (some milliseconds)."""
+        self._known = {pid: each for pid, each in self._known.items() if _runs(each)}
         with suppress(psutil.Error):
             leader = psutil.Process(self.pid)
             for each in [leader, *leader.children(recursive=True)]:

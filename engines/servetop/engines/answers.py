@@ -1,0 +1,139 @@
+"""Asking a server questions over HTTP, and saying in one line why it did not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import ssl
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from servetop.core.errors import UsageError
+
+ANSWER_TIMEOUT = 5.0
+"""Seconds for one question of the control plane."""
+LARGEST_ANSWER = 8 << 20
+"""Bytes; a longer answer is cut: no metrics page is longer, but a stream could be endless."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back for one path: a status and a body, or the reason why nothing did."""
+
+    status: int = 0
+    body: bytes = b""
+    trouble: str = ""
+    """Why there is no answer, such as `connection refused`; empty when there is one."""
+    refused: bool = False
+    """No connection came about at all: nobody is there."""
+
+    @property
+    def ok(self) -> bool:
+        """HTTP 200."""
+        return self.status == 200
+
+    def json(self) -> Any:
+        """The body as JSON, or None when it is none or the status is not 200."""
+        try:
+            return json.loads(self.body) if self.ok else None
+        except ValueError:
+            return None
+
+
+Answers = Mapping[str, Answer]
+"""Answers by path."""
+
+
+class ServerClient:
+    """A server's control plane: questions with time limits, never an exception for what a server may do."""
+
+    def __init__(self, url: str, *, api_key: str | None = None) -> None:
+        self.url = url
+        headers = {"Accept-Encoding": "identity"}  # packing a page costs the engine more than sending it costs us
+        if api_key is not None:
+            headers["Authorization"] = f"Bearer {api_key}"
+        self._http = httpx.AsyncClient(headers=headers, timeout=ANSWER_TIMEOUT, trust_env=not is_local(url))
+
+    async def ask(
+        self, path: str, *, method: str = "GET", data: Mapping[str, Any] | None = None, timeout: float = ANSWER_TIMEOUT
+    ) -> Answer:
+        """One question; `data` goes as a JSON body."""
+        body = bytearray()
+        try:
+            async with asyncio.timeout(timeout), self._http.stream(method, self.url + path, json=data) as response:
+                async for piece in response.aiter_bytes():
+                    body += piece
+                    if len(body) > LARGEST_ANSWER:
+                        break
+                return Answer(response.status_code, bytes(body))
+        except (TimeoutError, httpx.TimeoutException):
+            return Answer(trouble=f"no answer within {timeout:g} s")
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError, ValueError) as error:
+            return Answer(trouble=_reason(error), refused=isinstance(error, httpx.ConnectError))
+
+    async def ask_all(self, paths: Iterable[str]) -> Answers:
+        """Several questions at once."""
+        wanted = list(dict.fromkeys(paths))
+        return dict(zip(wanted, await asyncio.gather(*map(self.ask, wanted)), strict=True))
+
+    async def close(self) -> None:
+        """Close its connections; later questions answer with trouble."""
+        await self._http.aclose()
+
+
+def normalise_url(text: str) -> str:
+    """`gpu7:8000`, `http://gpu7:8000/`, `…/v1/` → `http://gpu7:8000`; UsageError for what is no address."""
+    stripped = text.strip().rstrip("/")
+    with_scheme = stripped if "://" in stripped else f"http://{stripped}"
+    try:
+        parts = urlsplit(with_scheme)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid or any(letter.isspace() for letter in stripped):
+        raise UsageError(f"{text!r} is no server address: give one such as http://127.0.0.1:8000")
+    if "@" in parts.netloc:
+        raise UsageError("the address holds a password, which would be recorded: give the key by --api-key-env NAME")
+    path = parts.path.rstrip("/").removesuffix("/v1")
+    return f"{parts.scheme}://{parts.netloc}{path}"
+
+
+def is_local(url: str) -> bool:
+    """The server is on this machine, by its address: its processes and GPUs can be looked at."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback or ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return host == "localhost"
+
+
+def first_words(body: bytes, length: int = 60) -> str:
+    """The beginning of a body on one line, for a message."""
+    text = " ".join(body[: 4 * length].decode("utf-8", errors="replace").split())
+    printable = "".join(letter for letter in text if letter.isprintable())
+    return printable if len(printable) <= length else printable[:length] + "…"
+
+
+def _reason(error: BaseException) -> str:
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and cause not in causes:
+        causes.append(cause)
+    words = " ".join(str(each) for each in causes)
+    known = {
+        "refused": "connection refused",
+        "not known": "no such host",
+        "temporary failure in name resolution": "no such host",
+        "no address associated": "no such host",
+        "unreachable": "host unreachable",
+        "reset": "connection reset",
+        "all connection attempts failed": "connection refused",
+    }
+    if any(isinstance(each, ssl.SSLError) for each in causes):
+        return f"TLS: {first_words(words.encode(), 90)}; for a private authority set SSL_CERT_FILE"
+    found = next((reason for sign, reason in known.items() if sign in words.lower()), None)
+    return found or first_words(str(error).encode(), 120) or type(error).__name__

@@ -1,0 +1,117 @@
+"""Attaches to a server that somebody else started, and finds out what it is."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from servetop.core.clock import Clock
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError, UsageError
+from servetop.engines.answers import Answers, ServerClient, first_words, normalise_url
+from servetop.engines.engine import Engine, EngineHandle
+from servetop.engines.facts import ServerFacts
+from servetop.engines.metrics import GAUGES, not_exported
+from servetop.engines.registry import engine_names, load_engine
+from servetop.engines.starting import api_key, engine_facts, refuse_without_key
+
+AUTO = "auto"
+"""The engine name that means: whatever answers."""
+MODELS = "/v1/models"
+ANYTHING = "openai"
+"""The engine that claims every server which speaks the API, and may be named for any of them."""
+
+
+async def attach_engine(config: EngineConfig, clock: Clock) -> EngineHandle:
+    """Look at the server at `config.url`; with the name `auto` the engine is recognised by its answers.
+
+    EngineError, on one line with what to try next, when nothing answers there, when it wants a key, when it is not
+    the engine or does not serve the model that was named; UsageError for an address that is none, and for a batch
+    size that only a restart could change.
+    """
+    if config.url is None:
+        raise UsageError("no server is named to attach to: give --url http://host:port")
+    engines = [load_engine(name) for name in engine_names()]
+    wanted = None if config.name == AUTO else load_engine(config.name)
+    client = ServerClient(normalise_url(config.url), api_key=api_key(config, os.environ))
+    try:
+        answers = await client.ask_all([MODELS, *_paths(engines)])
+        _refuse_silence(answers, client.url)
+        refuse_without_key(answers[MODELS], client.url, config=config)
+        engine = _recognised(engines, answers, wanted=wanted, url=client.url)
+        model = _model(engine, answers, config=config, url=client.url)
+        _refuse_batch_size(engine, config.max_num_seqs, client.url)
+    except BaseException:
+        await client.close()
+        raise
+    handle = _attached(engine, answers, model=model, client=client, clock=clock)
+    try:
+        if config.max_num_seqs is not None:
+            await handle.set_max_num_seqs(config.max_num_seqs)
+    except BaseException:
+        await handle.stop()
+        raise
+    return handle
+
+
+def _paths(engines: list[Engine]) -> list[str]:
+    paths = [path for engine in engines for path in engine.questions]
+    return paths + [engine.metric_map.path for engine in engines if engine.metric_map is not None]
+
+
+def _refuse_silence(answers: Answers, url: str) -> None:
+    troubles = [answer.trouble for answer in answers.values()]
+    if all(troubles):
+        raise EngineError(f"nothing answers at {url} ({troubles[0]}): is the server up? try: curl {url}/health")
+
+
+def _recognised(engines: list[Engine], answers: Answers, *, wanted: Engine | None, url: str) -> Engine:
+    claims = {engine.name: engine.recognises(answers) for engine in engines}
+    best = max(engines, key=lambda engine: claims[engine.name])
+    if wanted is None:
+        return best if claims[best.name] else load_engine(ANYTHING)
+    if wanted.name == ANYTHING or claims[wanted.name] == claims[best.name]:
+        return wanted
+    raise EngineError(
+        f"{url} answers like {best.title}, not like {wanted.title}: say --engine {best.name}, or leave it out"
+    )
+
+
+def _refuse_batch_size(engine: Engine, max_num_seqs: int | None, url: str) -> None:
+    if max_num_seqs is not None and not engine.changes_batch_size_live:
+        raise UsageError(
+            f"{engine.title} at {url} keeps its batch size while it runs: leave out --max-num-seqs, "
+            "or limit the client's side with --max-concurrency"
+        )
+
+
+def _model(engine: Engine, answers: Answers, *, config: EngineConfig, url: str) -> str:
+    served = engine.facts(answers).models
+    if not served and not config.model:
+        answer = answers[MODELS]
+        why = answer.trouble or f"HTTP {answer.status}: {first_words(answer.body)}"
+        raise EngineError(
+            f"{url}{MODELS} lists no models ({why}): is that the server's address? else name one by --model"
+        )
+    if not config.model:
+        return served[0]
+    names = [config.model]
+    with suppress(UsageError):  # no alias: then it is the served name itself, or wrong
+        names.append(engine.resolve_model(config.model))
+    found = next((name for name in names if name in served or not served), None)
+    if found is None:
+        raise EngineError(f"{url} does not serve {config.model!r}: it serves {', '.join(served[:8])}")
+    return found
+
+
+def _attached(engine: Engine, answers: Answers, *, model: str, client: ServerClient, clock: Clock) -> EngineHandle:
+    reader = engine.metric_map
+    page = answers[reader.path].body if reader and answers[reader.path].ok else b""
+    sample = reader.sample(page, start=0.0, end=0.0) if reader else None
+    known = engine.facts(answers).or_else(reader.facts(page) if reader else ServerFacts())
+    missing = not_exported(sample) if sample else GAUGES
+    facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)
+    handle = EngineHandle(engine, facts, client=client, clock=clock)
+    if sample is None and engine.name == ANYTHING:
+        handle.reader = None  # it has no metrics that we know: not a trouble
+    return handle

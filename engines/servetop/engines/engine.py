@@ -1,0 +1,158 @@
+"""What servetop must know of an engine to start it, recognise it, read it and stop it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError
+from servetop.engines.answers import Answers
+from servetop.engines.facts import ServerFacts
+from servetop.engines.failures import COMMON_FAILURES, KnownFailure, known_failure, last_error
+from servetop.engines.handle import EngineHandle, StopReport
+from servetop.engines.metrics import PageReader
+
+__all__ = ["Adapter", "BatchSizeChange", "Engine", "EngineHandle", "LaunchCommand", "StopReport"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchCommand:
+    """How to start an engine's server process."""
+
+    argv: tuple[str, ...]
+    """Secrets in it are kept out of all that is shown and recorded."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Added to the environment."""
+    host: str = "127.0.0.1"
+    """Where it can be reached then."""
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSizeChange:
+    """The request that changes the batch size of a running engine."""
+
+    path: str
+    data: Mapping[str, Any]
+    """JSON body of a POST."""
+
+
+class Engine(Protocol):
+    """One kind of engine; an entry point of group `servetop.engines` is a class of these, made without arguments."""
+
+    name: str
+    """As in `--engine NAME`."""
+    title: str
+    """As its makers write it."""
+    ready_path: str
+    """Answers 200 once requests can be served."""
+    questions: Sequence[str]
+    """Paths whose answers `recognises` and `facts` look at."""
+    metric_map: PageReader | None
+    """None: this engine has no metrics page."""
+    continuous_usage: bool
+    """Understands `stream_options.continuous_usage_stats`: token counts in every chunk."""
+    changes_batch_size_live: bool
+    noise: re.Pattern[bytes] | None
+    """Log lines that nobody wants to see, such as the access log of successful requests."""
+    stop_patience: float
+    """Seconds that it gets to stop in order."""
+
+    def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
+        """The command line; EngineError when the engine is not installed or cannot be started by servetop."""
+        ...
+
+    def resolve_model(self, model: str) -> str:
+        """The name that the engine knows a model by, from what the user wrote; UsageError for an unknown alias."""
+        ...
+
+    def recognises(self, answers: Answers) -> int:
+        """How surely these answers come from this engine: 0 not at all; the highest claim wins."""
+        ...
+
+    def facts(self, answers: Answers) -> ServerFacts:
+        """What the answers say of the server."""
+        ...
+
+    def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
+        """What the log of its start says."""
+        ...
+
+    def failure_reason(self, lines: Sequence[str]) -> str | None:
+        """The recognised cause of its death in one line, from its log; None when the log does not tell."""
+        ...
+
+    def batch_size_change(self, max_num_seqs: int) -> BatchSizeChange | None:
+        """How to change the batch size now; None: only a restart can."""
+        ...
+
+
+class Adapter:
+    """What most engines have in common (an OpenAI-compatible server with `/health`): data to override, not code.
+
+    A subclass sets `name` and `title`, and what differs.
+    """
+
+    name: str
+    title: str
+    ready_path: str = "/health"
+    questions: Sequence[str] = ("/version", "/v1/models")
+    metric_map: PageReader | None = None
+    continuous_usage: bool = False
+    changes_batch_size_live: bool = False
+    noise: re.Pattern[bytes] | None = re.compile(rb'"(GET|POST) \S+ HTTP/1\.[01]" 2\d\d')
+    stop_patience: float = 10.0
+    failures: Sequence[KnownFailure] = ()
+    """This engine's own known failures, looked at before those common to all."""
+
+    def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
+        """For engines that servetop only attaches to."""
+        del config, port
+        raise EngineError(
+            f"servetop cannot start {self.title}: start it yourself and attach with --url http://host:port"
+        )
+
+    def resolve_model(self, model: str) -> str:
+        """As the user wrote it."""
+        return model
+
+    def recognises(self, answers: Answers) -> int:
+        """Never, unless an adapter knows better."""
+        del answers
+        return 0
+
+    def facts(self, answers: Answers) -> ServerFacts:
+        """From `/version` and `/v1/models`."""
+        return ServerFacts(version=_version(answers)).or_else(_models(answers))
+
+    def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
+        """Nothing."""
+        del lines
+        return ServerFacts()
+
+    def failure_reason(self, lines: Sequence[str]) -> str | None:
+        """A known failure, else the last error of a Python traceback."""
+        return known_failure(lines, [*self.failures, *COMMON_FAILURES]) or last_error(lines)
+
+    def batch_size_change(self, max_num_seqs: int) -> BatchSizeChange | None:
+        """Only by a restart."""
+        del max_num_seqs
+        return None
+
+
+def _version(answers: Answers) -> str | None:
+    data = answers["/version"].json() if "/version" in answers else None
+    version = data.get("version") if isinstance(data, dict) else None
+    return version if isinstance(version, str) else None
+
+
+def _models(answers: Answers) -> ServerFacts:
+    data = answers["/v1/models"].json() if "/v1/models" in answers else None
+    rows = data.get("data") if isinstance(data, dict) else None
+    cards = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    names = tuple(str(card["id"]) for card in cards if isinstance(card.get("id"), str))
+    lengths = [card["max_model_len"] for card in cards if isinstance(card.get("max_model_len"), int)]
+    return ServerFacts(models=names, max_model_len=lengths[0] if lengths else None)

@@ -1,0 +1,74 @@
+"""Why an engine's start failed, read from its log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LONGEST_REASON = 400
+_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFailure:
+    """A pattern that a log line of a failed start has, and what to tell a person."""
+
+    pattern: re.Pattern[str]
+    advice: str
+    """Format string over the pattern's named groups; `{line}` is the error's own text."""
+
+    @classmethod
+    def of(cls, pattern: str, advice: str) -> KnownFailure:
+        """From the pattern's text, whatever its case."""
+        return cls(re.compile(pattern, re.IGNORECASE), advice)
+
+
+COMMON_FAILURES = (
+    KnownFailure.of(
+        r"address already in use", "its port was taken by another process: choose another with --port, or none"
+    ),
+    KnownFailure.of(
+        r"(CUDA|HIP) out of memory|OutOfMemoryError",
+        "out of GPU memory: free the GPU (nvidia-smi), or take a smaller model or share of memory ({line})",
+    ),
+    KnownFailure.of(
+        r"no kernel image is available|not compatible with the current PyTorch|compute capability .*(not|only) support",
+        "this GPU is not supported by the installed build ({line})",
+    ),
+    KnownFailure.of(
+        r"No module named '(?P<module>[\w.]+)'", "the Python package {module} is missing in its environment"
+    ),
+    KnownFailure.of(r"No space left on device", "the disk is full: free some space, or move the model cache (HF_HOME)"),
+    KnownFailure.of(r"^cannot run (?P<what>.+)", "cannot run {what}"),
+)
+
+
+def known_failure(lines: Sequence[str], failures: Sequence[KnownFailure]) -> str | None:
+    """The advice of the first failure in the table that some line shows; `lines` without their log prefixes."""
+    for failure in failures:
+        for line in lines:
+            if match := failure.pattern.search(line):
+                return _short(failure.advice.format_map({**match.groupdict(""), "line": error_text(line)}))
+    return None
+
+
+def first_error(lines: Sequence[str]) -> str | None:
+    """The first `SomeError: text` of the lines."""
+    return next((_short(line) for line in lines if _ERROR.match(line)), None)
+
+
+def last_error(lines: Sequence[str]) -> str | None:
+    """The last `SomeError: text` of the lines, which is what Python ends a traceback with."""
+    return first_error(lines[::-1])
+
+
+def error_text(line: str) -> str:
+    """What stands after `SomeError: `, or the whole line."""
+    match = _ERROR.match(line)
+    return match[2] if match else line.strip()
+
+
+def _short(text: str) -> str:
+    stripped = " ".join(text.split())
+    return stripped if len(stripped) <= LONGEST_REASON else stripped[:LONGEST_REASON] + "…"

@@ -1,0 +1,60 @@
+"""Options on an engine's own command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from servetop.core.errors import UsageError
+
+SECRET_FLAGS = ("--api-key", "--hf-token", "--token")
+
+
+def flag_value(args: Sequence[str], flag: str) -> str | None:
+    """The value given for `--flag`, as `--flag V`, `--flag=V` or with underscores; the last one counts."""
+    values = _values(args, flag)
+    return values[-1] if values else None
+
+
+def with_flags(args: Sequence[str], wanted: Mapping[str, object]) -> list[str]:
+    """`args`, preceded by those of the wanted flags that they do not give themselves; a None value is not wanted."""
+    added = [
+        part
+        for flag, value in wanted.items()
+        if value is not None and flag_value(args, flag) is None
+        for part in (flag, str(value))
+    ]
+    return [*added, *args]
+
+
+def agreed(ours: int | None, args: Sequence[str], flag: str) -> int | None:
+    """A number that may come as an option of servetop or in the engine's own arguments; UsageError when they differ."""
+    text = flag_value(args, flag)
+    if text is None:
+        return ours
+    if not text.isdecimal():
+        raise UsageError(f"{flag} {text!r} is no whole number")
+    if ours is not None and int(text) != ours:
+        raise UsageError(f"{flag} is given twice, as {ours} and after -- as {text}: leave one out")
+    return int(text)
+
+
+def secrets_in(args: Sequence[str]) -> tuple[str, ...]:
+    """Values of options that must not be shown or recorded."""
+    return tuple(value for flag in SECRET_FLAGS for value in _values(args, flag))
+
+
+def redacted(args: Iterable[str], secrets: Sequence[str]) -> tuple[str, ...]:
+    """The arguments with `***` for every secret."""
+    shown = list(args)
+    for secret in secrets:
+        shown = [each.replace(secret, "***") for each in shown]
+    return tuple(shown)
+
+
+def _values(args: Sequence[str], flag: str) -> list[str]:
+    values = []
+    for arg, following in zip(args, [*args, ""][1:], strict=True):
+        name, equals, value = arg.partition("=")
+        if name.startswith("--") and name.replace("_", "-") == flag:
+            values.append(value if equals else following)
+    return values

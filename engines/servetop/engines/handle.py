@@ -1,0 +1,186 @@
+"""A running engine, started or attached: what it is, how it is doing, and how to end it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from servetop.core.clock import Clock
+from servetop.core.errors import EngineError
+from servetop.core.events import EngineSample
+from servetop.core.source import EngineFacts
+from servetop.engines.answers import Answer, ServerClient, first_words, is_local
+from servetop.engines.ports import port_is_free
+from servetop.engines.process import EngineProcess
+
+if TYPE_CHECKING:
+    from servetop.engines.engine import Engine
+    from servetop.engines.metrics import PageReader
+
+SCRAPE_TIMEOUT = 1.0
+"""Seconds; a later page would be too old to be shown as now."""
+PROBE_EVERY = 0.5
+"""Seconds between looks whether an attached engine that nobody samples is still there."""
+REFUSED_LIMIT = 1.25
+"""Seconds without a connection after which an attached engine counts as gone."""
+SILENT_LIMIT = 60.0
+"""Seconds without any answer, connections or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReport:
+    """What is left of an engine after it was stopped; all well when `leftover_pids` is empty and `port_free` true."""
+
+    seconds: float = 0.0
+    signals: tuple[str, ...] = ()
+    """Signals that were needed, in order; empty for an attached engine, which is left running."""
+    exit_code: int | None = None
+    leftover_pids: tuple[int, ...] = ()
+    port_free: bool | None = None
+    """None: the engine was not ours to stop."""
+
+    @property
+    def trouble(self) -> str | None:
+        """What a person must see to, in one line; None when nothing is left."""
+        if self.leftover_pids:
+            pids = " ".join(map(str, self.leftover_pids))
+            return f"processes of the engine are still there: try kill -9 {pids}"
+        return "the engine is gone, but its port is still in use" if self.port_free is False else None
+
+
+class EngineHandle:
+    """Made by `start_engine` or `attach_engine`."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        facts: EngineFacts,
+        *,
+        client: ServerClient,
+        clock: Clock,
+        process: EngineProcess | None = None,
+        command_line: Sequence[str] = (),
+    ) -> None:
+        self.engine = engine
+        self.facts = facts
+        self.command_line = tuple(command_line)
+        """What was started, secrets left out; empty for an attached engine."""
+        self.died = asyncio.Event()
+        """Set when it ends by itself, or when an attached one is gone; not by `stop`."""
+        self.metrics_trouble: str | None = None
+        """Why `sample` gave None, one line; None while all is well."""
+        self.reader: PageReader | None = engine.metric_map
+        self._client = client
+        self._clock = clock
+        self._process = process
+        self._gone = ""
+        self._heard_at = clock.now()
+        self._watch = asyncio.create_task(self._watch_process(process) if process else self._watch_server())
+
+    @property
+    def url(self) -> str:
+        """Where requests go, without `/v1`."""
+        return self._client.url
+
+    @property
+    def is_local(self) -> bool:
+        """It runs on this machine: this machine's GPUs are its GPUs."""
+        return is_local(self.url)
+
+    @property
+    def continuous_usage(self) -> bool:
+        """Requests may ask for token counts in every chunk."""
+        return self.engine.continuous_usage
+
+    async def sample(self) -> EngineSample | None:
+        """Scrape once; None when there is no metrics page, or with `metrics_trouble` when it cannot be read."""
+        if self.reader is None:
+            return None
+        start = self._clock.now()
+        answer = await self._client.ask(self.reader.path, timeout=SCRAPE_TIMEOUT)
+        end = self._clock.now()
+        self._listen(answer)
+        sample = self.reader.sample(answer.body, start=start, end=end) if answer.ok else None
+        self.metrics_trouble = None if sample else self._page_trouble(self.reader.path, answer)
+        return sample
+
+    async def set_max_num_seqs(self, max_num_seqs: int) -> bool:
+        """Change the batch size: True when it is in force now, False when only a restart can.
+
+        EngineError when the engine refuses the value.
+        """
+        change = self.engine.batch_size_change(max_num_seqs)
+        if change is None:
+            return False
+        answer = await self._client.ask(change.path, method="POST", data=change.data)
+        if not answer.ok:
+            why = answer.trouble or f"HTTP {answer.status}: {first_words(answer.body)}"
+            raise EngineError(f"{self.engine.title} did not take batch size {max_num_seqs} ({why})")
+        self.facts = replace(self.facts, max_num_seqs=max_num_seqs)
+        return True
+
+    def exit_reason(self) -> str:
+        """Why it died, in one line; empty while it lives."""
+        if not self.died.is_set():
+            return ""
+        if self._process is None:
+            return f"{self.engine.title} at {self.url} is gone ({self._gone})"
+        cause = self.engine.failure_reason(self.log_tail())
+        return f"{self.engine.title} {self._process.exit_words()}" + (f": {cause}" if cause else "")
+
+    def log_tail(self, count: int = 4000) -> tuple[str, ...]:
+        """The last lines that it wrote, oldest first; empty for an attached engine."""
+        return self._process.log.tail(count) if self._process else ()
+
+    async def stop(self) -> StopReport:
+        """End a managed engine with all its processes, or let an attached one be; can be called again."""
+        self._watch.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._watch
+        await self._client.close()
+        return await stop_process(self._process, self.engine.stop_patience, port=urlsplit(self.url).port)
+
+    def _page_trouble(self, path: str, answer: Answer) -> str:
+        where = f"{self.url}{path}"
+        if answer.trouble:
+            return f"no metrics from {where} ({answer.trouble})"
+        if not answer.ok:
+            return f"no metrics from {where} (HTTP {answer.status})"
+        return f"{where} has no metrics of {self.engine.title} (it begins {first_words(answer.body)!r})"
+
+    async def _watch_process(self, process: EngineProcess) -> None:
+        await process.exited.wait()
+        self.died.set()
+
+    async def _watch_server(self) -> None:
+        while not self._gone:
+            await self._clock.sleep_until(self._heard_at + PROBE_EVERY)
+            if self._clock.now() - self._heard_at >= PROBE_EVERY:
+                self._listen(await self._client.ask(self.engine.ready_path))
+                await self._clock.sleep_until(self._clock.now() + PROBE_EVERY / 2)
+        self.died.set()
+
+    def _listen(self, answer: Answer) -> None:
+        silence = self._clock.now() - self._heard_at
+        if not answer.trouble:
+            self._heard_at = self._clock.now()
+        elif silence >= (REFUSED_LIMIT if answer.refused else SILENT_LIMIT):
+            self._gone = answer.trouble
+
+
+async def stop_process(process: EngineProcess | None, patience: float, *, port: int | None) -> StopReport:
+    """Stop a server process and look at what is left; nothing to do for None."""
+    if process is None:
+        return StopReport()
+    stopped = await process.stop(patience)
+    return StopReport(
+        seconds=stopped.seconds,
+        signals=stopped.signals,
+        exit_code=process.returncode,
+        leftover_pids=stopped.leftover_pids,
+        port_free=port is None or port_is_free(port),
+    )

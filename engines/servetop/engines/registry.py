@@ -1,0 +1,44 @@
+"""The engines that are installed, by name. Listing them imports none."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from importlib.metadata import EntryPoint, entry_points
+
+from servetop.core.errors import EngineError, UsageError
+from servetop.engines.engine import Engine
+
+GROUP = "servetop.engines"
+BUILT_IN = {
+    "openai": "servetop.engines.openai:OpenAIEngine",
+    "sim": "servetop.engines.sim.engine:SimEngine",
+    "vllm": "servetop.engines.vllm:VllmEngine",
+}
+"""Also there in a checkout that was never installed."""
+
+
+def engine_names() -> tuple[str, ...]:
+    """Names for `--engine`, sorted."""
+    return tuple(sorted({*BUILT_IN, *(point.name for point in entry_points(group=GROUP))}))
+
+
+def load_engine(name: str) -> Engine:
+    """The engine of that name; UsageError, with the nearest names, when there is none."""
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if name in BUILT_IN and name not in points:
+        points[name] = EntryPoint(name, BUILT_IN[name], GROUP)
+    if name not in points:
+        near = difflib.get_close_matches(name, engine_names(), n=2)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(engine_names())}"
+        raise UsageError(f"unknown engine {name!r}: {hint}")
+    return _made(points[name])
+
+
+def _made(point: EntryPoint) -> Engine:
+    module, _, attribute = point.value.partition(":")
+    try:
+        engine: Engine = getattr(importlib.import_module(module), attribute)()
+    except (ImportError, AttributeError) as error:
+        raise EngineError(f"engine {point.name!r} ({point.value}) cannot be loaded: {error}") from error
+    return engine

@@ -1,0 +1,70 @@
+"""Scrapes an engine at a steady pace, however slowly it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from contextlib import suppress
+from typing import Protocol
+
+from servetop.core.clock import Clock
+from servetop.core.events import EngineSample
+from servetop.core.tick import TICK_SECONDS
+
+
+class Sampled(Protocol):
+    """What can be scraped; an `EngineHandle` is."""
+
+    async def sample(self) -> EngineSample | None:
+        """One scrape, within a time limit of its own; None when nothing could be read."""
+        ...
+
+
+class EngineSampler:
+    """One scrape at a time, due at absolute multiples of `period`; what is missed is skipped, never made up for."""
+
+    def __init__(self, handle: Sampled, clock: Clock, *, period: float = TICK_SECONDS) -> None:
+        self._handle = handle
+        self._clock = clock
+        self._period = period
+        self._newest: EngineSample | None = None
+        self._failed = False
+        self._fresh: list[EngineSample] = []
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def newest(self) -> EngineSample | None:
+        """The last scrape's sample; None before the first one, and when the last one failed. `age` says how old."""
+        return None if self._failed else self._newest
+
+    def age(self) -> float:
+        """Seconds since the newest sample was complete, failed scrapes after it or not; inf when there is none."""
+        return math.inf if self._newest is None else self._clock.now() - self._newest.scrape_end
+
+    def drain(self) -> list[EngineSample]:
+        """All samples since the last call, oldest first."""
+        fresh, self._fresh = self._fresh, []
+        return fresh
+
+    def start(self) -> None:
+        """Begin, with a scrape at once."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """End; a scrape under way is given up."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            sample = await self._handle.sample()
+            self._failed = sample is None
+            if sample is not None:
+                self._newest = sample
+                self._fresh.append(sample)
+            periods = math.floor(self._clock.now() / self._period) + 1
+            await self._clock.sleep_until(periods * self._period)

@@ -1,0 +1,174 @@
+"""Starts an engine's server and waits until it can serve."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+
+from servetop.core.clock import Clock
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError, UsageError
+from servetop.core.events import LogLine
+from servetop.core.source import EngineFacts
+from servetop.engines.answers import Answer, ServerClient
+from servetop.engines.engine import Engine, EngineHandle
+from servetop.engines.facts import ServerFacts
+from servetop.engines.flags import agreed, redacted, secrets_in
+from servetop.engines.handle import stop_process
+from servetop.engines.logs import LogCapture
+from servetop.engines.metrics import GAUGES, not_exported
+from servetop.engines.ports import free_port, port_holder, port_is_free
+from servetop.engines.process import EngineProcess
+from servetop.engines.registry import load_engine
+
+ASK_EVERY = 0.1
+"""Seconds between questions whether it is ready."""
+TAIL_LINES = 20
+"""Log lines that go with an error."""
+GIVE_UP_PATIENCE = 3.0
+"""Seconds that an engine whose start failed, or was interrupted, gets to stop in order."""
+
+
+async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[[LogLine], None]) -> EngineHandle:
+    """Start the engine that `config` names and wait until it answers; `on_line` gets its output as it comes.
+
+    EngineError, with the last log lines, when it is not installed, dies, or is not ready within `start_timeout`;
+    UsageError for an unknown engine or model, or options that contradict each other. Whatever happens, also when
+    cancelled, no process is left behind.
+    """
+    engine = load_engine(config.name)
+    key = api_key(config, os.environ)
+    port = _port(config)
+    command = engine.launch(config, port=port)
+    secrets = [*secrets_in(command.argv), *([key] if key else [])]
+    log = LogCapture(clock, on_line, secrets=secrets, noise=engine.noise)
+    client = ServerClient(f"http://{command.host}:{command.port}", api_key=key)
+    process = await EngineProcess.start(command.argv, env=command.env, log=log, clock=clock)
+    try:
+        await _ready(engine, process, client=client, config=config, clock=clock)
+        facts = await _facts(engine, process, client=client, config=config)
+    except BaseException:
+        await _give_up(process, client, port=command.port)
+        raise
+    return EngineHandle(
+        engine, facts, client=client, clock=clock, process=process, command_line=redacted(command.argv, secrets)
+    )
+
+
+def api_key(config: EngineConfig, environ: Mapping[str, str]) -> str | None:
+    """The key from the variable that `api_key_env` names; UsageError when that is not set."""
+    if config.api_key_env is None:
+        return None
+    key = environ.get(config.api_key_env, "").strip()
+    if not key or not key.isascii() or not key.isprintable():
+        raise UsageError(f"the environment variable {config.api_key_env} (--api-key-env) holds no API key: export it")
+    return key
+
+
+def _port(config: EngineConfig) -> int:
+    port = agreed(config.port, config.extra_args, "--port")
+    if port is None:
+        return free_port()
+    if not 0 < port < 65536:
+        raise UsageError(f"{port} is no port: give one from 1 to 65535, or none to take a free one")
+    if not port_is_free(port):
+        raise EngineError(
+            f"port {port} is in use by {port_holder(port)}: stop that, give another --port, "
+            f"or none to take a free one; to use what runs there: --url http://127.0.0.1:{port}"
+        )
+    return port
+
+
+async def _ready(
+    engine: Engine, process: EngineProcess, *, client: ServerClient, config: EngineConfig, clock: Clock
+) -> None:
+    died = asyncio.create_task(process.exited.wait())
+    answers = asyncio.create_task(_answering(engine, client, clock))
+    try:
+        done, _ = await asyncio.wait({died, answers}, timeout=config.start_timeout, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        died.cancel()
+        answers.cancel()
+        await asyncio.gather(died, answers, return_exceptions=True)
+    if died in done:
+        cause = engine.failure_reason(process.log.tail())
+        words = cause or f"it {process.exit_words()}"
+        raise EngineError(f"{engine.title} did not start: {words}", process.log.tail(TAIL_LINES))
+    if not done:
+        raise EngineError(
+            f"{engine.title} was not ready after {config.start_timeout:g} s: see its log, or give it longer",
+            process.log.tail(TAIL_LINES),
+        )
+
+
+async def _answering(engine: Engine, client: ServerClient, clock: Clock) -> None:
+    while not (await client.ask(engine.ready_path)).ok:
+        await clock.sleep_until(clock.now() + ASK_EVERY)
+
+
+async def _facts(engine: Engine, process: EngineProcess, *, client: ServerClient, config: EngineConfig) -> EngineFacts:
+    reader = engine.metric_map
+    answers = await client.ask_all([*engine.questions, *([reader.path] if reader else [])])
+    refuse_without_key(answers.get("/v1/models", Answer()), client.url, config=config)
+    page = answers[reader.path].body if reader and answers[reader.path].ok else b""
+    limit = agreed(config.max_num_seqs, config.extra_args, "--max-num-seqs")
+    known = (
+        ServerFacts(max_num_seqs=limit)
+        .or_else(engine.facts(answers))
+        .or_else(reader.facts(page) if reader else ServerFacts())
+        .or_else(engine.boot_facts(process.log.tail()))
+    )
+    sample = reader.sample(page, start=0.0, end=0.0) if reader else None
+    return engine_facts(
+        engine, known, url=client.url, model=config.model, pid=process.pid, missing=not_exported(sample)
+    )
+
+
+def engine_facts(
+    engine: Engine,
+    known: ServerFacts,
+    *,
+    url: str,
+    model: str | None,
+    pid: int | None = None,
+    missing: tuple[str, ...] = GAUGES,
+) -> EngineFacts:
+    """What was found out, as the recording keeps it; `model` when the server names none."""
+    return EngineFacts(
+        name=engine.name,
+        title=engine.title,
+        version=known.version,
+        model=known.models[0] if known.models else model,
+        url=url,
+        managed=pid is not None,
+        pid=pid,
+        kv_blocks_total=known.kv_blocks_total,
+        block_size=known.block_size,
+        max_num_seqs=known.max_num_seqs,
+        max_model_len=known.max_model_len,
+        changes_batch_size_live=engine.changes_batch_size_live,
+        not_exported=missing,
+    )
+
+
+def refuse_without_key(answer: Answer, url: str, *, config: EngineConfig) -> None:
+    """EngineError when the server wants an API key, or another one."""
+    if answer.status in (401, 403):
+        how = (
+            f"it refuses the key in {config.api_key_env}"
+            if config.api_key_env
+            else "put the API key into an environment variable and name that with --api-key-env"
+        )
+        raise EngineError(f"{url} asks for authentication (HTTP {answer.status}): {how}")
+
+
+async def _give_up(process: EngineProcess, client: ServerClient, *, port: int) -> None:
+    stopping = asyncio.create_task(stop_process(process, GIVE_UP_PATIENCE, port=port))
+    try:
+        await asyncio.shield(stopping)
+        await client.close()
+    except asyncio.CancelledError:  # a second Ctrl-C: no more patience
+        process.kill_now()
+        stopping.cancel()
+        raise
