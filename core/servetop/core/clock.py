@@ -89,3 +89,8 @@ class ManualClock:
 def wall_clock() -> float:
     """Unix time in seconds, for file names and for the age of a recording; never for measuring."""
     return time.time()
+
+
+def cpu_seconds() -> float:
+    """Processor time that this process has used so far, user and system, in seconds."""
+    return time.process_time()

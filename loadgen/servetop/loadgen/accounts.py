@@ -1,0 +1,116 @@
+"""What the sender saw since the last tick: counters and durations, folded into one ClientTick."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+
+from servetop.core.events import RequestRecord, RequestStatus
+from servetop.core.histogram import LogHistogram
+from servetop.core.tick import ClientTick, LoadGauges
+from servetop.loadgen.exchange import Exchange
+
+BEAT_SECONDS = 0.020
+"""Period of the heartbeat whose lateness is the event loop's lag."""
+
+_DURATIONS = ("ttft", "ttft_due", "itl", "tpot", "e2el", "slip", "client_wait", "loop_lag")
+_ENDINGS = {
+    RequestStatus.OK: "ok",
+    RequestStatus.ERROR: "errors",
+    RequestStatus.TIMEOUT: "timeouts",
+    RequestStatus.CANCELLED: "cancelled",
+    RequestStatus.TRUNCATED: "truncated",
+}
+
+
+class Accounts:
+    """Collects until `close`. Token counts that the server corrects at an answer's end are set right in that tick."""
+
+    def __init__(self) -> None:
+        self._start_anew()
+
+    def _start_anew(self, prompt_tokens: int = 0, output_tokens: int = 0) -> None:
+        self.due = 0
+        self._sent = 0
+        self._endings = dict.fromkeys(RequestStatus, 0)
+        self._prompt_tokens = prompt_tokens
+        self._output_tokens = output_tokens
+        self._chunks = 0
+        self._seconds = {name: array("d") for name in _DURATIONS}
+        self._itl = self._seconds["itl"]
+        self._itl_tokens = array("l")
+
+    def progressed(self, exchange: Exchange) -> None:
+        """Count the chunks that came since the last call for this exchange."""
+        times, tokens = exchange.chunk_times, exchange.chunk_tokens
+        start, stop = exchange.taken_in, len(times)
+        if start == stop:
+            return
+        exchange.taken_in = stop
+        self._chunks += stop - start
+        if start == 0:
+            self._first_token(exchange)
+            start = 1
+        for position in range(start, stop):
+            count = tokens[position]
+            self._output_tokens += count
+            self._itl.append((times[position] - times[position - 1]) / count)
+            self._itl_tokens.append(count)
+
+    def _first_token(self, exchange: Exchange) -> None:
+        at = exchange.chunk_times[0]
+        self._output_tokens += exchange.chunk_tokens[0]
+        exchange.prompt_tokens_counted = exchange.prompt_tokens
+        self._prompt_tokens += exchange.prompt_tokens
+        self._seconds["ttft_due"].append(at - exchange.due.at)
+        if exchange.sent is not None:
+            self._seconds["ttft"].append(at - exchange.sent)
+
+    def went_out(self, exchange: Exchange) -> None:
+        """Count a request that was sent, once, whatever became of it."""
+        if exchange.sent is None:
+            return
+        self._sent += 1
+        waited = "client_wait" if exchange.held_back else "slip"
+        self._seconds[waited].append(max(0.0, exchange.sent - exchange.due.at))
+
+    def ended(self, exchange: Exchange, record: RequestRecord) -> None:
+        """Count a finished request, and what its final token counts add to those of its chunks."""
+        self._endings[record.status] += 1
+        if exchange.taken_in:
+            self._prompt_tokens += record.prompt_tokens - exchange.prompt_tokens_counted
+        self._output_tokens += record.output_tokens - sum(exchange.chunk_tokens)
+        if record.status is RequestStatus.OK and record.e2el is not None:
+            self._seconds["e2el"].append(record.e2el)
+            if record.tpot is not None:
+                self._seconds["tpot"].append(record.tpot)
+
+    def beat(self, lateness: float) -> None:
+        """A heartbeat came so late (seconds); the beats that it delayed count too, each with its own lateness."""
+        while lateness > 0:
+            self._seconds["loop_lag"].append(lateness)
+            lateness -= BEAT_SECONDS
+
+    def close(self, index: int, *, gauges: LoadGauges, cpu_seconds: float) -> ClientTick:
+        """The tick of interval `index`; counting starts anew. A correction below zero waits for the next tick."""
+        weights = {"itl": np.array(self._itl_tokens, dtype=np.int64)}
+        histograms = {
+            name: LogHistogram.of(np.array(values, dtype=np.float64), weights=weights.get(name))
+            for name, values in self._seconds.items()
+        }
+        prompt_tokens, output_tokens = max(0, self._prompt_tokens), max(0, self._output_tokens)
+        tick = ClientTick(
+            index=index,
+            gauges=gauges,
+            due=self.due,
+            sent=self._sent,
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
+            chunks=self._chunks,
+            cpu_seconds=cpu_seconds,
+            **{name: self._endings[status] for status, name in _ENDINGS.items()},
+            **histograms,
+        )
+        self._start_anew(self._prompt_tokens - prompt_tokens, self._output_tokens - output_tokens)
+        return tick

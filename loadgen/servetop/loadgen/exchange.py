@@ -1,0 +1,160 @@
+"""One request and its answer: what came when, and how it ended."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.core.events import RequestRecord, RequestStatus, TokenSource
+from servetop.core.wire import Chunk, Dialect, Prompt
+from servetop.loadgen.stage_play import Due
+
+_MAX_ERROR_BODY = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRequest:
+    """A prompt and its body, rendered before it is due."""
+
+    prompt: Prompt
+    body: bytes
+
+
+class Exchange:
+    """Filled in by a transport: `was_sent`, `answered`, `received`, then `complete` or `broke`, or `give_up`.
+
+    The first outcome stays. The token arrivals are kept as plain arrays (8 bytes each) until the record is made.
+    """
+
+    __slots__ = (
+        "body", "cached_tokens", "chunk_times", "chunk_tokens", "dialect", "done_at", "due", "error", "error_body",
+        "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser", "prompt",
+        "prompt_tokens", "prompt_tokens_counted", "retried", "sent", "status", "taken_in", "texts", "usage_seen",
+    )  # fmt: skip
+
+    def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
+        self.id = number
+        self.due = due
+        self.prompt = request.prompt
+        self.body = request.body
+        self.dialect = dialect
+        self.parser = dialect.parser()
+        self.held_back = held_back
+        self.sent: float | None = None
+        self.headers_at: float | None = None
+        self.first_token_at: float | None = None
+        self.done_at: float | None = None
+        self.http_status: int | None = None
+        self.status: RequestStatus | None = None
+        """None until the outcome is known."""
+        self.error: str | None = None
+        self.error_body: bytearray | None = None
+        self.prompt_tokens = request.prompt.input_tokens
+        self.output_tokens = 0
+        self.prompt_tokens_counted = 0
+        """Of `prompt_tokens`, what the accounts have counted."""
+        self.cached_tokens: int | None = None
+        self.usage_seen = False
+        self.chunk_times = array("d")
+        self.chunk_tokens = array("l")
+        self.taken_in = 0
+        """Chunks that the accounts have counted."""
+        self.texts: list[str] | None = None
+        """A list when the texts are to be kept."""
+        self.retried = False
+
+    def was_sent(self, at: float) -> None:
+        """The request's bytes go to the socket now; a second try does not move the stamp."""
+        if self.sent is None:
+            self.sent = at
+
+    def answered(self, http_status: int, at: float, *, is_stream: bool) -> None:
+        """The answer's headers are there."""
+        self.headers_at = at
+        self.http_status = http_status
+        if http_status != 200 or not is_stream:
+            self.error_body = bytearray()
+
+    def received(self, data: bytes, at: float) -> None:
+        """A piece of the answer's body."""
+        if self.error_body is not None:
+            self.error_body += data[: _MAX_ERROR_BODY - len(self.error_body)]
+        elif self.status is None:
+            for chunk in self.parser.feed(data):
+                self._take(chunk, at)
+
+    def _take(self, chunk: Chunk, at: float) -> None:
+        if chunk.tokens:
+            if self.first_token_at is None:
+                self.first_token_at = at
+            self.chunk_times.append(at)
+            self.chunk_tokens.append(chunk.tokens)
+        if self.texts is not None:
+            self.texts.append(chunk.text)
+        if chunk.output_tokens is not None:
+            self.output_tokens, self.usage_seen = chunk.output_tokens, True
+            self.prompt_tokens = self.prompt_tokens if chunk.prompt_tokens is None else chunk.prompt_tokens
+            self.cached_tokens = chunk.cached_tokens
+        if chunk.error is not None:
+            self._end(RequestStatus.ERROR, at, chunk.error)
+        elif chunk.final:
+            self._end(RequestStatus.OK, at)
+
+    def complete(self, at: float) -> None:
+        """The server has sent all of its answer."""
+        if self.error_body is not None:
+            words = self.dialect.error_text(bytes(self.error_body)) or "no explanation"
+            what = f"HTTP {self.http_status}" if self.http_status != 200 else "HTTP 200, but no event stream"
+            self._end(RequestStatus.ERROR, at, f"{what}: {words}")
+        else:
+            self._end(RequestStatus.TRUNCATED, at, "the stream ended without its end marker")
+
+    def broke(self, reason: str, at: float) -> None:
+        """The connection is gone, or never came about."""
+        if self.headers_at is None or self.error_body is not None:
+            self._end(RequestStatus.ERROR, at, reason)
+        else:
+            self._end(RequestStatus.TRUNCATED, at, f"{reason} after {sum(self.chunk_tokens)} tokens")
+
+    def give_up(self, status: RequestStatus, at: float, *, reason: str) -> None:
+        """The sender itself ends it: a timeout, a cancellation."""
+        self._end(status, at, reason)
+
+    def _end(self, status: RequestStatus, at: float, error: str | None = None) -> None:
+        if self.status is None:
+            self.status, self.done_at, self.error = status, at, error
+
+    def token_source(self) -> TokenSource:
+        """Best knowledge of both counts: the server's usage, else our own count, else an estimated prompt."""
+        if self.usage_seen:
+            return TokenSource.USAGE
+        return TokenSource.CHUNKS if self.prompt.token_ids is not None else TokenSource.ESTIMATE
+
+    def record(self, *, worker: int) -> RequestRecord:
+        """The finished request; the status must be known."""
+        if self.status is None:
+            raise ValueError(f"request {self.id} has not ended")
+        counted = sum(self.chunk_tokens)
+        return RequestRecord(
+            id=self.id,
+            stage=self.due.stage,
+            due=self.due.at,
+            sent=self.sent,
+            headers_at=self.headers_at,
+            first_token_at=self.first_token_at,
+            done_at=self.done_at,
+            prompt_tokens=self.prompt_tokens,
+            output_tokens=self.output_tokens if self.usage_seen else counted,
+            cached_tokens=self.cached_tokens,
+            status=self.status,
+            error=self.error,
+            http_status=self.http_status,
+            worker=worker,
+            token_source=self.token_source(),
+            chunk_times=np.array(self.chunk_times, dtype=np.float64),
+            chunk_tokens=np.array(self.chunk_tokens, dtype=np.int64),
+            prompt_text=None if self.texts is None else self.prompt.text,
+            output_text=None if self.texts is None else "".join(self.texts),
+        )

@@ -1,0 +1,49 @@
+"""What a sender is asked to play."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from servetop.core.config import StageConfig
+from servetop.core.errors import UsageError
+from servetop.core.units import MAX_REQUEST_RATE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPlan:
+    """Stages that follow each other, by absolute times; UsageError when one of them could not be played."""
+
+    segments: tuple[tuple[int, StageConfig], ...]
+    """Each stage with its index in the run."""
+    begin: float
+    """Run time at which the first stage begins; in the past: at once."""
+    drain_at_stages: bool = False
+    """Between stages, wait until nothing is in flight or held back."""
+    drain_timeout: float = 120.0
+    """Seconds that draining may take; then what is left is cancelled."""
+
+    def __post_init__(self) -> None:
+        if not self.segments:
+            raise UsageError("the load has no stages: give --request-rate, --max-concurrency or --ramp")
+        for index, stage in self.segments:
+            check_stage(index, stage)
+
+
+def check_stage(index: int, stage: StageConfig) -> None:
+    """UsageError for a stage that sends nothing, has no bound where it needs one, or asks for the impossible."""
+    rate, where = stage.request_rate, f"stage {index + 1}"
+    if not rate > 0:
+        raise UsageError(f"{where}: a request rate of {rate:g} sends nothing: give requests per second above 0, or inf")
+    if not math.isinf(rate) and rate > MAX_REQUEST_RATE:
+        raise UsageError(f"{where}: {rate:g} requests/s is too much: stay at or below {MAX_REQUEST_RATE:,.0f}")
+    bounds = {
+        "concurrency": stage.max_concurrency,
+        "duration": stage.duration,
+        "number of prompts": stage.num_prompts,
+    }
+    for name, value in bounds.items():
+        if value is not None and not value > 0:
+            raise UsageError(f"{where}: a {name} of {value:g} makes no load: give one above 0")
+    if math.isinf(rate) and stage.max_concurrency is None and stage.num_prompts is None:
+        raise UsageError(f"{where}: an infinite rate needs --max-concurrency or --num-prompts")

@@ -1,0 +1,116 @@
+"""Which request is due when, over all stages of a plan, and how commands change it. Pure: time is an argument."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+from servetop.core.events import StageChange
+from servetop.loadgen.arrivals import ArrivalProcess, arrivals_for
+from servetop.loadgen.plan import LoadPlan
+from servetop.loadgen.stage_play import Due, StagePlay
+
+
+def seeded_arrivals(*, burstiness: float, seed: int) -> Callable[[float], ArrivalProcess]:
+    """Arrival processes of one run: the n-th one asked for has a stream of its own, fixed by the seed."""
+    numbers = itertools.count()
+    return lambda rate: arrivals_for(rate, burstiness=burstiness, seed=(seed, next(numbers)))
+
+
+class Schedule:
+    """Plays a plan's stages one after the other.
+
+    `changes` collects the stages that began. After the last stage, and between stages of a plan that drains, it
+    waits for `drained`.
+    """
+
+    def __init__(self, plan: LoadPlan, *, arrivals: Callable[[float], ArrivalProcess], now: float) -> None:
+        self.plan = plan
+        self.play: StagePlay | None = None
+        self.changes: list[StageChange] = []
+        self.draining_since: float | None = None
+        self.finished = False
+        self._arrivals = arrivals
+        self._following = list(plan.segments)
+        self._starts_at = max(plan.begin, now)
+
+    def due(self, now: float) -> list[Due]:
+        """Every request of an open loop that has become due, in order; begins and ends stages on the way."""
+        found: list[Due] = []
+        while True:
+            if self.play is None:
+                if self._starts_at > now:
+                    return found
+                self._begin_stage()
+            elif (due := self.play.next_due()) < (end := self.play.end()) and due <= now:
+                found.append(self.play.issue())
+            elif end <= now:
+                self._end_stage(end)
+            else:
+                return found
+
+    def _begin_stage(self) -> None:
+        index, config = self._following.pop(0)
+        began, self._starts_at = self._starts_at, math.inf
+        self.play = StagePlay(index, config, began=began, arrivals=self._arrivals)
+        self.changes.append(
+            StageChange(
+                at=began,
+                index=index,
+                label=config.label,
+                request_rate=config.request_rate,
+                max_concurrency=config.max_concurrency,
+                max_num_seqs=config.max_num_seqs,
+                repeat=config.repeat,
+            )
+        )
+
+    def _end_stage(self, at: float) -> None:
+        self.play = None
+        if self.plan.drain_at_stages or not self._following:
+            self.draining_since = at
+        else:
+            self._starts_at = at
+
+    def slot(self, at: float) -> Due | None:
+        """A request for a place that became free at `at`, if the stage is a closed loop and wants more."""
+        return None if self.play is None else self.play.slot(at)
+
+    def wake_at(self) -> float:
+        """Run time at which `due` will have something to do next; inf when only a command or `drained` brings more."""
+        return self._starts_at if self.play is None else min(self.play.next_due(), self.play.end())
+
+    @property
+    def drain_deadline(self) -> float:
+        """Run time after which what is still in flight is to be cancelled; inf while nothing drains."""
+        return math.inf if self.draining_since is None else self.draining_since + self.plan.drain_timeout
+
+    def drained(self, at: float) -> None:
+        """Nothing is in flight or held back any more: the next stage begins, or the plan is finished."""
+        if self.draining_since is None:
+            return
+        self.draining_since = None
+        if self._following:
+            self._starts_at = at
+        else:
+            self.finished = True
+
+    def next_stage(self, at: float) -> bool:
+        """End the stage in force now; False when there is none, or none after it."""
+        if self.play is None or not self._following:
+            return False
+        self._end_stage(at)
+        return True
+
+    @property
+    def following(self) -> int:
+        """Number of stages that have not begun."""
+        return len(self._following)
+
+    def stop(self, at: float) -> None:
+        """No more requests and no more stages."""
+        self._following = []
+        self._starts_at = math.inf
+        if self.play is not None or self.draining_since is None:
+            self._end_stage(at)

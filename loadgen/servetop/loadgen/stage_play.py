@@ -1,0 +1,135 @@
+"""One stage while it plays: a pure state machine; every instant is an argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from servetop.core.config import StageConfig
+from servetop.loadgen.arrivals import ArrivalProcess
+
+Arrivals = Callable[[float], ArrivalProcess]
+"""The arrival process for a rate; a fresh one at each call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """One request that the schedule wants."""
+
+    stage: int
+    """Index of the stage in the run."""
+    at: float
+    """Run time."""
+
+
+class StagePlay:
+    """Knows when a stage's next request is due and when the stage is over.
+
+    The stage's own time stands still while it is held or paused; due times stand still while it is paused only.
+    """
+
+    def __init__(self, index: int, config: StageConfig, *, began: float, arrivals: Arrivals) -> None:
+        self.index = index
+        self.config = config
+        self.began = began
+        self.rate = config.request_rate
+        self.limit = config.max_concurrency
+        self._arrivals = arrivals
+        self._ends = math.inf if config.duration is None else began + config.duration
+        self._left = math.inf if config.num_prompts is None else config.num_prompts
+        self._last_due = began
+        self._held = False
+        self._paused_since: float | None = None
+        self._still_since: float | None = None
+        self._restart_arrivals(began)
+
+    def _restart_arrivals(self, base: float) -> None:
+        self._base = base
+        self._offsets: Iterator[float] = self._arrivals(self.rate).due_times()
+        self._next = base + next(self._offsets)
+
+    @property
+    def closed(self) -> bool:
+        """A closed loop: a request is due whenever the concurrency limit has room."""
+        return math.isinf(self.rate) and self.limit is not None
+
+    @property
+    def held(self) -> bool:
+        """The stage goes on until it is told to continue."""
+        return self._held
+
+    @property
+    def paused(self) -> bool:
+        """Nothing is due."""
+        return self._paused_since is not None
+
+    @property
+    def _exhausted(self) -> bool:
+        return self._left <= 0 and not self._held
+
+    def next_due(self) -> float:
+        """Run time of the next request of an open loop; inf when there is none."""
+        return math.inf if self.paused or self.closed or self._exhausted else self._next
+
+    def end(self) -> float:
+        """Run time at which the stage is over; inf while its time stands still."""
+        if self._still_since is not None:
+            return math.inf
+        return min(self._last_due, self._ends) if self._exhausted else self._ends
+
+    def issue(self) -> Due:
+        """Take the next request of an open loop."""
+        due = self._next
+        self._next = self._base + next(self._offsets)
+        return self._counted(due)
+
+    def slot(self, at: float) -> Due | None:
+        """Take a request of a closed loop for a place that became free at `at`; None when the stage wants none."""
+        wanted = max(at, self.began)
+        if not self.closed or self.paused or self._exhausted or wanted >= self.end():
+            return None
+        return self._counted(wanted)
+
+    def _counted(self, due: float) -> Due:
+        self._last_due = due
+        if not self._held:
+            self._left -= 1
+        return Due(self.index, due)
+
+    def set_rate(self, rate: float, at: float) -> None:
+        """From `at` on, fresh arrivals at another rate; the stage's remaining time is unchanged."""
+        self.rate = rate
+        self._restart_arrivals(at if self._paused_since is None else self._paused_since)
+
+    def hold(self, at: float) -> None:
+        """Stop the stage's time, not its load; requests sent meanwhile do not count towards its number."""
+        self._held = True
+        self._stand_still(at)
+
+    def go_on(self, at: float) -> None:
+        """Undo `hold`."""
+        self._held = False
+        self._move_again(at)
+
+    def pause(self, at: float) -> None:
+        """Stop both the stage's time and its load."""
+        self._paused_since = at
+        self._stand_still(at)
+
+    def resume(self, at: float) -> None:
+        """Undo `pause`: what would have been due since is due as much later."""
+        if self._paused_since is not None:
+            self._base += at - self._paused_since
+            self._next += at - self._paused_since
+            self._paused_since = None
+        self._move_again(at)
+
+    def _stand_still(self, at: float) -> None:
+        if self._still_since is None:
+            self._still_since = at
+
+    def _move_again(self, at: float) -> None:
+        if self._still_since is not None and not self._held and not self.paused:
+            self._ends += at - self._still_since
+            self._still_since = None

@@ -1,0 +1,93 @@
+"""Commands that change a schedule while it plays; each is answered in words for a person."""
+
+from __future__ import annotations
+
+import math
+
+from servetop.core.events import Action, Command
+from servetop.core.units import MAX_REQUEST_RATE
+from servetop.loadgen.schedule import Schedule
+from servetop.loadgen.stage_play import StagePlay
+
+_NO_STAGE = "no stage is being played"
+
+
+_STEERED = frozenset(
+    {
+        Action.SET_RATE,
+        Action.SET_CONCURRENCY,
+        Action.HOLD_STAGE,
+        Action.CONTINUE_STAGES,
+        Action.PAUSE_LOAD,
+        Action.RESUME_LOAD,
+    }
+)
+
+
+def steer(schedule: Schedule, command: Command, at: float) -> str | None:
+    """Obey at run time `at` and say what became of it; None for an action that is not the schedule's."""
+    if command.action is Action.NEXT_STAGE:
+        return _next_stage(schedule, at)
+    if command.action not in _STEERED:
+        return None
+    play = schedule.play
+    if play is None:
+        return _NO_STAGE
+    match command.action:
+        case Action.SET_RATE:
+            return _set_rate(play, command.value, at)
+        case Action.SET_CONCURRENCY:
+            return _set_concurrency(play, command.value)
+        case Action.HOLD_STAGE | Action.CONTINUE_STAGES:
+            return _hold(play, at, hold=command.action is Action.HOLD_STAGE)
+        case _:
+            return _pause(play, at, pause=command.action is Action.PAUSE_LOAD)
+
+
+def _next_stage(schedule: Schedule, at: float) -> str:
+    if schedule.next_stage(at):
+        return f"stage ended, {schedule.following} to come"
+    return _NO_STAGE if schedule.play is None else "this is the last stage"
+
+
+def _set_rate(play: StagePlay, value: float | None, at: float) -> str:
+    if value is None or not value > 0:
+        return "the rate must be above 0: pause the load to send nothing"
+    if math.isinf(value) and play.limit is None:
+        return "an infinite rate needs a concurrency limit: set one first"
+    if value > MAX_REQUEST_RATE and not math.isinf(value):
+        return f"the rate must be at or below {MAX_REQUEST_RATE:,.0f} requests/s"
+    play.set_rate(value, at)
+    return "sending whenever the concurrency allows" if play.closed else f"sending {value:g} requests/s"
+
+
+def _set_concurrency(play: StagePlay, value: float | None) -> str:
+    if value is None or math.isinf(value) or value == 0:
+        if math.isinf(play.rate):
+            return "an infinite rate needs a concurrency limit: set a rate first"
+        play.limit = None
+        return "no concurrency limit"
+    if not value >= 1:
+        return "the concurrency must be 1 or more, or 0 for no limit"
+    play.limit = int(value)
+    return f"at most {play.limit} requests at once"
+
+
+def _hold(play: StagePlay, at: float, *, hold: bool) -> str:
+    if play.held == hold:
+        return "the stage is held already" if hold else "the stages go on already"
+    if hold:
+        play.hold(at)
+        return f"holding at {play.config.label}"
+    play.go_on(at)
+    return "the stages go on"
+
+
+def _pause(play: StagePlay, at: float, *, pause: bool) -> str:
+    if play.paused == pause:
+        return "the load is paused already" if pause else "the load is not paused"
+    if pause:
+        play.pause(at)
+        return "paused: nothing is sent until the load is resumed"
+    play.resume(at)
+    return "the load goes on"
