@@ -1,0 +1,93 @@
+"""What a person types becomes a RunConfig, or one clear line that says what to type instead."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from servetop.cli.main import joined_goodput, split_engine_args
+from servetop.cli.segments import segments, with_other_batch
+from servetop.cli.sweep_file import read_sweep, sweep_config
+from servetop.core.config import StageConfig
+from servetop.core.errors import UsageError
+
+
+def test_what_stands_behind_two_dashes_belongs_to_the_engine() -> None:
+    own, engine = split_engine_args(["--engine", "vllm", "--", "--dtype", "half", "--", "x"])
+    assert own == ["--engine", "vllm"]
+    assert engine == ("--dtype", "half", "--", "x")
+
+
+def test_goodput_takes_several_words_as_the_field_writes_them() -> None:
+    words = joined_goodput(["--goodput", "ttft:500", "tpot:50", "--headless", "e2el:5"])
+    assert words == ["--goodput", "ttft:500 tpot:50", "--headless", "e2el:5"]
+
+
+def sweep_from(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "grid.toml"
+    file.write_text(text)
+    return file
+
+
+def test_a_sweep_is_every_combination_with_each_batch_size_set_once(tmp_path: Path) -> None:
+    file = sweep_from(tmp_path, 'max_num_seqs = [64, 128]\nrequest_rate = [32, "inf"]\nduration = "30s"\nrepeats = 2')
+    file.write_text(file.read_text().replace('"inf"', "64"))
+    config = sweep_config(read_sweep(str(file)))
+    cells = [(cell.max_num_seqs, cell.request_rate, cell.repeat) for cell in config.stages]
+    assert cells == [
+        (64, 32, 0), (64, 32, 1), (64, 64, 0), (64, 64, 1),
+        (128, 32, 0), (128, 32, 1), (128, 64, 0), (128, 64, 1),
+    ]  # fmt: skip
+    assert {cell.duration for cell in config.stages} == {30.0}
+    assert config.drain_at_stages
+    assert config.label == "grid"
+    assert [segment.max_num_seqs for segment in segments(config.stages)] == [64, 128]
+
+
+def test_a_sweep_of_an_attached_engine_varies_the_clients_concurrency_instead(tmp_path: Path) -> None:
+    text = 'max_num_seqs = [4, 8]\nnum_prompts = 10\n[engine]\nurl = "http://gpu7:8000"'
+    config = sweep_config(read_sweep(str(sweep_from(tmp_path, text))))
+    assert [(cell.max_num_seqs, cell.max_concurrency) for cell in config.stages] == [(None, 4), (None, 8)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("max_num_seq = [64]", "unknown key 'max_num_seq': did you mean 'max_num_seqs'"),
+        ("request_rate = [0]\nduration = 5", "is no request rate"),
+        ("request_rate = [8]\nduration = -5", "is no duration"),
+        ("duration = 5", "nothing to sweep"),
+        ("request_rate = ['inf']\nduration = 5", "needs a limit"),
+        ("max_num_seqs = [0]\nrequest_rate = [8]\nduration = 5", "start at 1"),
+        ("max_num_seqs = [", "is no TOML file"),
+        ("request_rate = [8]\nduration = 5\n[engine]\nmodle = 'x'", r"engine: unknown key 'modle'"),
+    ],
+)
+def test_a_sweep_file_that_cannot_work_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        sweep_config(read_sweep(str(sweep_from(tmp_path, text))))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_is_neither_a_file_nor_a_preset_is_told() -> None:
+    with pytest.raises(UsageError, match=r"no sweep file and no preset is called nowhere.toml"):
+        read_sweep("nowhere.toml")
+
+
+def test_stages_are_split_where_the_engines_batch_size_changes() -> None:
+    stages = [
+        StageConfig(request_rate=rate, max_num_seqs=batch, duration=1) for rate, batch in ((8, 64), (16, 64), (8, 128))
+    ]
+    split = segments(stages, first_index=5)
+    assert [[index for index, _ in segment.stages] for segment in split] == [[5, 6], [7]]
+
+
+def test_another_batch_size_holds_for_the_stages_that_shared_the_old_one() -> None:
+    stages = [StageConfig(max_num_seqs=None), StageConfig(max_num_seqs=None), StageConfig(max_num_seqs=64)]
+    assert [stage.max_num_seqs for stage in with_other_batch(stages, 32)] == [32, 32, 64]
+
+
+def test_an_infinite_rate_is_labelled_in_words() -> None:
+    assert StageConfig(request_rate=math.inf, max_concurrency=8).label == "all at once · conc. 8"
