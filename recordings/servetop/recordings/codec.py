@@ -45,8 +45,8 @@ class EventCodec(Protocol[_Event]):
         """The values of a row."""
         ...
 
-    def decode(self, row: Row) -> _Event:
-        """The event; fields whose column is missing take their defaults."""
+    def decode_all(self, rows: Sequence[Row]) -> list[_Event]:
+        """The events; fields whose column is missing take their defaults. ValueError, TypeError, KeyError: damage."""
         ...
 
 
@@ -125,6 +125,10 @@ class FlatCodec(Generic[_Event]):
             if fields.get(name, 0.0) is None:
                 fields[name] = math.nan
         return self._kind(**fields)
+
+    def decode_all(self, rows: Sequence[Row]) -> list[_Event]:
+        """The events of several rows."""
+        return [self.decode(row) for row in rows]
 
 
 ENGINE_SAMPLES = FlatCodec(EngineSample)

@@ -6,8 +6,9 @@ import contextlib
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.errors import RecordingError, UsageError
@@ -24,7 +25,18 @@ from servetop.recordings.table_reader import TableReader
 SEND_TIMEOUT = 2.0
 """Seconds that sending a command waits for the writer's transaction."""
 
-_Event = TypeVar("_Event")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickTotals:
+    """What can be said of a run by adding up its ticks."""
+
+    ticks_until: int
+    """Number of the last tick + 1."""
+    requests: int
+    """Requests that ended."""
+    most_output_tokens: int
+    """In any bin of `ticks_per_bin` ticks, aligned to the run's origin."""
+    ticks_per_bin: int
 
 
 class RecordingReader:
@@ -37,6 +49,7 @@ class RecordingReader:
         self._run = self._read_run()
         self._header = self._decoded_header()
         self._version: int | None = None
+        self._polled: dict[str, Any] | None = None
         self._seen: dict[str, int] = {}
         self._pending: set[int] = set()
         self._told: set[str] = set()
@@ -58,12 +71,12 @@ class RecordingReader:
 
     @property
     def header(self) -> RunHeader:
-        """As of the last poll."""
+        """As of the last poll or refresh."""
         return self._header
 
     @property
     def end(self) -> RunEnd | None:
-        """How the run ended, as of the last poll; None while it goes on, and when it broke off."""
+        """How the run ended, as of the last poll or refresh; None while it goes on, and when it broke off."""
         return decode_end(self._run)
 
     @property
@@ -76,23 +89,26 @@ class RecordingReader:
         version = self._tables.data_version()
         if version == self._version:
             return RunUpdate()
-        first, self._version = self._version is None, version
+        self._version = version
         with self._tables.snapshot():
-            before, self._run = self._run, self._read_run()
-            if first or any(before[name] != self._run[name] for name in ("engine", "config")):
-                self._header = self._decoded_header()
-                header: RunHeader | None = self._header
-            else:
-                header = None
+            self.refresh()
+            before, self._polled = self._polled, self._run
+            changed = {name for name, value in self._run.items() if before is None or before[name] != value}
             return RunUpdate(
                 stages=self._new(schema.STAGE),
                 commands=self._new_commands(),
                 log_lines=self._new(schema.LOG_LINE),
                 ticks=self._new(schema.TICK),
                 notes=[*self._new(schema.NOTE), *self._damage_note()],
-                header=header,
-                end=self.end if first or before["end_at"] != self._run["end_at"] else None,
+                header=self._header if "engine" in changed else None,
+                end=self.end if "end_at" in changed else None,
             )
+
+    def refresh(self) -> None:
+        """Read header and end again; the next poll tells of them all the same."""
+        before, self._run = self._run, self._read_run()
+        if before != self._run:
+            self._header = self._decoded_header()
 
     def is_live(self) -> bool:
         """The run has not ended and the process that writes it is there."""
@@ -143,9 +159,24 @@ class RecordingReader:
         """Raw rows of table `request`, streamed in the order in which they were written; stops at damage."""
         return self._tables.rows("request", columns, where=where, parameters=parameters)
 
-    def close(self) -> None:
-        """Let go of the file; of a run that is over the write-ahead log is folded in, so that it is one file."""
-        over = self.end is not None or self._writer_is_gone()
+    def tick_totals(self, *, ticks_per_bin: int) -> TickTotals:
+        """Sums over all ticks, read from an index alone: milliseconds for an hour."""
+        ended = "ok + errors + timeouts + cancelled + truncated"
+        whole = self._tables.rows("tick", ("coalesce(max(number) + 1, 0)", f"coalesce(sum({ended}), 0)"))
+        bins = f"(SELECT sum(output_tokens) AS tokens FROM tick GROUP BY number / {ticks_per_bin})"
+        peak = self._tables.rows(bins, ("coalesce(max(tokens), 0)",))
+        ticks_until, requests = next(whole, (0, 0))
+        (most_output_tokens,) = next(peak, (0,))
+        return TickTotals(
+            ticks_until=ticks_until,
+            requests=requests,
+            most_output_tokens=most_output_tokens,
+            ticks_per_bin=ticks_per_bin,
+        )
+
+    def close(self, *, tidy: bool = True) -> None:
+        """Let go of the file; with `tidy` a run that is over becomes one file (its write-ahead log is folded in)."""
+        over = tidy and (self.end is not None or self._writer_is_gone())
         _release(self._opened)
         if over and self._opened.scratch is None and self._opened.damage is None and self._has_log():
             with contextlib.suppress(sqlite3.Error), contextlib.closing(self._writing(0.0)) as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,10 @@ class RequestCodec:
             chunk_times=times,
             chunk_tokens=tokens.astype(np.int64),
         )
+
+    def decode_all(self, rows: Sequence[Row]) -> list[RequestRecord]:
+        """The requests of several rows."""
+        return [self.decode(row) for row in rows]
 
 
 REQUESTS = RequestCodec()

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import itertools
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from servetop.core.errors import RecordingError
+from servetop.recordings.codec import Row
 from servetop.recordings.opening import is_damage
 from servetop.recordings.schema import TICK, EventTable
+
+_BLOCK = 1000
+"""Rows decoded together."""
+
+
+@contextlib.contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Decoding makes many objects and no cycles: looking for cycles would double the time to open an hour."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class TableReader:
@@ -83,15 +101,23 @@ class TableReader:
     def _numbered(
         self, table: EventTable, *, where: str, parameters: Sequence[Any], order: str
     ) -> Iterator[tuple[int, Any]]:
-        for row in self.row_dicts(table.name, ("seq", *table.names), where=where, parameters=parameters, order=order):
-            try:
-                event = table.codec.decode(row)
-            except (ValueError, TypeError, KeyError) as error:
-                self._cause = self._cause or f"row {row['seq']} of table {table.name}: {error}"
-                continue
-            if table is TICK:
-                self._last_tick_end = event.end
-            yield row["seq"], event
+        rows = self.row_dicts(table.name, ("seq", *table.names), where=where, parameters=parameters, order=order)
+        while block := list(itertools.islice(rows, _BLOCK)):
+            for row, event in self._decoded(table, block):
+                if table is TICK:
+                    self._last_tick_end = event.end
+                yield row["seq"], event
+
+    def _decoded(self, table: EventTable, rows: Sequence[Row]) -> list[tuple[Row, Any]]:
+        """Rows that make sense, with their events; when one of several does not, they are tried one by one."""
+        try:
+            with _collector_paused():
+                return list(zip(rows, table.codec.decode_all(rows), strict=True))
+        except (ValueError, TypeError, KeyError) as error:
+            if len(rows) > 1:
+                return [pair for row in rows for pair in self._decoded(table, [row])]
+            self._cause = self._cause or f"row {rows[0]['seq']} of table {table.name}: {error}"
+            return []
 
     def _columns_of(self, table: str) -> frozenset[str]:
         if table not in self._columns:

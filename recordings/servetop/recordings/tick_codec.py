@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,35 +17,40 @@ from servetop.core.tick import COUNTERS, HISTOGRAMS, ClientTick, LoadGauges, Tic
 from servetop.recordings.codec import Column, Row, column_of, columns_of, decoded, encoded
 
 _TOTAL = struct.Struct("<d")
-_BUCKET = np.dtype("<u2")
-_COUNT = np.dtype("<u4")
-_BYTES_PER_BUCKET = _BUCKET.itemsize + _COUNT.itemsize
+_RECORD = np.dtype([("bucket", "<u2"), ("count", "<u4")])
 
 
 def pack_histogram(histogram: LogHistogram) -> bytes | None:
-    """Total (float64), bucket numbers (uint16 each), counts (uint32 each), all little-endian; None when empty."""
+    """Total (float64), then 6 bytes a bucket: number (uint16), count (uint32); little-endian. None when empty."""
     if not histogram.buckets.size:
         return None
-    counts = np.minimum(histogram.counts, np.iinfo(_COUNT).max).astype(_COUNT)
-    return _TOTAL.pack(histogram.total) + histogram.buckets.astype(_BUCKET).tobytes() + counts.tobytes()
+    records = np.empty(histogram.buckets.size, _RECORD)
+    records["bucket"] = histogram.buckets
+    records["count"] = np.minimum(histogram.counts, np.iinfo(np.uint32).max)
+    return _TOTAL.pack(histogram.total) + records.tobytes()
 
 
-def unpack_histogram(blob: bytes | None) -> LogHistogram:
-    """What `pack_histogram` packed; ValueError when that is impossible."""
-    if blob is None:
-        return EMPTY
-    size, rest = divmod(len(blob) - _TOTAL.size, _BYTES_PER_BUCKET)
+def unpack_histograms(blobs: Sequence[bytes | None]) -> list[LogHistogram]:
+    """What `pack_histogram` packed, many at once; ValueError when one of them is impossible."""
+    sizes = [0 if blob is None else _buckets(len(blob)) for blob in blobs]
+    records = np.frombuffer(b"".join(blob[_TOTAL.size :] for blob in blobs if blob is not None), _RECORD)
+    buckets, counts = records["bucket"].astype(np.int32), records["count"].astype(np.int64)
+    if buckets.size and buckets.max() > MAX_BUCKET:
+        raise ValueError(f"a histogram has no bucket {buckets.max()}")
+    ends = itertools.accumulate(sizes)
+    return [
+        EMPTY
+        if blob is None
+        else LogHistogram(buckets[end - size : end], counts[end - size : end], _TOTAL.unpack_from(blob)[0])
+        for blob, size, end in zip(blobs, sizes, ends, strict=True)
+    ]
+
+
+def _buckets(length: int) -> int:
+    size, rest = divmod(length - _TOTAL.size, _RECORD.itemsize)
     if size < 1 or rest:
-        raise ValueError(f"a histogram cannot have {len(blob)} bytes")
-    split = _TOTAL.size + size * _BUCKET.itemsize
-    buckets = np.frombuffer(blob, _BUCKET, size, _TOTAL.size).astype(np.int32)
-    if buckets[-1] > MAX_BUCKET:
-        raise ValueError(f"a histogram has no bucket {buckets[-1]}")
-    return LogHistogram(
-        buckets,
-        np.frombuffer(blob, _COUNT, size, split).astype(np.int64),
-        _TOTAL.unpack_from(blob)[0],
-    )
+        raise ValueError(f"a histogram cannot have {length} bytes")
+    return size
 
 
 def pack_gpus(gpus: tuple[GpuSample, ...]) -> str | None:
@@ -67,7 +74,7 @@ GAUGES = columns_of(LoadGauges)
 COUNTS = tuple(column_of(name, float if name == "cpu_seconds" else int) for name in COUNTERS)
 ENGINE = columns_of(EngineSample, prefix="engine_")
 GPUS = Column("gpus", "TEXT", "gpus", pack_gpus, unpack_gpus)
-DISTRIBUTIONS = tuple(Column(name, "BLOB", name, pack_histogram, unpack_histogram) for name in HISTOGRAMS)
+DISTRIBUTIONS = tuple(Column(name, "BLOB", name, pack_histogram, None) for name in HISTOGRAMS)
 _NO_ENGINE = (None,) * len(ENGINE)
 
 
@@ -87,9 +94,16 @@ class TickCodec:
             *(pack_histogram(getattr(event.client, name)) for name in HISTOGRAMS),
         )
 
-    def decode(self, row: Row) -> Tick:
-        """The tick, equal to the one that was encoded."""
-        histograms: dict[str, Any] = {name: unpack_histogram(row.get(name)) for name in HISTOGRAMS}
+    def decode_all(self, rows: Sequence[Row]) -> list[Tick]:
+        """The ticks, equal to those that were encoded; histograms are unpacked column by column, for speed."""
+        columns = [unpack_histograms([row.get(name) for row in rows]) for name in HISTOGRAMS]
+        return [
+            self._tick(row, dict(zip(HISTOGRAMS, histograms, strict=True)))
+            for row, histograms in zip(rows, zip(*columns, strict=True), strict=True)
+        ]
+
+    @staticmethod
+    def _tick(row: Row, histograms: dict[str, Any]) -> Tick:
         gauges = LoadGauges(**decoded(row, GAUGES))
         client = ClientTick(index=row["number"], gauges=gauges, **decoded(row, COUNTS), **histograms)
         sampled = row.get("engine_scrape_start") is not None

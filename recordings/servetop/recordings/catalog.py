@@ -1,0 +1,153 @@
+"""The recordings that there are: where they lie, what they are called, what is in them at a glance."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+
+import platformdirs
+
+from servetop.core.config import RunConfig
+from servetop.core.errors import RecordingError
+from servetop.core.tick import TICK_SECONDS
+from servetop.recordings.reader import RecordingReader
+
+SUFFIX = ".servetop"
+FOLDER_VARIABLE = "SERVETOP_RECORDINGS"
+_LONGEST_PART = 48
+_TICKS_PER_SECOND = round(1 / TICK_SECONDS)
+
+
+class RecordingState(StrEnum):
+    """What became of a recording's run."""
+
+    LIVE = "live"
+    FINISHED = "finished"
+    BROKEN_OFF = "broken-off"
+    """Its process was killed; everything up to the last tick is there."""
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingInfo:
+    """One line of the list of recordings."""
+
+    path: Path
+    started: float
+    """Unix time; of an unreadable file, when it was last written."""
+    state: RecordingState
+    engine: str = ""
+    model: str = ""
+    label: str = ""
+    duration: float = 0.0
+    """Seconds from the run's origin to its end, or to its last tick."""
+    requests: int = 0
+    """Requests that ended, however they did."""
+    peak_output_tokens_per_s: float = 0.0
+    """In the busiest whole second."""
+    exit_code: int | None = None
+    problem: str = ""
+    """One line: why it is unreadable, or what is damaged."""
+
+
+def recordings_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """`$SERVETOP_RECORDINGS`, else `servetop/recordings` in the user's data folder (XDG); it may not exist yet."""
+    chosen = (os.environ if environment is None else environment).get(FOLDER_VARIABLE)
+    return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("servetop") / "recordings"
+
+
+def new_recording_path(config: RunConfig, wall_time: float, *, folder: Path | None = None) -> Path:
+    """A path that does not exist yet: `{YYYYmmdd-HHMMSS}-{label or engine}-{model}.servetop`, in local time."""
+    stamp = datetime.fromtimestamp(wall_time).strftime("%Y%m%d-%H%M%S")
+    parts = [stamp, _plain(config.label or config.engine.name), _plain(Path(config.engine.model).name)]
+    stem = "-".join(part for part in parts if part)
+    place = recordings_folder() if folder is None else folder
+    path, number = place / f"{stem}{SUFFIX}", 2
+    while path.exists():
+        path, number = place / f"{stem}-{number}{SUFFIX}", number + 1
+    return path
+
+
+def list_recordings(folder: Path | None = None) -> list[RecordingInfo]:
+    """All recordings in a folder, newest first; unreadable ones too. A folder that does not exist has none."""
+    place = recordings_folder() if folder is None else folder
+    try:
+        paths = [path for path in place.glob(f"*{SUFFIX}") if path.is_file()]
+    except OSError as error:
+        raise RecordingError(f"cannot list {place} ({(error.strerror or str(error)).lower()})") from error
+    return sorted((describe(path) for path in paths), key=lambda info: (info.started, info.path), reverse=True)
+
+
+def latest(folder: Path | None = None) -> Path:
+    """The newest recording that can be read; RecordingError when there is none."""
+    place = recordings_folder() if folder is None else folder
+    for info in list_recordings(place):
+        if info.state is not RecordingState.UNREADABLE:
+            return info.path
+    raise RecordingError(f"there is no recording in {place} yet: servetop makes one")
+
+
+def resolve(name: str, *, folder: Path | None = None) -> Path:
+    """The path that a person means by `latest`, a path, or a file's name in the folder with or without its suffix."""
+    place = recordings_folder() if folder is None else folder
+    if name == "latest":
+        return latest(place)
+    for path in (Path(name).expanduser(), place / name, place / f"{name}{SUFFIX}"):
+        if path.is_file():
+            return path
+    known = [path.stem for path in place.glob(f"*{SUFFIX}")]
+    near = difflib.get_close_matches(name.removesuffix(SUFFIX), known, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}?" if near else "servetop ls shows those that there are"
+    raise RecordingError(f"there is no recording {name}: {hint}")
+
+
+def describe(path: Path) -> RecordingInfo:
+    """A recording at a glance: reads its header and an index over its ticks, and leaves the file as it is."""
+    try:
+        reader = RecordingReader.open(path)
+    except RecordingError as error:
+        return RecordingInfo(path=path, started=_written(path), state=RecordingState.UNREADABLE, problem=str(error))
+    try:
+        return _described(reader)
+    except RecordingError as error:
+        return RecordingInfo(path=path, started=_written(path), state=RecordingState.UNREADABLE, problem=str(error))
+    finally:
+        reader.close(tidy=False)
+
+
+def _described(reader: RecordingReader) -> RecordingInfo:
+    header, end = reader.header, reader.end
+    totals = reader.tick_totals(ticks_per_bin=_TICKS_PER_SECOND)
+    state = RecordingState.FINISHED if end else RecordingState.LIVE if reader.is_live() else RecordingState.BROKEN_OFF
+    facts, config = header.engine, header.config
+    return RecordingInfo(
+        path=reader.path,
+        started=header.anchor.wall_epoch_s,
+        state=state,
+        engine=config.engine.name if facts is None else facts.name,
+        model=(facts and facts.model) or config.engine.model,
+        label=config.label,
+        duration=totals.ticks_until * TICK_SECONDS if end is None else end.at,
+        requests=totals.requests,
+        peak_output_tokens_per_s=totals.most_output_tokens * _TICKS_PER_SECOND / totals.ticks_per_bin,
+        exit_code=None if end is None else end.exit_code,
+        problem=reader.damage or "",
+    )
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _plain(text: str) -> str:
+    """Letters, digits, `.`, `_` and `-` only, so that the name needs no quoting anywhere."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:_LONGEST_PART].strip("-.")

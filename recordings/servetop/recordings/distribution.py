@@ -1,0 +1,73 @@
+"""Exact weighted samples: mean, standard deviation, and percentiles as if every value stood there `weight` times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.core.events import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distribution:
+    """Distinct values, ascending, and how often each was seen (≥ 1)."""
+
+    values: FloatArray
+    weights: IntArray
+
+    @classmethod
+    def of(cls, values: FloatArray, *, weights: IntArray | None = None) -> Distribution:
+        """Count values, each as often as its weight says; NaN and weights below 1 are left out."""
+        times = np.ones(values.size, np.int64) if weights is None else weights
+        known = ~np.isnan(values) & (times > 0)
+        if not known.all():
+            values, times = values[known], times[known]
+        order = np.argsort(values, kind="stable")
+        return cls(*_added_up(values[order], times[order]))
+
+    @classmethod
+    def merged(cls, parts: Sequence[Distribution]) -> Distribution:
+        """All samples of all parts."""
+        if len(parts) == 1:
+            return parts[0]
+        values = [np.empty(0), *(part.values for part in parts)]
+        weights = [np.empty(0, np.int64), *(part.weights for part in parts)]
+        return cls.of(np.concatenate(values), weights=np.concatenate(weights))
+
+    @property
+    def count(self) -> int:
+        """Number of samples."""
+        return int(self.weights.sum())
+
+    @property
+    def mean(self) -> float:
+        """NaN when there is no sample."""
+        return float(np.average(self.values, weights=self.weights)) if self.values.size else math.nan
+
+    @property
+    def std(self) -> float:
+        """Of the population (numpy's default, ddof 0); NaN when there is no sample."""
+        if not self.values.size:
+            return math.nan
+        return math.sqrt(float(np.average((self.values - self.mean) ** 2, weights=self.weights)))
+
+    def percentile(self, q: float) -> float:
+        """The q-th percentile (0-100) by linear interpolation between order statistics (numpy's default)."""
+        if not self.values.size:
+            return math.nan
+        cumulative = np.cumsum(self.weights)
+        rank = q / 100 * (int(cumulative[-1]) - 1)
+        low, high = np.searchsorted(cumulative, [math.floor(rank), math.ceil(rank)], side="right")
+        below, above = float(self.values[low]), float(self.values[high])
+        return below + (above - below) * (rank - math.floor(rank))
+
+
+def _added_up(values: FloatArray, weights: IntArray) -> tuple[FloatArray, IntArray]:
+    """Runs of equal values as one value with the sum of their weights."""
+    if not values.size:
+        return values, weights
+    first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    return values[first], np.add.reduceat(weights, first)

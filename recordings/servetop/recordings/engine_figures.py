@@ -1,0 +1,61 @@
+"""What the engine itself said over a period: peaks, preemptions and token counts; None where it does not say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from servetop.core.events import FloatArray
+from servetop.recordings.run_data import Period, RunData
+
+SERVER = ("max_kv_usage", "preemptions", "max_running", "max_waiting", "generation_tokens", "prompt_tokens")
+
+
+def server_figures(run: RunData, period: Period) -> dict[str, float | None]:
+    """SERVER; counters are sums of their increases, so the stages of a run add up to the run, restarts or not."""
+    within = period.holds(run.scraped_at)
+    engine = {name: values[within] for name, values in run.engine.items()}
+    usage = np.where(
+        np.isnan(engine["kv_usage"]),
+        engine["kv_blocks_used"] / _positive(engine["kv_blocks_total"]),
+        engine["kv_usage"],
+    )
+    return {
+        "max_kv_usage": _largest(usage),
+        "preemptions": _sum(engine["preemptions_total"]),
+        "max_running": _largest(engine["running"]),
+        "max_waiting": _largest(engine["waiting"]),
+        "generation_tokens": _sum(engine["generation_tokens_total"]),
+        "prompt_tokens": _sum(engine["prompt_tokens_total"]),
+    }
+
+
+def engine_facts(run: RunData) -> dict[str, Any]:
+    """Name, version and sizes: from what the engine told at its start, else from its newest scrape."""
+    facts, config = run.header.engine, run.header.config.engine
+    return {
+        "name": config.name if facts is None else facts.name,
+        "version": None if facts is None else facts.version,
+        "kv_blocks_total": (facts and facts.kv_blocks_total) or _newest(run.engine["kv_blocks_total"]),
+        "max_num_seqs": (facts and facts.max_num_seqs) or _newest(run.engine["max_num_seqs"]) or config.max_num_seqs,
+    }
+
+
+def _positive(values: FloatArray) -> FloatArray:
+    return np.where(values > 0, values, np.nan)
+
+
+def _largest(values: FloatArray) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.max()) if known.size else None
+
+
+def _sum(values: FloatArray) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.sum()) if known.size else None
+
+
+def _newest(values: FloatArray) -> int | None:
+    known = values[~np.isnan(values)]
+    return int(known[-1]) if known.size else None

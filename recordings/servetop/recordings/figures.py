@@ -1,0 +1,110 @@
+"""Totals, throughput and latency statistics of requests, under the key names of `vllm bench serve`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from servetop.core.events import FloatArray, RequestStatus
+from servetop.core.units import MS_PER_S
+from servetop.recordings.distribution import Distribution
+from servetop.recordings.flights import Flights
+from servetop.recordings.samples import BoolArray, Samples
+
+METRICS = ("ttft", "tpot", "itl", "e2el", "client_queue_time", "ttft_from_due", "e2el_from_due")
+"""Latencies with statistics in milliseconds: `mean_ttft_ms`, …; the last three count from the due time."""
+STATISTICS = ("mean", "median", "std", "p50", "p90", "p95", "p99")
+TOTALS = (
+    "num_prompts", "duration", "completed", "failed", "errors", "timeouts", "truncated", "cancelled",
+    "total_input_tokens", "total_output_tokens", "request_throughput", "request_goodput", "output_throughput",
+    "total_token_throughput", "max_output_tokens_per_s", "max_concurrent_requests",
+)  # fmt: skip
+
+
+def request_figures(samples: Samples, *, goodput: Mapping[str, float]) -> dict[str, Any]:
+    """TOTALS and the statistics of METRICS; latencies and tokens are those of requests that ended well.
+
+    `goodput` are limits in seconds by metric; None stands where nothing was measured.
+    """
+    ok = samples.having(RequestStatus.OK)
+    per_request = _per_request(samples)
+    pools = {name: Distribution.of(values[ok]) for name, values in per_request.items()} | {"itl": samples.itl}
+    figures = _totals(samples, goodput_share=_good(per_request, goodput, ok) if goodput else None)
+    for metric in METRICS:
+        pool = pools[metric]
+        percentiles = {"median": pool.percentile(50)} | {f"p{q}": pool.percentile(q) for q in (50, 90, 95, 99)}
+        for statistic, value in ({"mean": pool.mean, "std": pool.std} | percentiles).items():
+            figures[f"{statistic}_{metric}_ms"] = finite(value * MS_PER_S)
+    return figures
+
+
+def finite(value: float) -> float | None:
+    """JSON has no NaN and no infinity: None."""
+    return float(value) if math.isfinite(value) else None
+
+
+def span_of(samples: Samples) -> float:
+    """First sent … last done, seconds; 0 when nothing was sent or nothing ended."""
+    sent, done = samples.sent[~np.isnan(samples.sent)], samples.ended_at[~np.isnan(samples.ended_at)]
+    return float(done.max() - sent.min()) if sent.size and done.size else 0.0
+
+
+def _totals(samples: Samples, *, goodput_share: int | None) -> dict[str, Any]:
+    counts = {status: int(samples.having(status).sum()) for status in RequestStatus}
+    ok, duration = samples.having(RequestStatus.OK), span_of(samples)
+    prompt, output = int(samples.prompt_tokens[ok].sum()), int(samples.output_tokens[ok].sum())
+
+    def rate(amount: int | None) -> float | None:
+        return None if amount is None or duration <= 0 else amount / duration
+
+    failed = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)
+    return {
+        "num_prompts": samples.due.size,
+        "duration": duration,
+        "completed": counts[RequestStatus.OK],
+        "failed": sum(counts[status] for status in failed),
+        "errors": counts[RequestStatus.ERROR],
+        "timeouts": counts[RequestStatus.TIMEOUT],
+        "truncated": counts[RequestStatus.TRUNCATED],
+        "cancelled": counts[RequestStatus.CANCELLED],
+        "total_input_tokens": prompt,
+        "total_output_tokens": output,
+        "request_throughput": rate(counts[RequestStatus.OK]),
+        "request_goodput": rate(goodput_share),
+        "output_throughput": rate(output),
+        "total_token_throughput": rate(prompt + output),
+        "max_output_tokens_per_s": float(samples.tokens_by_second.max(initial=0.0)),
+        "max_concurrent_requests": _most_in_flight(samples),
+    }
+
+
+def _most_in_flight(samples: Samples) -> int:
+    known = ~np.isnan(samples.sent)
+    return int(Flights.of(samples.sent[known], samples.ended_at[known]).levels.max(initial=0))
+
+
+def _per_request(samples: Samples) -> dict[str, FloatArray]:
+    """One value a request in seconds, NaN where it has none."""
+    ttft, e2el = samples.first_token_at - samples.sent, samples.done_at - samples.sent
+    later_tokens = np.where(samples.output_tokens > 1, samples.output_tokens - 1, math.nan)
+    return {
+        "ttft": ttft,
+        "tpot": (e2el - ttft) / later_tokens,
+        "e2el": e2el,
+        "client_queue_time": samples.sent - samples.due,
+        "ttft_from_due": samples.first_token_at - samples.due,
+        "e2el_from_due": samples.done_at - samples.due,
+    }
+
+
+def _good(per_request: Mapping[str, FloatArray], goodput: Mapping[str, float], ok: BoolArray) -> int:
+    """Requests that ended well and kept every limit; one without a TPOT (a single token) keeps that limit."""
+    good = ok.copy()
+    for metric, limit in goodput.items():
+        if metric in per_request:
+            values = per_request[metric]
+            good &= np.isnan(values) | (values <= limit)
+    return int(good.sum())

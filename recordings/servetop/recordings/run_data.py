@@ -1,0 +1,119 @@
+"""What a summary needs of a run besides its requests: ticks, engine samples and stages as columns, read once."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.core.events import EngineSample, FloatArray, RunEnd, StageChange
+from servetop.core.histogram import LogHistogram
+from servetop.core.source import RunHeader
+from servetop.core.tick import Tick
+from servetop.recordings.reader import RecordingReader
+
+ENGINE_COUNTERS = ("preemptions_total", "generation_tokens_total", "prompt_tokens_total")
+ENGINE_GAUGES = ("running", "waiting", "kv_usage", "kv_blocks_used", "kv_blocks_total", "max_num_seqs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """From `start` up to, not including, `until`; seconds."""
+
+    start: float = -math.inf
+    until: float = math.inf
+
+    def holds(self, instants: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Which instants lie in it."""
+        return (instants >= self.start) & (instants < self.until)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePeriod:
+    """A stage that put load on the engine, and when."""
+
+    change: StageChange
+    """Its last announcement: what was in force at its end."""
+    period: Period
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunData:
+    """Columns over the ticks and over the scrapes of one run, in order of time."""
+
+    header: RunHeader
+    end: RunEnd | None
+    stages: Sequence[StagePeriod]
+    tick_ends: FloatArray
+    """Shape (ticks,), as the other tick columns."""
+    in_flight: FloatArray
+    queued: FloatArray
+    limits: FloatArray
+    """Concurrency limit in force at each tick's end; inf without one."""
+    output_tokens: FloatArray
+    loop_lags: Sequence[LogHistogram]
+    scraped_at: FloatArray
+    """Middle of each scrape; shape (scrapes,), as the other engine columns."""
+    engine: dict[str, FloatArray]
+    """ENGINE_GAUGES, and the increase of each of ENGINE_COUNTERS since the scrape before; NaN is not exported."""
+
+    @classmethod
+    def load(cls, reader: RecordingReader) -> RunData:
+        """Read everything but the requests."""
+        reader.refresh()
+        ticks, samples = reader.ticks(), reader.engine_samples()
+        gauges = {name: _column(samples, name) for name in ENGINE_GAUGES}
+        increases = {name: increase(_column(samples, name)) for name in ENGINE_COUNTERS}
+        return cls(
+            header=reader.header,
+            end=reader.end,
+            stages=_stage_periods(reader.stages()),
+            tick_ends=np.array([tick.end for tick in ticks], dtype=np.float64),
+            in_flight=_gauges(ticks, "in_flight"),
+            queued=_gauges(ticks, "queued"),
+            limits=np.nan_to_num(_gauges(ticks, "max_concurrency"), nan=math.inf),
+            output_tokens=np.array([tick.client.output_tokens for tick in ticks], dtype=np.float64),
+            loop_lags=[tick.client.loop_lag for tick in ticks],
+            scraped_at=(_column(samples, "scrape_start") + _column(samples, "scrape_end")) / 2,
+            engine=gauges | increases,
+        )
+
+    def limit_at(self, instants: FloatArray) -> FloatArray:
+        """The concurrency limit in force at each instant, to the tick."""
+        if not self.limits.size:
+            return np.full(instants.shape, math.inf)
+        tick = np.searchsorted(self.tick_ends, instants, side="right")
+        return np.asarray(self.limits[np.minimum(tick, self.limits.size - 1)])
+
+
+def increase(totals: FloatArray) -> FloatArray:
+    """How much a counter grew at each scrape since the last known one; a smaller value is a restart from 0."""
+    known = ~np.isnan(totals)
+    values = totals[known]
+    steps = np.diff(values, prepend=values[:1])
+    result = np.full(totals.shape, math.nan)
+    result[known] = np.where(steps < 0, values, steps)
+    return result
+
+
+def _column(samples: Sequence[EngineSample], name: str) -> FloatArray:
+    return np.array([getattr(sample, name) for sample in samples], dtype=np.float64)
+
+
+def _gauges(ticks: Sequence[Tick], name: str) -> FloatArray:
+    return np.array([getattr(tick.client.gauges, name) for tick in ticks], dtype=np.float64)
+
+
+def _stage_periods(changes: Sequence[StageChange]) -> list[StagePeriod]:
+    """Announcements of one stage that follow each other are one period; stages without load are none."""
+    periods: list[StagePeriod] = []
+    ends = [*(change.at for change in changes[1:]), math.inf]
+    loaded = [(change, end) for change, end in zip(changes, ends, strict=True) if change.request_rate is not None]
+    for _, group in itertools.groupby(loaded, key=lambda pair: pair[0].index):
+        pairs = list(group)
+        period = Period(start=pairs[0][0].at, until=pairs[-1][1])
+        periods.append(StagePeriod(change=pairs[-1][0], period=period))
+    return periods

@@ -1,0 +1,165 @@
+"""Columns of many requests, and what their chunks add up to, streamed from raw rows in blocks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from servetop.core.errors import RecordingError
+from servetop.core.events import FloatArray, IntArray, RequestStatus
+from servetop.core.packing import unpack_counts
+from servetop.core.units import US_PER_S
+from servetop.recordings.distribution import Distribution
+from servetop.recordings.reader import RecordingReader
+
+BoolArray = npt.NDArray[np.bool_]
+
+BLOCK = 5000
+"""Requests whose chunks are in memory at a time."""
+STATUSES = tuple(RequestStatus)
+_NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens")
+_COLUMNS = (*_NUMBERS, "status", "chunk_times", "chunk_tokens")
+_MOST_PENDING = 4_000_000
+"""Distinct gaps kept before they are added up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which requests: those that were due in a stage, or between two instants (seconds), or all."""
+
+    stage: int | None = None
+    start: float | None = None
+    until: float | None = None
+
+    @property
+    def where(self) -> tuple[str, tuple[float, ...]]:
+        """As an SQL condition with its parameters."""
+        conditions = {"stage = ?": self.stage, "due >= ?": self.start, "due < ?": self.until}
+        chosen = {text: value for text, value in conditions.items() if value is not None}
+        return " AND ".join(chosen), tuple(chosen.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Samples:
+    """Of the selected requests. Arrays have shape (requests,); NaN is "did not get that far"."""
+
+    due: FloatArray
+    sent: FloatArray
+    first_token_at: FloatArray
+    done_at: FloatArray
+    prompt_tokens: FloatArray
+    output_tokens: FloatArray
+    status: IntArray
+    """Index in STATUSES."""
+    itl: Distribution
+    """Gaps between chunks / tokens of the later chunk, weighted by those tokens, of requests that ended well."""
+    tokens_by_second: FloatArray
+    """Output tokens that arrived in each whole second of the run, of all selected requests."""
+
+    def having(self, status: RequestStatus) -> BoolArray:
+        """Which requests ended so."""
+        return np.asarray(self.status == STATUSES.index(status))
+
+    @property
+    def ended_at(self) -> FloatArray:
+        """When a request left the engine as far as is known."""
+        first_or_sent = np.where(np.isnan(self.first_token_at), self.sent, self.first_token_at)
+        return np.where(np.isnan(self.done_at), first_or_sent, self.done_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Block:
+    numbers: dict[str, FloatArray]
+    status: IntArray
+    itl: Distribution
+    tokens_by_second: FloatArray
+
+
+def collect_samples(reader: RecordingReader, selection: Selection) -> Samples:
+    """Read the selected requests; memory grows by some 60 bytes a request, texts and chunks are not kept."""
+    numbers: dict[str, list[FloatArray]] = {name: [np.empty(0)] for name in _NUMBERS}
+    status = [np.empty(0, np.int64)]
+    gaps: list[Distribution] = []
+    by_second = np.zeros(0)
+    for block in _blocks(reader, selection):
+        for name in _NUMBERS:
+            numbers[name].append(block.numbers[name])
+        status.append(block.status)
+        by_second = _sum_of(by_second, block.tokens_by_second)
+        gaps.append(block.itl)
+        if sum(part.values.size for part in gaps) > _MOST_PENDING:
+            gaps = [Distribution.merged(gaps)]
+    columns = {name: np.concatenate(parts) for name, parts in numbers.items()}
+    return Samples(**columns, status=np.concatenate(status), itl=Distribution.merged(gaps), tokens_by_second=by_second)
+
+
+def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[_Block]:
+    where, parameters = selection.where
+    rows = reader.request_rows(_COLUMNS, where=where, parameters=parameters)
+    while block := list(itertools.islice(rows, BLOCK)):
+        try:
+            yield _block(dict(zip(_COLUMNS, zip(*block, strict=True), strict=True)))
+        except (ValueError, TypeError) as error:
+            raise RecordingError(f"{reader.path} is damaged: its request rows make no sense ({error})") from error
+
+
+def _block(columns: dict[str, tuple[Any, ...]]) -> _Block:
+    numbers = {name: np.array(columns[name], dtype=np.float64) for name in _NUMBERS}
+    status = np.array([STATUSES.index(each) for each in columns["status"]], dtype=np.int64)
+    base = np.where(np.isnan(numbers["sent"]), numbers["due"], numbers["sent"])
+    blobs = [blob or b"" for blob in columns["chunk_times"]]
+    chunks = np.array([len(blob) // 4 for blob in blobs], dtype=np.int64)
+    micros = np.frombuffer(b"".join(blobs), dtype="<u4").astype(np.int64)
+    tokens = _tokens(columns["chunk_tokens"], chunks)
+    if tokens.size != micros.size:
+        raise ValueError(f"{micros.size} chunk times but {tokens.size} chunk token counts")
+    well = np.repeat(status == STATUSES.index(RequestStatus.OK), chunks)
+    well[_first_chunks(chunks)] = False
+    return _Block(
+        numbers=numbers,
+        status=status,
+        itl=_inter_token_latencies(micros[well], tokens[well]),
+        tokens_by_second=_by_second(_arrivals(micros, chunks, base), tokens),
+    )
+
+
+def _tokens(blobs: Sequence[bytes | None], chunks: IntArray) -> IntArray:
+    """Tokens of all chunks of all requests, one after the other."""
+    if not any(blobs):
+        return np.ones(int(chunks.sum()), dtype=np.int64)
+    parts = [unpack_counts(blob or b"", chunks=int(count)) for blob, count in zip(blobs, chunks, strict=True)]
+    return np.concatenate(parts)
+
+
+def _first_chunks(chunks: IntArray) -> IntArray:
+    """Positions of each request's first chunk; requests without chunks have none."""
+    return (np.cumsum(chunks) - chunks)[chunks > 0]
+
+
+def _inter_token_latencies(micros: IntArray, tokens: IntArray) -> Distribution:
+    known = tokens > 0
+    return Distribution.of(micros[known] / tokens[known] / US_PER_S, weights=tokens[known])
+
+
+def _arrivals(micros: IntArray, chunks: IntArray, base: FloatArray) -> FloatArray:
+    """Instants of all chunks: each request's gaps summed up from its base."""
+    total = np.concatenate([[0], np.cumsum(micros)])
+    before = total[np.cumsum(chunks) - chunks]
+    return np.asarray(np.repeat(base, chunks) + (total[1:] - np.repeat(before, chunks)) / US_PER_S)
+
+
+def _by_second(instants: FloatArray, tokens: IntArray) -> FloatArray:
+    seconds = np.maximum(np.floor(instants), 0).astype(np.int64)
+    return np.bincount(seconds, weights=tokens).astype(np.float64)
+
+
+def _sum_of(left: FloatArray, right: FloatArray) -> FloatArray:
+    short, long = sorted((left, right), key=len)
+    total = long.copy()
+    total[: short.size] += short
+    return total

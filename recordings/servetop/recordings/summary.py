@@ -1,0 +1,118 @@
+"""The final numbers of a run, exact, from raw rows, as one JSON-able dictionary (docs/metrics.md defines each)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from servetop.core.events import StageChange
+from servetop.recordings.engine_figures import engine_facts, server_figures
+from servetop.recordings.figures import request_figures
+from servetop.recordings.flights import Flights
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.run_data import Period, RunData, StagePeriod
+from servetop.recordings.samples import Selection, collect_samples
+from servetop.recordings.trust_figures import trust_figures
+
+_ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat"}
+"""What vLLM's benchmark calls them."""
+
+
+def run_summary(reader: RecordingReader) -> dict[str, Any]:
+    """The whole run: set-up, totals, statistics, engine, server, trust, and one such summary for each stage."""
+    run, flights = RunData.load(reader), Flights.load(reader)
+    whole = _summary(reader, run, flights=flights, selection=Selection(), period=Period())
+    stages = [_stage_summary(reader, run, flights=flights, stage=stage) for stage in run.stages]
+    return {**_set_up(reader, run), **whole, "stages": stages}
+
+
+def summarise(
+    reader: RecordingReader, *, stage: int | None = None, start: float | None = None, until: float | None = None
+) -> dict[str, Any]:
+    """Totals, statistics, server and trust of the requests that were due in a stage and/or between two instants.
+
+    The server's figures are those of the stage's time, or of the time between the instants.
+    """
+    run, flights = RunData.load(reader), Flights.load(reader)
+    periods = [each.period for each in run.stages if each.change.index == stage]
+    period = Period(
+        start=max([-math.inf if start is None else start, *(each.start for each in periods[:1])]),
+        until=min([math.inf if until is None else until, *(each.until for each in periods[-1:])]),
+    )
+    selection = Selection(stage=stage, start=start, until=until)
+    return _summary(reader, run, flights=flights, selection=selection, period=period)
+
+
+def _summary(
+    reader: RecordingReader, run: RunData, *, flights: Flights, selection: Selection, period: Period
+) -> dict[str, Any]:
+    samples = collect_samples(reader, selection)
+    return {
+        **request_figures(samples, goodput=run.header.config.goodput),
+        "server": server_figures(run, period),
+        "trust": trust_figures(run, samples, flights=flights, period=period),
+    }
+
+
+def _stage_summary(reader: RecordingReader, run: RunData, *, flights: Flights, stage: StagePeriod) -> dict[str, Any]:
+    change, period = stage.change, stage.period
+    selection = Selection(stage=change.index)
+    figures = _summary(reader, run, flights=flights, selection=selection, period=period)
+    return {
+        "stage": change.index,
+        "label": change.label,
+        "repeat": change.repeat,
+        "request_rate": json_rate(change.request_rate),
+        "max_concurrency": change.max_concurrency,
+        "max_num_seqs": change.max_num_seqs,
+        "start": period.start,
+        "end": _last_instant(run) if math.isinf(period.until) else period.until,
+        "preemptions": figures["server"]["preemptions"],
+        **figures,
+    }
+
+
+def _set_up(reader: RecordingReader, run: RunData) -> dict[str, Any]:
+    config, facts = run.header.config, run.header.engine
+    changes = [stage.change for stage in run.stages]
+    set_up: dict[str, Any] = {
+        "date": datetime.fromtimestamp(run.header.anchor.wall_epoch_s).strftime("%Y%m%d-%H%M%S"),
+        "endpoint_type": _ENDPOINT_TYPES.get(config.workload.endpoint, config.workload.endpoint),
+        "backend": config.engine.name if facts is None else facts.name,
+        "label": config.label or None,
+        "model_id": (facts and facts.model) or config.engine.model or None,
+        "tokenizer_id": None,
+        "request_rate": json_rate(_common(changes, "request_rate")),
+        "burstiness": json_rate(config.workload.burstiness),
+        "max_concurrency": _common(changes, "max_concurrency"),
+    }
+    own_keys = {"recording": str(reader.path), "recording_state": _state(reader, run), "engine": engine_facts(run)}
+    return {**config.metadata, **set_up, **own_keys}
+
+
+def json_rate(rate: float | None) -> float | str | None:
+    """A rate as vLLM's results have it: `inf` as a string."""
+    return "inf" if rate is not None and math.isinf(rate) else rate
+
+
+def _common(changes: Iterable[StageChange], name: str) -> Any:
+    """What all stages have in common; None when they differ."""
+    values = {getattr(change, name) for change in changes}
+    return values.pop() if len(values) == 1 else None
+
+
+def _state(reader: RecordingReader, run: RunData) -> str:
+    if reader.damage is not None:
+        return "damaged"
+    if run.end is not None:
+        return "finished"
+    return "live" if reader.is_live() else "broken-off"
+
+
+def _last_instant(run: RunData) -> float | None:
+    """When the run ended, else the end of its last tick."""
+    if run.end is not None:
+        return run.end.at
+    return float(run.tick_ends[-1]) if run.tick_ends.size else None

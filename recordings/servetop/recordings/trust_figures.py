@@ -1,0 +1,127 @@
+"""The trust meter over a whole period, from raw rows: the judgement itself is core/trust.py's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from servetop.core.events import FloatArray, RequestStatus
+from servetop.core.histogram import LogHistogram
+from servetop.core.trust import Trust
+from servetop.core.units import MS_PER_S
+from servetop.recordings.figures import finite, span_of
+from servetop.recordings.flights import Flights
+from servetop.recordings.run_data import Period, RunData
+from servetop.recordings.samples import BoolArray, Samples
+
+TRUST = (
+    "slip_p99_ms", "loop_lag_p99_ms", "offered_rate", "sent_rate", "completed_rate", "littles_law_error", "token_error",
+)  # fmt: skip
+_LONGEST_STEP = 1.0
+"""Seconds that one scrape may stand for: a gap without scrapes weighs no more."""
+
+
+def trust_figures(run: RunData, samples: Samples, *, flights: Flights, period: Period) -> dict[str, Any]:
+    """TRUST with verdict, reasons, and on which requests the slip was measured; None is "cannot be said"."""
+    held = flights.held_back(samples, run)
+    slip = samples.sent - samples.due
+    free = slip[~held & ~np.isnan(slip)]
+    within = period.holds(run.tick_ends)
+    lag = LogHistogram.merged(lag for lag, wanted in zip(run.loop_lags, within, strict=True) if wanted)
+    trust = Trust(
+        slip_p99=float(np.percentile(free, 99)) if free.size else math.nan,
+        loop_lag_p99=lag.percentile(99),
+        offered_rate=offered_rate(samples),
+        sent_rate=sent_rate(samples),
+        completed_rate=completed_rate(samples),
+        held_back=bool(held.any() or (run.queued[within] > 0).any()),
+        littles_law_error=littles_law_error(run, flights, period=period),
+        token_error=token_error(run, period),
+    )
+    return _as_data(trust, basis=_basis(held))
+
+
+def offered_rate(samples: Samples) -> float:
+    """Requests due per second: gaps between due times by the time they span; NaN below two, or all at once."""
+    return _rate(samples.due.size - 1, np.ptp(samples.due) if samples.due.size else 0.0)
+
+
+def sent_rate(samples: Samples) -> float:
+    """Requests sent per second, over at least the time in which they were due: what was never sent lowers it."""
+    sent = samples.sent[~np.isnan(samples.sent)]
+    if not sent.size:
+        return 0.0 if samples.due.size else math.nan
+    return _rate(sent.size - 1, max(sent.max(), samples.due.max()) - sent.min())
+
+
+def completed_rate(samples: Samples) -> float:
+    """Requests that ended well, per second of first sent … last done."""
+    return _rate(int(samples.having(RequestStatus.OK).sum()), span_of(samples))
+
+
+def littles_law_error(run: RunData, flights: Flights, *, period: Period) -> float:
+    """(engine running + waiting) / client in flight - 1: means over the scrapes, weighted by the time they stand for.
+
+    Scrapes at which nothing was in flight are left out. A run that broke off has no rows of what was in flight at
+    its end: there the ticks' gauge stands in.
+    """
+    within = period.holds(run.scraped_at)
+    instants = run.scraped_at[within]
+    engine = (run.engine["running"] + run.engine["waiting"])[within]
+    if run.end is not None or not run.tick_ends.size:
+        client = flights.at(instants).astype(np.float64)
+    else:
+        client = np.interp(instants, run.tick_ends, run.in_flight)
+    both = ~np.isnan(engine) & (client > 0)
+    if not both.any():
+        return math.nan
+    weights = _time_shares(instants[both])
+    return float(np.average(engine[both], weights=weights) / np.average(client[both], weights=weights) - 1)
+
+
+def token_error(run: RunData, period: Period) -> float:
+    """Engine's generated tokens / tokens that reached the client - 1, between the period's first and last scrape."""
+    known = period.holds(run.scraped_at) & ~np.isnan(run.engine["generation_tokens_total"])
+    instants = run.scraped_at[known]
+    if instants.size < 2 or not run.tick_ends.size:
+        return math.nan
+    received = np.interp(instants[[0, -1]], run.tick_ends, np.cumsum(run.output_tokens))
+    generated = float(run.engine["generation_tokens_total"][known][1:].sum())
+    return generated / float(received[1] - received[0]) - 1 if received[1] > received[0] else math.nan
+
+
+def _time_shares(instants: FloatArray) -> FloatArray:
+    """Half of the time to the scrape before and to the one after."""
+    if instants.size < 2:
+        return np.ones(instants.shape)
+    steps = np.minimum(np.diff(instants), _LONGEST_STEP)
+    return np.asarray(np.concatenate([[0.0], steps]) + np.concatenate([steps, [0.0]])) / 2
+
+
+def _rate(amount: int, seconds: float) -> float:
+    return amount / float(seconds) if amount > 0 and seconds > 0 else math.nan
+
+
+def _basis(held: BoolArray) -> str:
+    """How it is known that the slip is the client's own."""
+    if not held.any():
+        return "all requests: the concurrency limit held none back"
+    return f"{int((~held).sum())} requests that were due and sent while fewer than the limit were in flight"
+
+
+def _as_data(trust: Trust, *, basis: str) -> dict[str, Any]:
+    return {
+        "slip_p99_ms": finite(trust.slip_p99 * MS_PER_S),
+        "slip_basis": basis,
+        "loop_lag_p99_ms": finite(trust.loop_lag_p99 * MS_PER_S),
+        "offered_rate": finite(trust.offered_rate),
+        "sent_rate": finite(trust.sent_rate),
+        "completed_rate": finite(trust.completed_rate),
+        "littles_law_error": finite(trust.littles_law_error),
+        "token_error": finite(trust.token_error),
+        "held_back": trust.held_back,
+        "verdict": str(trust.verdict),
+        "reasons": list(trust.reasons),
+    }
