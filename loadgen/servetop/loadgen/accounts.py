@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from typing import Any
 
 import numpy as np
 
@@ -95,10 +96,11 @@ class Accounts:
     def close(self, index: int, *, gauges: LoadGauges, cpu_seconds: float) -> ClientTick:
         """The tick of interval `index`; counting starts anew. A correction below zero waits for the next tick."""
         weights = {"itl": np.array(self._itl_tokens, dtype=np.int64)}
-        histograms = {
+        histograms: dict[str, Any] = {
             name: LogHistogram.of(np.array(values, dtype=np.float64), weights=weights.get(name))
             for name, values in self._seconds.items()
         }
+        endings: dict[str, Any] = {name: self._endings[status] for status, name in _ENDINGS.items()}
         prompt_tokens, output_tokens = max(0, self._prompt_tokens), max(0, self._output_tokens)
         tick = ClientTick(
             index=index,
@@ -109,7 +111,7 @@ class Accounts:
             output_tokens=output_tokens,
             chunks=self._chunks,
             cpu_seconds=cpu_seconds,
-            **{name: self._endings[status] for status, name in _ENDINGS.items()},
+            **endings,
             **histograms,
         )
         self._start_anew(self._prompt_tokens - prompt_tokens, self._output_tokens - output_tokens)

@@ -21,6 +21,8 @@ from servetop.core.packing import pack_counts, pack_times, unpack_counts, unpack
 from servetop.core.tick import ClientTick
 from servetop.loadgen.plan import LoadPlan
 
+__all__ = ["FrameCodec", "LoadPlan", "SenderReport", "SenderSetup", "SenderState", "ToSender"]
+
 MAX_FRAME_BYTES = 1 << 30
 _LENGTH = struct.Struct("<I")
 _FLOATS = struct.Struct("<d")
@@ -45,8 +47,6 @@ class SenderSetup:
     url: str
     model: str
     """The name that requests ask for."""
-    endpoint: str = "completions"
-    """Name of the wire dialect."""
     continuous_usage: bool = False
     """The server understands `stream_options.continuous_usage_stats`."""
     workload: WorkloadConfig = WorkloadConfig()

@@ -11,6 +11,10 @@ from servetop.loadgen.arrivals import ArrivalProcess, arrivals_for
 from servetop.loadgen.plan import LoadPlan
 from servetop.loadgen.stage_play import Due, StagePlay
 
+MAX_SPARE = 256
+"""Connections opened ahead of need, at most."""
+_SPARE_SECONDS = 0.020
+
 
 def seeded_arrivals(*, burstiness: float, seed: int) -> Callable[[float], ArrivalProcess]:
     """Arrival processes of one run: the n-th one asked for has a stream of its own, fixed by the seed."""
@@ -32,8 +36,8 @@ class Schedule:
         self.draining_since: float | None = None
         self.finished = False
         self._arrivals = arrivals
-        self._following = list(plan.segments)
-        self._starts_at = max(plan.begin, now)
+        self._following = list(plan.stages)
+        self._starts_at = max(plan.begin_at, now)
 
     def due(self, now: float) -> list[Due]:
         """Every request of an open loop that has become due, in order; begins and ends stages on the way."""
@@ -107,6 +111,23 @@ class Schedule:
     def following(self) -> int:
         """Number of stages that have not begun."""
         return len(self._following)
+
+    def connections_wanted(self, in_flight: int) -> int:
+        """How many idle connections will be of use soon: for 20 ms of an open loop, for all of a closed loop's start.
+
+        At least one in an open loop, at most MAX_SPARE; none beyond the concurrency limit.
+        """
+        if self.play is not None:
+            rate, limit = self.play.rate, self.play.limit
+            start = 0
+        elif self._following:
+            config = self._following[0][1]
+            rate, limit = config.request_rate, config.max_concurrency
+            start = min(limit or MAX_SPARE, config.num_prompts or MAX_SPARE)
+        else:
+            return 0
+        wanted = start if math.isinf(rate) else math.ceil(rate * _SPARE_SECONDS)
+        return max(0, min(wanted, MAX_SPARE, MAX_SPARE if limit is None else limit - in_flight))
 
     def stop(self, at: float) -> None:
         """No more requests and no more stages."""

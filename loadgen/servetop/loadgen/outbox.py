@@ -1,0 +1,40 @@
+"""Requests rendered ahead of time, so that at its due time a request only has to be written."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from servetop.core.clock import Clock
+from servetop.core.config import WorkloadConfig
+from servetop.core.wire import Dialect
+from servetop.loadgen.exchange import PreparedRequest
+from servetop.loadgen.prompts import PromptSource
+
+LOOK_AHEAD = 64
+"""Requests kept ready."""
+
+
+class Outbox:
+    """The sequence of a run's requests, in order, whoever asks."""
+
+    def __init__(self, source: PromptSource, dialect: Dialect, workload: WorkloadConfig) -> None:
+        self._prompts = source.prompts()
+        self._dialect = dialect
+        self._workload = workload
+        self._ready: deque[PreparedRequest] = deque()
+
+    def take(self) -> PreparedRequest:
+        """The next request; rendered now when none is ready."""
+        return self._ready.popleft() if self._ready else self._render()
+
+    def fill(self, clock: Clock, *, seconds: float) -> None:
+        """Render ahead, up to LOOK_AHEAD requests, for about so long at most."""
+        until = clock.now() + seconds
+        while len(self._ready) < LOOK_AHEAD:
+            self._ready.append(self._render())
+            if clock.now() >= until:
+                return
+
+    def _render(self) -> PreparedRequest:
+        prompt = next(self._prompts)
+        return PreparedRequest(prompt, self._dialect.body(prompt, self._workload))

@@ -1,0 +1,289 @@
+"""The sender: plays a plan over a transport, and says what happened, once a tick."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from servetop.core.clock import MonotonicClock
+from servetop.core.events import Action, Command, RequestStatus
+from servetop.core.tick import TICK_SECONDS, LoadGauges
+from servetop.core.wire import Dialect
+from servetop.loadgen.accounts import BEAT_SECONDS
+from servetop.loadgen.backoff import Backoff
+from servetop.loadgen.crowd import Crowd
+from servetop.loadgen.exchange import Exchange
+from servetop.loadgen.messages import SenderReport, SenderSetup, SenderState
+from servetop.loadgen.outbox import Outbox
+from servetop.loadgen.pacing import deadline_timer
+from servetop.loadgen.plan import LoadPlan
+from servetop.loadgen.prompts import prompts_for
+from servetop.loadgen.reports import ReportDraft
+from servetop.loadgen.schedule import Schedule, seeded_arrivals
+from servetop.loadgen.stage_play import Due
+from servetop.loadgen.steering import steer
+from servetop.loadgen.transport import ClientFactory
+
+_MAX_BURST = 10_000
+_FILL_SECONDS = 0.0005
+"""Longest stretch of rendering ahead at one heartbeat."""
+
+
+class Sender:
+    """Lives on one running event loop, from its making to `close`; a report goes out at the end of every tick."""
+
+    def __init__(
+        self,
+        setup: SenderSetup,
+        dialect: Dialect,
+        *,
+        clock: MonotonicClock,
+        transport: ClientFactory,
+        report: Callable[[SenderReport], None],
+    ) -> None:
+        workload = setup.workload
+        self._setup = setup
+        self._dialect = dialect
+        self._clock = clock
+        self._report = report
+        self._arrivals = seeded_arrivals(burstiness=workload.burstiness, seed=setup.seed)
+        self._outbox = Outbox(prompts_for(workload, (setup.seed, setup.worker)), dialect, workload)
+        self._transport = transport(self)
+        self._crowd = Crowd(workload.timeout)
+        self._backoff = Backoff()
+        self._draft = ReportDraft(worker=setup.worker)
+        self._schedule: Schedule | None = None
+        self._stage = -1
+        self._limit: int | None = None
+        self._place_free_since = 0.0
+        self._count = 0
+        self._stopped = False
+        self._start_timers()
+
+    def _start_timers(self) -> None:
+        now, clock = self._clock.now(), self._clock
+        self._tick_index = max(0, math.floor(now / TICK_SECONDS))
+        self._beat_at = now + BEAT_SECONDS
+        self._due_timer = deadline_timer(clock, self._play)
+        self._beat_timer = deadline_timer(clock, self._beat)
+        self._tick_timer = deadline_timer(clock, self._tick)
+        self._beat_timer.arm(self._beat_at)
+        self._tick_timer.arm((self._tick_index + 1) * TICK_SECONDS)
+
+    # --- what it is told ---
+
+    def begin(self, plan: LoadPlan) -> None:
+        """Play a plan from now on instead of the one before, whose requests in flight go on."""
+        self._stopped = False
+        self._collect_changes()
+        self._schedule = Schedule(plan, arrivals=self._arrivals, now=self._clock.now())
+        self._prepare()
+        self._play()
+
+    def obey(self, command: Command) -> None:
+        """Act on a command at once; the next report carries the reply."""
+        at = self._clock.now()
+        reply = self._act(command, at)
+        self._draft.reply(command, reply, at=at)
+        self._place_free_since = at
+        self._play()
+
+    def _act(self, command: Command, at: float) -> str:
+        schedule = self._schedule
+        if command.action in (Action.STOP, Action.CANCEL):
+            return self._stop(at, cancel=command.action is Action.CANCEL)
+        if schedule is None:
+            return "no load is being played yet"
+        if command.action is Action.BURST:
+            return self._burst(schedule, command.value, at)
+        reply = steer(schedule, command, at)
+        return f"the load generator cannot do {command.action}" if reply is None else reply
+
+    def _stop(self, at: float, *, cancel: bool) -> str:
+        self._stopped = True
+        if self._schedule is not None:
+            self._schedule.stop(at)
+        held = len(self._crowd.waiting)
+        self._drop_waiting(at, "stopped before it was sent")
+        if cancel:
+            return f"{self._cancel_in_flight('cancelled') + held} requests cancelled"
+        return f"sending nothing more, waiting for {self._crowd.in_flight} requests in flight"
+
+    def _burst(self, schedule: Schedule, value: float | None, at: float) -> str:
+        if schedule.play is None:
+            return "no stage is being played"
+        if value is None or not 1 <= value <= _MAX_BURST:
+            return f"a burst is 1 to {_MAX_BURST:,} requests"
+        for _ in range(int(value)):
+            self._admit(Due(schedule.play.index, at))
+        return f"{int(value)} requests now"
+
+    # --- playing ---
+
+    def _play(self) -> None:
+        """Send what is due, fill free places, see whether a drain is over, and set the timer for what comes next."""
+        schedule = self._schedule
+        if schedule is None:
+            return
+        now = self._clock.now()
+        for due in schedule.due(now):
+            self._admit(due)
+        self._use_free_places(schedule, now)
+        if schedule.draining_since is not None and self._crowd.empty:
+            schedule.drained(now)
+        wake_at = schedule.wake_at()
+        closed = schedule.play is not None and schedule.play.closed
+        self._due_timer.arm(min(wake_at, self._backoff.until) if closed and self._backoff.until > now else wake_at)
+
+    def _admit(self, due: Due) -> None:
+        self._draft.accounts.due += 1
+        if self._crowd.waiting or self._paused or not self._crowd.has_room(self._limit_in_force()):
+            self._crowd.waiting.append(due)
+        else:
+            self._send(due, held_back=False)
+
+    def _use_free_places(self, schedule: Schedule, now: float) -> None:
+        if self._paused:
+            return
+        limit = self._limit_in_force()
+        while self._crowd.waiting and self._crowd.has_room(limit):
+            self._send(self._crowd.waiting.popleft(), held_back=True)
+        while self._crowd.has_room(limit) and now >= self._backoff.until:
+            due = schedule.slot(max(self._place_free_since, self._backoff.until))
+            if due is None:
+                return
+            self._draft.accounts.due += 1
+            self._send(due, held_back=False)
+
+    def _limit_in_force(self) -> int | None:
+        """The stage's limit, and after a stage its last one: what it held back is still held back."""
+        if self._schedule is not None and self._schedule.play is not None:
+            self._limit = self._schedule.play.limit
+        return self._limit
+
+    @property
+    def _paused(self) -> bool:
+        return self._schedule is not None and self._schedule.play is not None and self._schedule.play.paused
+
+    def _send(self, due: Due, *, held_back: bool) -> None:
+        exchange = self._exchange(due, held_back=held_back)
+        self._crowd.add(exchange, self._clock.now())
+        self._transport.submit(exchange)
+
+    def _exchange(self, due: Due, *, held_back: bool) -> Exchange:
+        number, self._count = self._count, self._count + 1
+        exchange = Exchange(number, due, request=self._outbox.take(), dialect=self._dialect, held_back=held_back)
+        if self._setup.workload.store_texts:
+            exchange.texts = []
+        return exchange
+
+    # --- what the transport reports ---
+
+    def progressed(self, exchange: Exchange) -> None:
+        """See ExchangeListener."""
+        self._draft.accounts.progressed(exchange)
+
+    def ended(self, exchange: Exchange) -> None:
+        """See ExchangeListener."""
+        self._book(exchange)
+        if exchange.done_at is not None:
+            self._place_free_since = exchange.done_at
+        if self._backoff.outcome(exchange, self._clock.now()):
+            self._draft.warn(f"{exchange.error}; a closed loop tries again every second", self._clock.now())
+        self._play()
+
+    def _book(self, exchange: Exchange) -> None:
+        self._crowd.remove(exchange)
+        self._draft.book(exchange)
+
+    def _give_up(self, exchange: Exchange, status: RequestStatus, *, reason: str) -> None:
+        exchange.give_up(status, self._clock.now(), reason=reason)
+        self._transport.withdraw(exchange)
+        self._book(exchange)
+
+    def _cancel_in_flight(self, reason: str) -> int:
+        exchanges = self._crowd.all_in_flight()
+        for exchange in exchanges:
+            self._give_up(exchange, RequestStatus.CANCELLED, reason=reason)
+        return len(exchanges)
+
+    def _drop_waiting(self, at: float, reason: str) -> None:
+        while self._crowd.waiting:
+            exchange = self._exchange(self._crowd.waiting.popleft(), held_back=True)
+            exchange.give_up(RequestStatus.CANCELLED, at, reason=reason)
+            self._book(exchange)
+
+    # --- time passes ---
+
+    def _beat(self) -> None:
+        """Every 20 ms: measure the loop's lag, give up what takes too long, prepare what comes next."""
+        now = self._clock.now()
+        late = now - self._beat_at
+        self._draft.accounts.beat(late)
+        self._beat_at += BEAT_SECONDS * (1 + late // BEAT_SECONDS)
+        self._beat_timer.arm(self._beat_at)
+        overdue = list(self._crowd.overdue(now))
+        for exchange in overdue:
+            self._give_up(exchange, RequestStatus.TIMEOUT, reason=self._timeout_words)
+        schedule = self._schedule
+        drain_over = schedule is not None and now >= schedule.drain_deadline
+        if drain_over:
+            self._drop_waiting(now, "not sent before the drain timeout")
+            count = self._cancel_in_flight("not finished within the drain timeout")
+            self._draft.warn(f"drain timeout: {count} requests in flight were cancelled", now)
+        if overdue or drain_over:
+            self._play()
+        self._prepare()
+
+    @property
+    def _timeout_words(self) -> str:
+        return f"no complete answer within {self._setup.workload.timeout:g} s"
+
+    def _prepare(self) -> None:
+        self._outbox.fill(self._clock, seconds=_FILL_SECONDS)
+        if self._schedule is not None:
+            self._transport.keep_ready(self._schedule.connections_wanted(self._crowd.in_flight))
+
+    def _tick(self) -> None:
+        now = self._clock.now()
+        while (end := (self._tick_index + 1) * TICK_SECONDS) <= now:
+            self._send_report()
+            self._tick_index += 1
+        self._tick_timer.arm(end)
+
+    def _send_report(self) -> None:
+        self._collect_changes()
+        self._report(self._draft.finish(self._tick_index, state=self.state, gauges=self._gauges()))
+
+    def _collect_changes(self) -> None:
+        if self._schedule is not None and self._schedule.changes:
+            self._stage = self._schedule.changes[-1].index
+            self._draft.take_stages(self._schedule.changes)
+
+    def _gauges(self) -> LoadGauges:
+        play = None if self._schedule is None else self._schedule.play
+        return LoadGauges(
+            stage=self._stage,
+            request_rate=None if play is None else play.rate,
+            max_concurrency=self._limit_in_force(),
+            in_flight=self._crowd.in_flight,
+            queued=len(self._crowd.waiting),
+            holding=play is not None and play.held,
+            paused=play is not None and play.paused,
+        )
+
+    @property
+    def state(self) -> SenderState:
+        """As of now."""
+        schedule = self._schedule
+        if schedule is None:
+            return SenderState.FINISHED if self._stopped else SenderState.IDLE
+        if schedule.finished:
+            return SenderState.FINISHED
+        return SenderState.RUNNING if schedule.draining_since is None else SenderState.DRAINING
+
+    async def close(self) -> None:
+        """Send nothing more, report nothing more, close every connection."""
+        for timer in (self._due_timer, self._beat_timer, self._tick_timer):
+            timer.close()
+        await self._transport.close()
