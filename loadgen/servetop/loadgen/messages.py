@@ -47,6 +47,8 @@ class SenderSetup:
     url: str
     model: str
     """The name that requests ask for."""
+    endpoint: str = "completions"
+    """Name of the wire dialect."""
     continuous_usage: bool = False
     """The server understands `stream_options.continuous_usage_stats`."""
     workload: WorkloadConfig = WorkloadConfig()

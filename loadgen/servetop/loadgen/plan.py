@@ -14,9 +14,9 @@ from servetop.core.units import MAX_REQUEST_RATE
 class LoadPlan:
     """Stages that follow each other, by absolute times; UsageError when one of them could not be played."""
 
-    stages: tuple[tuple[int, StageConfig], ...]
+    segments: tuple[tuple[int, StageConfig], ...]
     """Each stage with its index in the run."""
-    begin_at: float
+    begin: float
     """Run time at which the first stage begins; in the past: at once."""
     drain_at_stages: bool = False
     """Between stages, wait until nothing is in flight or held back."""
@@ -24,9 +24,9 @@ class LoadPlan:
     """Seconds that draining may take; then what is left is cancelled."""
 
     def __post_init__(self) -> None:
-        if not self.stages:
+        if not self.segments:
             raise UsageError("the load has no stages: give --request-rate, --max-concurrency or --ramp")
-        for index, stage in self.stages:
+        for index, stage in self.segments:
             check_stage(index, stage)
 
 

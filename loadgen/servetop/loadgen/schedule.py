@@ -36,8 +36,8 @@ class Schedule:
         self.draining_since: float | None = None
         self.finished = False
         self._arrivals = arrivals
-        self._following = list(plan.stages)
-        self._starts_at = max(plan.begin_at, now)
+        self._following = list(plan.segments)
+        self._starts_at = max(plan.begin, now)
 
     def due(self, now: float) -> list[Due]:
         """Every request of an open loop that has become due, in order; begins and ends stages on the way."""

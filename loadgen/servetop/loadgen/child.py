@@ -1,0 +1,137 @@
+"""The sender's process: frames in on stdin, frames out on stdout, its words on stderr.
+
+It ends at once when stdin closes, because then the run process is gone. SIGINT is the run process's to handle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from servetop.core.clock import MonotonicClock
+from servetop.core.errors import LoadError, ServetopError
+from servetop.core.wire import Dialect
+from servetop.loadgen.endpoint import Endpoint
+from servetop.loadgen.messages import FrameCodec, SenderReport, SenderSetup, ToSender
+from servetop.loadgen.pacing import quiet_collector
+from servetop.loadgen.sender import Sender
+from servetop.loadgen.transport import ClientFactory, RawTransport
+
+MAX_UNREAD_BYTES = 256 << 20
+"""Reports that the run process may leave unread before the sender gives up."""
+
+DialectFactory = Callable[[SenderSetup], Dialect]
+
+
+def serve_sender(dialect_factory: DialectFactory) -> int:
+    """Be a sender until stdin closes; the process's exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _raise_file_limit()
+    reports_fd = os.dup(1)
+    os.dup2(2, 1)  # whatever prints must not get between the frames
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner, quiet_collector():
+        return runner.run(SenderSession(dialect_factory).serve(reports_fd))
+
+
+def raw_transport(setup: SenderSetup, dialect: Dialect, clock: MonotonicClock) -> ClientFactory:
+    """The raw transport to the server of a set-up; request ids are unique to the run."""
+    endpoint = Endpoint.parse(setup.url, api_key=setup.api_key)
+    ids = f"servetop-{setup.origin_ns:x}-{setup.worker}"
+    return lambda listener: RawTransport(endpoint, path=dialect.path, request_ids=ids, clock=clock, listener=listener)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:  # no uvloop for this platform: asyncio's own loop, slower
+        return None
+    return uvloop.new_event_loop
+
+
+def _raise_file_limit() -> None:
+    """Every request in flight needs a file descriptor."""
+    with contextlib.suppress(ValueError, OSError):
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+class SenderSession(asyncio.Protocol):
+    """Reads stdin; makes the sender when the set-up comes, and hands it plans and commands."""
+
+    def __init__(self, dialect_factory: DialectFactory) -> None:
+        self._dialect_factory = dialect_factory
+        self._incoming = FrameCodec(ToSender)
+        self._outgoing = FrameCodec(SenderReport)
+        self._sender: Sender | None = None
+        self._pipe: asyncio.WriteTransport | None = None
+        self._over: asyncio.Future[int] = asyncio.Future()
+
+    async def serve(self, reports_fd: int) -> int:
+        """Until stdin closes, or until something is wrong; then the words are on stderr and the code is 1."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._unexpected)
+        reports = os.fdopen(reports_fd, "wb", buffering=0)
+        self._pipe, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, reports)
+        await loop.connect_read_pipe(lambda: self, sys.stdin)
+        code = await self._over
+        if self._sender is not None:
+            await self._sender.close()
+        self._pipe.abort()
+        return code
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the event loop."""
+        try:
+            for message in self._incoming.feed(data):
+                self._obey(message)
+        except ServetopError as error:
+            self._fail(str(error))
+
+    def _obey(self, message: ToSender) -> None:
+        if message.setup is not None:
+            self._sender = self._make(message.setup)
+            return
+        if self._sender is None:
+            raise LoadError("a sender was given work before its set-up")
+        if message.plan is not None:
+            self._sender.begin(message.plan)
+        if message.command is not None:
+            self._sender.obey(message.command)
+
+    def _make(self, setup: SenderSetup) -> Sender:
+        clock, dialect = MonotonicClock(setup.origin_ns), self._dialect_factory(setup)
+        transport = raw_transport(setup, dialect, clock)
+        return Sender(setup, dialect, clock=clock, transport=transport, report=self._send)
+
+    def _send(self, report: SenderReport) -> None:
+        if self._pipe is None:
+            return
+        self._pipe.write(self._outgoing.frame(report))
+        if self._pipe.get_write_buffer_size() > MAX_UNREAD_BYTES:
+            self._fail("the run process does not read what its sender reports")
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """Called by the event loop."""
+        if not self._over.done():
+            self._over.set_result(0)
+
+    def _fail(self, words: str) -> None:
+        print(words, file=sys.stderr, flush=True)  # noqa: T201 - the run process reads it from the pipe
+        if not self._over.done():
+            self._over.set_result(1)
+
+    def _unexpected(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """An error that nothing catches ends the sender: wrong numbers would be worse than none."""
+        error = context.get("exception")
+        if isinstance(error, OSError):  # a connection that broke while it was being closed
+            return
+        if error is not None:
+            traceback.print_exception(error, file=sys.stderr)
+        self._fail(f"the sender met an error of its own: {error or context.get('message')}")

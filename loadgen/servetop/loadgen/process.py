@@ -1,0 +1,113 @@
+"""The run's end of a sender process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from asyncio.subprocess import PIPE, Process
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+
+from servetop.core.errors import LoadError
+from servetop.core.events import Command
+from servetop.loadgen.child import serve_sender
+from servetop.loadgen.messages import FrameCodec, SenderReport, SenderSetup, ToSender
+from servetop.loadgen.plan import LoadPlan
+
+__all__ = ["SenderProcess", "serve_sender"]
+
+_READ_BYTES = 1 << 20
+_STDERR_LINES = 8
+_CLOSE_SECONDS = 3.0
+
+
+class SenderProcess:
+    """A sender in a process of its own; made by `start`."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._outgoing = FrameCodec(ToSender)
+        self._incoming = FrameCodec(SenderReport)
+        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._listening = asyncio.ensure_future(self._listen())
+        self._closing = False
+
+    @classmethod
+    async def start(cls, argv: Sequence[str], setup: SenderSetup) -> SenderProcess:
+        """Run a command that ends in `serve_sender`, and give it its set-up; reports begin as soon as it is up."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=_READ_BYTES
+            )
+        except OSError as error:
+            raise LoadError(f"the sender did not start ({error}): is {argv[0]} there?") from error
+        sender = cls(process)
+        await sender._tell(ToSender(setup=setup))
+        return sender
+
+    @property
+    def pid(self) -> int:
+        """Of the sender's process."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it lives."""
+        return self._process.returncode
+
+    async def begin(self, plan: LoadPlan) -> None:
+        """Play a plan from its `begin` on, instead of the one before."""
+        await self._tell(ToSender(plan=plan))
+
+    async def command(self, command: Command) -> None:
+        """Change the load that is being played; the reply comes with a report."""
+        await self._tell(ToSender(command=command))
+
+    async def reports(self) -> AsyncIterator[SenderReport]:
+        """One report a tick until `close`; LoadError when the sender dies."""
+        if self._process.stdout is None:
+            return
+        while data := await self._process.stdout.read(_READ_BYTES):
+            for report in self._incoming.feed(data):
+                yield report
+        if not self._closing:
+            raise await self._death()
+
+    async def close(self) -> None:
+        """End the sender, whatever it is doing; what it has not reported is lost."""
+        self._closing = True
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+            with contextlib.suppress(ConnectionError):
+                await self._process.stdin.wait_closed()
+        try:
+            await asyncio.wait_for(self._process.wait(), _CLOSE_SECONDS)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+        await self._listening
+        if self._process.stdout is not None:
+            with contextlib.suppress(RuntimeError):  # somebody still waits in `reports`, and will see the end
+                await self._process.stdout.read()
+
+    async def _tell(self, message: ToSender) -> None:
+        if self._process.stdin is None:
+            return
+        try:
+            self._process.stdin.write(self._outgoing.frame(message))
+            await self._process.stdin.drain()
+        except ConnectionError as error:
+            raise await self._death() from error
+
+    async def _death(self) -> LoadError:
+        code = await self._process.wait()
+        await self._listening
+        words = " | ".join(self._stderr) or "it said nothing"
+        return LoadError(f"the load generator died (exit code {code}): {words}")
+
+    async def _listen(self) -> None:
+        if self._process.stderr is None:
+            return
+        with contextlib.suppress(ValueError):  # a line without end: what came before it must do
+            async for line in self._process.stderr:
+                self._stderr.append(line.decode("utf-8", "replace").rstrip())
