@@ -1,0 +1,258 @@
+"""The dashboard: reads a run from a source, shows it at the playhead, and sends what the keys ask for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from servetop.core.clock import Clock, MonotonicClock
+from servetop.core.errors import ServetopError
+from servetop.core.events import Action
+from servetop.core.source import RunSource
+from servetop.core.stats import LATENCIES
+from servetop.tui import steering
+from servetop.tui.keys import STEERING, VIEWING, WATCHING, bindings
+from servetop.tui.playhead import Playhead
+from servetop.tui.run_so_far import Moment, RunSoFar, View
+from servetop.tui.screens.live import LiveScreen
+from servetop.tui.screens.moment_screen import MomentScreen
+from servetop.tui.screens.question import Choice, NoteQuestion, Question
+from servetop.tui.steering import Refusal, Wish
+
+POLL_SECONDS = 0.05
+REDRAW_SECONDS = 0.25
+SPANS = (30.0, 120.0, 600.0, 0.0)
+"""Time axes that the zoom key goes through; 0 is all of the run."""
+_MESSAGE_SECONDS = 5.0
+
+QUIT_CHOICES = (
+    Choice(key="d", label="drain and quit", result="stop", hint="send nothing more, let requests finish"),
+    Choice(key="c", label="cancel and quit", result="cancel", hint="requests in flight are recorded as cancelled"),
+    Choice(key="l", label="leave it running", result="detach", hint="close the dashboard only"),
+)
+
+
+class DashboardApp(App[str]):
+    """Shows one run. Its result says how it was left: `stop`, `cancel`, `detach` or `ended`."""
+
+    CSS_PATH = "dashboard.tcss"
+    TITLE = "servetop"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(STEERING, WATCHING, VIEWING)]
+    ESCAPE_TO_MINIMIZE = False
+
+    def __init__(
+        self, source: RunSource, *, start_at: float | None = None, owns_run: bool = False, clock: Clock | None = None
+    ) -> None:
+        """`owns_run`: quitting ends the run, so it asks first. `start_at`: open at that second of the run."""
+        super().__init__()
+        self._source = source
+        self._owns_run = owns_run
+        self._clock = MonotonicClock() if clock is None else clock
+        self._run = RunSoFar(source.header)
+        self._run.fold(source.poll())
+        self._live = source.is_live()
+        playhead = Playhead.opened(edge=self._run.edge, growing=self._live, start_at=start_at)
+        self._view = View(playhead=playhead)
+        self._polled_at = self._drawn_at = self._clock.now()
+        self._message_until = 0.0
+
+    def get_default_screen(self) -> Screen[object]:
+        """The live screen."""
+        return LiveScreen(self._moment())
+
+    def on_mount(self) -> None:
+        """Look for more twenty times a second."""
+        self.set_interval(POLL_SECONDS, self.look_for_news)
+
+    def look_for_news(self) -> None:
+        """Take in what is new, move the playhead by the time gone by, and redraw when something changed."""
+        now = self._clock.now()
+        elapsed, self._polled_at = now - self._polled_at, now
+        news = self._take_in()
+        before = self._view
+        message = self._view.message if now < self._message_until else ""
+        playhead = self._view.playhead.advanced(elapsed, edge=self._run.edge)
+        self._view = replace(self._view, playhead=playhead, message=message)
+        urgent = (news and playhead.following) or message != before.message
+        if urgent or (now - self._drawn_at >= REDRAW_SECONDS and (news or self._has_moved())):
+            self.redraw()
+
+    def redraw(self) -> None:
+        """Show the run at the playhead, now."""
+        self._drawn_at = self._clock.now()
+        moment = self._moment()
+        with self.batch_update():
+            for screen in self.screen_stack:
+                if isinstance(screen, MomentScreen):
+                    screen.show(moment)
+
+    def _moment(self) -> Moment:
+        self._drawn, self._live = self._view, self._source.is_live()
+        return self._run.at(self._view, live=self._live)
+
+    def _has_moved(self) -> bool:
+        return self._drawn is not self._view and (self._drawn != self._view or self._live != self._source.is_live())
+
+    def _take_in(self) -> bool:
+        try:
+            return self._run.fold(self._source.poll())
+        except ServetopError as error:
+            self.say(str(error))
+            return False
+
+    def say(self, text: str) -> None:
+        """One line for a few seconds, at the bottom."""
+        self._message_until = self._clock.now() + _MESSAGE_SECONDS
+        self._view = replace(self._view, message=text)
+        self.redraw()
+
+    def _look(self, **changes: object) -> None:
+        self._view = replace(self._view, **changes)  # type: ignore[arg-type]
+        self.redraw()
+
+    # Steering: each key works out a wish, and sends it if the run can still be steered.
+
+    def ask(self, wish: Wish | Refusal, *, text: str = "") -> None:
+        """Send a wish, after its question if it has one; say why when that cannot be done."""
+        if not self._source.is_live():
+            self.say(steering.NOTHING_TO_STEER)
+        elif isinstance(wish, Refusal):
+            self.say(wish.why)
+        elif wish.question:
+            agreed = Choice(key="y", label="yes, restart it", result="yes")
+            self.push_screen(Question(wish.question, [agreed]), lambda answer: self._answered(answer, wish))
+        else:
+            self._send(wish, text)
+
+    def _answered(self, answer: str | None, wish: Wish) -> None:
+        if answer == "yes":
+            self._send(wish, "")
+
+    def _send(self, wish: Wish, text: str) -> None:
+        try:
+            self._source.send(wish.action, value=wish.value, text=text)
+        except ServetopError as error:
+            self.say(str(error))
+            return
+        if wish.value is not None:
+            self._run.wished[wish.action] = wish.value
+        self._take_in()
+        self._look(message="")
+
+    def action_toggle_clock(self) -> None:
+        """Space: the ramp's clock while the run is watched at its edge, else the playhead's."""
+        if self._source.is_live() and self._view.playhead.following:
+            held = self._run.target.gauges.holding
+            self.ask(Wish(action=Action.CONTINUE_STAGES if held else Action.HOLD_STAGE))
+        else:
+            self._look(playhead=self._view.playhead.toggled(edge=self._run.edge))
+
+    def action_pause_load(self) -> None:
+        """Pause, or resume."""
+        paused = self._run.target.gauges.paused
+        self.ask(Wish(action=Action.RESUME_LOAD if paused else Action.PAUSE_LOAD))
+
+    def action_scale_rate(self, factor: float) -> None:
+        """Multiply the request rate."""
+        self.ask(steering.scaled_rate(self._run.target, factor))
+
+    def action_step_concurrency(self, direction: int) -> None:
+        """Lower (-1) or raise (1) the concurrency limit."""
+        self.ask(steering.stepped_concurrency(self._run.target, direction))
+
+    def action_step_batch_size(self, direction: int) -> None:
+        """Lower (-1) or raise (1) the engine's batch size."""
+        self.ask(steering.stepped_batch_size(self._run.target, direction))
+
+    def action_next_stage(self) -> None:
+        """End this stage now."""
+        self.ask(Wish(action=Action.NEXT_STAGE))
+
+    def action_burst(self) -> None:
+        """About a second's worth of requests at once."""
+        self.ask(steering.burst(self._run.target))
+
+    def action_mark(self) -> None:
+        """Ask for a note, then mark this instant with it."""
+        if self._source.is_live():
+            self.push_screen(NoteQuestion(), self._marked)
+        else:
+            self.say(steering.NOTHING_TO_STEER)
+
+    def _marked(self, note: str | None) -> None:
+        if note is not None:
+            self.ask(Wish(action=Action.MARK), text=note)
+
+    # Watching: the playhead.
+
+    def action_seek(self, by: float) -> None:
+        """Move by seconds."""
+        self._look(playhead=self._view.playhead.sought(by, edge=self._run.edge))
+
+    def action_step(self, ticks: int) -> None:
+        """Move by ticks, and pause."""
+        self._look(playhead=self._view.playhead.stepped(ticks, edge=self._run.edge))
+
+    def action_go_to_start(self) -> None:
+        """To second 0."""
+        self._look(playhead=self._view.playhead.at_start())
+
+    def action_go_to_edge(self) -> None:
+        """To the newest, following it."""
+        self._look(playhead=self._view.playhead.at_edge(edge=self._run.edge))
+
+    def action_scale_speed(self, factor: float) -> None:
+        """Play faster or slower."""
+        self._look(playhead=self._view.playhead.scaled(factor))
+
+    # Viewing.
+
+    def action_zoom(self) -> None:
+        """The next longer time axis; after the longest, the shortest."""
+        self._look(span=SPANS[(SPANS.index(self._view.span) + 1) % len(SPANS)])
+
+    def action_next_metric(self) -> None:
+        """The next latency on the chart."""
+        self._look(metric=LATENCIES[(LATENCIES.index(self._view.metric) + 1) % len(LATENCIES)])
+
+    def action_log(self) -> None:
+        """The log on the whole screen."""
+        from servetop.tui.screens.log import LogScreen
+
+        self.push_screen(LogScreen(self._moment()))
+
+    def action_help(self) -> None:
+        """Keys and definitions."""
+        from servetop.tui.screens.help import HelpScreen
+
+        self.push_screen(HelpScreen())
+
+    async def action_quit(self) -> None:
+        """Ask what becomes of a run that is ours and goes on; a second ctrl+c while asking cancels it."""
+        if isinstance(self.screen, Question):
+            self.screen.dismiss(self.screen.when_repeated)
+        elif self._owns_run and self._source.is_live():
+            self.push_screen(Question("The run goes on. What becomes of it?", QUIT_CHOICES, when_repeated="cancel"),
+                             self._left)  # fmt: skip
+        else:
+            self.exit("detach" if self._source.is_live() else "ended")
+
+    def _left(self, answer: str | None) -> None:
+        if answer is None:
+            return
+        actions = {"stop": Action.STOP, "cancel": Action.CANCEL}
+        if answer in actions and self._source.is_live():
+            self._source.send(actions[answer])
+        self.exit(answer)
+
+
+def run_dashboard(source: RunSource, *, start_at: float | None = None, owns_run: bool = False) -> str:
+    """Show a run until the user quits; the answer is `stop`, `cancel`, `detach` or `ended` (see DashboardApp)."""
+    app = DashboardApp(source, start_at=start_at, owns_run=owns_run)
+    if app.console.color_system in (None, "standard", "windows"):
+        app.theme = "ansi-dark"
+    return app.run() or "detach"

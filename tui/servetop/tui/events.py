@@ -1,0 +1,50 @@
+"""What happened, as symbols on the time line and as words beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from servetop.core.events import Action, Note, Severity
+from servetop.tui.printable import printable
+from servetop.tui.run_so_far import Moment
+from servetop.tui.steering import described
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """One event: where, how it is drawn, and what it says."""
+
+    at: float
+    symbol: str
+    style: str
+    text: str
+    weight: int
+    """The heaviest is drawn where several fall into one cell."""
+
+
+_NOTES = {Severity.INFO: ("•", "muted", 1), Severity.WARNING: ("▲", "warn", 3), Severity.ERROR: ("✖", "bad", 4)}
+
+
+def happenings(moment: Moment) -> list[Happening]:
+    """Notes, marks and obeyed commands of the whole run, by time; those after the instant shown too."""
+    events = [_note(note) for note in moment.all_notes]
+    events += [
+        Happening(
+            at=command.at,
+            symbol="●",
+            style="key",
+            text=printable(command.reply or described(command.action, command.value)),
+            weight=2,
+        )
+        for command in moment.commands
+        if command.action is not Action.MARK
+    ]
+    return sorted(events, key=lambda event: event.at)
+
+
+def _note(note: Note) -> Happening:
+    text = printable(note.text)
+    if note.source == "user":
+        return Happening(at=note.at, symbol="◆", style="yellow", text=text, weight=5)
+    symbol, style, weight = _NOTES[note.severity]
+    return Happening(at=note.at, symbol=symbol, style=style, text=f"{printable(note.source)}: {text}", weight=weight)

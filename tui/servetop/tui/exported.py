@@ -1,0 +1,40 @@
+"""Why a figure of the engine is not there, in words; and how old the newest one is."""
+
+from __future__ import annotations
+
+from servetop.core.source import EngineFacts
+from servetop.tui import formats
+from servetop.tui.lines import Run
+from servetop.tui.printable import printable
+from servetop.tui.run_so_far import Moment
+
+STALE_AFTER = 1.5
+"""Seconds: six samples should have come in that time."""
+
+
+def why_missing(moment: Moment, *names: str) -> str:
+    """Empty when the newest sample holds at least one of the fields of EngineSample."""
+    facts, sample = moment.engine, moment.stats.engine
+    if facts is None:
+        return "the engine is not up yet"
+    if sample is not None and any(getattr(sample, name) is not None for name in names):
+        return ""
+    if sample is None and not set(names) <= set(facts.not_exported):
+        return f"no metrics from {printable(facts.title)} yet"
+    return f"not exported by {printable(facts.title)}"
+
+
+def staleness(moment: Moment) -> str:
+    """`sample 3.4 s old` when the newest engine sample is; empty when it is fresh or when there is none."""
+    sample = moment.stats.engine
+    if sample is None or moment.stats.at - sample.scrape_end <= STALE_AFTER:
+        return ""
+    return f"⚠ sample {formats.seconds(moment.stats.at - sample.scrape_end)} old"
+
+
+def engine_name(facts: EngineFacts | None, *, otherwise: str) -> list[Run]:
+    """Title and version, such as `vLLM 0.32`."""
+    if facts is None:
+        return [(printable(otherwise), "strong")]
+    version = [] if facts.version is None else [(f" {printable(facts.version)}", "")]
+    return [(printable(facts.title), "strong"), *version]

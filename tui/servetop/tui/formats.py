@@ -1,0 +1,103 @@
+"""People's units: the only place of the dashboard where seconds become "340 ms" and counts become "1.2 k".
+
+Every function answers "–" for NaN and None, and no text is longer than its documented width.
+"""
+
+from __future__ import annotations
+
+import math
+
+from servetop.core.units import GIB, MS_PER_S
+
+UNKNOWN = "–"
+
+_MINUTE, _HOUR = 60.0, 3600.0
+
+
+def seconds(value: float | None) -> str:
+    """A duration in at most 7 characters: `0.42 ms`, `340 ms`, `1.23 s`, `12.3 s`, `4.5 min`, `2.0 h`."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if value < 0.9995:
+        return f"{_digits(value * MS_PER_S)} ms"
+    if value < 99.95:
+        return f"{value:.2f} s" if value < 9.995 else f"{value:.1f} s"
+    return f"{value / _MINUTE:.1f} min" if value < 99.95 * _MINUTE else f"{value / _HOUR:.1f} h"
+
+
+def _digits(value: float) -> str:
+    if value < 9.995:
+        return f"{value:.2f}"
+    return f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+
+
+def number(value: float | None) -> str:
+    """A rate or a mean to three digits in at most 6 characters: `0.42`, `64.0`, `2,852`, `12.9k`, `1.23M`."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if math.isinf(value):
+        return "∞"
+    if value < 99.95:
+        return f"{value:.2f}" if value < 9.995 else f"{value:.1f}"
+    return count(value)
+
+
+def count(value: float | None) -> str:
+    """A whole amount in at most 6 characters: `0`, `2,871`, `12.9k`, `1.23M`, `10.0G`."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if math.isinf(value):
+        return "∞"
+    if abs(value) < 9_999.5:
+        return f"{value:,.0f}"
+    for scale, suffix in ((1e3, "k"), (1e6, "M")):
+        if abs(value) < 999.5 * scale:
+            return f"{_digits(value / scale)}{suffix}"
+    return f"{_digits(value / 1e9)}G"
+
+
+def exact(value: float | None) -> str:
+    """A whole amount with all its digits, as `12,880`: where the digits themselves matter (KV blocks)."""
+    return UNKNOWN if value is None or math.isnan(value) else f"{value:,.0f}"
+
+
+def percent(share: float | None) -> str:
+    """A share of 1 in at most 7 characters: `0.4 %`, `99.7 %`, `100 %`; never `100 %` for less than all."""
+    if share is None or math.isnan(share):
+        return UNKNOWN
+    if share >= 1:
+        return f"{share * 100:.0f} %"
+    return f"{math.floor(share * 1000) / 10:.1f} %"
+
+
+def signed_percent(share: float | None) -> str:
+    """A relative difference with its sign: `+1.2 %`, `−0.3 %`, `±0.0 %`."""
+    if share is None or math.isnan(share):
+        return UNKNOWN
+    sign = "±" if abs(share) < 0.0005 else ("+" if share > 0 else "−")
+    return f"{sign}{abs(share) * 100:.1f} %"
+
+
+def clock_time(value: float) -> str:
+    """An instant of the run as `00:02:14`, 8 characters up to a hundred hours."""
+    whole = max(0, int(value + 1e-9))
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def minutes(value: float) -> str:
+    """A short span or instant as `0:07`, `2:14`, `1:02:14`."""
+    whole = max(0, int(value + 1e-9))
+    hours, rest = divmod(whole, 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+def memory(used: int | None, total: int | None) -> str:
+    """Bytes in use of all, in GiB: `71.2/139.8 GiB`."""
+    if used is None:
+        return UNKNOWN
+    return f"{used / GIB:.1f} GiB" if total is None else f"{used / GIB:.1f}/{total / GIB:.1f} GiB"
+
+
+def speed(factor: float) -> str:
+    """How fast a run is played: `×1`, `×0.25`, `×64`."""
+    return f"×{factor:g}"

@@ -1,0 +1,99 @@
+"""Every key, once: the bindings of the app, the bottom line and the help screen come from this table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from textual.binding import Binding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A key, what it does, and how it is named on the screen."""
+
+    keys: str
+    """Textual's names, separated by commas."""
+    action: str
+    caption: str
+    """The key as people write it."""
+    label: str
+    """One or two words for the bottom line; empty keeps it out of there."""
+    tooltip: str
+    priority: bool = False
+
+
+STEERING = (
+    Key(keys="space", action="toggle_clock", caption="space", label="hold",
+        tooltip="Hold the ramp at this stage, or continue it; looking back or after the end: play, pause"),
+    Key(keys="up", action="scale_rate(1.05)", caption="↑", label="", tooltip="Request rate +5 %"),
+    Key(keys="down", action="scale_rate(0.95)", caption="↓", label="", tooltip="Request rate −5 %"),
+    Key(keys="shift+up", action="scale_rate(1.25)", caption="⇧↑", label="", tooltip="Request rate +25 %"),
+    Key(keys="shift+down", action="scale_rate(0.75)", caption="⇧↓", label="", tooltip="Request rate −25 %"),
+    Key(keys="left_square_bracket", action="step_concurrency(-1)", caption="[", label="",
+        tooltip="Concurrency limit −10 %; sets one where there is none"),
+    Key(keys="right_square_bracket", action="step_concurrency(1)", caption="]", label="",
+        tooltip="Concurrency limit +10 %"),
+    Key(keys="b", action="step_batch_size(-1)", caption="b", label="",
+        tooltip="Engine batch size (max_num_seqs) one step down; asks before it restarts an engine"),
+    Key(keys="B", action="step_batch_size(1)", caption="B", label="",
+        tooltip="Engine batch size (max_num_seqs) one step up; asks before it restarts an engine"),
+    Key(keys="p", action="pause_load", caption="p", label="pause", tooltip="Send nothing, or go on sending"),
+    Key(keys="n", action="next_stage", caption="n", label="next", tooltip="Go on to the next stage now"),
+    Key(keys="x", action="burst", caption="x", label="burst", tooltip="Send a second's worth of requests at once"),
+    Key(keys="m", action="mark", caption="m", label="mark", tooltip="Put a mark with a note on the time line"),
+)  # fmt: skip
+"""Act on a run that goes on."""
+
+WATCHING = (
+    Key(keys="left", action="seek(-5)", caption="←", label="", tooltip="Back 5 s"),
+    Key(keys="right", action="seek(5)", caption="→", label="", tooltip="Forward 5 s"),
+    Key(keys="shift+left", action="seek(-30)", caption="⇧←", label="", tooltip="Back 30 s"),
+    Key(keys="shift+right", action="seek(30)", caption="⇧→", label="", tooltip="Forward 30 s"),
+    Key(keys="comma", action="step(-1)", caption=",", label="", tooltip="Back one tick (0.25 s), and pause"),
+    Key(keys="full_stop", action="step(1)", caption=".", label="", tooltip="Forward one tick (0.25 s), and pause"),
+    Key(keys="home", action="go_to_start", caption="Home", label="", tooltip="To the start"),
+    Key(keys="end,backslash", action="go_to_edge", caption="End \\", label="", tooltip="To the newest, and follow it"),
+    Key(keys="plus,equals_sign,greater_than_sign", action="scale_speed(2)", caption="+ >", label="",
+        tooltip="Play twice as fast, up to ×64"),
+    Key(keys="minus,less_than_sign", action="scale_speed(0.5)", caption="- <", label="",
+        tooltip="Play half as fast, down to ×0.25"),
+)  # fmt: skip
+"""Move through time."""
+
+VIEWING = (
+    Key(keys="z", action="zoom", caption="z", label="zoom", tooltip="Time axis: 30 s, 2 min, 10 min, all"),
+    Key(keys="t", action="next_metric", caption="t", label="metric", tooltip="Charted latency: TTFT, ITL, E2E"),
+    Key(keys="l", action="log", caption="l", label="log", tooltip="Engine log on the whole screen"),
+    Key(keys="question_mark,f1", action="help", caption="?", label="help", tooltip="All keys, and what is measured"),
+    Key(keys="q,ctrl+q", action="quit", caption="q", label="quit", tooltip="Quit; asks what becomes of the run"),
+    Key(keys="ctrl+c", action="quit", caption="^C", label="", priority=True,
+        tooltip="The same; once more: cancel what is in flight and stop"),
+)  # fmt: skip
+"""Change what the screen shows."""
+
+
+def bindings(*tables: Iterable[Key]) -> list[Binding]:
+    """As Textual wants them."""
+    return [
+        Binding(
+            key.keys, key.action, key.label or key.tooltip, show=bool(key.label), key_display=key.caption,
+            tooltip=key.tooltip, priority=key.priority,
+        )
+        for table in tables
+        for key in table
+    ]  # fmt: skip
+
+
+LIVE_LINE = (
+    ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"), ("?", "help"),
+    ("q", "quit"), ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("z", "zoom"), ("l", "log"),
+    ("← →", "look back"),
+)  # fmt: skip
+"""Bottom line of a run that goes on, most important first."""
+
+REPLAY_LINE = (
+    ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), ("?", "help"), ("q", "quit"),
+    (", .", "tick"), ("Home End", "ends"), ("t", "metric"), ("z", "zoom"), ("l", "log"),
+)  # fmt: skip
+"""Bottom line of a run that has ended."""

@@ -1,0 +1,45 @@
+"""What went wrong, where nobody can miss it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from servetop.core.events import Severity
+from servetop.tui.lines import Row, fitted
+from servetop.tui.panels.panel import Panel
+from servetop.tui.printable import printable
+from servetop.tui.run_so_far import Moment
+
+_SETTLED = (0, 130)
+_SHOWN_FOR = 15.0
+"""Seconds that an error stays up while the run goes on."""
+
+
+class AlertPanel(Panel):
+    """One frame with the error's text; the screen hides it while there is none."""
+
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """Whether this ended the run."""
+        return [[("✖ the run failed" if moment.end else "✖ error", "bad")]]
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """See `draw_alert`."""
+        return draw_alert(alert_text(moment), width, height)
+
+
+def draw_alert(text: str, width: int, height: int) -> list[Row]:
+    """The text, broken into lines between words."""
+    lines = [""]
+    for word in text.split():
+        candidate = f"{lines[-1]} {word}".strip()
+        lines[-1:] = [candidate] if len(candidate) <= width else [lines[-1], word]
+    return [fitted([(line, "strong")], width) for line in lines[:height]]
+
+
+def alert_text(moment: Moment) -> str:
+    """Why the run failed, or the error of the last seconds; empty when all is well."""
+    if moment.end is not None and moment.end.exit_code not in _SETTLED:
+        return printable(moment.end.reason) or f"the run failed with exit code {moment.end.exit_code}"
+    errors = [note for note in moment.notes if note.severity is Severity.ERROR and note.source != "user"]
+    recent = [note for note in errors if moment.booting or moment.stats.at - note.at < _SHOWN_FOR]
+    return printable(recent[-1].text) if recent else ""

@@ -1,0 +1,64 @@
+"""The two bottom lines: what was asked of the run, and the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from servetop.tui import formats
+from servetop.tui.keys import LIVE_LINE, REPLAY_LINE
+from servetop.tui.lines import Row, Run, fitted, joined, spread
+from servetop.tui.panels.panel import Panel
+from servetop.tui.printable import printable
+from servetop.tui.run_so_far import Moment
+from servetop.tui.steering import described
+
+_REPLY_SHOWN_FOR = 8.0
+"""Seconds of run time."""
+
+
+class StatusLine(Panel):
+    """Commands that wait, the last reply, and what the app says itself."""
+
+    def title(self, moment: Moment) -> list[Row]:  # noqa: ARG002
+        """None: no frame."""
+        return []
+
+    def draw(self, moment: Moment, width: int, height: int) -> list[Row]:  # noqa: ARG002
+        """See `draw_status`."""
+        return [draw_status(moment, width)]
+
+
+class KeyLine(Panel):
+    """The keys that do something now."""
+
+    def title(self, moment: Moment) -> list[Row]:  # noqa: ARG002
+        """None: no frame."""
+        return []
+
+    def draw(self, moment: Moment, width: int, height: int) -> list[Row]:  # noqa: ARG002
+        """See `draw_keys`."""
+        return [draw_keys(LIVE_LINE if moment.live else REPLAY_LINE, width)]
+
+
+def draw_status(moment: Moment, width: int) -> Row:
+    """The app's own message first, then what waits, then the last reply; the time axis at the right."""
+    span = f"axis {formats.minutes(moment.stats.span)}"
+    return spread(fitted(_message(moment), width), [(span, "faint")], width=width)
+
+
+def _message(moment: Moment) -> list[Run]:
+    if moment.view.message:
+        return [("▸ ", "key"), (printable(moment.view.message), "")]
+    if moment.pending:
+        waiting = ", ".join(printable(described(each.action, each.value, each.text)) for each in moment.pending)
+        return [("… ", "warn"), (waiting, "strong"), (" asked for", "muted")]
+    replied = [each for each in moment.commands if each.reply is not None and each.obeyed_at is not None]
+    last = max(replied, key=lambda each: each.obeyed_at or 0.0, default=None)
+    if last is None or moment.stats.at - (last.obeyed_at or 0.0) > _REPLY_SHOWN_FOR:
+        return []
+    return [("✓ ", "good"), (printable(last.reply or ""), "")]
+
+
+def draw_keys(keys: Sequence[tuple[str, str]], width: int) -> Row:
+    """As many as fit, in order of importance."""
+    return joined(([(caption, "key"), (f" {label}", "muted")] for caption, label in keys), width=width, gap="  ")

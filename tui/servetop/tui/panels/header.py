@@ -1,0 +1,90 @@
+"""The top line: what runs, on what, at which stage, and whether this is now."""
+
+from __future__ import annotations
+
+from servetop.tui import formats
+from servetop.tui.exported import engine_name
+from servetop.tui.lines import Row, Run, joined, row_width, spread
+from servetop.tui.panels.gpu import gpu_name
+from servetop.tui.panels.panel import Panel
+from servetop.tui.printable import printable, shortened
+from servetop.tui.run_so_far import Moment
+
+_SETTLED = (0, 130)
+"""Exit codes of runs that ended as planned or as asked."""
+
+
+class HeaderLine(Panel):
+    """One row, no frame."""
+
+    def title(self, moment: Moment) -> list[Row]:  # noqa: ARG002
+        """None: there is no frame to put it in."""
+        return []
+
+    def draw(self, moment: Moment, width: int, height: int) -> list[Row]:  # noqa: ARG002
+        """See `draw_header`."""
+        return [draw_header(moment, width)]
+
+
+def draw_header(moment: Moment, width: int) -> Row:
+    """What runs at the left, the stage after it, time and state at the right; narrow lines lose the least important."""
+    right = [
+        *stage_runs(moment),
+        ("  ", ""),
+        (formats.clock_time(moment.stats.at), "strong"),
+        (" ", ""),
+        *state(moment),
+    ]
+    left: list[Run] = [("servetop ", "title"), ("▸ ", "muted")]
+    room = width - row_width(right) - row_width(left) - 2
+    if room < 8:
+        right = right[len(stage_runs(moment)) + 1 :]
+        room = width - row_width(right) - row_width(left) - 2
+    engine = engine_name(moment.engine, otherwise=moment.header.config.engine.name)
+    model = printable((moment.engine and moment.engine.model) or moment.header.config.engine.model)
+    parts: list[Row] = [engine, [(_short_model(model, room - row_width(engine) - 3), "")]]
+    gpu = gpu_name(moment.stats.gpus)
+    return spread([*left, *joined([*parts, *([[(gpu, "muted")]] if gpu else [])], width=room, gap=" · ")], right,
+                  width=width)  # fmt: skip
+
+
+def _short_model(model: str, width: int) -> str:
+    """Hub names lose their owner first."""
+    return model if row_width([(model, "")]) <= width else shortened(model.rsplit("/", 1)[-1], max(width, 4))
+
+
+def stage_runs(moment: Moment) -> list[Run]:
+    """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused."""
+    load, stage = moment.stats.load, moment.stage
+    if stage is None:
+        return [("no load yet", "muted")]
+    planned = len(moment.header.config.stages)
+    place = f"stage {stage.index + 1}/{planned} " if planned and stage.index < planned else f"stage {stage.index + 1} "
+    runs: list[Run] = [(place, "muted"), (shortened(printable(stage.label), 40), "strong")]
+    if load.paused:
+        runs.append((" ‖ load paused", "warn"))
+    elif load.holding:
+        runs.append((" ‖ held", "warn"))
+    return runs
+
+
+def state(moment: Moment) -> list[Run]:
+    """Recording, looking back, playing, paused or ended; each with a symbol of its own."""
+    playhead, end = moment.view.playhead, moment.end
+    if moment.live and playhead.following:
+        return [("● REC", "bad")]
+    motion = "▶" if playhead.playing else "‖"
+    if moment.live:
+        behind = formats.minutes(moment.edge - playhead.at)
+        return [(f"{motion} {formats.speed(playhead.speed)} ", "key"), (f"−{behind}", "warn")]
+    if end is not None or playhead.at >= moment.edge:
+        return [ending(moment)]
+    return [(f"{motion} replay {formats.speed(playhead.speed)}", "key")]
+
+
+def ending(moment: Moment) -> Run:
+    """How the run ended."""
+    end = moment.end
+    if end is None:
+        return ("■ broke off", "warn")
+    return ("■ ended", "strong") if end.exit_code in _SETTLED else (f"✖ failed ({end.exit_code})", "bad")

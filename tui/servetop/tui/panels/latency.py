@@ -1,0 +1,93 @@
+"""Latency percentiles over the sliding window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from servetop.core.stats import LATENCIES, LiveStats, Percentiles
+from servetop.tui import formats
+from servetop.tui.braille import Trace
+from servetop.tui.charts import Axes, Bars, block_bars, chart
+from servetop.tui.lines import Row, Run
+from servetop.tui.panels.panel import Panel, stage_marks
+from servetop.tui.run_so_far import Moment
+from servetop.tui.scale import peak_of
+
+LABELS = {"ttft": "TTFT", "itl": "ITL", "e2el": "E2E"}
+_LOOKS = (("p50", "sky", "solid"), ("p90", "orange", "dashed"), ("p99", "rose", "dotted"))
+
+
+class LatencyPanel(Panel):
+    """TTFT, ITL and E2E at p50, p90 and p99; one of them over time."""
+
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """The charted metric at its median and tail."""
+        figures = moment.stats.latencies.get(moment.view.metric, Percentiles())
+        return [
+            [
+                ("Latency ", "title"),
+                (f"{LABELS[moment.view.metric]} p50 ", ""),
+                (formats.seconds(figures.p50), "strong"),
+            ],
+            [("p99 ", ""), (formats.seconds(figures.p99), "strong")],
+            [(f"over {moment.stats.window:.0f} s", "muted")],
+        ]
+
+    def watch_moment(self, moment: Moment | None) -> None:
+        """Another metric has another scale."""
+        if moment is not None and moment.view.metric != self._charted:
+            self._charted, self.limit = moment.view.metric, 0.0
+        super().watch_moment(moment)
+
+    _charted = ""
+
+    def peak(self, moment: Moment) -> float:
+        """Of the charted metric's p99."""
+        return peak_of(*moment.stats.series.latencies[moment.view.metric])
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """See `draw_latency`."""
+        axes = Axes(window=moment.window, limit=self.limit, label=_axis_seconds, marks=stage_marks(moment))
+        return draw_latency(moment.stats, axes, width, height, metric=moment.view.metric)
+
+
+def draw_latency(stats: LiveStats, axes: Axes, width: int, height: int, *, metric: str) -> list[Row]:
+    """A table of metrics and percentiles, and a chart where there is room for one."""
+    series = stats.series
+    table = [_header(), *(_figures(stats, name, charted=name == metric) for name in LATENCIES)]
+    if height < 8:
+        rows = table[-height:] if height < 4 else table
+        bars = Bars(times=series.times, values=series.latencies[metric][2], style="rose")
+        return [*rows, *(block_bars(bars, axes, width=width, height=height - 4) if height > 4 else [])]
+    traces = [
+        Trace(times=series.times, values=np.asarray(values), style=style, dash=dash)
+        for values, (_, style, dash) in zip(series.latencies[metric], _LOOKS, strict=True)
+    ]
+    return [*table, *chart(traces, axes, width=width, height=height - 4)]
+
+
+def _header() -> list[Run]:
+    swatches = {"solid": "⠤⠤", "dashed": "⠤⠄", "dotted": "⠄⠄"}
+    row: list[Run] = [("      ", "")]
+    for name, style, dash in _LOOKS:
+        row += [("    ", ""), (swatches[dash], style), (f" {name}", "muted")]
+    return row
+
+
+def _figures(stats: LiveStats, metric: str, *, charted: bool) -> list[Run]:
+    figures = stats.latencies.get(metric, Percentiles())
+    name: Run = (f"▸{LABELS[metric]:<5}", "strong") if charted else (f" {LABELS[metric]:<5}", "muted")
+    values = (figures.p50, figures.p90, figures.p99)
+    return [name, *((f"{formats.seconds(value):>10}", "strong" if charted else "") for value in values)]
+
+
+def _axis_seconds(value: float) -> str:
+    """At most 5 characters: `0`, `340ms`, `2.5s`, `40s`."""
+    if value == 0:
+        return "0"
+    if value < 1:
+        digits = value * 1e3
+        return f"{digits:.0f}ms" if digits >= 10 else f"{digits:.2g}ms"
+    return f"{value:.3g}s"[:5]

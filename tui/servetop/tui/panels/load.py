@@ -1,0 +1,76 @@
+"""The load: what was to be sent, what was sent, what came back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from servetop.core.stats import LiveStats
+from servetop.tui import formats
+from servetop.tui.braille import Trace
+from servetop.tui.charts import Axes, Bars, block_bars, chart, legend
+from servetop.tui.lines import Row, joined
+from servetop.tui.panels.panel import Panel
+from servetop.tui.run_so_far import Moment
+from servetop.tui.scale import peak_of
+
+
+class LoadPanel(Panel):
+    """Requests per second: offered, sent, completed."""
+
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """Offered and completed rates."""
+        rates = moment.stats.rates
+        return [
+            [("Load ", "title"), (formats.number(rates.completed), "strong"), (" done", "")],
+            [(formats.number(rates.offered), "strong"), (" offered req/s", "")],
+        ]
+
+    def peak(self, moment: Moment) -> float:
+        """Of all three rates."""
+        series = moment.stats.series
+        return peak_of(series.offered, series.sent, series.completed)
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """See `draw_load`."""
+        return draw_load(moment.stats, self.axes(moment), width, height)
+
+
+def draw_load(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Row]:
+    """Numbers and a chart of the three rates; in few rows, numbers and a sparkline of completions."""
+    series, rates = stats.series, stats.rates
+    offered = Trace(times=series.times, values=series.offered, style="orange")
+    sent = Trace(times=series.times, values=series.sent, style="green", dash="dotted")
+    done = Trace(times=series.times, values=series.completed, style="sky")
+    counts = joined(_counts(stats), width=width, gap="  ")
+    if height < 6:
+        figures = (("done", rates.completed), ("sent", rates.sent), ("offered", rates.offered))
+        first = joined(([(f"{name} ", "muted"), (f"{formats.number(rate):>5}", "strong")] for name, rate in figures),
+                       width=width, gap="  ")  # fmt: skip
+        spark = block_bars(
+            Bars(times=series.times, values=series.completed, style="sky"), axes, width=width, height=max(height - 2, 1)
+        )
+        return [first, counts, *spark]
+    named = legend(
+        [
+            (done, "done", f"{formats.number(rates.completed):>5}"),
+            (offered, "offered", f"{formats.number(rates.offered):>5}"),
+            (sent, "sent", f"{formats.number(rates.sent):>5}"),
+        ],
+        width=width,
+    )
+    return [named, counts, *chart([offered, sent, done], axes, width=width, height=height - 2)]
+
+
+def _counts(stats: LiveStats) -> list[Row]:
+    load, failed = stats.load, stats.totals.failed
+    parts: list[Row] = [
+        [("in flight ", "muted"), (f"{formats.count(load.in_flight):>5}", "strong")],
+        [("queued ", "muted"), (f"{formats.count(load.queued):>4}", "strong")],
+        [("✖ failed ", "bad"), (formats.count(failed), "bad")] if failed else [("failed ", "muted"), ("0", "strong")],
+    ]
+    if load.max_concurrency is not None:
+        parts.append([("limit ", "muted"), (formats.count(load.max_concurrency), "strong")])
+    if stats.totals.cancelled:
+        parts.append([("cancelled ", "muted"), (formats.count(stats.totals.cancelled), "strong")])
+    parts.append([("total ", "muted"), (formats.count(stats.totals.completed), "strong")])
+    return parts

@@ -1,0 +1,56 @@
+"""The engine's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from servetop.core.events import LogLine
+from servetop.tui import formats
+from servetop.tui.lines import Row, fitted, placard
+from servetop.tui.panels.panel import Panel
+from servetop.tui.printable import printable
+from servetop.tui.run_so_far import Moment
+
+
+class LogPanel(Panel):
+    """The end of the engine's log; while the engine starts, how long that has taken."""
+
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """What the log is of, or what is awaited."""
+        title = printable(moment.engine_title)
+        if not moment.booting:
+            return [[(f"{title} log", "title")]]
+        if moment.end is not None:
+            return [[(f"{title} log", "title")], [("it never became ready", "bad")]]
+        waited = f"{moment.stats.at:.0f} s of at most {moment.header.config.engine.start_timeout:.0f} s"
+        verb = "waiting for" if moment.header.config.engine.url else "starting"
+        return [[(f"{verb} {title} ", "title"), (waited, "strong")]]
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """See `draw_log`."""
+        if not moment.log:
+            return placard(_why_empty(moment), width=width, height=height)
+        return draw_log(moment.log, width, height)
+
+
+def draw_log(lines: Sequence[LogLine], width: int, height: int) -> list[Row]:
+    """The last lines that fit, each cut off at the width; warnings and errors are marked."""
+    return [_line(line, width) for line in lines[-height:]] if height > 0 else []
+
+
+def _line(line: LogLine, width: int) -> Row:
+    text = printable(line.text)
+    return fitted([(f"{formats.clock_time(line.at)[3:]} ", "faint"), (text, _loudness(text))], width)
+
+
+def _loudness(text: str) -> str:
+    words = text[:200].upper()
+    if "ERROR" in words or "TRACEBACK" in words or "FATAL" in words:
+        return "bad"
+    return "warn" if "WARN" in words else ""
+
+
+def _why_empty(moment: Moment) -> str:
+    if moment.header.config.engine.url and not (moment.engine and moment.engine.managed):
+        return "attached to a running server: its log is where it was started"
+    return "nothing written yet"

@@ -1,0 +1,59 @@
+"""Preemptions: requests that the engine threw out of its batch for lack of KV blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from servetop.core.stats import LiveStats
+from servetop.tui import formats
+from servetop.tui.charts import Axes, Bars, bar_chart, block_bars
+from servetop.tui.exported import staleness, why_missing
+from servetop.tui.lines import Row, joined, placard
+from servetop.tui.panels.panel import Panel
+from servetop.tui.run_so_far import Moment
+from servetop.tui.scale import peak_of
+
+
+class PreemptionsPanel(Panel):
+    """Preemptions per second as bars, and their number so far."""
+
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """Rate and total."""
+        if why_missing(moment, "preemptions_total"):
+            return [[("Preemptions", "title")]]
+        rate, total = moment.stats.rates.preemptions, moment.stats.totals.preemptions
+        return [
+            [("Preemptions ", "title"), (formats.number(rate), "warn" if rate > 0 else "strong"), ("/s", "")],
+            [("Σ ", ""), (formats.count(total), "strong")],
+        ]
+
+    def subtitle(self, moment: Moment) -> Row:
+        """The sample's age, when it is old."""
+        return [(staleness(moment), "warn")]
+
+    def peak(self, moment: Moment) -> float:
+        """Of the rate."""
+        return peak_of(moment.stats.series.preemptions)
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """See `draw_preemptions`, or why there is nothing to draw."""
+        missing = why_missing(moment, "preemptions_total")
+        if missing:
+            return placard(missing, width=width, height=height)
+        return draw_preemptions(moment.stats, self.axes(moment), width, height)
+
+
+def draw_preemptions(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Row]:
+    """Bars over time."""
+    bars = Bars(times=stats.series.times, values=stats.series.preemptions, style="vermilion")
+    first = joined(
+        [
+            [("rate ", "muted"), (f"{formats.number(stats.rates.preemptions):>5}", "strong"), ("/s", "muted")],
+            [("total ", "muted"), (f"{formats.count(stats.totals.preemptions):>5}", "strong")],
+        ],
+        width=width,
+        gap="  ",
+    )
+    if height < 5:
+        return [first, *block_bars(bars, axes, width=width, height=max(height - 1, 1))]
+    return [first, *bar_chart(bars, axes, width=width, height=height - 1)]

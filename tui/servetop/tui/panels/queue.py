@@ -1,0 +1,68 @@
+"""The engine's queue: requests that run and requests that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from servetop.core.stats import LiveStats
+from servetop.tui import formats
+from servetop.tui.braille import Trace
+from servetop.tui.charts import Axes, Bars, block_bars, chart, legend
+from servetop.tui.exported import staleness, why_missing
+from servetop.tui.lines import Row, joined, placard
+from servetop.tui.panels.panel import Panel
+from servetop.tui.run_so_far import Moment
+from servetop.tui.scale import peak_of
+
+
+class QueuePanel(Panel):
+    """Running and waiting requests, stacked."""
+
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """Both numbers."""
+        sample = moment.stats.engine
+        if why_missing(moment, "running", "waiting") or sample is None:
+            return [[("Queue", "title")]]
+        return [
+            [("Queue ", "title"), (formats.count(sample.running), "strong"), (" run", "")],
+            [(formats.count(sample.waiting), "strong"), (" wait", "")],
+        ]
+
+    def subtitle(self, moment: Moment) -> Row:
+        """The sample's age, when it is old."""
+        return [(staleness(moment), "warn")]
+
+    def peak(self, moment: Moment) -> float:
+        """Of the sum."""
+        series = moment.stats.series
+        return peak_of(series.running + np.nan_to_num(series.waiting))
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """See `draw_queue`, or why there is nothing to draw."""
+        missing = why_missing(moment, "running", "waiting")
+        if missing:
+            return placard(missing, width=width, height=height)
+        return draw_queue(moment.stats, self.axes(moment), width, height)
+
+
+def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Row]:
+    """Running below, waiting on top of it (hatched)."""
+    series, sample = stats.series, stats.engine
+    both = series.running + np.nan_to_num(series.waiting)
+    waits = Trace(times=series.times, values=both, style="orange", dash="dashed", area=True)
+    runs = Trace(times=series.times, values=series.running, style="sky", area=True)
+    running = sample.running if sample else None
+    waiting = sample.waiting if sample else None
+    if height < 5:
+        figures = (("run", running), ("wait", waiting))
+        first = joined(
+            ([(f"{name} ", "muted"), (f"{formats.count(value):>4}", "strong")] for name, value in figures),
+            width=width,
+            gap="  ",
+        )
+        bars = Bars(times=series.times, values=both, style="orange")
+        return [first, *block_bars(bars, axes, width=width, height=max(height - 1, 1))]
+    parts = [(runs, "running", f"{formats.count(running):>5}"), (waits, "waiting", f"{formats.count(waiting):>5}")]
+    return [legend(parts, width=width), *chart([waits, runs], axes, width=width, height=height - 1)]

@@ -1,0 +1,78 @@
+"""Tokens per second, as the client received them and as the engine counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from servetop.core.stats import LiveStats
+from servetop.tui import formats
+from servetop.tui.braille import Trace
+from servetop.tui.charts import Axes, Bars, block_bars, chart, legend
+from servetop.tui.lines import Row, Run, joined
+from servetop.tui.panels.panel import Panel
+from servetop.tui.run_so_far import Moment
+from servetop.tui.scale import peak_of, round_limit
+
+
+class ThroughputPanel(Panel):
+    """Output and input tokens per second."""
+
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """Output and input rates."""
+        rates = moment.stats.rates
+        return [
+            [("Throughput ", "title"), (formats.count(rates.output_tokens), "strong"), (" tok/s out", "")],
+            [(formats.count(rates.prompt_tokens), "strong"), (" in", "")],
+        ]
+
+    def peak(self, moment: Moment) -> float:
+        """Of the client's and the engine's output."""
+        return peak_of(moment.stats.series.output_tokens, moment.stats.series.engine_output_tokens)
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """See `draw_throughput`."""
+        return draw_throughput(moment.stats, self.axes(moment), width, height)
+
+
+def draw_throughput(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Row]:
+    """Output on the chart; input has a scale of its own, as it is often ten times the output."""
+    series, rates = stats.series, stats.rates
+    client = Trace(times=series.times, values=series.output_tokens, style="sky")
+    engine = Trace(times=series.times, values=series.engine_output_tokens, style="orange", dash="dashed")
+    if height < 6:
+        bars = Bars(times=series.times, values=series.output_tokens, style="sky")
+        first = joined(_figures(stats), width=width, gap="  ")
+        return [first, _input_row(stats, axes, width), *block_bars(bars, axes, width=width, height=max(height - 2, 1))]
+    parts = [(client, "out", f"{formats.count(rates.output_tokens):>6}")]
+    counted = not np.isnan(series.engine_output_tokens).all()
+    if counted:
+        parts.append((engine, "out by engine", f"{formats.count(rates.engine_output_tokens):>6}"))
+    traces = [client, engine] if counted else [client]
+    return [
+        legend(parts, width=width),
+        _input_row(stats, axes, width),
+        *chart(traces, axes, width=width, height=height - 2),
+    ]
+
+
+def _figures(stats: LiveStats) -> list[Row]:
+    return [
+        [("out ", "muted"), (f"{formats.count(stats.rates.output_tokens):>6}", "strong"), (" tok/s", "muted")],
+        [("engine ", "muted"), (f"{formats.count(stats.rates.engine_output_tokens):>6}", "strong")],
+    ]
+
+
+def _input_row(stats: LiveStats, axes: Axes, width: int) -> list[Run]:
+    figure: list[Run] = [
+        ("in ", "muted"),
+        (f"{formats.count(stats.rates.prompt_tokens):>7}", "strong"),
+        (" tok/s ", "muted"),
+    ]
+    room = width - 17
+    if room < 8:
+        return figure
+    bars = Bars(times=stats.series.times, values=stats.series.prompt_tokens, style="green")
+    own = Axes(window=axes.window, limit=round_limit(peak_of(stats.series.prompt_tokens)))
+    return [*figure, *block_bars(bars, own, width=room)[0]]

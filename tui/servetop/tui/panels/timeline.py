@@ -1,0 +1,84 @@
+"""The whole run on one line: stages, events, and where the viewer is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from servetop.tui import formats
+from servetop.tui.charts import Axes, Bars, block_bars
+from servetop.tui.events import happenings
+from servetop.tui.lines import Row, Run, row_width
+from servetop.tui.panels.panel import Panel
+from servetop.tui.printable import printable, shortened
+from servetop.tui.run_so_far import Moment
+from servetop.tui.scale import peak_of, round_limit
+
+
+class TimelinePanel(Panel):
+    """Stage labels, the run's throughput, and a line with events and the position."""
+
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """Position of all, and what happened last."""
+        last = [event for event in happenings(moment) if event.at <= moment.stats.at][-1:]
+        where = f"{formats.minutes(moment.stats.at)} of {formats.minutes(moment.edge)}"
+        parts: list[Row] = [[("Time line ", "title"), (where, "strong")]]
+        return parts + [[(f"{each.symbol} {formats.minutes(each.at)} ", each.style), (each.text, "")] for each in last]
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """See `draw_timeline`."""
+        return draw_timeline(moment, width, height)
+
+
+def draw_timeline(moment: Moment, width: int, height: int) -> list[Row]:
+    """The line alone in one row; labels above it in two; throughput between them in three or more."""
+    rows: list[Row] = [_line(moment, width)]
+    if height >= 3:
+        until = moment.overview_until
+        times = np.linspace(0, until, moment.overview.size + 1)[1:]
+        axes = Axes(window=(0.0, max(moment.edge, 1e-9)), limit=round_limit(peak_of(moment.overview)))
+        bars = Bars(times=times, values=moment.overview, style="muted")
+        rows = [*block_bars(bars, axes, width=width, height=height - 2), *rows]
+    return [_labels(moment, width), *rows] if height >= 2 else rows
+
+
+def _column(at: float, moment: Moment, width: int) -> int:
+    return min(max(int(at / max(moment.edge, 1e-9) * width), 0), width - 1)
+
+
+def _labels(moment: Moment, width: int) -> Row:
+    """Each stage's label at its start, cut off where the next one begins."""
+    starts = [(_column(stage.at, moment, width), printable(stage.label)) for stage in moment.all_stages]
+    row: list[Run] = []
+    position = 0
+    current = len(moment.stages) - 1
+    for index, (start, label) in enumerate(starts):
+        end = starts[index + 1][0] if index + 1 < len(starts) else width
+        row.append((" " * (start - position), ""))
+        text = shortened("┊" + label, max(end - start - 1, 0))
+        row.append((text, "strong" if index == current else "muted"))
+        position = start + row_width([(text, "")])
+    return row
+
+
+def _line(moment: Moment, width: int) -> Row:
+    cells: list[Run] = [("─", "faint")] * width
+    here = _column(moment.stats.at, moment, width)
+    cells[: here + 1] = [("━", "muted")] * (here + 1)
+    for stage in moment.all_stages:
+        cells[_column(stage.at, moment, width)] = ("┿", "muted")
+    for event in sorted(happenings(moment), key=lambda event: event.weight):
+        cells[_column(event.at, moment, width)] = (event.symbol, event.style)
+    cells[here] = (cells[here][0] if cells[here][0] not in "─━┿" else "█", "cursor")
+    return _merged(cells)
+
+
+def _merged(cells: Sequence[Run]) -> list[Run]:
+    merged: list[Run] = []
+    for text, style in cells:
+        if merged and merged[-1][1] == style:
+            merged[-1] = (merged[-1][0] + text, style)
+        else:
+            merged.append((text, style))
+    return merged

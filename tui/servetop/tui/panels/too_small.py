@@ -1,0 +1,26 @@
+"""What is shown instead of a mess."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.widget import Widget
+
+from servetop.tui.lines import Lines, placard
+from servetop.tui.palette import STYLES
+
+NEEDED = (60, 16)
+"""Columns and rows below which the dashboard is not drawn."""
+
+
+class TooSmall(Widget):
+    """Says how large the terminal is and how large it must be."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
+
+    def render(self) -> Lines:
+        """In the middle of whatever room there is."""
+        width, height = self.size
+        columns, rows = NEEDED
+        text = f"terminal too small: {width}×{height}, servetop needs {columns}×{rows}"
+        return Lines(placard(text, width=width, height=height, style="warn"))

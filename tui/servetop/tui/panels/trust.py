@@ -1,0 +1,86 @@
+"""The trust meter: may these numbers be believed?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from servetop.core.trust import AGREEMENT_LIMIT, LOOP_LAG_LIMIT, SENT_SHARE_LIMIT, SLIP_LIMIT, Trust, Verdict
+from servetop.tui import formats
+from servetop.tui.lines import Row, Run, fitted, joined
+from servetop.tui.panels.panel import Panel
+from servetop.tui.run_so_far import Moment
+
+SYMBOLS: dict[Verdict, Run] = {
+    Verdict.OK: ("✓ ok", "good"),
+    Verdict.SUSPECT: ("▲ suspect", "warn"),
+    Verdict.CLIENT_BOUND: ("✖ client-bound", "bad"),
+    Verdict.UNKNOWN: ("· nothing sent", "muted"),
+}
+
+
+class TrustPanel(Panel):
+    """The verdict, the figures behind it and what is wrong."""
+
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """The verdict in a word, with its symbol."""
+        return [[("Trust ", "title"), SYMBOLS[moment.stats.trust.verdict]]]
+
+    def watch_moment(self, moment: Moment | None) -> None:
+        """The frame takes the verdict's colour."""
+        super().watch_moment(moment)
+        verdict = Verdict.UNKNOWN if moment is None else moment.stats.trust.verdict
+        self.set_class(verdict is Verdict.SUSPECT, "-suspect")
+        self.set_class(verdict is Verdict.CLIENT_BOUND, "-client-bound")
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """See `draw_trust`."""
+        return draw_trust(moment.stats.trust, width, height)
+
+
+def draw_trust(trust: Trust, width: int, height: int) -> list[Row]:
+    """What is wrong first; then a line a figure, or two compact lines where there are few."""
+    reasons: list[Row] = [fitted([("▲ " + reason, "warn")], width) for reason in trust.reasons]
+    if height < 5:
+        figures = [[(f"{name} ", "muted"), (value, "strong")] for name, value in _short(trust)]
+        compact: list[Row] = [joined(figures[:2], width=width, gap="  "), joined(figures[2:], width=width, gap="  ")]
+        return [*reasons, *compact][:height]
+    table: list[Row] = [_figure(*each, width=width) for each in _figures(trust)]
+    return [*table, *reasons][:height] if height >= len(table) + len(reasons) else [*reasons, *table][:height]
+
+
+def _figures(trust: Trust) -> list[tuple[str, str, bool, str]]:
+    """Name, value, whether it breaks its limit, and the limit."""
+    share = sent_share(trust)
+    return [
+        ("schedule slip p99", formats.seconds(trust.slip_p99), trust.slip_p99 > SLIP_LIMIT,
+         f"≤ {formats.seconds(SLIP_LIMIT)}"),
+        ("loop lag p99", formats.seconds(trust.loop_lag_p99), trust.loop_lag_p99 > LOOP_LAG_LIMIT,
+         f"≤ {formats.seconds(LOOP_LAG_LIMIT)}"),
+        ("sent / offered", formats.percent(min(share, 1.0)), share < SENT_SHARE_LIMIT and not trust.held_back,
+         f"≥ {SENT_SHARE_LIMIT:.0%}"),
+        ("Little's law", formats.signed_percent(trust.littles_law_error),
+         abs(trust.littles_law_error) > AGREEMENT_LIMIT, f"± {AGREEMENT_LIMIT:.0%}"),
+        ("tokens engine/client", formats.signed_percent(trust.token_error), abs(trust.token_error) > AGREEMENT_LIMIT,
+         f"± {AGREEMENT_LIMIT:.0%}"),
+    ]  # fmt: skip
+
+
+def _figure(name: str, value: str, broken: bool, limit: str, *, width: int) -> Row:
+    symbol: Run = ("▲ ", "warn") if broken else (("· ", "muted") if value == formats.UNKNOWN else ("✓ ", "good"))
+    row: list[Run] = [symbol, (f"{name:<21}", "muted"), (f"{value:>8}", "warn" if broken else "strong")]
+    return fitted([*row, (f"   {limit}", "faint")] if width >= 43 else row, width)
+
+
+def _short(trust: Trust) -> list[tuple[str, str]]:
+    return [
+        ("slip", f"{formats.seconds(trust.slip_p99):>7}"),
+        ("lag", formats.seconds(trust.loop_lag_p99)),
+        ("Little", f"{formats.signed_percent(trust.littles_law_error):>6}"),
+        ("tok", formats.signed_percent(trust.token_error)),
+    ]
+
+
+def sent_share(trust: Trust) -> float:
+    """Sent / offered; NaN when nothing was offered."""
+    return trust.sent_rate / trust.offered_rate if trust.offered_rate > 0 else math.nan

@@ -1,0 +1,203 @@
+"""Everything read from a run up to now, and the view of one instant of it that panels draw."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+import numpy as np
+
+from servetop.core.events import Action, Command, FloatArray, LogLine, Note, RunEnd, StageChange
+from servetop.core.history import TickHistory
+from servetop.core.source import EngineFacts, RunHeader, RunUpdate
+from servetop.core.stats import LiveStats, live_stats
+from servetop.core.tick import TICK_SECONDS, LoadGauges
+from servetop.tui.playhead import Playhead
+from servetop.tui.steering import Target
+
+MOST_LOG_LINES = 50_000
+_LOG_TAIL = 400
+_OVERVIEW_BINS = 240
+_SERIES_BINS = 120
+_SHORTEST_SPAN = 30.0
+"""Seconds that the time axis covers at least, when it covers the whole run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What the viewer has chosen to see."""
+
+    playhead: Playhead
+    span: float = 120.0
+    """Seconds on the time axis; 0 is all of the run."""
+    metric: str = "ttft"
+    """The latency that is charted, one of `core.stats.LATENCIES`."""
+    message: str = ""
+    """What the app itself has to say about the last key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Moment:
+    """What there is to see of a run at one instant; nothing in it lies after `stats.at`, except where it says so."""
+
+    stats: LiveStats
+    header: RunHeader
+    view: View
+    live: bool
+    """The run goes on, now (not at the instant shown)."""
+    edge: float
+    """The newest instant there is, seconds."""
+    stages: tuple[StageChange, ...] = ()
+    all_stages: tuple[StageChange, ...] = ()
+    """Of the whole run, for the time line."""
+    all_notes: tuple[Note, ...] = ()
+    """Of the whole run, for the time line."""
+    notes: tuple[Note, ...] = ()
+    commands: tuple[Command, ...] = ()
+    log: Sequence[LogLine] = ()
+    """The last few hundred lines."""
+    end: RunEnd | None = None
+    overview: FloatArray
+    """Output tokens/s in equal bins from second 0 to the end of the newest tick; shape (bins,)."""
+    overview_until: float
+    """End of the last of these bins, seconds."""
+
+    @property
+    def stage(self) -> StageChange | None:
+        """The stage in force."""
+        return self.stages[-1] if self.stages else None
+
+    @property
+    def engine(self) -> EngineFacts | None:
+        """The engine's facts, once it answers."""
+        return self.header.engine
+
+    @property
+    def engine_title(self) -> str:
+        """The engine's name as its makers write it, as far as it is known."""
+        return self.header.engine.title if self.header.engine else self.header.config.engine.name
+
+    @property
+    def booting(self) -> bool:
+        """No stage with a load has begun."""
+        return not any(stage.request_rate is not None for stage in self.stages)
+
+    @property
+    def pending(self) -> tuple[Command, ...]:
+        """Commands that wait for their reply, oldest first; a run that has ended answers none."""
+        return tuple(command for command in self.commands if command.reply is None and self.live)
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """Left and right edge of the time axis that all charts share, seconds."""
+        times = self.stats.series.times
+        right = float(times[-1]) if times.size else self.stats.at
+        return (right - self.stats.span, right)
+
+
+class RunSoFar:
+    """A fold of updates; grows only. Everything is kept in order of time."""
+
+    def __init__(self, header: RunHeader) -> None:
+        self.history = TickHistory()
+        self.header = header
+        self.end: RunEnd | None = None
+        self.stages: list[StageChange] = []
+        self.notes: list[Note] = []
+        self.log: list[LogLine] = []
+        self.commands: dict[int, Command] = {}
+        self.wished: dict[Action, float] = {}
+        """Values asked for and not answered yet."""
+
+    def fold(self, update: RunUpdate) -> bool:
+        """Take in what is new; whether there was anything."""
+        for tick in update.ticks:
+            self.history.append(tick)
+        for command in update.commands:
+            self.commands[command.id] = command
+            if command.reply is not None and self.wished.get(command.action) == command.value:
+                self.wished.pop(command.action, None)
+        _extend(self.stages, update.stages)
+        _extend(self.notes, update.notes)
+        _extend(self.log, update.log_lines)
+        del self.log[:-MOST_LOG_LINES]
+        self.header = update.header or self.header
+        self.end = update.end or self.end
+        news = (update.ticks, update.stages, update.notes, update.commands, update.log_lines, update.header, update.end)
+        return any(news)
+
+    @property
+    def edge(self) -> float:
+        """The end of what there is to see, seconds."""
+        ends = [self.history.ticks[-1].end] if self.history.ticks else [0.0]
+        ends += [each[-1].at for each in (self.stages, self.notes, self.log) if each]
+        return max(ends) if self.end is None else max(*ends, self.end.at)
+
+    @property
+    def target(self) -> Target:
+        """What steering starts from: the newest state of the load, whatever instant is shown."""
+        newest = self.history.ticks[-1] if self.history.ticks else None
+        sizes = [
+            self.stages[-1].max_num_seqs if self.stages else None,
+            newest.engine.max_num_seqs if newest and newest.engine else None,
+            self.header.engine.max_num_seqs if self.header.engine else None,
+        ]
+        return Target(
+            gauges=newest.client.gauges if newest else LoadGauges(),
+            wished=self.wished,
+            engine=self.header.engine,
+            max_num_seqs=next((round(size) for size in sizes if size is not None), None),
+            boot_seconds=next((stage.at for stage in self.stages if stage.request_rate is not None), None),
+        )
+
+    def at(self, view: View, *, live: bool) -> Moment:
+        """The run as of the view's playhead."""
+        at = view.playhead.at
+        shown = view.span or max(at, _SHORTEST_SPAN)
+        end = self.end if self.end is not None and self.end.at <= at + TICK_SECONDS else None
+        newest_line = _count(self.log, at)
+        return Moment(
+            stats=live_stats(self.history, at, span=shown, columns=_SERIES_BINS),
+            header=self.header,
+            view=view,
+            live=live,
+            edge=self.edge,
+            stages=tuple(self.stages[: _count(self.stages, at)]),
+            all_stages=tuple(self.stages),
+            notes=tuple(self.notes[: _count(self.notes, at)]),
+            all_notes=tuple(self.notes),
+            commands=tuple(each for each in self.commands.values() if each.at <= at + TICK_SECONDS),
+            log=self.log[max(0, newest_line - _LOG_TAIL) : newest_line],
+            end=end,
+            overview=self._overview(),
+            overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,
+        )
+
+    def _overview(self) -> FloatArray:
+        ticks, tokens = self.history.ticks, self.history.column("output_tokens")
+        if not ticks:
+            return tokens
+        size = ticks[-1].index + 1
+        per_tick = np.full(size, np.nan)
+        contiguous = size - ticks[0].index == len(ticks)
+        per_tick[ticks[0].index :] = tokens if contiguous else np.nan
+        if not contiguous:
+            per_tick[[tick.index for tick in ticks]] = tokens
+        width = -(-size // _OVERVIEW_BINS)
+        starts = np.arange(0, size, width)
+        sums, known = (np.add.reduceat(each, starts) for each in (np.nan_to_num(per_tick), ~np.isnan(per_tick) * 1.0))
+        rates: FloatArray = np.divide(sums, known * TICK_SECONDS, out=np.full(starts.size, np.nan), where=known > 0)
+        return rates
+
+
+def _extend(kept: list[Note] | list[StageChange] | list[LogLine], new: Sequence[Note | StageChange | LogLine]) -> None:
+    if new:
+        kept.extend(new)  # type: ignore[arg-type]
+        kept.sort(key=attrgetter("at"))
+
+
+def _count(events: Sequence[Note] | Sequence[StageChange] | Sequence[LogLine], at: float) -> int:
+    """How many events had happened by `at`."""
+    return bisect.bisect_right(events, at + 1e-9, key=attrgetter("at"))

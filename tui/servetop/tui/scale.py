@@ -1,0 +1,36 @@
+"""Axis limits that are round and that keep still while the data moves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from servetop.core.events import FloatArray
+
+_STEPS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+_SHRINK_BELOW = 0.45
+"""A limit stays until the data fill less than this share of it."""
+
+
+def round_limit(peak: float) -> float:
+    """The smallest round number at or above `peak`; 1 for 0, negative or unknown peaks."""
+    if not peak > 0 or math.isinf(peak):
+        return 1.0
+    magnitude = 10.0 ** math.floor(math.log10(peak))
+    return next(step for step in (*_STEPS, 20.0) if step * magnitude >= peak * (1 - 1e-9)) * magnitude
+
+
+def steady_limit(previous: float, peak: float) -> float:
+    """The limit for this frame, given the last one (0 for none): it grows at once and shrinks only by a lot."""
+    if previous > 0 and previous * _SHRINK_BELOW <= peak <= previous:
+        return previous
+    if previous > 0 and not peak > 0:
+        return previous
+    return round_limit(peak)
+
+
+def peak_of(*columns: FloatArray) -> float:
+    """The largest finite value in any of the columns; 0 when there is none."""
+    finite = [column[np.isfinite(column)] for column in columns]
+    return max((float(each.max()) for each in finite if each.size), default=0.0)

@@ -1,0 +1,28 @@
+"""A screen that shows a moment of a run."""
+
+from __future__ import annotations
+
+from textual.screen import Screen
+
+from servetop.tui.panels.panel import Panel
+from servetop.tui.run_so_far import Moment
+
+
+class MomentScreen(Screen[object]):
+    """Hands the moment to all panels on it; subclasses compose them."""
+
+    AUTO_FOCUS = ""
+
+    def __init__(self, first: Moment) -> None:
+        """`first` is what it shows before anything new comes."""
+        super().__init__()
+        self._first = first
+
+    def on_mount(self) -> None:
+        """The first frame is complete."""
+        self.show(self._first)
+
+    def show(self, moment: Moment) -> None:
+        """Draw this moment."""
+        for panel in self.query(Panel):
+            panel.moment = moment

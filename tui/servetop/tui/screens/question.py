@@ -1,0 +1,86 @@
+"""Questions in the middle of the screen: a choice by key or mouse, or a line of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Static
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One answer: the key that gives it, its words, and the result it stands for."""
+
+    key: str
+    label: str
+    result: str
+    hint: str = ""
+
+
+class Question(ModalScreen[str]):
+    """Choices as buttons, each also on a key; escape gives None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss", "go back"),
+        Binding("up", "app.focus_previous", show=False),
+        Binding("down", "app.focus_next", show=False),
+    ]
+
+    def __init__(self, text: str, choices: Sequence[Choice], *, when_repeated: str | None = None) -> None:
+        """`when_repeated`: the result when the key that asked is pressed again."""
+        super().__init__()
+        self.when_repeated = when_repeated
+        self._text = text
+        self._choices = {choice.key: choice for choice in choices}
+
+    def compose(self) -> ComposeResult:
+        """The question, its choices, and the way back."""
+        with Vertical(classes="dialog"):
+            yield Static(self._text, markup=False, classes="question")
+            for choice in self._choices.values():
+                words = f"[{choice.key}] {choice.label}" + (f" – {choice.hint}" if choice.hint else "")
+                yield Button(_plain(words), name=choice.key, compact=True)
+            yield Button(_plain("[esc] go back"), name="escape", compact=True)
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """By mouse or enter."""
+        self._answer(event.button.name or "")
+
+    def on_key(self, event: events.Key) -> None:
+        """By the choice's own key."""
+        if event.key in self._choices:
+            event.stop()
+            self._answer(event.key)
+
+    def _answer(self, key: str) -> None:
+        self.dismiss(self._choices[key].result if key in self._choices else None)
+
+
+class NoteQuestion(ModalScreen[str]):
+    """One line of text for a mark; may be left empty; escape gives None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]
+
+    def compose(self) -> ComposeResult:
+        """The field has the focus."""
+        with Vertical(classes="dialog"):
+            yield Static("Mark this instant. A note, if you like:", classes="question")
+            yield Input(max_length=120, compact=True)
+            yield Static("enter marks, esc goes back", classes="hint")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter."""
+        self.dismiss(event.value.strip())
+
+
+def _plain(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
