@@ -69,7 +69,7 @@ class Accounts:
             self._seconds["ttft"].append(at - exchange.sent)
 
     def went_out(self, exchange: Exchange) -> None:
-        """Count a request that was sent, once, whatever became of it."""
+        """Count a request that has just been sent."""
         if exchange.sent is None:
             return
         self._sent += 1

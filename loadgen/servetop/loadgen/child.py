@@ -37,7 +37,11 @@ def serve_sender(dialect_factory: DialectFactory) -> int:
     reports_fd = os.dup(1)
     os.dup2(2, 1)  # whatever prints must not get between the frames
     with asyncio.Runner(loop_factory=_loop_factory()) as runner, quiet_collector():
-        return runner.run(SenderSession(dialect_factory).serve(reports_fd))
+        return runner.run(_session(dialect_factory, reports_fd))
+
+
+async def _session(dialect_factory: DialectFactory, reports_fd: int) -> int:
+    return await SenderSession(dialect_factory).serve(reports_fd)
 
 
 def raw_transport(setup: SenderSetup, dialect: Dialect, clock: MonotonicClock) -> ClientFactory:
@@ -63,7 +67,10 @@ def _raise_file_limit() -> None:
 
 
 class SenderSession(asyncio.Protocol):
-    """Reads stdin; makes the sender when the set-up comes, and hands it plans and commands."""
+    """Reads stdin; makes the sender when the set-up comes, and hands it plans and commands.
+
+    Made on the running event loop.
+    """
 
     def __init__(self, dialect_factory: DialectFactory) -> None:
         self._dialect_factory = dialect_factory
@@ -71,7 +78,7 @@ class SenderSession(asyncio.Protocol):
         self._outgoing = FrameCodec(SenderReport)
         self._sender: Sender | None = None
         self._pipe: asyncio.WriteTransport | None = None
-        self._over: asyncio.Future[int] = asyncio.Future()
+        self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def serve(self, reports_fd: int) -> int:
         """Until stdin closes, or until something is wrong; then the words are on stderr and the code is 1."""

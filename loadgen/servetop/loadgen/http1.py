@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from typing import Protocol
+from typing import Protocol, cast
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpResponseParser
 
@@ -47,9 +47,7 @@ class Http1Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the event loop."""
-        if not isinstance(transport, asyncio.Transport):
-            raise TypeError(f"expected a stream transport, got {transport!r}")
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's derives from nothing of asyncio's
         peer = transport.get_extra_info("socket")
         if peer is not None:
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

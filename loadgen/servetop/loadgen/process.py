@@ -17,7 +17,7 @@ from servetop.loadgen.plan import LoadPlan
 __all__ = ["SenderProcess", "serve_sender"]
 
 _READ_BYTES = 1 << 20
-_STDERR_LINES = 8
+_STDERR_LINES = 40
 _CLOSE_SECONDS = 3.0
 
 
@@ -102,8 +102,11 @@ class SenderProcess:
     async def _death(self) -> LoadError:
         code = await self._process.wait()
         await self._listening
-        words = " | ".join(self._stderr) or "it said nothing"
-        return LoadError(f"the load generator died (exit code {code}): {words}")
+        death = LoadError(
+            f"the load generator died (exit code {code}): {self._stderr[-1] if self._stderr else 'it said nothing'}"
+        )
+        death.add_note("\n".join(self._stderr))
+        return death
 
     async def _listen(self) -> None:
         if self._process.stderr is None:

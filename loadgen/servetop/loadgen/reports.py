@@ -27,7 +27,6 @@ class ReportDraft:
     def book(self, exchange: Exchange) -> None:
         """An exchange has ended: its record and its place in the accounts."""
         record = exchange.record(worker=self._worker)
-        self.accounts.went_out(exchange)
         self.accounts.ended(exchange, record)
         self._records.append(record)
 

@@ -179,6 +179,10 @@ class Sender:
 
     # --- what the transport reports ---
 
+    def sent(self, exchange: Exchange) -> None:
+        """See ExchangeListener."""
+        self._draft.accounts.went_out(exchange)
+
     def progressed(self, exchange: Exchange) -> None:
         """See ExchangeListener."""
         self._draft.accounts.progressed(exchange)

@@ -43,6 +43,10 @@ class Transport(Protocol):
 class ExchangeListener(Protocol):
     """Who follows the exchanges."""
 
+    def sent(self, exchange: Exchange) -> None:
+        """Its bytes went to a socket, for the first time."""
+        ...
+
     def progressed(self, exchange: Exchange) -> None:
         """Bytes of its answer were taken in."""
         ...
@@ -97,6 +101,8 @@ class RawTransport:
         self._busy[exchange.id] = connection
         tail = f"{exchange.id}\r\ncontent-length: {len(exchange.body)}\r\n\r\n".encode()
         connection.send(exchange, b"".join((self._head, tail, exchange.body)), at=self._clock.now())
+        if not exchange.retried:
+            self._listener.sent(exchange)
 
     def withdraw(self, exchange: Exchange) -> None:
         """See Transport."""
