@@ -16,6 +16,8 @@ LINE_BYTES = 2000
 LINES_PER_SECOND = 200.0
 LINES_AT_ONCE = 1000.0
 """What a burst, such as the boot, may write on top of the rate before lines are left out."""
+TELL_EVERY = 1.0
+"""Seconds between lines that tell how many were left out."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[ -/]*[0-~])")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
@@ -51,6 +53,7 @@ class LogCapture:
         self._budget = LINES_AT_ONCE
         self._filled_at = clock.now()
         self._left_out = 0
+        self._told_at = clock.now()
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes of output, cut anywhere; lines in which `noise` is found are dropped."""
@@ -88,11 +91,12 @@ class LogCapture:
     def _refill(self, now: float) -> None:
         earned = (now - self._filled_at) * LINES_PER_SECOND
         self._budget, self._filled_at = min(LINES_AT_ONCE, self._budget + earned), now
-        if self._budget >= LINES_PER_SECOND / 4:
+        if now - self._told_at >= TELL_EVERY:
             self._tell_left_out(now)
 
     def _tell_left_out(self, now: float) -> None:
         if self._left_out:
+            self._told_at = now
             text = f"… {self._left_out:,} lines left out: the engine writes more than {LINES_PER_SECOND:.0f} a second"
             self._left_out = 0
             self._on_line(LogLine(at=now, text=text, stream="servetop"))

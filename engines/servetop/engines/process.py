@@ -24,6 +24,8 @@ CHECK_EVERY = 0.02
 """Seconds between looks at who still lives, while stopping."""
 KILL_PATIENCE = 5.0
 """Seconds for each step of an escalation after the polite one."""
+ORPHAN_PATIENCE = 1.0
+"""Seconds that the other processes get to follow the main one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +116,10 @@ class EngineProcess:
         sent: list[str] = []
         steps = [
             (signal.SIGINT, self._tree.signal_leader, patience),
-            (signal.SIGTERM, self._tree.signal_all, min(patience, KILL_PATIENCE)),
+            (signal.SIGTERM, self._tree.signal_all, KILL_PATIENCE),
             (signal.SIGKILL, self._tree.signal_all, KILL_PATIENCE),
         ]
-        for number, send, seconds in steps:
+        for number, send, seconds in steps if self.returncode is None else steps[1:]:
             if not self._tree.living():
                 break
             send(number)
@@ -133,8 +135,11 @@ class EngineProcess:
 
     async def _gone_within(self, seconds: float) -> None:
         until = self._clock.now() + seconds
+        led = self.returncode is None
         while self._tree.living() and self._clock.now() < until:
             await self._clock.sleep_until(self._clock.now() + CHECK_EVERY)
+            if led and self.returncode is not None:  # orphans will hardly end by themselves
+                led, until = False, min(until, self._clock.now() + ORPHAN_PATIENCE)
 
     async def _let_go(self) -> None:
         """End the watcher, the reading of output and the tasks; what follows needs no event loop."""

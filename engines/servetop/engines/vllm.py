@@ -44,7 +44,10 @@ class VllmEngine(Adapter):
     metric_map = VLLM_METRICS
     continuous_usage = True
     failures = (
-        KnownFailure.of(r"error: (?P<what>unrecognized arguments: .+|argument .+)", "vLLM does not know {what}"),
+        KnownFailure.of(
+            r"error: (?P<what>unrecognized arguments: .+|argument .+)",
+            "vLLM does not understand its command line: {what}",
+        ),
         KnownFailure.of(
             r"GatedRepoError|gated repo|awaiting a review",
             "the model's licence must be accepted on the model hub first: log in there and set HF_TOKEN",

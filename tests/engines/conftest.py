@@ -1,0 +1,108 @@
+"""Servers to ask and engines to start, all real and on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from servetop.core.clock import MonotonicClock
+from servetop.core.config import EngineConfig
+
+HERE = Path(__file__).parent
+
+
+class PageServer:
+    """An HTTP server with changeable pages; `pages[path] = (status, body)`, what is not there is a 404."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, tuple[int, bytes]] = {}
+        self.authorization: list[str | None] = []
+        self.answering = asyncio.Event()
+        """Cleared: requests are taken and not answered."""
+        self.answering.set()
+        self.url = ""
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def vanish(self) -> None:
+        """As if it was killed: open connections break, new ones are refused."""
+        if self._server is not None:
+            self._server.close()
+            for writer in list(self._writers):
+                writer.transport.abort()
+            await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                await self.answering.wait()
+                writer.write(self._answer(head))
+                await writer.drain()
+        self._writers.discard(writer)
+        writer.close()
+
+    def _answer(self, head: str) -> bytes:
+        lines = head.split("\r\n")
+        keys = [line.split(": ", 1)[1] for line in lines if line.lower().startswith("authorization: ")]
+        self.authorization.append(keys[0] if keys else None)
+        status, body = self.pages.get(lines[0].split(" ")[1], (404, b'{"detail":"Not Found"}'))
+        return b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)
+
+
+@pytest.fixture
+def vllm_data() -> Path:
+    """Captured pages and logs of vLLM."""
+    return HERE / "data" / "vllm"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[PageServer]:
+    """A server without pages."""
+    started = PageServer()
+    await started.start()
+    yield started
+    await started.vanish()
+
+
+@pytest.fixture
+async def vllm_server(server: PageServer, vllm_data: Path) -> PageServer:
+    """A server that answers like vLLM 0.32 with 63 usable KV blocks."""
+    server.pages = {
+        "/health": (200, b""),
+        "/version": (200, (vllm_data / "version.json").read_bytes()),
+        "/v1/models": (200, (vllm_data / "v1_models.json").read_bytes()),
+        "/metrics": (200, (vllm_data / "metrics_0.32.0.txt").read_bytes()),
+    }
+    return server
+
+
+@pytest.fixture
+def stand_in() -> Callable[..., EngineConfig]:
+    """The configuration that starts tests/engines/stand_in_engine.py with these options as a vLLM."""
+
+    def configured(*options: str, start_timeout: float = 30.0) -> EngineConfig:
+        return EngineConfig(
+            name="vllm",
+            model="facebook/opt-125m",
+            command=(sys.executable, str(HERE / "stand_in_engine.py")),
+            extra_args=options,
+            start_timeout=start_timeout,
+        )
+
+    return configured
+
+
+@pytest.fixture
+def clock() -> MonotonicClock:
+    return MonotonicClock()
