@@ -110,7 +110,7 @@ def _gauges(ticks: Sequence[Tick], name: str) -> FloatArray:
 def _stage_periods(changes: Sequence[StageChange]) -> list[StagePeriod]:
     """Announcements of one stage that follow each other are one period; stages without load are none."""
     periods: list[StagePeriod] = []
-    ends = [*(change.at for change in changes[1:]), math.inf]
+    ends = [*(change.at for change in changes), math.inf][1:]
     loaded = [(change, end) for change, end in zip(changes, ends, strict=True) if change.request_rate is not None]
     for _, group in itertools.groupby(loaded, key=lambda pair: pair[0].index):
         pairs = list(group)

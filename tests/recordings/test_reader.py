@@ -1,0 +1,150 @@
+"""The reader: everything once, in order, and nothing when nothing happened."""
+
+import dataclasses
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from servetop.core.errors import RecordingError
+from servetop.core.events import Action, RequestRecord, RunEnd
+from servetop.core.source import RunHeader, RunSource, RunUpdate
+from servetop.core.tick import Tick
+from servetop.recordings.batch import Batch
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.recorder import Recorder
+
+MakeTick = Callable[..., Tick]
+MakeRequest = Callable[..., RequestRecord]
+
+
+def test_a_recording_is_a_run_source(reader: RecordingReader) -> None:
+    source: RunSource = reader
+    assert source.name == "run"
+    assert source.header.pid == os.getpid()
+
+
+def test_polling_gives_everything_so_far_then_only_what_is_new(
+    recorder: Recorder, reader: RecordingReader, make_tick: MakeTick
+) -> None:
+    for number in range(3):
+        recorder.commit(Batch(tick=make_tick(number)))
+    assert [tick.index for tick in reader.poll().ticks] == [0, 1, 2]
+    assert reader.poll() == RunUpdate()
+    recorder.commit(Batch(tick=make_tick(3)))
+    assert [tick.index for tick in reader.poll().ticks] == [3]
+
+
+def test_a_tick_is_read_as_it_was_written(
+    recorder: Recorder, reader: RecordingReader, make_tick: MakeTick, same: Callable[[Any, Any], bool]
+) -> None:
+    tick = make_tick(0, ok=5, output_tokens=640, in_flight=12, request_rate=float("inf"), ttfts=[0.05, 0.06, 1.5])
+    recorder.commit(Batch(tick=tick))
+    assert same(reader.poll().ticks[0], tick)
+
+
+def test_an_answered_command_is_given_again(recorder: Recorder, reader: RecordingReader) -> None:
+    reader.send(Action.MARK, text="here")
+    (asked,) = reader.poll().commands
+    assert asked.reply is None
+    assert reader.poll().commands == ()
+    recorder.commit(Batch(commands=[_answered(recorder)]))
+    (answered,) = reader.poll().commands
+    assert (answered.id, answered.obeyed_at, answered.reply) == (asked.id, 1.0, "marked")
+    assert reader.poll().commands == ()
+
+
+def _answered(recorder: Recorder) -> Any:
+    return dataclasses.replace(recorder.new_commands()[0], obeyed_at=1.0, reply="marked")
+
+
+def test_the_end_is_told_once_and_then_the_run_is_not_live(recorder: Recorder, reader: RecordingReader) -> None:
+    assert reader.poll().end is None
+    assert reader.is_live()
+    recorder.close(RunEnd(at=30.0, exit_code=3, reason="the engine died"))
+    assert reader.poll().end == RunEnd(at=30.0, exit_code=3, reason="the engine died")
+    assert reader.poll().end is None
+    assert not reader.is_live()
+
+
+def test_a_refresh_takes_nothing_from_the_next_poll(recorder: Recorder, reader: RecordingReader) -> None:
+    reader.poll()
+    recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
+    reader.refresh()
+    assert not reader.is_live()
+    assert reader.poll().end is not None
+
+
+def test_a_finished_run_cannot_be_steered(recorder: Recorder) -> None:
+    recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
+    with (
+        closing(RecordingReader.open(recorder.path)) as reader,
+        pytest.raises(RecordingError, match="run is not running: it can be watched, not steered"),
+    ):
+        reader.send(Action.STOP)
+
+
+def test_requests_in_flight_between_two_instants_by_due_time(
+    recorder: Recorder, reader: RecordingReader, make_request: MakeRequest, same: Callable[[Any, Any], bool]
+) -> None:
+    early = make_request(1, 0.0, tokens_at=[0.5, 1.0])
+    long = make_request(2, 0.5, tokens_at=[0.5, 9.5])
+    late = make_request(3, 5.0, tokens_at=[0.5, 1.0])
+    never_sent = make_request(4, 2.0, tokens_at=[], sent=None, status="cancelled")
+    recorder.commit(Batch(requests=[late, early, never_sent, long]))
+    assert [each.id for each in reader.requests(0.0, 0.6)] == [1, 2]
+    assert [each.id for each in reader.requests(2.0, 3.0)] == [2]
+    assert [each.id for each in reader.requests(5.5, 20.0)] == [2, 3]
+    assert reader.requests(11.0, 20.0) == []
+    assert same(reader.requests(2.0, 3.0)[0], long)
+    assert reader.request_count() == 4
+
+
+def test_closing_after_the_writer_leaves_a_single_file(recorder: Recorder, make_tick: MakeTick) -> None:
+    reader = RecordingReader.open(recorder.path)
+    recorder.commit(Batch(tick=make_tick(0)))
+    reader.poll()
+    recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
+    reader.poll()
+    reader.close()
+    assert [path.name for path in recorder.path.parent.iterdir()] == ["run.servetop"]
+
+
+def test_a_name_with_odd_characters_is_no_obstacle(tmp_path: Path, header: RunHeader) -> None:
+    path = tmp_path / "100% a?b#c ü.servetop"
+    recorder = Recorder.create(path, header)
+    with closing(RecordingReader.open(path)) as reader:
+        assert reader.name == "100% a?b#c ü"
+        reader.send(Action.MARK)
+    assert len(recorder.new_commands()) == 1
+    recorder.close(RunEnd(at=0.0, exit_code=0, reason=""))
+
+
+def test_columns_and_tables_of_a_newer_minor_version_are_ignored(recorder: Recorder, make_tick: MakeTick) -> None:
+    recorder.commit(Batch(tick=make_tick(0, ok=1)))
+    recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
+    with closing(sqlite3.connect(recorder.path)) as connection:
+        connection.execute("PRAGMA user_version = 1007")
+        connection.execute("ALTER TABLE tick ADD COLUMN novelty REAL DEFAULT 1.0")
+        connection.execute("CREATE TABLE wonder (seq INTEGER PRIMARY KEY)")
+        connection.commit()
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        assert [tick.client.ok for tick in reader.poll().ticks] == [1]
+
+
+def test_columns_that_an_older_minor_version_did_not_have_take_their_defaults(
+    recorder: Recorder, make_tick: MakeTick
+) -> None:
+    recorder.commit(Batch(tick=make_tick(0, ok=1, cpu_seconds=0.1)))
+    recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
+    with closing(sqlite3.connect(recorder.path)) as connection:
+        connection.execute("ALTER TABLE tick DROP COLUMN cpu_seconds")
+        connection.execute("ALTER TABLE tick DROP COLUMN client_wait")
+        connection.commit()
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        (tick,) = reader.poll().ticks
+    assert (tick.client.ok, tick.client.cpu_seconds, tick.client.client_wait.count) == (1, 0.0, 0)

@@ -1,0 +1,171 @@
+"""The writer: one file, one transaction a tick, clear refusals, no secrets."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
+from servetop.core.errors import RecordingError
+from servetop.core.events import Action, EngineSample, LogLine, Note, RequestRecord, RunEnd, Severity, StageChange
+from servetop.core.source import EngineFacts, RunHeader
+from servetop.core.tick import Tick
+from servetop.recordings import schema
+from servetop.recordings.batch import Batch
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.recorder import Recorder
+
+END = RunEnd(at=2.5, exit_code=0, reason="")
+
+
+def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
+    """What any SQLite tool would see."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_a_closed_recording_is_one_plain_sqlite_file_with_its_marks(
+    recorder: Recorder, make_tick: Callable[..., Tick], make_request: Callable[..., RequestRecord]
+) -> None:
+    recorder.commit(Batch(tick=make_tick(0, ok=1, in_flight=3, ttfts=[0.1]), requests=[make_request(7, 0.05)]))
+    recorder.close(END)
+    assert [path.name for path in recorder.path.parent.iterdir()] == ["run.servetop"]
+    assert query(recorder.path, "PRAGMA journal_mode") == [("delete",)]
+    assert query(recorder.path, "PRAGMA application_id") == [(0x73767470,)]
+    assert query(recorder.path, "PRAGMA user_version") == [(1000,)]
+    assert query(recorder.path, "SELECT number, ok, in_flight, length(ttft) FROM tick") == [(0, 1, 3, 14)]
+    assert query(recorder.path, "SELECT id, due, output_tokens, status FROM request") == [(7, 0.05, 2, "ok")]
+    assert query(recorder.path, "SELECT end_at, exit_code FROM run") == [(2.5, 0)]
+    assert query(recorder.path, "PRAGMA integrity_check") == [("ok",)]
+
+
+def test_closing_twice_changes_nothing_and_then_nothing_can_be_recorded(recorder: Recorder) -> None:
+    recorder.close(END)
+    recorder.close(RunEnd(at=9.0, exit_code=1, reason="again"))
+    assert query(recorder.path, "SELECT end_at, exit_code FROM run") == [(2.5, 0)]
+    with pytest.raises(RecordingError, match="is closed"):
+        recorder.commit(Batch())
+
+
+def test_an_existing_file_is_never_touched(tmp_path: Path, header: RunHeader) -> None:
+    path = tmp_path / "precious.servetop"
+    path.write_text("mine")
+    with pytest.raises(RecordingError, match=r"precious\.servetop exists already.*--record"):
+        Recorder.create(path, header)
+    assert path.read_text() == "mine"
+
+
+def test_a_missing_folder_is_created(tmp_path: Path, header: RunHeader) -> None:
+    path = tmp_path / "deep" / "down" / "run.servetop"
+    Recorder.create(path, header).close(END)
+    assert path.exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [("file/run.servetop", "file exists|not a directory"), ("x" * 300, "file name too long"), (".", "exists already")],
+)
+def test_a_place_where_no_file_can_be_is_one_clear_line(
+    place: str, reason: str, tmp_path: Path, header: RunHeader
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RecordingError, match=reason) as caught:
+        Recorder.create(tmp_path / place, header)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_header_comes_back_as_it_was(tmp_path: Path, header: RunHeader) -> None:
+    config = RunConfig(
+        engine=EngineConfig(name="vllm", url="http://gpu7:8000", extra_args=("--max-model-len", "4096")),
+        workload=WorkloadConfig(burstiness=float("inf"), extra_body={"top_k": 5, "stop": None}),
+        stages=(StageConfig(duration=30.0), StageConfig(request_rate=8.0, max_num_seqs=64)),
+        goodput={"ttft": 0.2},
+        metadata={"node": "gpu7"},
+    )
+    full = replace(header, config=config, versions={"servetop": "0.1.0"}, host={"cpus": 2, "name": "box"}, pid=4711)
+    recorder = Recorder.create(tmp_path / "full.servetop", full)
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        assert reader.header == full
+        facts = EngineFacts(name="vllm", title="vLLM", version="0.32", kv_blocks_total=759, not_exported=("running",))
+        recorder.set_engine(facts)
+        assert reader.poll().header == replace(full, engine=facts)
+        assert reader.header.engine == facts
+    recorder.close(END)
+
+
+def test_every_kind_of_event_lands_in_its_table(recorder: Recorder, reader: RecordingReader) -> None:
+    stage = StageChange(at=1.0, index=0, label="8 req/s", request_rate=8.0, max_concurrency=None, max_num_seqs=64)
+    note = Note(at=1.5, severity=Severity.WARNING, source="metrics", text="the metrics page vanished")
+    line = LogLine(at=0.2, text="INFO: loading weights")
+    sample = EngineSample(scrape_start=1.0, scrape_end=1.01, running=3.0, kv_usage=0.5)
+    recorder.commit(Batch(stages=[stage], notes=[note], log_lines=[line], engine_samples=[sample]))
+    update = reader.poll()
+    assert (update.stages, update.notes, update.log_lines) == ([stage], [note], [line])
+    assert reader.engine_samples() == [sample]
+
+
+def test_a_command_is_seen_once_and_its_answer_is_written_back(recorder: Recorder, reader: RecordingReader) -> None:
+    reader.send(Action.SET_RATE, value=32.0, text="more")
+    (command,) = recorder.new_commands()
+    assert (command.action, command.value, command.text, command.source) == (Action.SET_RATE, 32.0, "more", "keyboard")
+    assert recorder.new_commands() == []
+    recorder.commit(Batch(commands=[replace(command, obeyed_at=1.25, reply="32 req/s from now on")]))
+    assert query(recorder.path, "SELECT obeyed_at, reply FROM command") == [(1.25, "32 req/s from now on")]
+
+
+def test_secrets_never_reach_the_file(
+    tmp_path: Path,
+    header: RunHeader,
+    make_request: Callable[..., RequestRecord],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MY_KEY", "correct-horse-battery")
+    engine = EngineConfig(
+        url="http://user:hunter2222@gpu7:8000",
+        api_key_env="MY_KEY",
+        extra_args=("--api-key", "plainsecret1", "--hf-token=plainsecret2"),
+    )
+    metadata = {"Authorization": "Bearer plainsecret3", "note": "uses sk-plainsecret4 and hf_plainsecret5"}
+    config = replace(header.config, engine=engine, metadata=metadata)
+    recorder = Recorder.create(tmp_path / "secret.servetop", replace(header, config=config))
+    recorder.set_engine(EngineFacts(name="vllm", title="vLLM", url="http://user:hunter2222@gpu7:8000"))
+    recorder.commit(
+        Batch(
+            log_lines=[LogLine(at=0.0, text="args: {'api_key': ['plainsecret6'], 'port': 8000}")],
+            notes=[Note(at=0.0, severity=Severity.INFO, source="user", text="key is correct-horse-battery")],
+            requests=[make_request(1, 0.0, error="HTTP 401: bad key correct-horse-battery")],
+        )
+    )
+    recorder.close(RunEnd(at=1.0, exit_code=1, reason="refused correct-horse-battery"))
+    content = recorder.path.read_bytes()
+    assert not [word for word in (b"plainsecret", b"hunter2222", b"correct-horse") if word in content]
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        assert reader.header.config.engine.api_key_env == "MY_KEY"
+        assert reader.header.config.engine.extra_args == ("--api-key", "[redacted]", "--hf-token=[redacted]")
+        assert reader.poll().log_lines[0].text == "args: {'api_key': [redacted], 'port': 8000}"
+
+
+def test_the_layout_of_format_1_0_is_what_it_was() -> None:
+    """When this fails a column was added: raise FORMAT_MINOR, extend docs/recording-format.md, then this number."""
+    widths = {table.name: len(table.names) + 1 for table in schema.EVENT_TABLES}
+    assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 0)
+    assert widths == {
+        "request": 20,
+        "tick": 43,
+        "engine_sample": 15,
+        "gpu_sample": 11,
+        "stage": 8,
+        "command": 8,
+        "note": 5,
+        "log_line": 4,
+    }
+
+
+def test_every_column_is_in_the_documentation() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "recording-format.md").read_text()
+    columns = [*schema.RUN_COLUMNS, *(name for table in schema.EVENT_TABLES for name in table.names)]
+    assert [name for name in columns if f"`{name}`" not in text] == []
