@@ -9,11 +9,11 @@ import orjson
 
 from servetop.core.clock import wall_clock
 from servetop.engines.sim.answers import Answer, Heading, StreamedAnswer, WholeAnswer
-from servetop.engines.sim.build import SimSpec
 from servetop.engines.sim.generation import ApiError, Generation, read_body, read_generation, read_prompt
 from servetop.engines.sim.httpd import Connection, HttpRequest
 from servetop.engines.sim.realtime import RealTimeEngine
 from servetop.engines.sim.request import Request, Sequence
+from servetop.engines.sim.settings import SimSpec
 from servetop.engines.sim.telemetry import Telemetry
 from servetop.engines.sim.tokens import block_hashes, draw_output_length, token_ids
 

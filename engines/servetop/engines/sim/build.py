@@ -2,65 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from typing import Any
 
 from servetop.core.errors import UsageError
 from servetop.engines.sim.blocks import BlockManager
 from servetop.engines.sim.cost import CostModel, HostCost, OffloadedCostModel
-from servetop.engines.sim.memory import kv_blocks
+from servetop.engines.sim.memory import Footprint, host_blocks, kv_blocks
 from servetop.engines.sim.policies.policy import PolicyParameters, make_policy
 from servetop.engines.sim.prefix import PrefixCache
-from servetop.engines.sim.profiles import (
-    EngineProfile,
-    GpuProfile,
-    ModelProfile,
-    load_engine,
-    load_gpu,
-    load_model,
-)
+from servetop.engines.sim.profiles import load_engine, load_gpu, load_model
 from servetop.engines.sim.scheduler import Limits, Scheduler
+from servetop.engines.sim.settings import SimSpec, apply
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimSpec:
-    """Everything that defines one simulated engine. Zero or None: as the profiles say."""
-
-    gpu: GpuProfile
-    model: ModelProfile
-    engine: EngineProfile
-    max_num_seqs: int = 0
-    kv_blocks: int | None = None
-    max_model_len: int = 0
-    tensor_parallel: int = 1
-    time_scale: float = 1.0
-    host: HostCost = field(default_factory=HostCost)
-
-    @property
-    def context_limit(self) -> int:
-        """Longest prompt plus output, in tokens."""
-        return min(self.max_model_len or self.model.max_model_len, self.model.max_model_len)
-
-    @property
-    def batched_tokens(self) -> int:
-        """Tokens that one iteration may compute."""
-        return self.engine.batched_tokens(self.context_limit)
-
-    @property
-    def batch_limit(self) -> int:
-        """max_num_seqs that applies."""
-        return self.max_num_seqs or self.engine.max_num_seqs
-
-
-def sim_spec(model: str, *, gpu: str, engine: str, **overrides: object) -> SimSpec:
-    """A spec from profile names; the overrides are fields of SimSpec or of EngineProfile (`policy`, `block_size`…)."""
-    profile = load_engine(engine)
-    own = {each.name for each in dataclasses.fields(SimSpec)}
-    profile_keys = {key: value for key, value in overrides.items() if key not in own}
-    profile = dataclasses.replace(profile, **profile_keys)  # type: ignore[arg-type]
-    host = HostCost(per_step=profile.c0, per_sequence=profile.c1)
-    rest = {key: value for key, value in overrides.items() if key in own}
-    return SimSpec(gpu=load_gpu(gpu), model=load_model(model), engine=profile, host=host, **rest)  # type: ignore[arg-type]
+def sim_spec(model: str, *, gpu: str, engine: str, settings: Mapping[str, Any] | None = None) -> SimSpec:
+    """A spec from profile names; for the settings' keys see `settings.apply`."""
+    spec = SimSpec(gpu=load_gpu(gpu), model=load_model(model), engine=load_engine(engine))
+    return apply(spec, settings or {})
 
 
 def build_scheduler(spec: SimSpec) -> Scheduler:
@@ -73,11 +32,10 @@ def build_scheduler(spec: SimSpec) -> Scheduler:
         batch_timeout=engine.batch_timeout * spec.time_scale,
         max_model_len=spec.context_limit,
     )
+    host = HostCost(per_step=engine.c0, per_sequence=engine.c1)
     policy = make_policy(engine.policy, parameters)
     cost_model = OffloadedCostModel if policy.offloaded else CostModel
-    cost = cost_model(
-        spec.gpu, spec.model, host=spec.host, tensor_parallel=spec.tensor_parallel, time_scale=spec.time_scale
-    )
+    cost = cost_model(spec.gpu, spec.model, host=host, tensor_parallel=spec.tensor_parallel, time_scale=spec.time_scale)
     blocks = BlockManager(block_count(spec), block_size=engine.block_size)
     limits = Limits(max_num_seqs=spec.batch_limit, max_num_batched_tokens=spec.batched_tokens)
     prefix = PrefixCache(blocks) if engine.prefix_cache else None
@@ -88,13 +46,15 @@ def block_count(spec: SimSpec) -> int:
     """KV blocks of the engine: the override, or what fits into the GPU."""
     if spec.kv_blocks is not None:
         return spec.kv_blocks
-    return kv_blocks(
-        spec.gpu,
-        spec.model,
-        spec.engine,
-        batched_tokens=spec.batched_tokens,
+    if spec.engine.policy == "offload":
+        return host_blocks(spec.gpu, spec.model, spec.engine)
+    padded = spec.batch_limit * spec.engine.padded_input_tokens
+    footprint = Footprint(
+        batched_tokens=padded or spec.batched_tokens,
+        max_model_len=spec.context_limit,
         tensor_parallel=spec.tensor_parallel,
     )
+    return kv_blocks(spec.gpu, spec.model, spec.engine, footprint=footprint)
 
 
 def _check(spec: SimSpec) -> None:

@@ -24,6 +24,7 @@ class Ledger:
         self.prompt_tokens = 0
         self.busy_seconds = 0.0
         self.running_seconds = 0.0
+        self.inside_seconds = 0.0
         self.finished: list[Sequence] = []
         self.gaps: list[tuple[float, float, int, int]] = []
         self._groups: dict[float, int] = {}
@@ -34,6 +35,10 @@ class Ledger:
         self.sequences.append(seq)
         if self.started_at is None:
             self.started_at = seq.arrival
+
+    def waited(self, unfinished: int, seconds: float) -> None:
+        """So many requests were inside the engine for so long: Little's law, counted rather than timed."""
+        self.inside_seconds += unfinished * seconds
 
     def preempted(self, victims: Iterable[Sequence]) -> None:
         """These left the batch without their next token; they remember when they had the last one."""

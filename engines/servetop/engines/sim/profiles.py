@@ -45,6 +45,8 @@ class GpuProfile:
     """p of the soft roofline: how sharply memory-bound turns into compute-bound."""
     tile: int = 128
     """Rows of one GEMM tile: tokens are paid for in multiples of it."""
+    host_memory_bytes: float = 208e9
+    """Memory of the host, for offloading; default: that of FlexGen's evaluation machine (paper, section 6)."""
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -100,6 +102,11 @@ class EngineProfile:
     watermark: float = 0.0
     """Share of the blocks that admission leaves free."""
     memory_utilization: float = 0.9
+    """The share of device memory that the engine takes, see `memory_share`."""
+    memory_share: str = "total"
+    """`total`: of all memory, weights and activations included (vLLM); `free`: of what these leave (TensorRT-LLM)."""
+    padded_input_tokens: int = 0
+    """Prompt length for which buffers of a whole batch are allocated at build time; 0: packed inputs."""
     max_num_batched_tokens: int = 0
     """Tokens of one iteration; 0: the larger of max_model_len and 2048."""
     decode_slack: int = 0

@@ -53,6 +53,7 @@ class Scheduler:
         self.returned: list[Sequence] = []
         self.preemptions = 0
         self.recomputed_tokens = 0
+        self._pledged = 0
         self._moved_blocks = 0
 
     @property
@@ -88,6 +89,7 @@ class Scheduler:
 
     def plan(self, now: float) -> Work | None:
         """What to run from `now` on; None when there is nothing to do before an arrival or `opens_at`."""
+        self._pledged = 0
         self.victims.clear()
         self.returned.clear()
         work = self.policy.iteration.plan(self, now)
@@ -123,7 +125,7 @@ class Scheduler:
         need = self.memory.at_admission(self.blocks, seq)
         if self.prefix:
             need -= self.prefix.in_use(seq, self.prefix.match(seq))
-        return seq if self.memory.fits(self.blocks, need) else None
+        return seq if self.memory.fits(self.blocks, need + self._pledged) else None
 
     def admit(self, now: float) -> Sequence:
         """Give the queue's head its blocks (see `head`); its first uncomputed token is `computed`."""
@@ -144,7 +146,7 @@ class Scheduler:
         return seq
 
     def make_room(self) -> bool:
-        """Preempt the newest until the next decode step has its blocks; whether that took a victim."""
+        """Preempt the newest until the next decode step has its blocks, and pledge them; whether that took a victim."""
         if not self.memory.grows:
             return False
         while len(self.batch):
@@ -152,6 +154,7 @@ class Scheduler:
             if need + self.memory.slack <= free or (
                 need == free and not self.prefilling and self.batch.needs_block(self.batch.newest())
             ):
+                self._pledged = need
                 break
             self._preempt_newest()
         return bool(self.victims)

@@ -14,9 +14,10 @@ from datetime import datetime
 from servetop.core.clock import MonotonicClock, wall_clock
 from servetop.core.errors import ExitCode, ServetopError
 from servetop.engines.sim.api import VERSION, Api, EventTelemetry
-from servetop.engines.sim.build import SimSpec, build_scheduler, sim_spec
+from servetop.engines.sim.build import build_scheduler, sim_spec
 from servetop.engines.sim.httpd import Connection
 from servetop.engines.sim.realtime import RealTimeEngine
+from servetop.engines.sim.settings import SimSpec
 from servetop.engines.sim.telemetry import Telemetry
 
 TIMER_TICK = 1e-3
@@ -148,20 +149,10 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _spec(options: argparse.Namespace) -> SimSpec:
-    overrides = {
-        name: getattr(options, name) for name in ("block_size", "policy") if getattr(options, name) is not None
-    }
-    return sim_spec(
-        options.model,
-        gpu=options.gpu,
-        engine=options.engine_profile,
-        max_num_seqs=options.max_num_seqs or 0,
-        kv_blocks=options.kv_blocks,
-        max_model_len=options.max_model_len or 0,
-        tensor_parallel=options.tensor_parallel,
-        time_scale=options.time_scale,
-        **overrides,
-    )
+    names = ("max_num_seqs", "kv_blocks", "block_size", "max_model_len", "tensor_parallel", "time_scale", "policy")
+    given = {name: getattr(options, name) for name in names}
+    settings = {name: value for name, value in given.items() if value is not None}
+    return sim_spec(options.model, gpu=options.gpu, engine=options.engine_profile, settings=settings)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from servetop.engines.sim.build import SimSpec
 from servetop.engines.sim.exposition import Histogram, Labels, Series
 from servetop.engines.sim.realtime import RealTimeEngine
 from servetop.engines.sim.request import Sequence
+from servetop.engines.sim.settings import SimSpec
 
 _TTFT = (
     *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),

@@ -37,6 +37,9 @@ class VirtualEngine:
 
     def offer(self, at: float, requests: Items[Request]) -> None:
         """Queue requests that arrive at `at`; what an empty engine could never serve is refused."""
+        if at < self.now:
+            self.ledger.waited(len(requests), self.now - at)
+        self.now = max(self.now, at)
         for request in requests:
             seq = Sequence(request, index=next(self._index), arrival=at)
             if self.scheduler.accepts(seq):
@@ -56,9 +59,27 @@ class VirtualEngine:
                 wake = min(due, scheduler.opens_at())
                 if wake == math.inf:
                     return self.ledger
-                self.now = max(self.now, wake)
+                self._idle(wake)
                 continue
             self._perform(work, arrivals)
+
+    def advance(self, until: float) -> None:
+        """Go on to the first iteration boundary at or after `until`, or as far as there is work."""
+        while self.now < until:
+            work = self.scheduler.plan(self.now)
+            if work is None:
+                wake = self.scheduler.opens_at()
+                if wake >= until:
+                    return
+                self._idle(wake)
+                continue
+            steps = min(work.steps, self._stride or work.steps)
+            self._commit(work, steps if math.isinf(until) else min(steps, work.steps_by(until - self.now)))
+
+    def _idle(self, until: float) -> None:
+        if until > self.now:
+            self.ledger.waited(self.scheduler.unfinished, until - self.now)
+            self.now = until
 
     def _perform(self, work: Work, arrivals: Arrivals) -> None:
         """Let the work go on until a decision is due, landing requests that come meanwhile."""
@@ -66,12 +87,16 @@ class VirtualEngine:
         due = arrivals.due()
         if work.admits and due < start + work.elapsed(steps):
             steps = min(steps, work.steps_by(due - start))
-        end = start + work.elapsed(steps)
+        self._commit(work, steps)
+        while (due := arrivals.due()) < self.now:
+            boundary = start + work.elapsed(work.steps_by(due - start))
+            self.offer(*arrivals.land(boundary))
+
+    def _commit(self, work: Work, steps: int) -> None:
+        start, end = self.now, self.now + work.elapsed(steps)
         self.ledger.preempted(self.scheduler.victims)
+        self.ledger.waited(self.scheduler.unfinished, end - start)
         finished = self.scheduler.complete(work, steps, now=end)
         self.ledger.performed(work, steps, start=start, returned=self.scheduler.returned)
         self.ledger.completed(finished, end)
-        while (due := arrivals.due()) < end:
-            boundary = start + work.elapsed(work.steps_by(due - start))
-            self.offer(*arrivals.land(boundary))
         self.now = end

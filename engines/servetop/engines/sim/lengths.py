@@ -1,0 +1,81 @@
+"""How long prompts and answers are: the length distributions of the studies, seeded."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from servetop.core.errors import UsageError
+from servetop.engines.sim.request import Request
+
+MODEL_LIMIT = 2048
+"""Longest ShareGPT prompt or answer kept, as in the Run:ai study's filter."""
+LENGTH_KINDS = ("fixed", "sharegpt", "capped-exponential", "normal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """A distribution of prompt and output tokens.
+
+    `fixed`: always `input_len` and `output_len`. `sharegpt`: pairs resampled from ShareGPT; with `output_mean` the
+    outputs are raised to `output_spread` and scaled to that mean. `capped-exponential`: prompts fixed, outputs
+    exponential of mean `output_mean`, drawn again above `output_cap` (Anyscale). `normal`: prompts uniform in
+    1..`input_len`, outputs normal around `output_mean` with deviation `output_spread`, within 1..`output_cap`.
+    """
+
+    kind: str = "fixed"
+    input_len: int = 128
+    output_len: int = 128
+    output_mean: float = 0.0
+    output_spread: float = 1.0
+    output_cap: int = MODEL_LIMIT
+
+    def requests(self, count: int, *, seed: int) -> list[Request]:
+        """So many requests, the same for the same seed."""
+        source = random.Random(seed)
+        match self.kind:
+            case "fixed":
+                return [Request(self.input_len, self.output_len)] * count
+            case "sharegpt":
+                return self._sharegpt(count, source)
+            case "capped-exponential":
+                outputs = self._capped(count, source)
+                return [Request(self.input_len, output) for output in outputs]
+            case "normal":
+                return [self._normal(source) for _ in range(count)]
+        raise UsageError(f"no length distribution {self.kind!r}: known are {', '.join(LENGTH_KINDS)}")
+
+    def _sharegpt(self, count: int, source: random.Random) -> list[Request]:
+        pairs = [source.choice(sharegpt_pairs()) for _ in range(count)]
+        if not self.output_mean:
+            return [Request(prompt, output) for prompt, output in pairs]
+        raised = [output**self.output_spread for _, output in pairs]
+        factor = self.output_mean * count / sum(raised)
+        outputs = (min(max(round(value * factor), 1), MODEL_LIMIT) for value in raised)
+        return [Request(prompt, output) for (prompt, _), output in zip(pairs, outputs, strict=True)]
+
+    def _capped(self, count: int, source: random.Random) -> Iterator[int]:
+        """Rejection, not clipping: a draw above the cap is drawn again; a 0 becomes 1 token."""
+        for _ in range(count):
+            while (value := round(source.expovariate(1.0 / self.output_mean))) > self.output_cap:
+                pass
+            yield max(value, 1)
+
+    def _normal(self, source: random.Random) -> Request:
+        prompt = source.randint(1, self.input_len)
+        output = round(source.gauss(self.output_mean, self.output_spread))
+        return Request(prompt, min(max(output, 1), self.output_cap))
+
+
+@functools.cache
+def sharegpt_pairs() -> list[tuple[int, int]]:
+    """Prompt and answer lengths of ShareGPT's first turns (data/README.md)."""
+    path = Path(__file__).parent / "data" / "sharegpt_lengths.csv"
+    with path.open(encoding="utf-8") as file:
+        rows = csv.reader(file)
+        next(rows)
+        return [(int(prompt), int(output)) for prompt, output in rows]
