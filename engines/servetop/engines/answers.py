@@ -88,7 +88,7 @@ class ServerClient:
 
 def normalise_url(text: str) -> str:
     """`gpu7:8000`, `http://gpu7:8000/`, `…/v1/` → `http://gpu7:8000`; UsageError for what is no address."""
-    stripped = text.strip().rstrip("/")
+    stripped = text.strip()
     with_scheme = stripped if "://" in stripped else f"http://{stripped}"
     try:
         parts = urlsplit(with_scheme)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import difflib
 import importlib
 from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from servetop.core.errors import EngineError, UsageError
-from servetop.engines.engine import Engine
+
+if TYPE_CHECKING:
+    from servetop.engines.engine import Engine
 
 GROUP = "servetop.engines"
 BUILT_IN = {
@@ -29,7 +32,7 @@ def load_engine(name: str) -> Engine:
     if name in BUILT_IN and name not in points:
         points[name] = EntryPoint(name, BUILT_IN[name], GROUP)
     if name not in points:
-        near = difflib.get_close_matches(name, engine_names(), n=2)
+        near = difflib.get_close_matches(name.lower(), engine_names(), n=2)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(engine_names())}"
         raise UsageError(f"unknown engine {name!r}: {hint}")
     return _made(points[name])

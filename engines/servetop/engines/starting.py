@@ -120,8 +120,9 @@ async def _facts(engine: Engine, process: EngineProcess, *, client: ServerClient
         .or_else(engine.boot_facts(process.log.tail()))
     )
     sample = reader.sample(page, start=0.0, end=0.0) if reader else None
+    model = known.models[0] if known.models else config.model
     return engine_facts(
-        engine, known, url=client.url, model=config.model, pid=process.pid, missing=not_exported(sample)
+        engine, known, url=client.url, model=model, pid=process.pid, missing=not_exported(sample)
     )
 
 
@@ -134,12 +135,12 @@ def engine_facts(
     pid: int | None = None,
     missing: tuple[str, ...] = GAUGES,
 ) -> EngineFacts:
-    """What was found out, as the recording keeps it; `model` when the server names none."""
+    """What was found out, as the recording keeps it; `model` is the name that requests ask for."""
     return EngineFacts(
         name=engine.name,
         title=engine.title,
         version=known.version,
-        model=known.models[0] if known.models else model,
+        model=model,
         url=url,
         managed=pid is not None,
         pid=pid,

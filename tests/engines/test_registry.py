@@ -1,0 +1,37 @@
+"""Engines are found by name, and importing none is needed to list them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from servetop.core.errors import UsageError
+from servetop.engines.registry import BUILT_IN, engine_names, load_engine
+
+LISTING = """
+import sys
+from servetop.engines.registry import engine_names
+assert engine_names()
+print([name for name in ("servetop.engines.vllm", "servetop.engines.openai", "servetop.engines.sim.engine", "numpy")
+       if name in sys.modules])
+"""
+
+
+def test_the_three_engines_are_there() -> None:
+    assert set(engine_names()) >= {"openai", "sim", "vllm"}
+    assert [load_engine(name).name for name in BUILT_IN] == list(BUILT_IN)
+
+
+def test_listing_imports_no_engine() -> None:
+    listed = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{LISTING}"], capture_output=True, check=True
+    )
+    assert listed.stdout.strip() == b"[]"
+
+
+@pytest.mark.parametrize(("name", "hint"), [("vLLM", "did you mean vllm"), ("orca", "there are .*openai, sim, vllm")])
+def test_an_unknown_engine_is_answered_with_those_there_are(name: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=f"unknown engine '{name}': {hint}"):
+        load_engine(name)
