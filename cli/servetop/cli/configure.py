@@ -19,7 +19,11 @@ SLO_METRICS = ("ttft", "tpot", "e2el")
 
 def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
     """The configuration that options describe; UsageError says which one is wrong."""
+    from servetop.recordings.thresholds import parse_threshold
+
     stages = stages_of(options)
+    for text in options["threshold"] or ():
+        parse_threshold(text)
     return RunConfig(
         engine=engine_config(options, engine_args),
         workload=workload_config(options),

@@ -40,6 +40,7 @@ class EngineSide:
         self._log_lines: list[LogLine] = []
         self._notes: list[Note] = []
         self._newest_gpus: tuple[GpuSample, ...] = ()
+        self._last_samples: list[EngineSample] = []
         self._trouble: str | None = None
 
     async def start(self, *, max_num_seqs: int | None) -> EngineFacts:
@@ -89,7 +90,8 @@ class EngineSide:
 
     def news(self) -> EngineNews:
         """Samples, log lines and troubles since the last call."""
-        samples = self._sampler.drain() if self._sampler else []
+        samples = [*(self._sampler.drain() if self._sampler else ()), *self._last_samples]
+        self._last_samples = []
         gpus = self._gpus.sample()
         self._newest_gpus = tuple(gpus)
         self._note_metrics_trouble()
@@ -114,10 +116,17 @@ class EngineSide:
             self._notes.append(Note(at=self._clock.now(), severity=severity, source="metrics", text=words))
         self._trouble = trouble
 
+    async def last_look(self) -> None:
+        """One more scrape now that the load is over, so that the counters' final values are recorded."""
+        sample = await self._handle.sample() if self._handle and not self.dead else None
+        if sample is not None:
+            self._last_samples.append(sample)
+
     async def stop(self) -> None:
         """Stop sampling, and the engine if servetop started it; what it leaves behind is noted as an error."""
         if self._sampler:
             await self._sampler.stop()
+            self._last_samples += self._sampler.drain()
             self._sampler = None
         handle, self._handle = self._handle, None
         if handle:

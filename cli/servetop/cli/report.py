@@ -178,7 +178,7 @@ def _list_table(recordings: Sequence[RecordingInfo]) -> Table:
             Text(each.model or formats.UNKNOWN),
             formats.minutes(each.duration or 0.0),
             formats.exact(each.requests),
-            formats.count(each.peak_output_tokens),
+            formats.count(each.peak_output_tokens_per_s),
             Text(each.state),
         )
     return table

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import sys
 from collections import deque
+from typing import Any
 
 from servetop.cli.engine_side import EngineSide
 from servetop.cli.journal import Journal
@@ -65,7 +66,9 @@ class RunLoop:
     # --- before the load ---
 
     async def _boot(self) -> None:
-        booting = asyncio.ensure_future(self._engine.start(max_num_seqs=self._segments[0].max_num_seqs))
+        booting: asyncio.Future[EngineFacts] = asyncio.ensure_future(
+            self._engine.start(max_num_seqs=self._segments[0].max_num_seqs)
+        )
         while not booting.done():
             await self._idle_tick(booting)
             if self._outcome.interruptions:
@@ -79,8 +82,11 @@ class RunLoop:
 
     async def _idle_tick(self, booting: asyncio.Future[EngineFacts]) -> None:
         """A tick without load: wait for its end, or for the boot to be over."""
-        sleeping = asyncio.ensure_future(self._clock.sleep_until((self._tick_index + 1) * TICK_SECONDS))
-        await asyncio.wait({sleeping, booting}, return_when=asyncio.FIRST_COMPLETED)
+        sleeping: asyncio.Future[None] = asyncio.ensure_future(
+            self._clock.sleep_until((self._tick_index + 1) * TICK_SECONDS)
+        )
+        waiting: set[asyncio.Future[Any]] = {sleeping, booting}
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         sleeping.cancel()
         while (self._tick_index + 1) * TICK_SECONDS <= self._clock.now():
             self._journal.commit(ClientTick(index=self._tick_index))
@@ -94,6 +100,7 @@ class RunLoop:
         return SenderSetup(
             url=facts.url or "",
             model=facts.model or "",
+            endpoint=self._config.workload.endpoint,
             continuous_usage=self._engine.handle.continuous_usage,
             workload=self._config.workload,
             seed=self._config.seed,
@@ -171,8 +178,8 @@ class RunLoop:
         self._playing = self._segments.popleft()
         await sender.begin(
             LoadPlan(
-                begin_at=self._clock.now() + BEGIN_AHEAD,
-                stages=self._playing.stages,
+                begin=self._clock.now() + BEGIN_AHEAD,
+                segments=self._playing.stages,
                 drain_at_stages=self._config.drain_at_stages,
                 drain_timeout=self._config.drain_timeout,
             )
@@ -247,6 +254,8 @@ class RunLoop:
             await asyncio.wait({self._change})
         if self._sender is not None:
             await self._sender.close()
+        await self._engine.last_look()
+        self._journal.commit(None)  # before the engine is stopped: that may take a while
         await self._engine.stop()
         self._journal.commit(None)
 

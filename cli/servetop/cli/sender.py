@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 
 from servetop.core.wire import Dialect
-from servetop.engines.dialects import dialect_for
+from servetop.engines.dialects.choose import dialect_for
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.process import serve_sender
 
 
 def chosen_dialect(setup: SenderSetup) -> Dialect:
     """The wire that the set-up names."""
-    return dialect_for(setup.workload.endpoint, model=setup.model, continuous_usage=setup.continuous_usage)
+    return dialect_for(setup.endpoint, model=setup.model, continuous_usage=setup.continuous_usage)
 
 
 if __name__ == "__main__":

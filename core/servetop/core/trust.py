@@ -15,6 +15,9 @@ SENT_SHARE_LIMIT = 0.97
 AGREEMENT_LIMIT = 0.05
 """Relative difference between client and engine (Little's law, token counts) that needs an explanation."""
 
+REQUESTS_IN_TRANSIT = 1.5
+"""A difference of so few requests is no disagreement: they are on the wire, or just done."""
+
 
 class Verdict(StrEnum):
     """The trust meter's word."""
@@ -43,6 +46,8 @@ class Trust:
     """A concurrency limit held requests back: sent below offered is then what was asked for."""
     littles_law_error: float = math.nan
     """(engine running + waiting) / client in flight - 1, means over the same time."""
+    in_flight: float = math.nan
+    """Mean requests in flight at the client: among few, one in transit is a large share."""
     token_error: float = math.nan
     """Engine's generated tokens / client's received tokens - 1."""
 
@@ -57,7 +62,7 @@ class Trust:
             ),
             (self._undelivered, f"sent {self.sent_rate:.1f} of {self.offered_rate:.1f} req/s"),
             (
-                abs(self.littles_law_error) > AGREEMENT_LIMIT,
+                self._engine_holds_others,
                 f"engine holds {self.littles_law_error:+.0%} requests vs client",
             ),
             (
@@ -66,6 +71,13 @@ class Trust:
             ),
         ]
         return tuple(words for broken, words in found if broken)
+
+    @property
+    def _engine_holds_others(self) -> bool:
+        limit = (
+            AGREEMENT_LIMIT if not self.in_flight > 0 else max(AGREEMENT_LIMIT, REQUESTS_IN_TRANSIT / self.in_flight)
+        )
+        return abs(self.littles_law_error) > limit
 
     @property
     def _undelivered(self) -> bool:
