@@ -31,7 +31,7 @@ _MESSAGE_SECONDS = 5.0
 
 QUIT_CHOICES = (
     Choice(key="d", label="drain and quit", result="stop", hint="send nothing more, let requests finish"),
-    Choice(key="c", label="cancel and quit", result="cancel", hint="requests in flight are recorded as cancelled"),
+    Choice(key="c", label="cancel and quit", result="cancel", hint="give up the requests in flight"),
     Choice(key="l", label="leave it running", result="detach", hint="close the dashboard only"),
 )
 
@@ -66,6 +66,7 @@ class DashboardApp(App[str]):
 
     def on_mount(self) -> None:
         """Look for more twenty times a second."""
+        self.theme_changed_signal.subscribe(self, lambda _: self.call_later(self.redraw))
         self.set_interval(POLL_SECONDS, self.look_for_news)
 
     def look_for_news(self) -> None:

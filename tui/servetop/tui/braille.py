@@ -18,8 +18,10 @@ from servetop.tui.lines import Run
 
 BoolArray = npt.NDArray[np.bool_]
 
-DASHES = {"solid": (1, 1), "dashed": (5, 8), "dotted": (1, 2)}
-"""Dots drawn, of how many."""
+DASHES = {"solid": (1, 1), "dashed": (6, 8), "dotted": (2, 4)}
+"""Dots drawn, of how many; whole cells, so that the colours of lines that lie on each other alternate."""
+SWATCHES = {"solid": "⠤⠤⠤", "dashed": "⠤⠤⠄", "dotted": "⠄⠄⠄"}
+"""How each dash is shown in a legend."""
 _BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint32)
 """Value of each dot in a cell's code point (Unicode 15, chapter 21.1)."""
 _BLANK = 0x2800
@@ -39,10 +41,10 @@ class Trace:
 
     @property
     def swatch(self) -> Run:
-        """Two cells that show how this series is drawn, for legends."""
+        """Three cells that show how this series is drawn, for legends."""
         if self.area:
-            return ("⣿⣿" if self.dash == "solid" else "⡪⡪", self.style)
-        return ({"solid": "⠤⠤", "dashed": "⠤⠄", "dotted": "⠄⠄"}[self.dash], self.style)
+            return ("⣿⣿⣿" if self.dash == "solid" else "⡪⡪⡪", self.style)
+        return (SWATCHES[self.dash], self.style)
 
 
 def raster(

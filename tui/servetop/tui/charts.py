@@ -137,8 +137,10 @@ def _time_axis(window: tuple[float, float], canvas: int, gutter: int) -> Row:
     start, end = window
     span = end - start
     shares = (0.0, 0.25, 0.5, 0.75) if canvas >= 48 else ((0.0, 0.5) if canvas >= 20 else (0.0,))
+    right = formats.clock_time(end) if canvas >= 30 else "now"
     text = ""
     for share in shares:
-        text = text.ljust(round(share * canvas)) + f"−{formats.minutes(span * (1 - share))}"
-    right = formats.clock_time(end) if canvas >= 30 else "now"
+        label = f"−{formats.minutes(span * (1 - share))}"
+        if round(share * canvas) + len(label) < canvas - len(right):
+            text = text.ljust(round(share * canvas)) + label
     return [(" " * gutter + text.ljust(canvas - len(right)) + right, "faint")]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from servetop.core.source import EngineFacts
 from servetop.tui import formats
 from servetop.tui.lines import Run
-from servetop.tui.printable import printable
+from servetop.tui.printable import printable, shortened
 from servetop.tui.run_so_far import Moment
 
+_LONGEST_NAME = 24
 STALE_AFTER = 1.5
 """Seconds: six samples should have come in that time."""
 
@@ -35,6 +36,6 @@ def staleness(moment: Moment) -> str:
 def engine_name(facts: EngineFacts | None, *, otherwise: str) -> list[Run]:
     """Title and version, such as `vLLM 0.32`."""
     if facts is None:
-        return [(printable(otherwise), "strong")]
-    version = [] if facts.version is None else [(f" {printable(facts.version)}", "")]
-    return [(printable(facts.title), "strong"), *version]
+        return [(shortened(printable(otherwise), _LONGEST_NAME), "strong")]
+    version = [] if facts.version is None else [(" " + shortened(printable(facts.version), _LONGEST_NAME), "")]
+    return [(shortened(printable(facts.title), _LONGEST_NAME), "strong"), *version]

@@ -25,7 +25,7 @@ class Key:
 
 STEERING = (
     Key(keys="space", action="toggle_clock", caption="space", label="hold",
-        tooltip="Hold the ramp at this stage, or continue it; looking back or after the end: play, pause"),
+        tooltip="Hold the ramp, or continue it; looking back or after the end: play, pause"),
     Key(keys="up", action="scale_rate(1.05)", caption="↑", label="", tooltip="Request rate +5 %"),
     Key(keys="down", action="scale_rate(0.95)", caption="↓", label="", tooltip="Request rate −5 %"),
     Key(keys="shift+up", action="scale_rate(1.25)", caption="⇧↑", label="", tooltip="Request rate +25 %"),
@@ -86,14 +86,16 @@ def bindings(*tables: Iterable[Key]) -> list[Binding]:
 
 
 LIVE_LINE = (
-    ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"), ("?", "help"),
-    ("q", "quit"), ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("z", "zoom"), ("l", "log"),
-    ("← →", "look back"),
+    ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"), ("m", "mark"),
+    ("n", "next"), ("x", "burst"), ("t", "metric"), ("z", "zoom"), ("l", "log"), ("← →", "look back"),
 )  # fmt: skip
 """Bottom line of a run that goes on, most important first."""
 
 REPLAY_LINE = (
-    ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), ("?", "help"), ("q", "quit"),
-    (", .", "tick"), ("Home End", "ends"), ("t", "metric"), ("z", "zoom"), ("l", "log"),
+    ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), (", .", "tick"),
+    ("Home End", "ends"), ("t", "metric"), ("z", "zoom"), ("l", "log"),
 )  # fmt: skip
-"""Bottom line of a run that has ended."""
+"""Bottom line of a run that has ended, most important first."""
+
+ALWAYS = (("?", "help"), ("q", "quit"))
+"""At the right end of both."""

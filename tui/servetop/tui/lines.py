@@ -83,12 +83,15 @@ def spread(left: Row, right: Row, *, width: int) -> list[Run]:
 
 
 def joined(parts: Iterable[Row], *, width: int, gap: str = "   ") -> list[Run]:
-    """Parts side by side, as many as fit whole into `width`, in order."""
+    """Parts side by side, in order, as many as fit whole into `width`; the first is shortened if it must be."""
     row: list[Run] = []
     for part in parts:
-        lead = [(gap, "")] if row else []
-        if row_width(row) + row_width(lead) + row_width(part) <= width:
-            row.extend((*lead, *part))
+        if not row:
+            row = fitted(part, width)
+        elif row_width(row) + len(gap) + row_width(part) <= width:
+            row.extend(((gap, ""), *part))
+        else:
+            break
     return row
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+from textual.geometry import Size
+
 from servetop.core.events import Severity
 from servetop.tui.lines import Row, fitted
 from servetop.tui.panels.panel import Panel
@@ -22,6 +25,10 @@ class AlertPanel(Panel):
         """Whether this ended the run."""
         return [[("✖ the run failed" if moment.end else "✖ error", "bad")]]
 
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        """As many rows as the text needs, 3 at most."""
+        return 1 if self.moment is None else min(max(len(draw_alert(alert_text(self.moment), width, 3)), 1), 3)
+
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """See `draw_alert`."""
         return draw_alert(alert_text(moment), width, height)
@@ -32,7 +39,7 @@ def draw_alert(text: str, width: int, height: int) -> list[Row]:
     lines = [""]
     for word in text.split():
         candidate = f"{lines[-1]} {word}".strip()
-        lines[-1:] = [candidate] if len(candidate) <= width else [lines[-1], word]
+        lines[-1:] = [candidate] if cell_len(candidate) <= width or not lines[-1] else [lines[-1], word]
     return [fitted([(line, "strong")], width) for line in lines[:height]]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from servetop.tui import formats
-from servetop.tui.keys import LIVE_LINE, REPLAY_LINE
-from servetop.tui.lines import Row, Run, fitted, joined, spread
+from servetop.tui.keys import ALWAYS, LIVE_LINE, REPLAY_LINE
+from servetop.tui.lines import Row, Run, fitted, joined, row_width, spread
 from servetop.tui.panels.panel import Panel
 from servetop.tui.printable import printable
 from servetop.tui.run_so_far import Moment
@@ -42,7 +42,7 @@ class KeyLine(Panel):
 
 def draw_status(moment: Moment, width: int) -> Row:
     """The app's own message first, then what waits, then the last reply; the time axis at the right."""
-    span = f"axis {formats.minutes(moment.stats.span)}"
+    span = "" if moment.booting else f"axis {formats.minutes(moment.stats.span)}"
     return spread(fitted(_message(moment), width), [(span, "faint")], width=width)
 
 
@@ -60,5 +60,7 @@ def _message(moment: Moment) -> list[Run]:
 
 
 def draw_keys(keys: Sequence[tuple[str, str]], width: int) -> Row:
-    """As many as fit, in order of importance."""
-    return joined(([(caption, "key"), (f" {label}", "muted")] for caption, label in keys), width=width, gap="  ")
+    """Help and quit at the right; of the others as many as fit, in order of importance."""
+    named = [[(caption, "key"), (f" {label}", "muted")] for caption, label in keys]
+    always = joined(([(caption, "key"), (f" {label}", "muted")] for caption, label in ALWAYS), width=width, gap="  ")
+    return spread(joined(named, width=width - row_width(always) - 2, gap="  "), always, width=width)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from servetop.core.events import GpuSample
 from servetop.tui import formats
 from servetop.tui.charts import gauge
-from servetop.tui.lines import Row, Run, joined
+from servetop.tui.lines import Row, Run, joined, row_width
 from servetop.tui.panels.panel import Panel
 from servetop.tui.printable import printable
 from servetop.tui.run_so_far import Moment
@@ -35,14 +35,29 @@ class GpuPanel(Panel):
 
 
 def draw_gpus(gpus: Sequence[GpuSample], width: int, height: int) -> list[Row]:
-    """A line a device; devices that do not fit are counted in the last line."""
+    """A line a device, three where there is room; devices that do not fit are counted in the last line."""
     if not gpus:
         return [[("no GPU seen", "muted")]]
+    if height >= 3 * len(gpus) and width >= 36:
+        return [row for gpu in gpus for row in _large(gpu, width)]
     shown = gpus if len(gpus) <= height else gpus[: max(height - 1, 0)]
     rows: list[Row] = [_device(gpu, width) for gpu in shown]
     if len(shown) < len(gpus):
         rows.append([(f"… and {len(gpus) - len(shown)} more", "muted")])
     return rows
+
+
+def _large(gpu: GpuSample, width: int) -> list[Row]:
+    """Two bars and a line of figures."""
+    room = width - 27
+    full = math.nan if not gpu.memory_total or gpu.memory_used is None else gpu.memory_used / gpu.memory_total
+    memory = formats.memory(gpu.memory_used, gpu.memory_total)
+    busy: Row = [*gauge(_busy(gpu), width=room, style="green"), (f" {formats.percent(_busy(gpu)):>7}", "strong")]
+    return [
+        [(f"{gpu.index:<2}busy   ", "muted"), *busy],
+        [("  memory ", "muted"), *gauge(full, width=room, style="sky"), (f" {memory:>7}", "strong")],
+        [("  ", ""), *joined(_figures(gpu), width=width - 2)],
+    ]
 
 
 def gpu_name(gpus: Sequence[GpuSample]) -> str:
@@ -53,18 +68,23 @@ def gpu_name(gpus: Sequence[GpuSample]) -> str:
     return name if len(gpus) == 1 else f"{len(gpus)} × {name}"
 
 
-def _device(gpu: GpuSample, width: int) -> list[Run]:
-    busy = math.nan if gpu.utilisation is None else gpu.utilisation
-    figures: list[Row] = [
-        [(f"{gpu.index} ", "muted"), (f"{formats.percent(busy):>6}", "strong")],
-        [(formats.memory(gpu.memory_used, gpu.memory_total), "")],
+def _busy(gpu: GpuSample) -> float:
+    return math.nan if gpu.utilisation is None else gpu.utilisation
+
+
+def _figures(gpu: GpuSample) -> list[Row]:
+    return [
         [(formats.UNKNOWN if gpu.power is None else f"{gpu.power:3.0f} W", "")],
         [(formats.UNKNOWN if gpu.temperature is None else f"{gpu.temperature:.0f} °C", "")],
         [("" if gpu.sm_clock is None else f"{gpu.sm_clock / 1e6:.0f} MHz", "muted")],
     ]
-    row = joined(figures, width=width, gap="  ")
-    room = width - sum(len(text) for text, _ in row) - 2
+
+
+def _device(gpu: GpuSample, width: int) -> list[Run]:
+    first: Row = [(f"{gpu.index} ", "muted"), (f"{formats.percent(_busy(gpu)):>6}", "strong")]
+    memory: Row = [(formats.memory(gpu.memory_used, gpu.memory_total), "")]
+    row = joined([first, memory, *_figures(gpu)], width=width, gap="  ")
+    room = width - row_width(row) - 2
     if room < 6:
         return row
-    bar = gauge(busy, width=min(room, 20), style="green")
-    return [*figures[0], ("  ", ""), *bar, *row[len(figures[0]) :]]
+    return [*first, ("  ", ""), *gauge(_busy(gpu), width=min(room, 20), style="green"), *row[len(first) :]]

@@ -28,24 +28,18 @@ class HeaderLine(Panel):
 
 def draw_header(moment: Moment, width: int) -> Row:
     """What runs at the left, the stage after it, time and state at the right; narrow lines lose the least important."""
-    right = [
-        *stage_runs(moment),
-        ("  ", ""),
-        (formats.clock_time(moment.stats.at), "strong"),
-        (" ", ""),
-        *state(moment),
-    ]
-    left: list[Run] = [("servetop ", "title"), ("▸ ", "muted")]
-    room = width - row_width(right) - row_width(left) - 2
+    stage = stage_runs(moment, short=width < 100)
+    now: list[Run] = [("  ", ""), (formats.clock_time(moment.stats.at), "strong"), (" ", ""), *state(moment)]
+    name: list[Run] = [("servetop ", "title"), ("▸ ", "muted")]
+    room = width - row_width([*name, *stage, *now]) - 2
     if room < 8:
-        right = right[len(stage_runs(moment)) + 1 :]
-        room = width - row_width(right) - row_width(left) - 2
+        stage, room = [], width - row_width([*name, *now]) - 2
     engine = engine_name(moment.engine, otherwise=moment.header.config.engine.name)
     model = printable((moment.engine and moment.engine.model) or moment.header.config.engine.model)
     parts: list[Row] = [engine, [(_short_model(model, room - row_width(engine) - 3), "")]]
-    gpu = gpu_name(moment.stats.gpus)
-    return spread([*left, *joined([*parts, *([[(gpu, "muted")]] if gpu else [])], width=room, gap=" · ")], right,
-                  width=width)  # fmt: skip
+    if gpu := gpu_name(moment.stats.gpus):
+        parts.append([(gpu, "muted")])
+    return spread([*name, *joined(parts, width=room, gap=" · ")], [*stage, *now], width=width)
 
 
 def _short_model(model: str, width: int) -> str:
@@ -53,14 +47,17 @@ def _short_model(model: str, width: int) -> str:
     return model if row_width([(model, "")]) <= width else shortened(model.rsplit("/", 1)[-1], max(width, 4))
 
 
-def stage_runs(moment: Moment) -> list[Run]:
-    """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused."""
+def stage_runs(moment: Moment, *, short: bool = False) -> list[Run]:
+    """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused; in short without the first word."""
     load, stage = moment.stats.load, moment.stage
     if stage is None:
         return [("no load yet", "muted")]
+    label = shortened(printable(stage.label), 40)
+    if stage.request_rate is None:
+        return [(label, "warn")]
     planned = len(moment.header.config.stages)
-    place = f"stage {stage.index + 1}/{planned} " if planned and stage.index < planned else f"stage {stage.index + 1} "
-    runs: list[Run] = [(place, "muted"), (shortened(printable(stage.label), 40), "strong")]
+    place = f"{stage.index + 1}/{planned} " if stage.index < planned else f"{stage.index + 1} "
+    runs: list[Run] = [("" if short else "stage ", "muted"), (place, "muted"), (label, "strong")]
     if load.paused:
         runs.append((" ‖ load paused", "warn"))
     elif load.holding:

@@ -8,7 +8,7 @@ import numpy as np
 
 from servetop.core.stats import LATENCIES, LiveStats, Percentiles
 from servetop.tui import formats
-from servetop.tui.braille import Trace
+from servetop.tui.braille import SWATCHES, Trace
 from servetop.tui.charts import Axes, Bars, block_bars, chart
 from servetop.tui.lines import Row, Run
 from servetop.tui.panels.panel import Panel, stage_marks
@@ -69,10 +69,9 @@ def draw_latency(stats: LiveStats, axes: Axes, width: int, height: int, *, metri
 
 
 def _header() -> list[Run]:
-    swatches = {"solid": "⠤⠤", "dashed": "⠤⠄", "dotted": "⠄⠄"}
     row: list[Run] = [("      ", "")]
     for name, style, dash in _LOOKS:
-        row += [("    ", ""), (swatches[dash], style), (f" {name}", "muted")]
+        row += [("   ", ""), (SWATCHES[dash], style), (f" {name}", "muted")]
     return row
 
 

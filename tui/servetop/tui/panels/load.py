@@ -43,7 +43,7 @@ def draw_load(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Row
     done = Trace(times=series.times, values=series.completed, style="sky")
     counts = joined(_counts(stats), width=width, gap="  ")
     if height < 6:
-        figures = (("done", rates.completed), ("sent", rates.sent), ("offered", rates.offered))
+        figures = (("done", rates.completed), ("offered", rates.offered), ("sent", rates.sent))
         first = joined(([(f"{name} ", "muted"), (f"{formats.number(rate):>5}", "strong")] for name, rate in figures),
                        width=width, gap="  ")  # fmt: skip
         spark = block_bars(

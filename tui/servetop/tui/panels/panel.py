@@ -10,7 +10,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from servetop.tui.charts import Axes
-from servetop.tui.lines import Lines, Row, joined
+from servetop.tui.lines import Lines, Row, joined, row_width
 from servetop.tui.palette import STYLES
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scale import steady_limit
@@ -67,7 +67,10 @@ class Panel(Widget):
         return Axes(window=moment.window, limit=self.limit, marks=stage_marks(moment))
 
     def _content(self, parts: Sequence[Row]) -> Content:
-        row = joined(parts, width=max(self.outer_size.width - 6, 0), gap=" · ")
+        width = max(self.outer_size.width - 6, 0)
+        if parts and row_width(parts[0]) > width:
+            parts = [parts[0][:1]]
+        row = joined(parts, width=width, gap=" · ")
         text, spans = "", []
         for piece, style in row:
             if style:

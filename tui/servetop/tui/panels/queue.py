@@ -64,5 +64,5 @@ def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Ro
         )
         bars = Bars(times=series.times, values=both, style="orange")
         return [first, *block_bars(bars, axes, width=width, height=max(height - 1, 1))]
-    parts = [(runs, "running", f"{formats.count(running):>5}"), (waits, "waiting", f"{formats.count(waiting):>5}")]
+    parts = [(runs, "run", f"{formats.count(running):>5}"), (waits, "wait", f"{formats.count(waiting):>5}")]
     return [legend(parts, width=width), *chart([waits, runs], axes, width=width, height=height - 1)]

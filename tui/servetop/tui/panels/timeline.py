@@ -70,7 +70,7 @@ def _line(moment: Moment, width: int) -> Row:
         cells[_column(stage.at, moment, width)] = ("┿", "muted")
     for event in sorted(happenings(moment), key=lambda event: event.weight):
         cells[_column(event.at, moment, width)] = (event.symbol, event.style)
-    cells[here] = (cells[here][0] if cells[here][0] not in "─━┿" else "█", "cursor")
+    cells[here] = ("█", "cursor")
     return _merged(cells)
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.geometry import Size
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widget import Widget
 
 from servetop.core.trust import AGREEMENT_LIMIT, LOOP_LAG_LIMIT, SENT_SHARE_LIMIT, SLIP_LIMIT
 from servetop.tui import formats
 from servetop.tui.keys import STEERING, VIEWING, WATCHING
+from servetop.tui.lines import Lines, Row
+from servetop.tui.palette import STYLES
+
+_INDENT = 18
 
 DEFINITIONS = (
     ("offered", "requests due by the schedule, per second; sent and done: those sent, and those answered well"),
@@ -42,18 +48,38 @@ class HelpScreen(ModalScreen[None]):
         with VerticalScroll(classes="dialog help") as box:
             box.border_title = "servetop: keys and definitions"
             box.border_subtitle = "↑ ↓ scroll · esc closes"
-            yield Static(help_text(), markup=False)
+            yield HelpText()
 
 
-def help_text() -> str:
-    """Keys by what they act on, then definitions."""
-    sections = (
+class HelpText(Widget):
+    """As high as its text at the width it has."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
+        """Rows that the text takes at this width."""
+        return len(help_rows(width))
+
+    def render(self) -> Lines:
+        """All of it: the box around it scrolls."""
+        return Lines(help_rows(self.size.width))
+
+
+def help_rows(width: int) -> list[Row]:
+    """Keys by what they act on, then definitions, each broken into lines under itself."""
+    rows: list[Row] = []
+    for heading, keys in (
         ("Steer the load (while the run goes on)", STEERING),
         ("Move through time", WATCHING),
         ("Change the view", VIEWING),
-    )
-    lines: list[str] = []
-    for heading, keys in sections:
-        lines += [heading, *(f"  {key.caption:<8} {key.tooltip}" for key in keys), ""]
-    lines += ["What is measured", *(f"  {name:<14} {meaning}" for name, meaning in DEFINITIONS)]
-    return "\n".join(lines)
+    ):
+        rows.append([(heading, "title")])
+        rows += [row for key in keys for row in _entry(key.caption, key.tooltip, "key", width)]
+        rows.append([])
+    rows.append([("What is measured", "title")])
+    return rows + [row for name, meaning in DEFINITIONS for row in _entry(name, meaning, "strong", width)]
+
+
+def _entry(name: str, meaning: str, style: str, width: int) -> list[Row]:
+    first, *rest = textwrap.wrap(meaning, max(width - _INDENT, 20))
+    return [[(f"  {name:<{_INDENT - 2}}", style), (first, "")], *([(" " * _INDENT + line, "")] for line in rest)]

@@ -10,6 +10,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
@@ -45,9 +46,8 @@ class Question(ModalScreen[str]):
         with Vertical(classes="dialog"):
             yield Static(self._text, markup=False, classes="question")
             for choice in self._choices.values():
-                words = f"[{choice.key}] {choice.label}" + (f" – {choice.hint}" if choice.hint else "")
-                yield Button(_plain(words), name=choice.key, compact=True)
-            yield Button(_plain("[esc] go back"), name="escape", compact=True)
+                yield Button(_label(choice.key, choice.label, choice.hint), name=choice.key, compact=True)
+            yield Button(_label("esc", "go back", ""), name="escape", compact=True)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """By mouse or enter."""
@@ -80,7 +80,5 @@ class NoteQuestion(ModalScreen[str]):
         self.dismiss(event.value.strip())
 
 
-def _plain(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
+def _label(key: str, words: str, hint: str) -> Content:
+    return Content.assemble((f"{key:>3}  ", "bold $accent"), (f"{words:<18}", "bold"), (hint, "$text-muted"))
