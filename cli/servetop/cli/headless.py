@@ -62,7 +62,7 @@ class Follower:
         if update.log_lines:
             self._log_line = update.log_lines[-1].text
         for note in update.notes:
-            if note.severity is not Severity.INFO:
+            if note.severity is not Severity.INFO and note.source != "run":  # the last line says that
                 self._progress.say(_words(note))
         if len(self._history):
             at = self._history.ticks[-1].end

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich import box
+from rich.console import Console, Group, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -48,49 +49,63 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
     console.print(Text(f"recording  {summary['recording']}"), soft_wrap=True)
 
 
-def _totals(summary: Summary) -> Table:
+def _table(*columns: str) -> Table:
+    """Light lines, the first column left, numbers right; when it gets narrow, the first column gives way."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for index, column in enumerate(columns):
+        width = max(map(len, column.split("\n"))) if index else None
+        justify: JustifyMethod = "right" if index else "left"
+        table.add_column(column, justify=justify, no_wrap=True, overflow="ellipsis", min_width=width)
+    return table
+
+
+def _titled(title: str, table: Table) -> Group:
+    return Group(Text(f"\n{title}", style="bold"), table)
+
+
+def _totals(summary: Summary) -> Group:
     engine, server = summary["engine"], summary["server"]
-    table = Table(title=Text(f"{engine['name']} {engine['version'] or ''} · {summary['model_id']}"), show_header=False)
+    heading = " ".join(str(part) for part in (engine["name"], engine["version"], "·", summary["model_id"]) if part)
+    table = _table("", "")
+    table.show_header = False
+    requests = " / ".join(formats.exact(summary[key]) for key in ("completed", "failed", "cancelled"))
     for label, value in (
-        (
-            "Requests ok / failed / cancelled",
-            f"{summary['completed']:,} / {summary['failed']:,} / {summary['cancelled']:,}",
-        ),
+        ("Requests ok / failed / cancelled", requests),
         ("Duration", formats.minutes(summary["duration"] or 0.0)),
         ("Request throughput", _number(summary["request_throughput"], " req/s")),
         ("Output throughput", _number(summary["output_throughput"], " tok/s")),
         ("Total token throughput", _number(summary["total_token_throughput"], " tok/s")),
         ("Goodput", _number(summary["request_goodput"], " req/s")),
-        ("KV blocks", _number(engine["kv_blocks_total"])),
+        ("KV blocks", formats.exact(engine["kv_blocks_total"])),
         ("Largest KV usage", formats.percent(server["max_kv_usage"])),
-        ("Preemptions", _number(server["preemptions"])),
-        ("Most running / waiting", f"{_number(server['max_running'])} / {_number(server['max_waiting'])}"),
+        ("Preemptions", formats.exact(server["preemptions"])),
+        ("Most running / waiting", f"{formats.exact(server['max_running'])} / {formats.exact(server['max_waiting'])}"),
     ):
         table.add_row(label, value)
-    return table
+    return _titled(heading, table)
 
 
-def _latencies(summary: Summary) -> Table:
-    table = Table(title="Latency, ms")
-    for column in ("", "mean", "p50", "p90", "p99"):
-        table.add_column(column, justify="right" if column else "left")
+def _latencies(summary: Summary) -> Group:
+    table = _table("", "mean", "p50", "p90", "p99")
     for metric, name in (("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL"), ("e2el", "E2EL")):
         cells = [_number(summary.get(f"{statistic}_{metric}_ms")) for statistic in ("mean", "p50", "p90", "p99")]
         table.add_row(name, *cells)
-    return table
+    return _titled("Latency, ms", table)
 
 
-def _stages(stages: Sequence[Summary]) -> Table:
-    table = Table(title="Stages")
-    for column in ("stage", "ok", "failed", "req/s", "out tok/s", "TTFT p50", "TTFT p99", "ITL p99", "preempt."):
-        table.add_column(column, justify="left" if column == "stage" else "right")
+def _stages(stages: Sequence[Summary]) -> Group:
+    columns = ("", "ok", "fail", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99", "preempt.")
+    table = _table(*columns)
     for stage in stages:
-        numbers = (
-            "completed", "failed", "request_throughput", "output_throughput",
-            "p50_ttft_ms", "p99_ttft_ms", "p99_itl_ms", "preemptions",
-        )  # fmt: skip
-        table.add_row(Text(stage["label"]), *(_number(stage.get(key)) for key in numbers))
-    return table
+        measured = ("request_throughput", "output_throughput", "p50_ttft_ms", "p99_ttft_ms", "p99_itl_ms")
+        table.add_row(
+            Text(stage["label"] + (f" #{stage['repeat'] + 1}" if stage["repeat"] else "")),
+            formats.exact(stage["completed"]),
+            formats.exact(stage["failed"]),
+            *(_number(stage.get(key)) for key in measured),
+            formats.exact(stage["preemptions"]),
+        )
+    return _titled("Stages (latency in ms)", table)
 
 
 GRIDS = (
@@ -100,7 +115,7 @@ GRIDS = (
 )
 
 
-def grid_tables(stages: Sequence[Summary]) -> list[Table]:
+def grid_tables(stages: Sequence[Summary]) -> list[Group]:
     """Batch size down, request rate across, one table a figure; none when there is only one of either."""
     batches = sorted({stage["max_num_seqs"] or stage["max_concurrency"] or 0 for stage in stages})
     rates = sorted({float(stage["request_rate"]) for stage in stages if stage["request_rate"] is not None})
@@ -109,15 +124,12 @@ def grid_tables(stages: Sequence[Summary]) -> list[Table]:
     return [_grid(title, key, stages, batches, rates) for title, key in GRIDS]
 
 
-def _grid(title: str, key: str, stages: Sequence[Summary], batches: Sequence[int], rates: Sequence[float]) -> Table:
-    table = Table(title=f"{title} (batch size × requests/s; means of repeats)")
-    table.add_column("batch", justify="right")
-    for rate in rates:
-        table.add_column(f"{rate:g}", justify="right")
+def _grid(title: str, key: str, stages: Sequence[Summary], batches: Sequence[int], rates: Sequence[float]) -> Group:
+    table = _table("batch", *(f"{rate:g}" for rate in rates))
     for batch in batches:
         row = [s for s in stages if (s["max_num_seqs"] or s["max_concurrency"] or 0) == batch]
         table.add_row(str(batch), *(_number(_mean(row, rate, key)) for rate in rates))
-    return table
+    return _titled(f"{title} (batch size down, requests/s across)", table)
 
 
 def _mean(row: Sequence[Summary], rate: float, key: str) -> float | None:
@@ -167,18 +179,26 @@ def print_recordings(folder: Path | None, *, as_json: bool) -> int:
 
 
 def _list_table(recordings: Sequence[RecordingInfo]) -> Table:
-    table = Table(title=None)
-    for column in ("recording", "engine", "model", "duration", "requests", "peak tok/s", "state"):
-        right = column in ("duration", "requests", "peak tok/s")
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
+    columns = ("recording", "engine", "model", "time", "requests", "peak tok/s", "state")
+    table = _table(*columns)
+    for name in ("engine", "model", "state"):
+        table.columns[columns.index(name)].justify = "left"
+        table.columns[columns.index(name)].min_width = 10
+    table.columns[0].overflow, table.columns[0].no_wrap = "fold", False  # a name must be whole to be typed
     for each in recordings:
         table.add_row(
-            Text(each.path.name),
+            Text(each.path.stem),
             Text(each.engine or formats.UNKNOWN),
             Text(each.model or formats.UNKNOWN),
             formats.minutes(each.duration or 0.0),
             formats.exact(each.requests),
             formats.count(each.peak_output_tokens_per_s),
-            Text(each.state),
+            Text(_state_words(each)),
         )
     return table
+
+
+def _state_words(info: RecordingInfo) -> str:
+    if info.exit_code is None:
+        return str(info.state)
+    return f"exit {info.exit_code}" if info.exit_code else "ok"
