@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import functools
 import gc
 import math
 import os
@@ -126,6 +127,7 @@ else:
         if _libc().timerfd_settime(fd, _TFD_TIMER_ABSTIME, ctypes.byref(spec), None) != 0:
             raise OSError(ctypes.get_errno(), "timerfd_settime")
 
+    @functools.cache
     def _libc() -> ctypes.CDLL:
         return ctypes.CDLL(None, use_errno=True)
 

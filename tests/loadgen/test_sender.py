@@ -1,0 +1,256 @@
+"""The sender at work against a real server: what it sends, when, and what it says about it."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from servetop.core.config import StageConfig
+from servetop.core.events import Action, RequestStatus, TokenSource
+from servetop.core.tick import TICK_SECONDS
+
+Start = Callable[..., Any]
+
+
+async def slow(request: Any) -> None:
+    """An answer of three tokens in about 0.3 s."""
+    await request.raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+    await request.tokens(3, gap=0.1)
+    await request.end()
+
+
+async def test_an_open_loop_sends_every_request_and_records_its_life(server: Any, start: Start) -> None:
+    run = start(server.url, burstiness=math.inf)
+    run.begin(StageConfig(request_rate=40.0, duration=0.5))
+    await run.finish()
+    assert [record.status for record in run.records] == [RequestStatus.OK] * 20
+    first = run.records[0]
+    dues = [record.due - first.due for record in run.records]
+    assert dues == pytest.approx([index / 40 for index in range(20)])
+    for record in run.records:
+        assert record.due <= record.sent <= record.headers_at <= record.first_token_at <= record.done_at
+        assert (record.prompt_tokens, record.output_tokens, record.token_source) == (5, 3, TokenSource.USAGE)
+        assert record.chunk_times[0] == record.first_token_at
+        assert list(record.chunk_tokens) == [1, 1, 1]
+
+
+async def test_ticks_follow_the_grid_and_add_up_to_the_records(server: Any, start: Start) -> None:
+    run = start(server.url)
+    run.begin(StageConfig(request_rate=60.0, duration=0.7))
+    await run.finish()
+    count, total = len(run.records), run.total
+    indexes = [report.tick.index for report in run.reports]
+    assert indexes == list(range(indexes[0], indexes[0] + len(indexes)))
+    assert (total.due, total.sent, total.ok, total.failed, total.cancelled) == (count, count, count, 0, 0)
+    assert (total.output_tokens, total.prompt_tokens, total.chunks) == (3 * count, 5 * count, 3 * count)
+    assert (total.ttft.count, total.slip.count, total.e2el.count) == (count, count, count)
+    assert total.itl.count == 2 * count
+    assert total.loop_lag.count > 0.5 * len(indexes) * TICK_SECONDS / 0.020
+    assert total.cpu_seconds > 0
+    assert (total.gauges.in_flight, total.gauges.queued, total.gauges.request_rate) == (0, 0, None)
+
+
+async def test_a_request_says_what_the_dialect_and_the_server_need(server: Any, start: Start) -> None:
+    run = start(server.url + "/proxy/v1/", api_key="sk-1")
+    run.begin(StageConfig(num_prompts=2))
+    await run.finish()
+    head = server.served[0].head
+    assert head.startswith("POST /proxy/v1/completions HTTP/1.1\r\n")
+    assert f"host: 127.0.0.1:{server.port}\r\n" in head
+    assert "authorization: Bearer sk-1\r\n" in head
+    assert len(server.served[0].content["prompt"]) == 5
+    ids = {line for each in server.served for line in each.head.split("\r\n") if line.startswith("x-request-id")}
+    assert len(ids) == 2
+
+
+async def test_connections_are_kept_and_the_last_used_one_first(server: Any, start: Start) -> None:
+    run = start(server.url)
+    run.begin(StageConfig(max_concurrency=1, num_prompts=20))
+    await run.finish()
+    assert {request.connection for request in server.served} == {1}
+
+
+async def test_connections_are_opened_before_the_load_begins(server: Any, start: Start) -> None:
+    run = start(server.url)
+    run.begin(StageConfig(max_concurrency=6, num_prompts=6), ahead=60.0)
+    await run.until(lambda: server.connections == 6)
+    assert server.served == []
+
+
+async def test_chat_text_without_usage_is_an_estimate(server: Any, start: Start, sse_head: bytes) -> None:
+    async def plain(request: Any) -> None:
+        await request.raw(sse_head)
+        for text in ("a", "b"):
+            await request.event({"choices": [{"delta": {"content": text}}]})
+        await request.end()
+
+    server.script = plain
+    run = start(server.url, endpoint="chat", continuous_usage=False, store_texts=True)
+    run.begin(StageConfig(num_prompts=1))
+    await run.finish()
+    (record,) = run.records
+    assert (record.token_source, record.output_tokens, record.output_text) == (TokenSource.ESTIMATE, 2, "ab")
+    assert len(record.prompt_text.split()) == 5
+
+
+async def test_tokens_that_only_the_final_usage_tells_of_are_in_the_ticks_too(
+    server: Any, start: Start, sse_head: bytes
+) -> None:
+    async def merges(request: Any) -> None:
+        await request.raw(sse_head)
+        await request.event({"choices": [{"text": "abc"}]})
+        await request.event({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 4}})
+        await request.end()
+
+    server.script = merges
+    run = start(server.url)
+    run.begin(StageConfig(num_prompts=2))
+    await run.finish()
+    assert (run.total.output_tokens, run.total.prompt_tokens, run.total.chunks) == (8, 14, 2)
+
+
+async def test_a_concurrency_limit_holds_requests_back_and_says_how_long(server: Any, start: Start) -> None:
+    server.script = slow
+    run = start(server.url, burstiness=math.inf)
+    run.begin(StageConfig(request_rate=40.0, max_concurrency=2, duration=0.2))
+    await run.finish()
+    assert server.most_active == 2
+    assert [record.status for record in run.records] == [RequestStatus.OK] * 8
+    total = run.total
+    assert (total.slip.count, total.client_wait.count) == (2, 6)
+    assert run.records[-1].sent - run.records[-1].due > 0.5
+    assert max(report.tick.gauges.queued for report in run.reports) >= 4
+    assert total.slip.percentile(99) < 0.1
+
+
+async def test_a_closed_loop_keeps_its_number_in_flight(server: Any, start: Start) -> None:
+    server.script = slow
+    run = start(server.url)
+    run.begin(StageConfig(max_concurrency=3, duration=1.0))
+    await run.finish()
+    assert server.most_active == 3
+    assert 9 <= len(run.records) <= 12
+    waits = [record.sent - record.due for record in run.records]
+    assert max(waits) < 0.1
+    assert run.total.client_wait.count == 0
+
+
+async def test_stages_are_reported_and_requests_know_theirs(server: Any, start: Start) -> None:
+    run = start(server.url, burstiness=math.inf)
+    run.begin(StageConfig(request_rate=20.0, duration=0.3), StageConfig(request_rate=40.0, duration=0.3))
+    await run.finish()
+    first, second = [stage for report in run.reports for stage in report.stages]
+    assert second.at == pytest.approx(first.at + 0.3)
+    assert [record.stage for record in run.records] == [0] * 6 + [1] * 12
+    assert run.records[6].due == pytest.approx(second.at)
+
+
+async def test_draining_between_stages_leaves_nothing_in_flight(server: Any, start: Start) -> None:
+    server.script = slow
+    run = start(server.url)
+    run.begin(StageConfig(num_prompts=2), StageConfig(num_prompts=2), drain=True)
+    await run.finish()
+    one, two, three, four = run.records
+    assert max(one.done_at, two.done_at) <= min(three.due, four.due)
+    assert server.most_active == 2
+
+
+async def test_a_drain_takes_no_longer_than_its_timeout(server: Any, start: Start) -> None:
+    server.script = lambda request: asyncio.sleep(30)
+    run = start(server.url, burstiness=math.inf)
+    run.begin(StageConfig(request_rate=20.0, max_concurrency=1, duration=0.1), drain_timeout=0.3)
+    await run.finish()
+    sent, held = run.records
+    assert (sent.status, sent.error) == (RequestStatus.CANCELLED, "not finished within the drain timeout")
+    assert (held.status, held.sent) == (RequestStatus.CANCELLED, None)
+    assert held.error == "not sent before the drain timeout"
+    notes = [note.text for report in run.reports for note in report.notes]
+    assert notes == ["drain timeout: 1 requests in flight were cancelled"]
+
+
+async def test_one_plan_follows_another_and_numbers_go_on(server: Any, start: Start) -> None:
+    run = start(server.url)
+    run.begin(StageConfig(num_prompts=2))
+    await run.finish()
+    reported = len(run.reports)
+    run.begin(StageConfig(num_prompts=2))
+    await run.until(lambda: len(run.records) == 4)
+    await run.until(lambda: len(run.reports) > reported)
+    assert [record.id for record in run.records] == [0, 1, 2, 3]
+
+
+async def test_rate_and_burst_change_the_load_at_once(server: Any, start: Start) -> None:
+    run = start(server.url, burstiness=math.inf)
+    run.begin(StageConfig(request_rate=0.1, duration=60.0))
+    await run.until(lambda: len(run.records) == 1)
+    run.tell(Action.BURST, 5)
+    await run.until(lambda: len(run.records) == 6)
+    run.tell(Action.SET_RATE, 50)
+    await run.until(lambda: len(run.records) >= 20)
+    assert run.reports[-1].tick.gauges.request_rate == 50
+    run.tell(Action.STOP)
+    await run.finish()
+    assert run.replies[:2] == ["5 requests now", "sending 50 requests/s"]
+    assert run.replies[2].startswith("sending nothing more, waiting for")
+
+
+async def test_pause_and_resume(server: Any, start: Start) -> None:
+    run = start(server.url, burstiness=math.inf)
+    run.begin(StageConfig(request_rate=100.0, duration=60.0))
+    await run.until(lambda: len(run.records) >= 5)
+    run.tell(Action.PAUSE_LOAD)
+    await run.until(lambda: run.reports[-1].tick.gauges.paused and run.reports[-1].tick.gauges.in_flight == 0)
+    before = len(server.served)
+    reports = len(run.reports)
+    await run.until(lambda: len(run.reports) > reports)
+    assert len(server.served) == before
+    run.tell(Action.RESUME_LOAD)
+    await run.until(lambda: len(server.served) > before)
+
+
+async def test_concurrency_and_hold_are_shown_as_in_force(server: Any, start: Start) -> None:
+    server.script = slow
+    run = start(server.url)
+    run.begin(StageConfig(max_concurrency=1, duration=60.0))
+    await run.until(lambda: server.most_active == 1)
+    run.tell(Action.SET_CONCURRENCY, 4)
+    run.tell(Action.HOLD_STAGE)
+    await run.until(lambda: server.most_active == 4)
+    await run.until(lambda: run.reports[-1].tick.gauges.holding)
+    assert run.reports[-1].tick.gauges.max_concurrency == 4
+
+
+async def test_cancel_ends_everything_now_and_records_what_was_held_back(server: Any, start: Start) -> None:
+    server.script = lambda request: asyncio.sleep(30)
+    run = start(server.url)
+    run.begin(StageConfig(request_rate=0.1, max_concurrency=2, duration=60.0))
+    await run.until(lambda: run.reports)
+    run.tell(Action.BURST, 5)
+    await run.until(lambda: server.active == 2)
+    run.tell(Action.CANCEL)
+    await run.finish()
+    assert {record.status for record in run.records} == {RequestStatus.CANCELLED}
+    assert sum(record.sent is None for record in run.records) == len(run.records) - 2
+    assert run.replies[-1] == f"{len(run.records)} requests cancelled"
+    assert run.total.cancelled == run.total.due == len(run.records)
+
+
+async def test_commands_before_any_load_are_answered(server: Any, start: Start) -> None:
+    run = start(server.url)
+    run.tell(Action.SET_RATE, 5)
+    run.tell(Action.BURST, 5)
+    run.tell(Action.CANCEL)
+    await run.finish()
+    assert run.replies == ["no load is being played yet", "no load is being played yet", "0 requests cancelled"]
+
+
+async def test_absurd_bursts_and_foreign_commands_are_refused(server: Any, start: Start) -> None:
+    run = start(server.url)
+    run.begin(StageConfig(request_rate=1.0, duration=60.0), ahead=0.0)
+    run.tell(Action.BURST, 1e9)
+    run.tell(Action.BURST, None)
+    run.tell(Action.MARK)
+    await run.until(lambda: len(run.replies) == 3)
+    assert run.replies == ["a burst is 1 to 10,000 requests"] * 2 + ["the load generator cannot do mark"]

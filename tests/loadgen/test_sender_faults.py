@@ -1,0 +1,247 @@
+"""Whatever a server does, a request ends with the right status and one line that says why."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from servetop.core.config import StageConfig
+from servetop.core.events import RequestStatus
+
+ONE = StageConfig(num_prompts=1)
+Start = Callable[..., Any]
+
+
+async def only_record(run: Any) -> Any:
+    run.begin(ONE)
+    await run.finish()
+    (record,) = run.records
+    assert record.error is None or "\n" not in record.error
+    return record
+
+
+async def test_nothing_listens(server: Any, start: Start) -> None:
+    await server.stop()
+    run = start(server.url)
+    run.begin(StageConfig(num_prompts=3))
+    await run.finish()
+    assert [record.status for record in run.records] == [RequestStatus.ERROR] * 3
+    assert {record.error for record in run.records} == {f"connection refused at 127.0.0.1:{server.port}"}
+    assert {record.sent for record in run.records} == {None}
+    assert (run.total.due, run.total.sent, run.total.errors) == (3, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "body", "status", "error"),
+    [
+        ("401 Unauthorized", b'{"error": "Unauthorized"}', 401, "HTTP 401: Unauthorized"),
+        ("404 Not Found", b'{"error": {"message": "no model x", "code": 404}}', 404, "HTTP 404: no model x"),
+        ("429 Too Many", b'{"detail": "slow\\ndown"}', 429, "HTTP 429: slow down"),
+        ("500 Internal Server Error", b"", 500, "HTTP 500: no explanation"),
+        ("200 OK", b'{"error": "exactly 1 response"}', 200, "HTTP 200, but no event stream: exactly 1 response"),
+    ],
+)
+async def test_http_errors_keep_their_words(
+    server: Any, start: Start, line: str, body: bytes, status: int, error: str
+) -> None:
+    server.script = lambda request: request.status(line, body)
+    record = await only_record(start(server.url))
+    assert (record.status, record.http_status, record.error) == (RequestStatus.ERROR, status, error)
+    assert record.first_token_at is None
+
+
+async def test_a_server_that_dies_in_mid_stream(server: Any, start: Start, sse_head: bytes) -> None:
+    async def dies(request: Any) -> None:
+        await request.raw(sse_head)
+        await request.tokens(2)
+        request.writer.transport.abort()
+
+    server.script = dies
+    record = await only_record(start(server.url))
+    assert record.status is RequestStatus.TRUNCATED
+    assert record.error in [f"the server {how} the connection after 2 tokens" for how in ("reset", "closed")]
+    assert (record.output_tokens, list(record.chunk_tokens)) == (2, [1, 1])
+
+
+async def test_a_stream_that_ends_without_its_end_marker(server: Any, start: Start, sse_head: bytes) -> None:
+    async def stops(request: Any) -> None:
+        await request.raw(sse_head)
+        await request.tokens(3)
+        await request.raw(b"0\r\n\r\n")
+
+    server.script = stops
+    record = await only_record(start(server.url))
+    assert (record.status, record.error) == (RequestStatus.TRUNCATED, "the stream ended without its end marker")
+
+
+@pytest.mark.parametrize("broken", [b"data: {broken\n\n", b'data: {"a": "\xff"}\n\n'])
+async def test_a_stream_with_a_broken_event(server: Any, start: Start, sse_head: bytes, broken: bytes) -> None:
+    async def breaks(request: Any) -> None:
+        await request.raw(sse_head)
+        await request.token(1)
+        await request.chunk(broken)
+        await asyncio.sleep(30)
+
+    server.script = breaks
+    record = await only_record(start(server.url))
+    assert record.status is RequestStatus.ERROR
+    assert record.error is not None
+    assert record.error.startswith("broken event in the stream")
+    assert record.output_tokens == 1
+
+
+async def test_an_error_reported_within_the_stream(server: Any, start: Start, sse_head: bytes) -> None:
+    async def fails(request: Any) -> None:
+        await request.raw(sse_head)
+        await request.event({"error": {"message": "engine dead"}})
+        await request.end()
+
+    server.script = fails
+    record = await only_record(start(server.url))
+    assert (record.status, record.error) == (RequestStatus.ERROR, "the server reports in the stream: engine dead")
+
+
+async def test_an_event_of_ten_megabytes(server: Any, start: Start, sse_head: bytes) -> None:
+    async def floods(request: Any) -> None:
+        await request.raw(sse_head)
+        await request.chunk(b"data: " + b"x" * 10_000_000 + b"\n\n")
+        await request.end()
+
+    server.script = floods
+    record = await only_record(start(server.url))
+    assert (record.status, record.error) == (RequestStatus.ERROR, "an event of the stream is longer than 4 MiB")
+
+
+async def test_an_answer_that_trickles_byte_by_byte_is_whole_in_the_end(
+    server: Any, start: Start, sse_head: bytes
+) -> None:
+    event = b'data: {"choices": [{"text": "a"}], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}\n\n'
+    answer = sse_head + b"%x\r\n%s\r\n" % (len(event), event) + b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
+
+    async def trickles(request: Any) -> None:
+        for byte in answer:
+            await request.raw(bytes([byte]))
+            await asyncio.sleep(0)
+
+    server.script = trickles
+    record = await only_record(start(server.url))
+    assert (record.status, record.output_tokens, record.error) == (RequestStatus.OK, 1, None)
+
+
+async def test_a_server_that_never_answers(server: Any, start: Start) -> None:
+    server.script = lambda request: asyncio.sleep(30)
+    record = await only_record(start(server.url, timeout=0.2))
+    assert (record.status, record.error) == (RequestStatus.TIMEOUT, "no complete answer within 0.2 s")
+    assert record.e2el == pytest.approx(0.2, abs=0.15)
+
+
+async def test_an_end_marker_without_an_end_counts_and_costs_the_connection(
+    server: Any, start: Start, sse_head: bytes
+) -> None:
+    async def hangs(request: Any) -> None:
+        await request.raw(sse_head)
+        await request.tokens(3)
+        await request.chunk(b"data: [DONE]\n\n")
+        await asyncio.sleep(30)
+
+    server.script = hangs
+    run = start(server.url)
+    run.begin(StageConfig(max_concurrency=1, num_prompts=2))
+    await run.finish()
+    assert [record.status for record in run.records] == [RequestStatus.OK] * 2
+    assert server.served[0].connection != server.served[1].connection
+
+
+async def test_a_stream_that_ends_with_its_connection(server: Any, start: Start) -> None:
+    async def old_style(request: Any) -> None:
+        await request.raw(b"HTTP/1.0 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        await request.raw(b'data: {"choices": [{"text": "a"}]}\n\ndata: [DONE]\n\n')
+        request.writer.close()
+
+    server.script = old_style
+    record = await only_record(start(server.url))
+    assert (record.status, record.output_tokens) == (RequestStatus.OK, 1)
+
+
+async def test_interim_answers_are_passed_over(server: Any, start: Start, sse_head: bytes) -> None:
+    async def patient(request: Any) -> None:
+        await request.raw(b"HTTP/1.1 100 Continue\r\n\r\n")
+        await request.raw(sse_head)
+        await request.tokens(3)
+        await request.end()
+
+    server.script = patient
+    record = await only_record(start(server.url))
+    assert (record.status, record.http_status) == (RequestStatus.OK, 200)
+
+
+async def test_an_answer_that_is_no_http(server: Any, start: Start) -> None:
+    server.script = lambda request: request.raw(b"SSH-2.0-OpenSSH_9.2\r\n")
+    record = await only_record(start(server.url))
+    assert record.status is RequestStatus.ERROR
+    assert record.error is not None
+    assert record.error.startswith("the server does not speak HTTP/1.1 as it should")
+
+
+async def test_a_kept_connection_that_the_server_has_closed_is_tried_again_once(server: Any, start: Start) -> None:
+    answer = server.script
+
+    async def closes_the_second_time(request: Any) -> None:
+        if request.number == 1:
+            request.writer.transport.abort()
+        else:
+            await answer(request)
+
+    server.script = closes_the_second_time
+    run = start(server.url)
+    run.begin(StageConfig(max_concurrency=1, num_prompts=2))
+    await run.finish()
+    first, second = run.records
+    assert (first.status, second.status) == (RequestStatus.OK, RequestStatus.OK)
+    assert [request.connection for request in server.served[:2]] == [1, 1]
+    assert second.sent - second.due < 0.1
+    assert (run.total.sent, run.total.slip.count) == (2, 2)
+
+
+async def test_a_fresh_connection_that_is_closed_without_an_answer_is_an_error(server: Any, start: Start) -> None:
+    async def closes(request: Any) -> None:
+        request.writer.close()
+
+    server.script = closes
+    record = await only_record(start(server.url))
+    assert record.status is RequestStatus.ERROR
+    assert record.error == "the server closed the connection without an answer"
+    assert len(server.served) == 1
+
+
+async def test_tls_with_a_server_that_has_none(start: Start) -> None:
+    def plain(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(plain, "127.0.0.1", 0) as listener:
+        port = listener.sockets[0].getsockname()[1]
+        record = await only_record(start(f"https://127.0.0.1:{port}"))
+    assert record.status is RequestStatus.ERROR
+    assert record.error == f"TLS with 127.0.0.1:{port} failed: WRONG_VERSION_NUMBER"
+
+
+async def test_a_host_that_does_not_exist(start: Start) -> None:
+    record = await only_record(start("http://no-such-host.invalid:8000"))
+    assert record.error == "no such host: no-such-host.invalid"
+
+
+async def test_a_name_with_several_addresses_finds_the_one_that_answers(server: Any, start: Start) -> None:
+    record = await only_record(start(f"http://localhost:{server.port}"))
+    assert record.status is RequestStatus.OK
+
+
+async def test_a_closed_loop_does_not_spin_when_nothing_listens(server: Any, start: Start) -> None:
+    await server.stop()
+    run = start(server.url)
+    run.begin(StageConfig(max_concurrency=8, duration=1.5))
+    await run.finish()
+    assert 8 <= len(run.records) <= 60
+    notes = [note.text for report in run.reports for note in report.notes]
+    assert notes == [f"connection refused at 127.0.0.1:{server.port}; a closed loop tries again every second"]
