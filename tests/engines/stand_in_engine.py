@@ -41,7 +41,7 @@ def main() -> int:
         return 1
     if options.flood:
         threading.Thread(target=flood, daemon=True).start()
-    say(f"api key is {options.api_key}")
+    say(f"api key is {os.environ.get('VLLM_API_KEY')}")
     say("\x1b[32mloading\x1b[0m weights\rloading weights 100%")
     if options.never_ready:
         signal.pause()

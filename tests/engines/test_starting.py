@@ -109,8 +109,8 @@ async def test_an_engine_that_is_never_ready_is_given_up_after_its_time(
     clock: MonotonicClock, stand_in: Configured
 ) -> None:
     lines: list[LogLine] = []
-    with pytest.raises(EngineError, match=r"vLLM was not ready after 1\.5 s"):
-        await start_engine(stand_in("--never-ready", "--children", "1", start_timeout=1.5), clock, on_line=lines.append)
+    with pytest.raises(EngineError, match=r"vLLM was not ready after 0.8 s"):
+        await start_engine(stand_in("--never-ready", "--children", "1", start_timeout=0.8), clock, on_line=lines.append)
     assert children(lines)
     assert not any(alive(pid) for pid in children(lines))
 
@@ -177,13 +177,24 @@ async def test_a_wanted_port_is_used_wherever_it_was_given(clock: MonotonicClock
     await handle.stop()
 
 
-async def test_a_key_on_the_command_line_is_never_shown(clock: MonotonicClock, stand_in: Configured) -> None:
+async def test_a_key_that_the_engine_logs_is_not_shown(
+    clock: MonotonicClock, stand_in: Configured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "sk-secret")
     lines: list[LogLine] = []
-    handle = await start_engine(stand_in("--api-key", "sk-secret"), clock, on_line=lines.append)
+    handle = await start_engine(stand_in(), clock, on_line=lines.append)
     await handle.stop()
-    shown = " ".join([*handle.command_line, *(line.text for line in lines), *handle.log_tail()])
+    shown = " ".join([*(line.text for line in lines), *handle.log_tail()])
     assert "api key is ***" in shown
     assert "sk-secret" not in shown
+
+
+async def test_a_key_on_the_command_line_is_refused_because_it_would_be_recorded(
+    clock: MonotonicClock, stand_in: Configured
+) -> None:
+    with pytest.raises(UsageError, match=r"--api-key would be recorded: export it .*--api-key-env") as caught:
+        await start_engine(stand_in("--api-key=sk-secret"), clock, on_line=lambda _: None)
+    assert "sk-secret" not in str(caught.value)
 
 
 async def test_an_unknown_engine_names_its_neighbour(clock: MonotonicClock) -> None:

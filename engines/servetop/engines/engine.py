@@ -23,7 +23,6 @@ class LaunchCommand:
     """How to start an engine's server process."""
 
     argv: tuple[str, ...]
-    """Secrets in it are kept out of all that is shown and recorded."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Added to the environment."""
     host: str = "127.0.0.1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from servetop.core.errors import UsageError
 
@@ -38,17 +38,14 @@ def agreed(ours: int | None, args: Sequence[str], flag: str) -> int | None:
     return int(text)
 
 
-def secrets_in(args: Sequence[str]) -> tuple[str, ...]:
-    """Values of options that must not be shown or recorded."""
-    return tuple(value for flag in SECRET_FLAGS for value in _values(args, flag))
-
-
-def redacted(args: Iterable[str], secrets: Sequence[str]) -> tuple[str, ...]:
-    """The arguments with `***` for every secret."""
-    shown = list(args)
-    for secret in secrets:
-        shown = [each.replace(secret, "***") for each in shown]
-    return tuple(shown)
+def refuse_secrets(args: Sequence[str]) -> None:
+    """UsageError for a key among the arguments: they are recorded, and every user of the machine can read them."""
+    given = next((flag for flag in SECRET_FLAGS if _values(args, flag)), None)
+    if given is not None:
+        raise UsageError(
+            f"a secret after {given} would be recorded: export it for the engine (VLLM_API_KEY, HF_TOKEN) instead; "
+            "--api-key-env names the variable with the key that servetop itself sends"
+        )
 
 
 def _values(args: Sequence[str], flag: str) -> list[str]:

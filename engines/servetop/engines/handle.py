@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -68,7 +67,7 @@ class EngineHandle:
         self.engine = engine
         self.facts = facts
         self.command_line = tuple(command_line)
-        """What was started, secrets left out; empty for an attached engine."""
+        """What was started; empty for an attached engine."""
         self.died = asyncio.Event()
         """Set when it ends by itself, or when an attached one is gone; not by `stop`."""
         self.metrics_trouble: str | None = None
@@ -139,8 +138,7 @@ class EngineHandle:
     async def stop(self) -> StopReport:
         """End a managed engine with all its processes, or let an attached one be; can be called again."""
         self._watch.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._watch
+        await asyncio.gather(self._watch, return_exceptions=True)
         await self._client.close()
         return await stop_process(self._process, self.engine.stop_patience, port=urlsplit(self.url).port)
 

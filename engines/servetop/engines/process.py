@@ -70,15 +70,21 @@ class EngineProcess:
                 env={**os.environ, **env},
                 start_new_session=True,
             )
-        except OSError as error:
+        except BaseException as error:
             os.close(read_end)
             ours.close()
-            raise EngineError(f"cannot run {argv[0]}: {error.strerror}") from error
+            if isinstance(error, OSError):
+                raise EngineError(f"cannot run {argv[0]}: {error.strerror}") from error
+            raise
         finally:
             theirs.close()
             os.close(write_end)
         started = cls(process, log=log, clock=clock)
-        await started._watch(read_end, ours)
+        try:
+            await started._watch(read_end, ours)
+        except BaseException:
+            started.kill_now()
+            raise
         return started
 
     async def _watch(self, read_end: int, leash_end: socket.socket) -> None:

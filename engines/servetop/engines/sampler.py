@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from contextlib import suppress
 from typing import Protocol
 
 from servetop.core.clock import Clock
@@ -55,8 +54,7 @@ class EngineSampler:
         """End; a scrape under way is given up."""
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
     async def _run(self) -> None:

@@ -14,7 +14,7 @@ from servetop.core.source import EngineFacts
 from servetop.engines.answers import Answer, ServerClient
 from servetop.engines.engine import Engine, EngineHandle
 from servetop.engines.facts import ServerFacts
-from servetop.engines.flags import agreed, redacted, secrets_in
+from servetop.engines.flags import agreed, refuse_secrets
 from servetop.engines.handle import stop_process
 from servetop.engines.logs import LogCapture
 from servetop.engines.metrics import GAUGES, not_exported
@@ -22,6 +22,8 @@ from servetop.engines.ports import free_port, port_holder, port_is_free
 from servetop.engines.process import EngineProcess
 from servetop.engines.registry import load_engine
 
+SECRET_VARIABLES = ("VLLM_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY")
+SHORTEST_SECRET = 6
 ASK_EVERY = 0.1
 """Seconds between questions whether it is ready."""
 TAIL_LINES = 20
@@ -38,11 +40,11 @@ async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[
     cancelled, no process is left behind.
     """
     engine = load_engine(config.name)
+    refuse_secrets([*config.command, *config.extra_args])
     key = api_key(config, os.environ)
     port = _port(config)
     command = engine.launch(config, port=port)
-    secrets = [*secrets_in(command.argv), *([key] if key else [])]
-    log = LogCapture(clock, on_line, secrets=secrets, noise=engine.noise)
+    log = LogCapture(clock, on_line, secrets=_secrets(key, os.environ), noise=engine.noise)
     client = ServerClient(f"http://{command.host}:{command.port}", api_key=key)
     process = await EngineProcess.start(command.argv, env=command.env, log=log, clock=clock)
     try:
@@ -51,9 +53,7 @@ async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[
     except BaseException:
         await _give_up(process, client, port=command.port)
         raise
-    return EngineHandle(
-        engine, facts, client=client, clock=clock, process=process, command_line=redacted(command.argv, secrets)
-    )
+    return EngineHandle(engine, facts, client=client, clock=clock, process=process, command_line=command.argv)
 
 
 def api_key(config: EngineConfig, environ: Mapping[str, str]) -> str | None:
@@ -64,6 +64,12 @@ def api_key(config: EngineConfig, environ: Mapping[str, str]) -> str | None:
     if not key or not key.isascii() or not key.isprintable():
         raise UsageError(f"the environment variable {config.api_key_env} (--api-key-env) holds no API key: export it")
     return key
+
+
+def _secrets(key: str | None, environ: Mapping[str, str]) -> list[str]:
+    """What an engine's log must not show; a few letters would be found in innocent words."""
+    values = [key or "", *(environ.get(name, "") for name in SECRET_VARIABLES)]
+    return [value for value in values if len(value) >= SHORTEST_SECRET]
 
 
 def _port(config: EngineConfig) -> int:
@@ -121,9 +127,7 @@ async def _facts(engine: Engine, process: EngineProcess, *, client: ServerClient
     )
     sample = reader.sample(page, start=0.0, end=0.0) if reader else None
     model = known.models[0] if known.models else config.model
-    return engine_facts(
-        engine, known, url=client.url, model=model, pid=process.pid, missing=not_exported(sample)
-    )
+    return engine_facts(engine, known, url=client.url, model=model, pid=process.pid, missing=not_exported(sample))
 
 
 def engine_facts(
