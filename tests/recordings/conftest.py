@@ -88,14 +88,15 @@ def same() -> Callable[[Any, Any], bool]:
 
     def equal(left: Any, right: Any) -> bool:
         if isinstance(left, LogHistogram):
-            return left == right and left.total == right.total
+            return bool(left == right) and left.total == right.total
         if dataclasses.is_dataclass(left):
             names = [each.name for each in dataclasses.fields(left)]
             return all(equal(getattr(left, name), getattr(right, name)) for name in names)
         if isinstance(left, np.ndarray):
             tolerance = 1e-6 if left.dtype.kind == "f" else 0
-            return left.shape == right.shape and bool(np.allclose(left, right, rtol=1e-12, atol=tolerance))
-        return bool(left == right) and type(left) is type(right)
+            return left.shape == right.shape and np.allclose(left, right, rtol=1e-12, atol=tolerance)
+        alike: bool = type(left) is type(right) and left == right
+        return alike
 
     return equal
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +30,17 @@ class Column:
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any] | None
     """None: the value comes back from SQLite as it is."""
+    required: bool = False
+    """NULL makes no sense."""
+
+    def accepts(self, value_type: type) -> bool:
+        """Whether a value of that type, as read, can be one of this column's."""
+        if value_type is type(None):
+            return not self.required
+        return value_type is _SQL_TYPES[self.sql_type]
+
+
+_SQL_TYPES: Mapping[str, type] = {"REAL": float, "INTEGER": int, "TEXT": str, "BLOB": bytes}
 
 
 class EventCodec(Protocol[_Event]):
@@ -69,12 +79,13 @@ _SCALARS: dict[Any, tuple[str, Callable[[Any], Any], Callable[[Any], Any] | None
 
 def column_of(name: str, hint: Any, *, field: str | None = None) -> Column:
     """The column for a field of that type: float, int, bool, str, a string enumeration, or one of them or None."""
+    required = not isinstance(hint, types.UnionType)
     if isinstance(hint, types.UnionType):
         hint = next(each for each in typing.get_args(hint) if each is not type(None))
     if isinstance(hint, type) and issubclass(hint, StrEnum):
-        return Column(name, "TEXT", field or name, str, hint)
+        return Column(name, "TEXT", field or name, str, hint, required)
     sql_type, encode, decode = _SCALARS[hint]
-    return Column(name, sql_type, field or name, encode, decode)
+    return Column(name, sql_type, field or name, encode, decode, required)
 
 
 def columns_of(kind: type[Any], *, renamed: Mapping[str, str] | None = None, prefix: str = "") -> tuple[Column, ...]:
@@ -111,24 +122,14 @@ class FlatCodec(Generic[_Event]):
     def __init__(self, kind: type[_Event], *, renamed: Mapping[str, str] | None = None) -> None:
         self._kind = kind
         self.columns = columns_of(kind, renamed=renamed)
-        hints = typing.get_type_hints(kind)
-        self._never_none = [column.field for column in self.columns if hints[column.field] is float]
 
     def encode(self, event: _Event) -> tuple[Any, ...]:
         """The values of a row."""
         return encoded(event, self.columns)
 
-    def decode(self, row: Row) -> _Event:
-        """The event; SQLite stores NaN as NULL, so NULL in a field that is always a number is NaN again."""
-        fields = decoded(row, self.columns)
-        for name in self._never_none:
-            if fields.get(name, 0.0) is None:
-                fields[name] = math.nan
-        return self._kind(**fields)
-
     def decode_all(self, rows: Sequence[Row]) -> list[_Event]:
         """The events of several rows."""
-        return [self.decode(row) for row in rows]
+        return [self._kind(**decoded(row, self.columns)) for row in rows]
 
 
 ENGINE_SAMPLES = FlatCodec(EngineSample)

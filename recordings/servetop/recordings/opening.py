@@ -34,18 +34,22 @@ def open_for_reading(path: Path) -> Opened:
     _check_marks(path, _first_bytes(path))
     try:
         return Opened(_connect(path.absolute(), "mode=ro"))
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if is_damage(error):
             return _salvage(path, error)
-        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise RecordingError(f"cannot read {path} ({error}): is another program using it?") from error
     return _open_in_read_only_folder(path)
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """The file's content is at fault, rather than the disk, a lock or a permission."""
+def is_damage(error: Exception) -> bool:
+    """The file's content is at fault, rather than the disk, a lock or a permission.
+
+    A text that is no UTF-8 is such damage, also when it is part of SQLite's own message (UnicodeDecodeError).
+    """
     code = getattr(error, "sqlite_errorcode", None)
-    return (code is not None and code & 0xFF in _CORRUPT) or "decode to UTF-8" in str(error)
+    corrupt = code is not None and code & 0xFF in _CORRUPT
+    return corrupt or isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error)
 
 
 def fold_wal(connection: sqlite3.Connection) -> bool:
@@ -90,16 +94,16 @@ def _connect(path: Path, mode: str, *, salvaging: bool = False) -> sqlite3.Conne
         if salvaging:  # without it SQLite refuses a file that is shorter than its first page says
             connection.execute("PRAGMA writable_schema = ON")
         connection.execute("SELECT name FROM sqlite_master").fetchall()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         connection.close()
         raise
     return connection
 
 
-def _salvage(path: Path, cause: sqlite3.DatabaseError) -> Opened:
+def _salvage(path: Path, cause: Exception) -> Opened:
     try:
         return Opened(_connect(path.absolute(), "mode=ro", salvaging=True), damage=str(cause))
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise RecordingError(f"{path} is damaged ({error}): nothing in it can be read") from error
 
 
@@ -114,5 +118,5 @@ def _open_in_read_only_folder(path: Path) -> Opened:
             shutil.copyfile(each, scratch / each.name)
         os.chmod(scratch / path.name, 0o600)
         return Opened(_connect(scratch / path.name, "mode=ro"), scratch=scratch)
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
         raise RecordingError(f"cannot read {path} ({error}): copy it to a folder of your own") from error

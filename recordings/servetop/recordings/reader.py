@@ -196,7 +196,7 @@ class RecordingReader:
     def _read_run(self) -> dict[str, Any]:
         rows = list(self._tables.row_dicts("run", tuple(schema.RUN_COLUMNS)))
         if not rows:
-            raise RecordingError(f"{self.path} is damaged: it has no header, so nothing in it can be understood")
+            raise RecordingError(f"{self.path} is damaged: its header is lost, so nothing in it can be read")
         return dict.fromkeys(schema.RUN_COLUMNS) | rows[0]
 
     def _decoded_header(self) -> RunHeader:

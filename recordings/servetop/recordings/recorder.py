@@ -107,7 +107,7 @@ class Recorder:
             return []
         if rows:
             self._last_command = rows[-1][0]
-        return [COMMANDS.decode(dict(zip(("seq", *schema.COMMAND.names), row, strict=True))) for row in rows]
+        return COMMANDS.decode_all([dict(zip(("seq", *schema.COMMAND.names), row, strict=True)) for row in rows])
 
     def close(self, end: RunEnd) -> None:
         """Write how the run ended and leave one plain file; further calls do nothing.

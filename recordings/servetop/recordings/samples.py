@@ -24,6 +24,7 @@ BLOCK = 5000
 STATUSES = tuple(RequestStatus)
 _NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens")
 _COLUMNS = (*_NUMBERS, "status", "chunk_times", "chunk_tokens")
+_STATUS = _COLUMNS.index("status")
 _MOST_PENDING = 4_000_000
 """Distinct gaps kept before they are added up."""
 
@@ -101,7 +102,8 @@ def collect_samples(reader: RecordingReader, selection: Selection) -> Samples:
 def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[_Block]:
     where, parameters = selection.where
     rows = reader.request_rows(_COLUMNS, where=where, parameters=parameters)
-    while block := list(itertools.islice(rows, BLOCK)):
+    sensible = (row for row in rows if row[_STATUS] in STATUSES and row[0] is not None)  # else: a torn page's rest
+    while block := list(itertools.islice(sensible, BLOCK)):
         try:
             yield _block(dict(zip(_COLUMNS, zip(*block, strict=True), strict=True)))
         except (ValueError, TypeError) as error:

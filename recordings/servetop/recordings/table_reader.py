@@ -39,6 +39,7 @@ class TableReader:
         self._path = path
         self._columns: dict[str, frozenset[str]] = {}
         self._cause = damage
+        self._seen_types: set[tuple[object, ...]] = set()
         self._last_tick_end: float | None = None
 
     @property
@@ -60,8 +61,8 @@ class TableReader:
         try:
             yield
         finally:
-            if self._connection.in_transaction:
-                self._connection.execute("COMMIT")
+            with contextlib.suppress(sqlite3.DatabaseError):  # a damaged file makes even that fail, harmlessly
+                self._connection.execute("ROLLBACK")
 
     def rows(
         self, table: str, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = (), order: str = ""
@@ -73,7 +74,7 @@ class TableReader:
             yield from self._connection.execute(
                 f"SELECT {', '.join(columns)} FROM {table}{condition}{ordered}", tuple(parameters)
             )
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if not is_damage(error):
                 raise RecordingError(f"cannot read {self._path} ({error}): is the disk all right?") from error
             self._cause = self._cause or str(error)
@@ -111,6 +112,7 @@ class TableReader:
     def _decoded(self, table: EventTable, rows: Sequence[Row]) -> list[tuple[Row, Any]]:
         """Rows that make sense, with their events; when one of several does not, they are tried one by one."""
         try:
+            self._check_types(table, rows)
             with _collector_paused():
                 return list(zip(rows, table.codec.decode_all(rows), strict=True))
         except (ValueError, TypeError, KeyError) as error:
@@ -119,11 +121,22 @@ class TableReader:
             self._cause = self._cause or f"row {rows[0]['seq']} of table {table.name}: {error}"
             return []
 
+    def _check_types(self, table: EventTable, rows: Sequence[Row]) -> None:
+        """ValueError when a value cannot be its column's: SQLite does not notice all damage."""
+        columns = {column.name: column for column in table.codec.columns}
+        for row in rows:
+            row_types: tuple[object, ...] = (table.name, *map(type, row.values()))
+            if row_types not in self._seen_types:
+                for name, value in row.items():
+                    if name in columns and not columns[name].accepts(type(value)):
+                        raise ValueError(f"{value!r:.40} is no {name}")
+                self._seen_types.add(row_types)
+
     def _columns_of(self, table: str) -> frozenset[str]:
         if table not in self._columns:
             try:
                 rows = self._connection.execute(f"PRAGMA table_info({table})").fetchall()
-            except sqlite3.DatabaseError as error:
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 raise RecordingError(f"cannot read {self._path} ({error}): the file is damaged") from error
             self._columns[table] = frozenset(row[1] for row in rows)
         return self._columns[table]

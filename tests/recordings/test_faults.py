@@ -1,0 +1,337 @@
+"""Whatever happens to run, disk or file: what was committed can be read, and one line says what is wrong."""
+
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from servetop.core.errors import RecordingError
+from servetop.core.events import RequestRecord, RunEnd, Severity
+from servetop.core.source import RunHeader
+from servetop.core.tick import Tick
+from servetop.recordings import recorder as recorder_module
+from servetop.recordings.batch import Batch
+from servetop.recordings.catalog import RecordingState, describe
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.recorder import Recorder
+from servetop.recordings.summary import run_summary
+
+MakeTick = Callable[..., Tick]
+MakeRequest = Callable[..., RequestRecord]
+StartProgram = Callable[..., "subprocess.Popen[str]"]
+END = RunEnd(at=1.0, exit_code=0, reason="")
+
+
+def read_until(process: "subprocess.Popen[str]", line: str) -> None:
+    """Wait for a line of a program's output."""
+    assert process.stdout is not None
+    for each in process.stdout:
+        if each.strip() == line:
+            return
+    raise AssertionError(f"the program ended before it said {line!r}")
+
+
+@pytest.fixture
+def left_behind(start_program: StartProgram, tmp_path: Path) -> Path:
+    """A recording whose run was killed with -9 right after it had said that tick 49 was committed."""
+    path = tmp_path / "killed.servetop"
+    process = start_program("writer.py", path, 1000)
+    read_until(process, "tick 49")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return path
+
+
+def test_a_run_killed_with_9_leaves_everything_up_to_its_last_tick(left_behind: Path) -> None:
+    assert left_behind.with_name("killed.servetop-wal").stat().st_size > 0
+    with closing(RecordingReader.open(left_behind)) as reader:
+        assert not reader.is_live()
+        assert [tick.index for tick in reader.poll().ticks] == list(range(50))
+        assert reader.request_count() == 200
+        assert (reader.end, reader.damage) == (None, None)
+        assert run_summary(reader)["recording_state"] == "broken-off"
+    assert describe(left_behind).state is RecordingState.BROKEN_OFF
+
+
+def test_looking_at_it_makes_it_one_plain_file(left_behind: Path) -> None:
+    RecordingReader.open(left_behind).close()
+    assert [path.name for path in left_behind.parent.iterdir()] == ["killed.servetop"]
+    with closing(RecordingReader.open(left_behind)) as reader:
+        assert len(reader.poll().ticks) == 50
+
+
+def test_a_run_killed_in_the_middle_of_writing_opens(start_program: StartProgram, tmp_path: Path) -> None:
+    path = tmp_path / "run.servetop"
+    process = start_program("writer.py", path, 1000)
+    read_until(process, "tick 20")
+    process.kill()  # it goes on to tick 49 meanwhile
+    process.wait()
+    with closing(RecordingReader.open(path)) as reader:
+        ticks = reader.poll().ticks
+        assert [tick.index for tick in ticks] == list(range(len(ticks)))
+        assert len(ticks) >= 21
+        assert reader.request_count() == 4 * len(ticks)
+
+
+def test_a_killed_run_whose_parent_has_not_noticed_is_not_live(start_program: StartProgram, tmp_path: Path) -> None:
+    path = tmp_path / "run.servetop"
+    process = start_program("writer.py", path, 1000)
+    read_until(process, "tick 49")
+    with closing(RecordingReader.open(path)) as reader:
+        assert reader.is_live()
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now
+        assert not reader.is_live()
+
+
+def test_another_process_with_the_same_number_is_not_the_run(recorder: Recorder) -> None:
+    with closing(sqlite3.connect(recorder.path)) as connection:
+        connection.execute("UPDATE run SET writer = json_set(writer, '$.started', 1.0)")
+        connection.commit()
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        assert not reader.is_live()
+
+
+def a_big_recording(path: Path, header: RunHeader, *, make_tick: MakeTick, make_request: MakeRequest) -> None:
+    """400 ticks with a request each, written and closed."""
+    recorder = Recorder.create(path, header)
+    for number in range(400):
+        request = make_request(number, number * 0.25, tokens_at=[0.01 * i for i in range(1, 20)])
+        recorder.commit(Batch(tick=make_tick(number, ok=1, ttfts=[0.01, 0.02]), requests=[request]))
+    recorder.close(END)
+
+
+@pytest.fixture
+def finished(tmp_path: Path, header: RunHeader, make_tick: MakeTick, make_request: MakeRequest) -> Path:
+    path = tmp_path / "run.servetop"
+    a_big_recording(path, header, make_tick=make_tick, make_request=make_request)
+    return path
+
+
+@pytest.mark.parametrize("share", [0.95, 0.75, 0.5])
+def test_of_a_torn_file_what_lies_before_the_tear_is_shown(finished: Path, share: float) -> None:
+    os.truncate(finished, int(finished.stat().st_size * share))
+    with closing(RecordingReader.open(finished)) as reader:
+        update = reader.poll()
+        assert 10 < len(update.ticks) < 400
+        assert [tick.index for tick in update.ticks] == list(range(len(update.ticks)))
+        (note,) = update.notes
+        assert note.severity is Severity.ERROR
+        assert f"the first {len(update.ticks) * 0.25:.1f} s could be read, what follows is lost" in note.text
+        assert reader.poll() == type(update)()
+        assert run_summary(reader)["recording_state"] == "damaged"
+
+
+def test_a_file_torn_within_its_first_page_cannot_be_read(finished: Path) -> None:
+    os.truncate(finished, 3000)
+    with pytest.raises(RecordingError, match=r"run\.servetop is damaged.*nothing in it can be"):
+        RecordingReader.open(finished)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(position=st.integers(100, 80_000), noise=st.binary(min_size=1, max_size=5000))
+def test_noise_anywhere_in_a_file_never_ends_in_anything_but_our_own_error(
+    finished: Path, position: int, noise: bytes
+) -> None:
+    copy = finished.with_name("noisy.servetop")
+    shutil.copyfile(finished, copy)
+    with copy.open("r+b") as file:
+        file.seek(position)
+        file.write(noise)
+    with contextlib.suppress(RecordingError), closing(RecordingReader.open(copy)) as reader:
+        reader.poll()
+        reader.requests(0.0, 100.0)
+        run_summary(reader)
+    assert describe(copy).path == copy
+
+
+@given(content=st.binary(max_size=300))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_random_bytes_are_no_recording(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "random.servetop"
+    path.write_bytes(content)
+    with pytest.raises(RecordingError, match=r"random\.servetop is (no servetop recording|empty)"):
+        RecordingReader.open(path)
+
+
+def test_another_programs_database_is_no_recording(tmp_path: Path) -> None:
+    path = tmp_path / "browser.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE bookmark (url TEXT)")
+    with pytest.raises(RecordingError, match="is no servetop recording"):
+        RecordingReader.open(path)
+
+
+def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match=r"there is no recording .*gone\.servetop"):
+        RecordingReader.open(tmp_path / "gone.servetop")
+    with pytest.raises(RecordingError, match="is a directory"):
+        RecordingReader.open(tmp_path)
+
+
+def test_a_newer_major_version_is_refused_and_says_what_to_do(finished: Path) -> None:
+    with closing(sqlite3.connect(finished)) as connection:
+        connection.execute("PRAGMA user_version = 2003")
+    with pytest.raises(
+        RecordingError, match=r"written by a newer servetop \(format 2\); this one reads format 1: upgrade servetop"
+    ):
+        RecordingReader.open(finished)
+
+
+READ_AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from servetop.recordings.reader import RecordingReader
+if os.getuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+reader = RecordingReader.open(Path(sys.argv[1]))
+print(len(reader.poll().ticks))
+reader.close()
+"""
+
+
+@pytest.fixture
+def read_without_rights(tmp_path: Path) -> Callable[[Path], str]:
+    """Count the ticks of a recording as a user who may write neither the file nor its folder."""
+
+    def read(path: Path) -> str:
+        for folder in (tmp_path, *tmp_path.parents[:2]):
+            folder.chmod(0o555 if folder == path.parent else 0o755)
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": "/tmp"}
+        command = [sys.executable, "-c", READ_AS_NOBODY, str(path)]
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        path.parent.chmod(0o755)
+        return result.stdout.strip() or result.stderr
+
+    return read
+
+
+def test_a_finished_recording_in_a_read_only_folder_opens(
+    finished: Path, read_without_rights: Callable[[Path], str]
+) -> None:
+    assert read_without_rights(finished) == "400"
+
+
+@pytest.mark.parametrize("lost", ["-shm", "nothing"])
+def test_a_killed_run_in_a_read_only_folder_opens_with_its_log(
+    left_behind: Path, lost: str, read_without_rights: Callable[[Path], str]
+) -> None:
+    left_behind.with_name(left_behind.name + lost).unlink(missing_ok=True)
+    assert read_without_rights(left_behind) == "50"
+
+
+def test_a_file_that_may_not_be_read_says_so(finished: Path, read_without_rights: Callable[[Path], str]) -> None:
+    finished.chmod(0o000)
+    assert "RecordingError: cannot read" in read_without_rights(finished)
+
+
+@pytest.fixture
+def cramped() -> "Callable[[int | None], None]":
+    """Limit how large any file of this process may grow, in bytes: a disk that is full, until it is told otherwise."""
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    assert signal.getsignal(signal.SIGXFSZ) == signal.SIG_IGN  # as Python starts: writing fails, nothing dies
+
+    def limit(size: int | None) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
+
+    return limit
+
+
+def test_a_full_disk_stops_nothing_and_loses_nothing_once_there_is_space_again(
+    recorder: Recorder,
+    make_tick: MakeTick,
+    make_request: MakeRequest,
+    cramped: "Callable[[int | None], None]",
+) -> None:
+    recorder.commit(Batch(tick=make_tick(0)))
+    cramped(recorder.path.with_name("run.servetop-wal").stat().st_size)
+    try:
+        for number in range(1, 9):
+            recorder.commit(Batch(tick=make_tick(number), requests=[make_request(number, 0.0), make_request(90, 0.0)]))
+        assert recorder.trouble is not None
+        assert "run.servetop: cannot be written (" in recorder.trouble
+        assert "8 ticks and 16 requests kept in memory" in recorder.trouble
+    finally:
+        cramped(None)
+    recorder.commit(Batch(tick=make_tick(9)))
+    assert recorder.trouble is None
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        assert [tick.index for tick in reader.poll().ticks] == list(range(10))
+        assert reader.request_count() == 16
+
+
+def test_what_memory_cannot_hold_is_dropped_counted_and_noted(
+    recorder: Recorder,
+    make_tick: MakeTick,
+    cramped: "Callable[[int | None], None]",
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recorder_module, "MAX_WAITING_ROWS", 5)
+    recorder.commit(Batch(tick=make_tick(0)))
+    cramped(recorder.path.with_name("run.servetop-wal").stat().st_size)
+    try:
+        for number in range(1, 9):
+            recorder.commit(Batch(tick=make_tick(number)))
+    finally:
+        cramped(None)
+    assert recorder.trouble is not None
+    assert recorder.trouble.endswith("5 ticks and 0 requests kept in memory; 3 ticks and 0 requests were dropped")
+    recorder.commit(Batch(tick=make_tick(9)))
+    assert recorder.trouble == "run.servetop: 3 ticks and 0 requests were dropped"
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        update = reader.poll()
+        assert [tick.index for tick in update.ticks] == [0, 4, 5, 6, 7, 8, 9]
+        (note,) = update.notes
+        assert (note.source, note.severity) == ("recorder", Severity.ERROR)
+        assert note.text == "3 ticks and 0 requests are missing: the disk refused them for too long"
+
+
+def test_a_disk_that_stays_full_is_told_at_the_end_too(
+    recorder: Recorder, make_tick: MakeTick, cramped: "Callable[[int | None], None]"
+) -> None:
+    recorder.commit(Batch(tick=make_tick(0)))
+    cramped(recorder.path.with_name("run.servetop-wal").stat().st_size)
+    try:
+        recorder.commit(Batch(tick=make_tick(1)))
+        recorder.close(END)
+    finally:
+        cramped(None)
+    assert recorder.trouble is not None
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        assert [tick.index for tick in reader.poll().ticks] == [0]
+        assert reader.end is None
+
+
+def test_no_room_for_a_new_recording_is_one_line_and_leaves_no_file(
+    tmp_path: Path, header: RunHeader, cramped: "Callable[[int | None], None]"
+) -> None:
+    cramped(2000)
+    try:
+        with pytest.raises(RecordingError, match=r"cannot record to .*full\.servetop \(.*\): free some space"):
+            Recorder.create(tmp_path / "full.servetop", header)
+    finally:
+        cramped(None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_viewer_that_holds_the_lock_only_delays_the_writing(recorder: Recorder, make_tick: MakeTick) -> None:
+    with closing(sqlite3.connect(recorder.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        recorder.commit(Batch(tick=make_tick(0)))
+        assert recorder.trouble is not None
+        assert "database is locked" in recorder.trouble
+    recorder.commit(Batch(tick=make_tick(1)))
+    assert recorder.trouble is None
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        assert [tick.index for tick in reader.poll().ticks] == [0, 1]

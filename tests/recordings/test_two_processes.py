@@ -1,0 +1,70 @@
+"""A run process writes, other processes watch and steer it through the file."""
+
+import asyncio
+import subprocess
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from servetop.core.clock import MonotonicClock
+from servetop.core.events import Action, Command
+from servetop.core.tick import Tick
+from servetop.recordings.reader import RecordingReader
+
+StartProgram = Callable[..., "subprocess.Popen[str]"]
+DEADLINE = 20.0
+
+
+def first_line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def go_on(process: "subprocess.Popen[str]") -> None:
+    """Let the writer write its next 50 ticks."""
+    assert process.stdin is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+
+
+async def test_two_readers_that_poll_while_a_writer_writes_see_every_tick_once_and_in_order(
+    start_program: StartProgram, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.servetop"
+    process = start_program("writer.py", path, 500)
+    assert first_line(process) == "tick 0"
+    for _ in range(10):
+        go_on(process)
+    clock = MonotonicClock()
+    seen: list[list[Tick]] = [[], []]
+    with closing(RecordingReader.open(path)) as one, closing(RecordingReader.open(path)) as two:
+        readers = (one, two)
+        while any(reader.end is None for reader in readers) and clock.now() < DEADLINE:
+            for reader, ticks in zip(readers, seen, strict=True):
+                ticks += reader.poll().ticks
+                assert reader.request_count() >= 4 * len(ticks)
+            await asyncio.sleep(0)
+    assert [[tick.index for tick in ticks] for ticks in seen] == [list(range(500))] * 2
+
+
+async def test_a_command_from_another_process_is_obeyed_at_a_tick_and_answered(
+    start_program: StartProgram, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.servetop"
+    process = start_program("writer.py", path, 100_000)
+    assert first_line(process) == "tick 0"
+    clock = MonotonicClock()
+    commands: list[Command] = []
+    with closing(RecordingReader.open(path)) as viewer, closing(RecordingReader.open(path)) as other:
+        viewer.poll()
+        other.send(Action.BURST, value=5.0, text="five more")
+        other.send(Action.STOP, text="enough")
+        go_on(process)
+        while viewer.end is None and clock.now() < DEADLINE:
+            commands += viewer.poll().commands
+        assert viewer.end is not None
+        commands += viewer.poll().commands
+    answers = {command.action: command.reply for command in commands if command.reply is not None}
+    assert answers == {Action.BURST: "done: five more", Action.STOP: "done: enough"}
+    assert process.wait(DEADLINE) == 0
+    assert [file.name for file in tmp_path.iterdir()] == ["run.servetop"]
