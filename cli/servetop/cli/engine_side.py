@@ -48,12 +48,15 @@ class EngineSide:
         wanted = max_num_seqs if max_num_seqs is not None else self._config.max_num_seqs
         config = dataclasses.replace(self._config, max_num_seqs=wanted)
         if config.url is None:
-            self._handle = await start_engine(config, self._clock, on_line=self._log_lines.append)
+            self._handle = await start_engine(config, self._clock, on_line=self._hear)
         else:
             self._handle = await attach_engine(config, self._clock)
         self._sampler = EngineSampler(self._handle, self._clock)
         self._sampler.start()
         return self._handle.facts
+
+    def _hear(self, line: LogLine) -> None:
+        self._log_lines.append(line)
 
     @property
     def handle(self) -> EngineHandle:
