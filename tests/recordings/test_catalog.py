@@ -1,0 +1,139 @@
+"""The list of recordings, and what a person may call one."""
+
+import dataclasses
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from servetop.core.clock import ClockAnchor
+from servetop.core.config import EngineConfig, RunConfig
+from servetop.core.errors import RecordingError
+from servetop.core.events import RunEnd
+from servetop.core.source import RunHeader
+from servetop.core.tick import Tick
+from servetop.recordings.batch import Batch
+from servetop.recordings.catalog import (
+    RecordingState,
+    describe,
+    latest,
+    list_recordings,
+    new_recording_path,
+    recordings_folder,
+    resolve,
+)
+from servetop.recordings.recorder import Recorder
+
+MakeTick = Callable[..., Tick]
+NOON = 1_700_000_000.0
+
+
+@pytest.fixture
+def record(tmp_path: Path, header: RunHeader, make_tick: MakeTick) -> Callable[..., Path]:
+    """A finished recording of ten ticks, started some seconds after NOON."""
+
+    def make(name: str, *, after: float = 0.0) -> Path:
+        anchor = ClockAnchor(origin_ns=0, wall_epoch_s=NOON + after)
+        recorder = Recorder.create(tmp_path / f"{name}.servetop", dataclasses.replace(header, anchor=anchor))
+        for number in range(10):
+            tokens = 50 if number in (3, 4, 5) else 10
+            recorder.commit(Batch(tick=make_tick(number, ok=2, errors=1, output_tokens=tokens)))
+        recorder.close(RunEnd(at=2.75, exit_code=0, reason=""))
+        return recorder.path
+
+    return make
+
+
+def test_a_recording_at_a_glance(record: Callable[..., Path]) -> None:
+    info = describe(record("one"))
+    assert (info.state, info.exit_code, info.engine, info.model) == (RecordingState.FINISHED, 0, "sim", "llama-2-7b")
+    assert (info.started, info.duration, info.requests, info.label) == (NOON, 2.75, 30, "test")
+    assert info.peak_output_tokens_per_s == 120  # ticks 4-7
+
+
+def test_the_glance_needs_nothing_of_the_wide_rows(record: Callable[..., Path]) -> None:
+    with closing(sqlite3.connect(record("one"))) as connection:
+        totals = "SELECT max(number), sum(ok + errors + timeouts + cancelled + truncated) FROM tick"
+        peak = "SELECT max(tokens) FROM (SELECT sum(output_tokens) AS tokens FROM tick GROUP BY number / 4)"
+        plans = [connection.execute(f"EXPLAIN QUERY PLAN {query}").fetchall() for query in (totals, peak)]
+    assert all("COVERING INDEX tick_totals" in str(plan) for plan in plans)
+
+
+def test_recordings_are_listed_newest_first_with_broken_ones_among_them(
+    record: Callable[..., Path], tmp_path: Path
+) -> None:
+    record("older", after=10.0)
+    record("newer", after=20.0)
+    (tmp_path / "junk.servetop").write_bytes(b"junk" * 100)
+    os.utime(tmp_path / "junk.servetop", (NOON + 15, NOON + 15))
+    (tmp_path / "notes.txt").write_text("not listed")
+    listed = list_recordings(tmp_path)
+    assert [info.path.stem for info in listed] == ["newer", "junk", "older"]
+    assert listed[1].state is RecordingState.UNREADABLE
+    assert "is no servetop recording" in listed[1].problem
+
+
+def test_a_run_that_goes_on_is_live(recorder: Recorder, make_tick: MakeTick) -> None:
+    recorder.commit(Batch(tick=make_tick(7, ok=1)))
+    info = describe(recorder.path)
+    assert (info.state, info.duration, info.exit_code) == (RecordingState.LIVE, 2.0, None)
+
+
+def test_a_folder_that_does_not_exist_has_no_recordings(tmp_path: Path) -> None:
+    assert list_recordings(tmp_path / "none") == []
+    with pytest.raises(RecordingError, match="there is no recording in"):
+        latest(tmp_path / "none")
+
+
+def test_a_recording_is_found_by_path_by_name_and_as_the_latest(record: Callable[..., Path], tmp_path: Path) -> None:
+    older, newer = record("older"), record("newer", after=5.0)
+    assert resolve("latest", folder=tmp_path) == newer
+    assert resolve(str(older), folder=tmp_path / "elsewhere") == older
+    assert resolve("older", folder=tmp_path) == older
+    assert resolve("older.servetop", folder=tmp_path) == older
+    with pytest.raises(RecordingError, match="there is no recording oldr: did you mean older"):
+        resolve("oldr", folder=tmp_path)
+
+
+def test_latest_passes_over_what_cannot_be_read(record: Callable[..., Path], tmp_path: Path) -> None:
+    path = record("good")
+    (tmp_path / "junk.servetop").write_bytes(b"junk")
+    assert latest(tmp_path) == path
+
+
+@pytest.mark.parametrize(
+    ("engine", "label", "name"),
+    [
+        (EngineConfig(name="vllm", model="meta-llama/Llama-2-7b-hf"), "", "vllm-Llama-2-7b-hf"),
+        (EngineConfig(name="vllm", model="/models/my model/"), "a/b: c!", "a-b-c-my-model"),
+        (EngineConfig(name="openai", model="", url="http://x"), "", "openai"),
+        (EngineConfig(model="../../etc"), "../..", "etc"),
+        (EngineConfig(model="m" * 300), "", "sim-" + "m" * 48),
+    ],
+)
+def test_a_new_recordings_name_says_when_what_and_which_model(
+    engine: EngineConfig, label: str, name: str, tmp_path: Path
+) -> None:
+    path = new_recording_path(RunConfig(engine=engine, label=label), NOON, folder=tmp_path)
+    assert path.parent == tmp_path
+    stamp, rest = path.name[:15], path.name[16:]
+    assert stamp[:6] == "202311"
+    assert rest == f"{name}.servetop"
+
+
+def test_two_runs_of_one_second_get_two_names(tmp_path: Path) -> None:
+    first = new_recording_path(RunConfig(), NOON, folder=tmp_path)
+    first.touch()
+    second = new_recording_path(RunConfig(), NOON, folder=tmp_path)
+    assert second.stem == f"{first.stem}-2"
+
+
+def test_the_folder_is_the_users_data_folder_unless_the_environment_names_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert recordings_folder({}) == tmp_path / "servetop" / "recordings"
+    assert recordings_folder({"SERVETOP_RECORDINGS": "/data/runs"}) == Path("/data/runs")

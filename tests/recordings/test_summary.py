@@ -1,0 +1,304 @@
+"""The final numbers of small runs, worked out by hand."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from servetop.core.config import RunConfig
+from servetop.core.events import EngineSample, RequestRecord, RequestStatus, RunEnd, StageChange
+from servetop.core.source import EngineFacts, RunHeader
+from servetop.core.tick import ClientTick, LoadGauges, LogHistogram, Tick
+from servetop.recordings.batch import Batch
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.recorder import Recorder
+from servetop.recordings.summary import run_summary, summarise
+from servetop.recordings.thresholds import threshold_keys
+
+MakeRequest = Callable[..., RequestRecord]
+MakeTick = Callable[..., Tick]
+Summarise = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def summary_of(tmp_path: Path, header: RunHeader) -> Summarise:
+    """Record what is given, close the file, and summarise the run."""
+
+    def summary(
+        *requests: RequestRecord,
+        ticks: Sequence[Tick] = (),
+        samples: Sequence[EngineSample] = (),
+        stages: Sequence[StageChange] = (),
+        config: RunConfig | None = None,
+    ) -> dict[str, Any]:
+        recorder = Recorder.create(tmp_path / "run.servetop", replace(header, config=config or header.config))
+        recorder.commit(Batch(requests=requests, engine_samples=samples, stages=stages))
+        for tick in ticks:
+            recorder.commit(Batch(tick=tick))
+        recorder.close(RunEnd(at=20.0, exit_code=0, reason=""))
+        with closing(RecordingReader.open(recorder.path)) as reader:
+            result = run_summary(reader)
+        json.dumps(result, allow_nan=False)
+        return result
+
+    return summary
+
+
+def stage(index: int, at: float, *, rate: float | None = 8.0, **fields: Any) -> StageChange:
+    values = {"label": f"stage {index}", "max_concurrency": None, "max_num_seqs": None} | fields
+    return StageChange(at=at, index=index, request_rate=rate, **values)
+
+
+def sample(at: float, **fields: float | None) -> EngineSample:
+    return EngineSample(scrape_start=at, scrape_end=at, **fields)
+
+
+def test_latencies_of_three_requests(summary_of: Summarise, make_request: MakeRequest) -> None:
+    summary = summary_of(
+        make_request(1, 0.0, tokens_at=[0.1, 0.2, 0.3]),
+        make_request(2, 1.0, tokens_at=[0.2, 0.4, 0.6], slip=0.5),
+        make_request(3, 2.0, tokens_at=[0.3]),
+    )
+    ttfts = [100.0, 200.0, 300.0]
+    assert summary["mean_ttft_ms"] == pytest.approx(200.0)
+    assert summary["p90_ttft_ms"] == pytest.approx(np.percentile(ttfts, 90))
+    assert summary["p99_ttft_ms"] == pytest.approx(np.percentile(ttfts, 99))
+    assert summary["std_ttft_ms"] == pytest.approx(np.std(ttfts))
+    assert summary["median_tpot_ms"] == pytest.approx(150.0)  # of 100 and 200: the third has a single token
+    assert summary["mean_itl_ms"] == pytest.approx(150.0)  # gaps of 100, 100, 200, 200
+    assert summary["p50_itl_ms"] == pytest.approx(150.0)
+    assert summary["mean_e2el_ms"] == pytest.approx(400.0)  # 300, 600, 300
+    assert summary["mean_client_queue_time_ms"] == pytest.approx(500.0 / 3)
+    assert summary["p50_ttft_from_due_ms"] == pytest.approx(300.0)  # 100, 700, 300
+    assert summary["mean_e2el_from_due_ms"] == pytest.approx(1700.0 / 3)
+
+
+def test_totals_and_throughput_from_first_sent_to_last_done(summary_of: Summarise, make_request: MakeRequest) -> None:
+    summary = summary_of(
+        make_request(1, 1.0, tokens_at=[0.5, 1.0]),
+        make_request(2, 2.0, tokens_at=[0.5, 1.0, 1.5, 3.0], prompt_tokens=20),
+    )
+    assert summary["duration"] == pytest.approx(4.0)
+    assert (summary["num_prompts"], summary["completed"], summary["failed"]) == (2, 2, 0)
+    assert (summary["total_input_tokens"], summary["total_output_tokens"]) == (30, 6)
+    assert summary["request_throughput"] == pytest.approx(0.5)
+    assert summary["output_throughput"] == pytest.approx(1.5)
+    assert summary["total_token_throughput"] == pytest.approx(9.0)
+    assert summary["max_output_tokens_per_s"] == 2.0  # at 2.0 and 2.5; at 3.0 and 3.5
+    assert summary["max_concurrent_requests"] == 1
+
+
+def test_chunks_of_several_tokens_count_as_several_gaps(summary_of: Summarise, make_request: MakeRequest) -> None:
+    summary = summary_of(make_request(1, 0.0, tokens_at=[0.1, 0.4, 0.5], chunk_tokens=[2, 3, 1]))
+    gaps = [100.0, 100.0, 100.0, 100.0]  # 300 ms for three tokens, 100 ms for one; the first chunk has no gap
+    assert summary["mean_itl_ms"] == pytest.approx(np.mean(gaps))
+    assert summary["p99_itl_ms"] == pytest.approx(100.0)
+    assert summary["total_output_tokens"] == 6
+
+
+def test_each_way_of_ending_is_counted_apart_and_only_good_ones_are_measured(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    summary = summary_of(
+        make_request(1, 0.0, tokens_at=[0.1, 0.2]),
+        make_request(2, 0.0, tokens_at=[], status=RequestStatus.ERROR, done_at=0.05, error="HTTP 500"),
+        make_request(3, 0.0, tokens_at=[0.9], status=RequestStatus.TIMEOUT),
+        make_request(4, 0.0, tokens_at=[0.8, 0.9], status=RequestStatus.TRUNCATED),
+        make_request(5, 0.0, tokens_at=[0.7], status=RequestStatus.CANCELLED, done_at=None),
+        make_request(6, 0.0, tokens_at=[], status=RequestStatus.CANCELLED, sent=None),
+    )
+    assert [summary[key] for key in ("num_prompts", "completed", "failed", "cancelled")] == [6, 1, 3, 2]
+    assert [summary[key] for key in ("errors", "timeouts", "truncated")] == [1, 1, 1]
+    assert summary["p99_ttft_ms"] == pytest.approx(100.0)
+    assert summary["mean_itl_ms"] == pytest.approx(100.0)
+    assert summary["total_output_tokens"] == 2
+    assert summary["max_concurrent_requests"] == 5
+
+
+def test_goodput_counts_requests_that_keep_every_limit(
+    summary_of: Summarise, make_request: MakeRequest, header: RunHeader
+) -> None:
+    requests = [
+        make_request(1, 0.0, tokens_at=[0.1, 0.2]),
+        make_request(2, 0.0, tokens_at=[0.3, 0.4]),  # too late a first token
+        make_request(3, 0.0, tokens_at=[0.1, 2.0]),  # too slow
+        make_request(4, 0.0, tokens_at=[0.1]),  # a single token has no TPOT
+    ]
+    config = replace(header.config, goodput={"ttft": 0.2, "tpot": 0.5})
+    assert summary_of(*requests, config=config)["request_goodput"] == pytest.approx(2 / 2.0)
+
+
+def test_without_limits_there_is_no_goodput(summary_of: Summarise, make_request: MakeRequest) -> None:
+    assert summary_of(make_request(1, 0.0))["request_goodput"] is None
+
+
+def test_a_run_in_which_nothing_was_sent_has_no_figures_and_no_nan(summary_of: Summarise) -> None:
+    summary = summary_of()
+    assert (summary["num_prompts"], summary["duration"], summary["output_throughput"]) == (0, 0.0, None)
+    assert (summary["mean_ttft_ms"], summary["p99_itl_ms"]) == (None, None)
+    assert summary["trust"]["verdict"] == "unknown"
+    assert summary["server"]["preemptions"] is None
+
+
+def test_the_set_up_is_told_as_vllm_does(summary_of: Summarise, make_request: MakeRequest, header: RunHeader) -> None:
+    config = replace(header.config, metadata={"node": "gpu7", "completed": "no"})
+    summary = summary_of(make_request(1, 0.0), stages=[stage(0, 0.0, rate=math.inf)], config=config)
+    assert (summary["backend"], summary["model_id"], summary["label"]) == ("sim", "llama-2-7b", "test")
+    assert (summary["request_rate"], summary["burstiness"], summary["max_concurrency"]) == ("inf", 1.0, None)
+    assert (summary["endpoint_type"], summary["tokenizer_id"]) == ("openai", None)
+    assert (summary["node"], summary["completed"]) == ("gpu7", 1)
+    assert summary["recording"].endswith("run.servetop")
+    assert summary["recording_state"] == "finished"
+    assert summary["date"].startswith("20231114-") or summary["date"].startswith("20231115-")
+
+
+def test_the_engine_is_what_it_said_of_itself(tmp_path: Path, header: RunHeader) -> None:
+    facts = EngineFacts(name="vllm", title="vLLM", version="0.32.0", model="meta/L", kv_blocks_total=759)
+    recorder = Recorder.create(tmp_path / "run.servetop", replace(header, engine=facts))
+    recorder.commit(Batch(engine_samples=[sample(1.0, max_num_seqs=64.0)]))
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        summary = run_summary(reader)
+    recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
+    assert summary["engine"] == {"name": "vllm", "version": "0.32.0", "kv_blocks_total": 759, "max_num_seqs": 64}
+    assert (summary["backend"], summary["model_id"], summary["recording_state"]) == ("vllm", "meta/L", "live")
+
+
+def test_server_counters_grow_from_where_they_stood_and_survive_a_restart(summary_of: Summarise) -> None:
+    totals = [100.0, 103.0, None, 110.0, 2.0, 5.0]  # attached at 100; restarted between 110 and 2
+    samples = [sample(float(i), preemptions_total=value, kv_usage=0.1 * i) for i, value in enumerate(totals)]
+    server = summary_of(samples=samples)["server"]
+    assert server["preemptions"] == 15.0
+    assert server["max_kv_usage"] == pytest.approx(0.5)
+    assert (server["max_running"], server["generation_tokens"]) == (None, None)
+
+
+def test_the_stages_preemptions_add_up_to_the_runs(summary_of: Summarise, make_request: MakeRequest) -> None:
+    samples = [sample(0.5 * i, preemptions_total=float(i * i), running=float(i)) for i in range(12)]
+    summary = summary_of(
+        make_request(1, 1.5),
+        make_request(2, 3.5, stage=1),
+        samples=samples,
+        stages=[
+            stage(0, 0.0, rate=None, label="boot"),
+            stage(0, 1.0, rate=8.0, max_num_seqs=64),
+            stage(1, 2.9, rate=None, label="restart"),
+            stage(1, 3.0, rate=16.0, max_num_seqs=128),
+        ],
+    )
+    first, second = summary["stages"]
+    assert (first["stage"], first["start"], first["end"], first["request_rate"]) == (0, 1.0, 2.9, 8.0)
+    assert (second["stage"], second["start"], second["end"], second["max_num_seqs"]) == (1, 3.0, 20.0, 128)
+    assert (first["preemptions"], second["preemptions"]) == (25 - 1, 121 - 25)  # 1 happened during boot
+    assert summary["server"]["preemptions"] == 121
+    assert (first["num_prompts"], second["num_prompts"]) == (1, 1)
+    assert first["server"]["max_running"] == 5.0
+    assert (summary["request_rate"], summary["max_concurrency"]) == (None, None)
+
+
+def test_a_stage_or_a_time_window_can_be_summarised_alone(
+    recorder: Recorder, reader: RecordingReader, make_request: MakeRequest
+) -> None:
+    requests = [make_request(i, i * 1.0, stage=i // 2, tokens_at=[0.1 * (i + 1), 1.0]) for i in range(4)]
+    recorder.commit(Batch(requests=requests, stages=[stage(0, 0.0), stage(1, 2.0)]))
+    assert summarise(reader, stage=1)["mean_ttft_ms"] == pytest.approx(350.0)
+    assert summarise(reader, start=1.0, until=3.0)["mean_ttft_ms"] == pytest.approx(250.0)
+    assert summarise(reader, stage=1, until=3.0)["num_prompts"] == 1
+    assert summarise(reader)["num_prompts"] == 4
+
+
+def test_figures_from_blocks_are_the_figures_of_the_whole(
+    recorder: Recorder, reader: RecordingReader, make_request: MakeRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(7)
+    for number in range(40):
+        gaps = generator.gamma(2.0, 0.02, size=generator.integers(0, 9))
+        requests = [make_request(number, number * 0.1, tokens_at=np.cumsum(gaps).tolist())]
+        recorder.commit(Batch(requests=requests))
+    whole = summarise(reader)
+    monkeypatch.setattr("servetop.recordings.samples.BLOCK", 7)
+    monkeypatch.setattr("servetop.recordings.samples._MOST_PENDING", 20)
+    in_blocks = summarise(reader)
+    assert (in_blocks.pop("server"), in_blocks.pop("trust")) == (whole.pop("server"), whole.pop("trust"))
+    assert in_blocks == pytest.approx(whole)
+
+
+def trusted_ticks(count: int, **fields: Any) -> list[Tick]:
+    gauges = LoadGauges(**{name: fields.pop(name) for name in ("max_concurrency", "queued") if name in fields})
+    return [
+        Tick(client=ClientTick(index=i, gauges=gauges, loop_lag=LogHistogram.of([0.001]), **fields))
+        for i in range(count)
+    ]
+
+
+def test_an_honest_run_is_trusted(summary_of: Summarise, make_request: MakeRequest) -> None:
+    requests = [make_request(i, i * 0.1, slip=0.0005, tokens_at=[0.1, 0.4]) for i in range(80)]
+    samples = [sample(0.25 * i + 0.005, running=4.0, waiting=0.0) for i in range(2, 30)]
+    trust = summary_of(*requests, samples=samples, ticks=trusted_ticks(32))["trust"]
+    assert trust["slip_p99_ms"] == pytest.approx(0.5, abs=0.01)
+    assert trust["slip_basis"] == "all requests: the concurrency limit held none back"
+    assert trust["loop_lag_p99_ms"] == pytest.approx(1.0, rel=0.01)
+    assert trust["offered_rate"] == pytest.approx(10.0)
+    assert trust["sent_rate"] == pytest.approx(10.0)
+    assert abs(trust["littles_law_error"]) < 0.05
+    assert (trust["verdict"], trust["reasons"], trust["token_error"]) == ("ok", [], None)
+
+
+def test_littles_law_compares_means_weighted_by_time(summary_of: Summarise, make_request: MakeRequest) -> None:
+    requests = [make_request(i, 0.0, tokens_at=[0.1, 10.0]) for i in range(10)]
+    instants = [1.0, 1.5, 2.0, 3.0]  # stand for 0.25, 0.5, 0.75 and 0.5 s
+    held = [10.0, 10.0, 10.0, 6.0]
+    samples = [sample(at, running=value - 1.0, waiting=1.0) for at, value in zip(instants, held, strict=True)]
+    trust = summary_of(*requests, samples=samples, ticks=trusted_ticks(40))["trust"]
+    assert trust["littles_law_error"] == pytest.approx((0.25 * 10 + 0.5 * 10 + 0.75 * 10 + 0.5 * 6) / 2.0 / 10 - 1)
+    assert trust["verdict"] == "suspect"
+
+
+def test_an_engine_that_does_not_tell_its_queue_is_not_compared(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    trust = summary_of(make_request(1, 0.0), samples=[sample(0.1, running=1.0)], ticks=trusted_ticks(4))["trust"]
+    assert (trust["littles_law_error"], trust["verdict"]) == (None, "ok")
+
+
+def test_late_requests_mean_that_the_client_was_the_bottleneck(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    trust = summary_of(*[make_request(i, i * 0.1, slip=0.05 * i) for i in range(40)])["trust"]
+    assert trust["verdict"] == "client-bound"
+    assert trust["slip_p99_ms"] == pytest.approx(np.percentile([50.0 * i for i in range(40)], 99))
+
+
+def test_waiting_for_the_concurrency_limit_is_no_slip(summary_of: Summarise, make_request: MakeRequest) -> None:
+    due = [0.0, 0.1, 0.2, 3.0]  # two at a time, each takes a second: the third waits for the first
+    slips = [0.001, 0.001, 0.9, 0.001]
+    requests = [
+        make_request(i, at, slip=slip, tokens_at=[0.5, 1.0])
+        for i, (at, slip) in enumerate(zip(due, slips, strict=True))
+    ]
+    summary = summary_of(*requests, ticks=trusted_ticks(20, max_concurrency=2, queued=0))
+    trust = summary["trust"]
+    assert trust["slip_p99_ms"] == pytest.approx(1.0)
+    assert trust["slip_basis"] == "3 requests that were due and sent while fewer than the limit were in flight"
+    assert (trust["held_back"], trust["verdict"]) == (True, "ok")
+    assert summary["p99_client_queue_time_ms"] > 800
+
+
+def test_the_engines_token_counter_is_held_against_the_clients(summary_of: Summarise) -> None:
+    ticks = trusted_ticks(40, output_tokens=100)  # 400 tokens/s
+    samples = [sample(float(i), generation_tokens_total=5000.0 + 440.0 * i) for i in range(1, 9)]
+    summary = summary_of(samples=samples, ticks=ticks)
+    assert summary["trust"]["token_error"] == pytest.approx(0.10)
+    assert summary["trust"]["reasons"] == ["engine counts +10% tokens vs client"]
+
+
+def test_every_key_of_a_threshold_is_a_number_of_the_summary(summary_of: Summarise, make_request: MakeRequest) -> None:
+    summary = summary_of(make_request(1, 0.0))
+    for key in threshold_keys():
+        part, _, name = key.rpartition(".")
+        assert name in (summary[part] if part else summary), key
