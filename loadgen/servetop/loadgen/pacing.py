@@ -50,12 +50,15 @@ class LoopTimer:
         self._loop = asyncio.get_running_loop()
         self._handle: asyncio.TimerHandle | None = None
         self._at = math.inf
+        self._closed = False
 
     def arm(self, at: float) -> None:
         """See DeadlineTimer."""
-        self.close()
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
         self._at = at
-        if not math.isinf(at):
+        if not math.isinf(at) and not self._closed:
             self._handle = self._loop.call_later(max(0.0, at - self._clock.now()), self._fired)
 
     def _fired(self) -> None:
@@ -66,9 +69,8 @@ class LoopTimer:
 
     def close(self) -> None:
         """See DeadlineTimer."""
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
+        self._closed = True
+        self.arm(math.inf)
 
 
 class TimerFd:
