@@ -27,13 +27,25 @@ STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
 
 def main() -> int:
     options = parse()
+    workers: list[subprocess.Popen[bytes]] = []
+    try:
+        return serve(options, workers)
+    except KeyboardInterrupt:
+        say("Shutting down")
+        return 0
+    finally:
+        for worker in workers:
+            worker.terminate()
+
+
+def serve(options: argparse.Namespace, workers: list[subprocess.Popen[bytes]]) -> int:
     if options.stubborn:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
     else:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     for _ in range(options.children):
-        child(new_session=False, stubborn=options.stubborn)
+        workers.append(child(new_session=False, stubborn=options.stubborn))
     if options.runaway_child:
         child(new_session=True, stubborn=True)
     if options.fail_like:
@@ -47,10 +59,7 @@ def main() -> int:
         signal.pause()
     server = ThreadingHTTPServer((options.host, options.port), Handler)
     say("Application startup complete.")
-    try:
-        server.serve_forever(poll_interval=0.05)
-    except KeyboardInterrupt:
-        say("Shutting down")
+    server.serve_forever(poll_interval=0.05)
     return 0
 
 
@@ -70,10 +79,11 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def child(*, new_session: bool, stubborn: bool) -> None:
+def child(*, new_session: bool, stubborn: bool) -> subprocess.Popen[bytes]:
     code = CHILD.format(more=STUBBORN if stubborn else "")
     started = subprocess.Popen([sys.executable, "-c", code], start_new_session=new_session)
     say(f"child {started.pid}")
+    return started
 
 
 def flood() -> None:

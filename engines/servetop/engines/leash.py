@@ -17,7 +17,7 @@ import sys
 
 ALL_DONE = b"."
 """What servetop says before it lets go of a leash that is needed no longer."""
-PATIENCE = 50
+PATIENCE = 30
 """Tenths of a second between asking the group to end and ending it."""
 _PR_SET_PDEATHSIG = 1
 

@@ -181,7 +181,7 @@ class EngineProcess:
     async def _look(self) -> None:
         at = self._clock.now()
         while True:
-            self._tree.look()
+            await asyncio.to_thread(self._tree.look)
             at = max(at + LOOK_EVERY, self._clock.now())
             await self._clock.sleep_until(at)
 

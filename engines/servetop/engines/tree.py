@@ -21,12 +21,13 @@ class ProcessTree:
         self._known: dict[int, psutil.Process] = {}
 
     def look(self) -> None:
-        """Note who is below the leader now (some milliseconds)."""
-        self._known = {pid: each for pid, each in self._known.items() if _runs(each)}
+        """Note who is below the leader now (some milliseconds; may be called from another thread)."""
+        known = {pid: each for pid, each in self._known.items() if _runs(each)}
         with suppress(psutil.Error):
             leader = psutil.Process(self.pid)
             for each in [leader, *leader.children(recursive=True)]:
-                self._known.setdefault(each.pid, each)
+                known.setdefault(each.pid, each)
+        self._known = known
 
     def living(self) -> list[psutil.Process]:
         """Members of the group and known descendants that still run."""
