@@ -1,19 +1,67 @@
-"""Canned runs: whole runs made by a small deterministic model, for looking at without an engine."""
+"""Canned runs, and dashboards that show them by a clock that the test moves."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from servetop.core.clock import ManualClock
+from servetop.tui.app import DashboardApp
+from servetop.tui.panels.panel import Panel
+from servetop.tui.playhead import Playhead
+from servetop.tui.run_so_far import Moment, RunSoFar, View
+
+if TYPE_CHECKING:
+    from tests.tui.canned import CannedRun
 
 
-def _load(name: str) -> ModuleType:
-    """Test modules have no package (importmode=importlib): load a neighbour by its path, once."""
+@pytest.fixture(scope="session")
+def canned() -> ModuleType:
+    """The module of canned runs beside this file: test modules form no package that they could import it from."""
+    name = "servetop_canned_runs"
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("canned.py"))
         assert spec is not None
         assert spec.loader is not None
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
+
+
+@pytest.fixture
+def dashboard() -> Callable[..., DashboardApp]:
+    """A dashboard on a run, with a clock that stands still until `app._clock` is moved."""
+
+    def make(run: CannedRun, **options: Any) -> DashboardApp:
+        return DashboardApp(run, clock=ManualClock(), **options)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def moment_of() -> Callable[..., Moment]:
+    """A run as of one instant, without any app."""
+
+    def make(run: CannedRun, at: float, **view: Any) -> Moment:
+        so_far = RunSoFar(run.header)
+        so_far.fold(run.poll())
+        return so_far.at(View(playhead=Playhead(at=at), **view), live=run.is_live())
+
+    return make
+
+
+@pytest.fixture
+def text_of() -> Callable[[DashboardApp, str], str]:
+    """What a panel shows: its title and its rows."""
+
+    def read(app: DashboardApp, selector: str) -> str:
+        panel = app.screen_stack[0].query_one(selector, Panel)
+        return f"{panel._border_title or ''}\n{panel.render().plain}"
+
+    return read

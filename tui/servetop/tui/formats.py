@@ -22,7 +22,9 @@ def seconds(value: float | None) -> str:
         return f"{_digits(value * MS_PER_S)} ms"
     if value < 99.95:
         return f"{value:.2f} s" if value < 9.995 else f"{value:.1f} s"
-    return f"{value / _MINUTE:.1f} min" if value < 99.95 * _MINUTE else f"{value / _HOUR:.1f} h"
+    if value < 99.5 * _MINUTE:
+        return f"{value / _MINUTE:.1f} min" if value < 9.95 * _MINUTE else f"{value / _MINUTE:.0f} min"
+    return f"{value / _HOUR:.1f} h" if value < 999.5 * _HOUR else f"{value / _HOUR:.0f} h"
 
 
 def _digits(value: float) -> str:

@@ -9,13 +9,14 @@ import numpy as np
 from servetop.core.events import FloatArray
 
 _STEPS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+_NEGLIGIBLE = 1e-9
 _SHRINK_BELOW = 0.45
 """A limit stays until the data fill less than this share of it."""
 
 
 def round_limit(peak: float) -> float:
-    """The smallest round number at or above `peak`; 1 for 0, negative or unknown peaks."""
-    if not peak > 0 or math.isinf(peak):
+    """The smallest round number at or above `peak`; 1 for negligible (10⁻⁹), negative or unknown peaks."""
+    if not peak > _NEGLIGIBLE or math.isinf(peak):
         return 1.0
     magnitude = 10.0 ** math.floor(math.log10(peak))
     return next(step for step in (*_STEPS, 20.0) if step * magnitude >= peak * (1 - 1e-9)) * magnitude

@@ -10,12 +10,14 @@ from servetop.core.stats import LATENCIES, LiveStats, Percentiles
 from servetop.tui import formats
 from servetop.tui.braille import SWATCHES, Trace
 from servetop.tui.charts import Axes, Bars, block_bars, chart
-from servetop.tui.lines import Row, Run
+from servetop.tui.lines import Row, Run, fitted
 from servetop.tui.panels.panel import Panel, stage_marks
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scale import peak_of
 
 LABELS = {"ttft": "TTFT", "itl": "ITL", "e2el": "E2E"}
+_NAME, _FIGURE = 6, 10
+"""Cells for a metric's name and for each figure."""
 _LOOKS = (("p50", "sky", "solid"), ("p90", "orange", "dashed"), ("p99", "rose", "dotted"))
 
 
@@ -56,7 +58,7 @@ class LatencyPanel(Panel):
 def draw_latency(stats: LiveStats, axes: Axes, width: int, height: int, *, metric: str) -> list[Row]:
     """A table of metrics and percentiles, and a chart where there is room for one."""
     series = stats.series
-    table = [_header(), *(_figures(stats, name, charted=name == metric) for name in LATENCIES)]
+    table = [_header(width), *(_figures(stats, name, width, charted=name == metric) for name in LATENCIES)]
     if height < 8:
         rows = table[-height:] if height < 4 else table
         bars = Bars(times=series.times, values=series.latencies[metric][2], style="rose")
@@ -68,18 +70,25 @@ def draw_latency(stats: LiveStats, axes: Axes, width: int, height: int, *, metri
     return [*table, *chart(traces, axes, width=width, height=height - 4)]
 
 
-def _header() -> list[Run]:
-    row: list[Run] = [("      ", "")]
-    for name, style, dash in _LOOKS:
+def _columns(width: int) -> tuple[tuple[str, str, str], ...]:
+    """All percentiles, or without the middle one where there is no room."""
+    return _LOOKS if width >= _NAME + _FIGURE * len(_LOOKS) else (_LOOKS[0], _LOOKS[2])
+
+
+def _header(width: int) -> list[Run]:
+    row: list[Run] = [(" " * _NAME, "")]
+    for name, style, dash in _columns(width):
         row += [("   ", ""), (SWATCHES[dash], style), (f" {name}", "muted")]
-    return row
+    return fitted(row, width)
 
 
-def _figures(stats: LiveStats, metric: str, *, charted: bool) -> list[Run]:
+def _figures(stats: LiveStats, metric: str, width: int, *, charted: bool) -> list[Run]:
     figures = stats.latencies.get(metric, Percentiles())
-    name: Run = (f"▸{LABELS[metric]:<5}", "strong") if charted else (f" {LABELS[metric]:<5}", "muted")
-    values = (figures.p50, figures.p90, figures.p99)
-    return [name, *((f"{formats.seconds(value):>10}", "strong" if charted else "") for value in values)]
+    label = f"{'▸' if charted else ' '}{LABELS[metric]}"
+    row: list[Run] = [(f"{label:<{_NAME}}", "strong" if charted else "muted")]
+    for name, _, _ in _columns(width):
+        row.append((f"{formats.seconds(getattr(figures, name)):>{_FIGURE}}", "strong" if charted else ""))
+    return fitted(row, width)
 
 
 def _axis_seconds(value: float) -> str:

@@ -18,12 +18,10 @@ class LoadPanel(Panel):
     """Requests per second: offered, sent, completed."""
 
     def title(self, moment: Moment) -> Sequence[Row]:
-        """Offered and completed rates."""
+        """Completed of offered."""
         rates = moment.stats.rates
-        return [
-            [("Load ", "title"), (formats.number(rates.completed), "strong"), (" done", "")],
-            [(formats.number(rates.offered), "strong"), (" offered req/s", "")],
-        ]
+        done, offered = formats.number(rates.completed), formats.number(rates.offered)
+        return [[("Load ", "title"), (done, "strong"), (" of ", ""), (offered, "strong"), (" req/s", "")]]
 
     def peak(self, moment: Moment) -> float:
         """Of all three rates."""

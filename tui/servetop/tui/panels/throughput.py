@@ -10,7 +10,7 @@ from servetop.core.stats import LiveStats
 from servetop.tui import formats
 from servetop.tui.braille import Trace
 from servetop.tui.charts import Axes, Bars, block_bars, chart, legend
-from servetop.tui.lines import Row, Run, joined
+from servetop.tui.lines import Row, Run, fitted, joined
 from servetop.tui.panels.panel import Panel
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scale import peak_of, round_limit
@@ -72,7 +72,7 @@ def _input_row(stats: LiveStats, axes: Axes, width: int) -> list[Run]:
     ]
     room = width - 17
     if room < 8:
-        return figure
+        return fitted(figure, width)
     bars = Bars(times=stats.series.times, values=stats.series.prompt_tokens, style="green")
     own = Axes(window=axes.window, limit=round_limit(peak_of(stats.series.prompt_tokens)))
     return [*figure, *block_bars(bars, own, width=room)[0]]

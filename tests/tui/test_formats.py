@@ -1,0 +1,65 @@
+"""People's units: short, with fixed widths, and honest about what is not known."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servetop.tui import formats
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0.00 ms"), (0.00042, "0.42 ms"), (0.0123, "12.3 ms"), (0.34, "340 ms"), (0.9996, "1.00 s"),
+        (1.234, "1.23 s"), (12.34, "12.3 s"), (99.96, "1.7 min"), (270.0, "4.5 min"), (7200.0, "2.0 h"),
+        (math.nan, "–"), (None, "–"),
+    ],
+)  # fmt: skip
+def test_a_duration_reads_as_people_say_it(value: float | None, shown: str) -> None:
+    assert formats.seconds(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0.00"), (0.424, "0.42"), (9.996, "10.0"), (64.0, "64.0"), (118.4, "118"), (2852.4, "2,852"),
+        (9999.6, "10.0k"), (12_900.0, "12.9k"), (999_600.0, "1.00M"), (1.23e6, "1.23M"), (2e10, "20.0G"),
+        (math.inf, "∞"), (math.nan, "–"),
+    ],
+)  # fmt: skip
+def test_a_rate_keeps_three_digits(value: float, shown: str) -> None:
+    assert formats.number(value) == shown
+
+
+def test_almost_all_is_not_all() -> None:
+    assert formats.percent(0.9996) == "99.9 %"
+    assert formats.percent(1.0) == "100 %"
+    assert formats.percent(0.004) == "0.4 %"
+    assert formats.percent(math.nan) == "–"
+
+
+def test_a_difference_shows_its_sign() -> None:
+    assert [formats.signed_percent(each) for each in (0.012, -0.003, 0.0001)] == ["+1.2 %", "−0.3 %", "±0.0 %"]
+
+
+def test_instants_and_memory() -> None:
+    assert formats.clock_time(134.9) == "00:02:14"
+    assert formats.minutes(7.0) == "0:07"
+    assert formats.minutes(3734.0) == "1:02:14"
+    assert formats.memory(71 << 30, 140 << 30) == "71.0/140.0 GiB"
+    assert formats.memory(None, 140 << 30) == "–"
+
+
+@given(st.floats(min_value=0, max_value=1e6, allow_nan=False))
+def test_durations_never_need_more_than_seven_characters(value: float) -> None:
+    assert len(formats.seconds(value)) <= 7
+
+
+@given(st.floats(min_value=0, max_value=9e11, allow_nan=False))
+def test_rates_and_counts_never_need_more_than_six(value: float) -> None:
+    assert len(formats.number(value)) <= 6
+    assert len(formats.count(value)) <= 6

@@ -1,0 +1,225 @@
+"""What panels say, drawn from canned runs without any app."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+
+from servetop.core.events import Action, Command, GpuSample, LogLine
+from servetop.core.trust import Trust
+from servetop.tui.charts import Axes
+from servetop.tui.events import happenings
+from servetop.tui.exported import staleness, why_missing
+from servetop.tui.keys import LIVE_LINE, REPLAY_LINE
+from servetop.tui.lines import Lines, Row, row_width
+from servetop.tui.panels.alert import alert_text, draw_alert
+from servetop.tui.panels.footer import draw_keys, draw_status
+from servetop.tui.panels.gpu import draw_gpus
+from servetop.tui.panels.header import draw_header
+from servetop.tui.panels.kv import draw_kv, kv_blocks
+from servetop.tui.panels.latency import draw_latency
+from servetop.tui.panels.load import draw_load
+from servetop.tui.panels.log import draw_log
+from servetop.tui.panels.preemptions import draw_preemptions
+from servetop.tui.panels.queue import draw_queue
+from servetop.tui.panels.throughput import draw_throughput
+from servetop.tui.panels.timeline import draw_timeline
+from servetop.tui.panels.trust import draw_trust
+from servetop.tui.playhead import Playhead
+from servetop.tui.run_so_far import Moment
+from servetop.tui.screens.help import help_rows
+
+MomentOf = Callable[..., Moment]
+
+
+def text(rows: list[Row]) -> str:
+    return Lines(rows).plain
+
+
+def test_the_header_says_what_runs_at_which_stage_and_that_it_records(canned: ModuleType, moment_of: MomentOf) -> None:
+    moment = moment_of(canned.growing(110.0), 110.0)
+    following = replace(moment, view=replace(moment.view, playhead=Playhead(at=110.0, following=True)))
+    header = text([draw_header(following, 120)])
+    assert header.startswith("servetop ▸ simulator · llama-2-7b · H200")
+    assert header.endswith("stage 4/4 64 req/s · batch 192  00:01:50 ● REC")
+
+
+@pytest.mark.parametrize(
+    ("playhead", "shown"),
+    [
+        (Playhead(at=60.0), "▶ replay ×1"),
+        (Playhead(at=60.0, speed=4.0, playing=False), "‖ replay ×4"),
+        (Playhead(at=126.0), "■ ended"),
+    ],
+)
+def test_the_header_says_how_a_finished_run_is_watched(
+    canned: ModuleType, moment_of: MomentOf, playhead: Playhead, shown: str
+) -> None:
+    moment = moment_of(canned.finished(), playhead.at)
+    assert text([draw_header(replace(moment, view=replace(moment.view, playhead=playhead)), 120)]).endswith(shown)
+
+
+def test_looking_back_in_a_live_run_shows_how_far(canned: ModuleType, moment_of: MomentOf) -> None:
+    moment = moment_of(canned.growing(110.0), 98.0)
+    assert text([draw_header(moment, 120)]).endswith("▶ ×1 −0:12")
+
+
+def test_a_run_without_an_end_broke_off(canned: ModuleType, moment_of: MomentOf) -> None:
+    run = canned.finished()
+    run.end = None
+    assert text([draw_header(moment_of(run, 126.0), 120)]).endswith("■ broke off")
+
+
+def test_held_and_paused_loads_are_marked(canned: ModuleType, moment_of: MomentOf) -> None:
+    moment = moment_of(canned.finished(), 60.0)
+    held = replace(moment, stats=replace(moment.stats, load=replace(moment.stats.load, holding=True)))
+    paused = replace(moment, stats=replace(moment.stats, load=replace(moment.stats.load, paused=True)))
+    assert "16 req/s · batch 192 ‖ held" in text([draw_header(held, 120)])
+    assert "16 req/s · batch 192 ‖ load paused" in text([draw_header(paused, 120)])
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_the_header_fits_every_terminal_and_never_loses_time_and_state(
+    canned: ModuleType, moment_of: MomentOf, width: int
+) -> None:
+    row = draw_header(moment_of(canned.finished(), 60.0), width)
+    assert row_width(row) <= width
+    assert text([row]).endswith("00:01:00 ▶ replay ×1")
+
+
+@pytest.mark.parametrize(("width", "height"), [(28, 2), (38, 3), (58, 6), (64, 18), (12, 1), (90, 12)])
+def test_every_drawing_stays_in_its_box(canned: ModuleType, moment_of: MomentOf, width: int, height: int) -> None:
+    moment = moment_of(canned.finished(), 110.0)
+    axes = Axes(window=moment.window, limit=100.0)
+    for rows in (
+        draw_load(moment.stats, axes, width, height),
+        draw_throughput(moment.stats, axes, width, height),
+        draw_latency(moment.stats, axes, width, height, metric="ttft"),
+        draw_kv(moment.stats, axes, width, height),
+        draw_queue(moment.stats, axes, width, height),
+        draw_preemptions(moment.stats, axes, width, height),
+        draw_gpus(moment.stats.gpus, width, height),
+        draw_trust(moment.stats.trust, width, height),
+        draw_timeline(moment, width, height),
+        draw_log(moment.log, width, height),
+    ):
+        assert max(row_width(row) for row in rows) <= width
+        assert len(rows) <= max(height, 3)
+
+
+def test_the_load_panel_names_what_failed_with_a_symbol(canned: ModuleType, moment_of: MomentOf) -> None:
+    stats = moment_of(canned.finished(), 110.0).stats
+    shown = text(
+        draw_load(replace(stats, totals=replace(stats.totals, failed=12)), Axes(window=(0, 1), limit=1), 80, 3)
+    )
+    assert "✖ failed 12" in shown
+    assert "failed 0" in text(draw_load(stats, Axes(window=(0, 1), limit=1), 80, 3))
+
+
+def test_the_charted_latency_is_pointed_at(canned: ModuleType, moment_of: MomentOf) -> None:
+    stats = moment_of(canned.finished(), 60.0).stats
+    shown = text(draw_latency(stats, Axes(window=(0, 60), limit=1), 60, 4, metric="itl"))
+    assert [line[:5] for line in shown.split("\n")] == ["     ", " TTFT", "▸ITL ", " E2E "]
+
+
+def test_kv_blocks_come_from_the_sample_or_from_share_and_boot_facts(canned: ModuleType, moment_of: MomentOf) -> None:
+    moment = moment_of(canned.finished(), 110.0)
+    assert kv_blocks(moment) == (2874, 2880)
+    assert moment.stats.engine is not None
+    shares_only = replace(moment.stats.engine, kv_blocks_used=None, kv_blocks_total=None, kv_usage=0.5)
+    assert kv_blocks(replace(moment, stats=replace(moment.stats, engine=shares_only))) == (1440, 2880)
+
+
+def test_what_an_engine_does_not_export_is_said_and_never_shown_as_zero(
+    canned: ModuleType, moment_of: MomentOf
+) -> None:
+    bare, full = moment_of(canned.without_metrics(), 60.0), moment_of(canned.finished(), 60.0)
+    assert why_missing(bare, "running", "waiting") == "not exported by TGI"
+    assert why_missing(full, "running", "waiting") == ""
+    assert why_missing(moment_of(canned.booting(), 4.0), "running") == "the engine is not up yet"
+
+
+def test_an_old_sample_says_how_old_it_is(canned: ModuleType, moment_of: MomentOf) -> None:
+    run = canned.finished()
+    run.ticks = [replace(tick, engine=tick.engine if tick.end <= 56.6 else None) for tick in run.ticks]
+    assert staleness(moment_of(run, 60.0)) == "⚠ sample 3.51 s old"
+    assert staleness(moment_of(run, 56.5)) == ""
+
+
+def test_trust_shows_what_is_wrong_first_when_there_is_little_room() -> None:
+    late = Trust(slip_p99=0.25, loop_lag_p99=0.002, offered_rate=64.0, sent_rate=64.0)
+    assert text(draw_trust(late, 60, 2)).split("\n")[0] == "▲ requests left 250 ms late at p99"
+    assert "▲ schedule slip p99" in text(draw_trust(late, 60, 6))
+    assert "· Little's law" in text(draw_trust(late, 60, 6))
+
+
+def test_gpus_that_do_not_fit_are_counted() -> None:
+    gpus = [GpuSample(at=0.0, index=each, name="NVIDIA H200", utilisation=0.5) for each in range(8)]
+    shown = text(draw_gpus(gpus, 60, 4)).split("\n")
+    assert (len(shown), shown[-1]) == (4, "… and 5 more")
+    assert text(draw_gpus([], 60, 4)) == "no GPU seen"
+    assert "–" in text(draw_gpus(gpus[:1], 60, 1))
+
+
+def test_log_lines_are_cut_timed_and_marked() -> None:
+    lines = [LogLine(at=61.0, text="INFO ready"), LogLine(at=62.0, text="ERROR \x1b[31mout of memory, sorry")]
+    rows = draw_log(lines, 20, 5)
+    assert text(rows) == "01:01 INFO ready\n01:02 ERROR out of…"
+    assert rows[1][1][1] == "bad"
+
+
+def test_the_time_line_has_stages_events_and_the_position(canned: ModuleType, moment_of: MomentOf) -> None:
+    labels, line = text(draw_timeline(moment_of(canned.finished(), 63.0), 126, 2)).split("\n")
+    assert labels[6:].startswith("┊8 req/s · batch 192")
+    assert {line[0], line[6], line[36], line[66], line[96]} == {"┿"}
+    assert (line[40], line[63], line[72], line[99]) == ("◆", "█", "▲", "▲")
+    assert (line[62], line[64]) == ("━", "─")
+
+
+def test_commands_are_events_too(canned: ModuleType, moment_of: MomentOf) -> None:
+    run = canned.growing(110.0)
+    run.send(Action.SET_RATE, value=67.2)
+    moment = moment_of(run, 110.0)
+    assert [event.text for event in happenings(moment)][-1] == "set_rate obeyed"
+    assert text([draw_status(moment, 60)]).startswith("✓ set_rate obeyed")
+
+
+def test_a_command_without_a_reply_is_shown_as_asked_for(canned: ModuleType, moment_of: MomentOf) -> None:
+    run = canned.growing(110.0)
+    run.sent = [Command(id=1, at=109.0, action=Action.SET_RATE, value=67.2)]
+    assert text([draw_status(moment_of(run, 110.0), 60)]).startswith("… rate 67.2 req/s asked for")
+
+
+def test_a_failed_start_is_told_prominently_and_long_reasons_are_broken(
+    canned: ModuleType, moment_of: MomentOf
+) -> None:
+    reason = alert_text(moment_of(canned.failed_to_start(), 4.0))
+    assert reason.startswith("vLLM exited with code 1 after 3.2 s")
+    assert text(draw_alert(reason, 40, 3)).split("\n")[0] == "vLLM exited with code 1 after 3.2 s:"
+    assert alert_text(moment_of(canned.finished(), 126.0)) == ""
+
+
+@pytest.mark.parametrize("keys", [LIVE_LINE, REPLAY_LINE])
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_help_and_quit_are_always_on_the_key_line(keys: tuple[tuple[str, str], ...], width: int) -> None:
+    shown = text([draw_keys(keys, width)])
+    assert shown.startswith("space ")
+    assert shown.endswith("? help  q quit")
+    assert len(shown) <= width
+
+
+def test_help_explains_every_key_and_every_number() -> None:
+    shown = text(help_rows(80))
+    for word in ("space", "↑", "[", "Home", "TTFT", "Little's law", "Request rate +5 %"):
+        assert word in shown
+
+
+def test_hostile_texts_reach_no_drawing(canned: ModuleType, moment_of: MomentOf) -> None:
+    moment = moment_of(canned.hostile(), 126.0)
+    shown = text([draw_header(moment, 200), *draw_timeline(moment, 200, 3), *draw_log(moment.log, 200, 9)])
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "[bold red]evil[/]" in shown

@@ -1,0 +1,98 @@
+"""What the steering keys ask for, worked out without any screen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servetop.core.events import Action
+from servetop.core.tick import LoadGauges
+from servetop.tui.steering import (
+    Refusal,
+    Target,
+    Wish,
+    burst,
+    described,
+    scaled_rate,
+    stepped_batch_size,
+    stepped_concurrency,
+)
+
+LOAD = LoadGauges(stage=1, request_rate=64.0, max_concurrency=None, in_flight=120)
+
+
+def target(**changes: object) -> Target:
+    start = Target(gauges=LOAD, wished={}, engine=None, max_num_seqs=192, boot_seconds=41.0)
+    return replace(start, **changes)  # type: ignore[arg-type]
+
+
+def refused(answer: Wish | Refusal) -> str:
+    assert isinstance(answer, Refusal)
+    return answer.why
+
+
+def test_the_rate_is_scaled_and_builds_on_what_was_asked_for_last() -> None:
+    assert scaled_rate(target(), 1.05) == Wish(action=Action.SET_RATE, value=67.2)
+    assert scaled_rate(target(wished={Action.SET_RATE: 67.2}), 1.05) == Wish(action=Action.SET_RATE, value=70.56)
+
+
+def test_a_rate_that_is_not_there_or_without_limit_cannot_be_scaled() -> None:
+    assert "no load to steer yet" in refused(scaled_rate(target(gauges=LoadGauges()), 1.05))
+    endless = replace(LOAD, request_rate=math.inf)
+    assert "steer that with [ and ]" in refused(scaled_rate(target(gauges=endless), 1.05))
+
+
+def test_concurrency_moves_by_a_tenth_and_by_at_least_one() -> None:
+    limited = target(gauges=replace(LOAD, max_concurrency=200))
+    assert stepped_concurrency(limited, 1) == Wish(action=Action.SET_CONCURRENCY, value=220)
+    assert stepped_concurrency(limited, -1) == Wish(action=Action.SET_CONCURRENCY, value=180)
+    assert stepped_concurrency(target(gauges=replace(LOAD, max_concurrency=1)), -1) == Wish(
+        action=Action.SET_CONCURRENCY, value=1
+    )
+
+
+def test_without_a_concurrency_limit_lower_sets_one_at_what_is_in_flight() -> None:
+    assert stepped_concurrency(target(), -1) == Wish(action=Action.SET_CONCURRENCY, value=108)
+    assert "[ sets one" in refused(stepped_concurrency(target(), 1))
+
+
+def test_an_engine_that_can_changes_its_batch_size_at_once(canned: ModuleType) -> None:
+    assert stepped_batch_size(target(engine=canned.SIM), -1) == Wish(action=Action.SET_MAX_NUM_SEQS, value=160)
+    assert stepped_batch_size(target(engine=canned.SIM), 1) == Wish(action=Action.SET_MAX_NUM_SEQS, value=224)
+
+
+def test_a_managed_engine_is_restarted_only_after_a_question(canned: ModuleType) -> None:
+    wish = stepped_batch_size(target(engine=canned.VLLM), 1)
+    assert isinstance(wish, Wish)
+    assert wish.question == "Batch size 224 restarts vLLM (about 41.0 s). Requests in flight are drained first."
+
+
+def test_an_attached_engine_keeps_its_batch_size(canned: ModuleType) -> None:
+    assert "servetop did not start this TGI" in refused(stepped_batch_size(target(engine=canned.NO_METRICS), 1))
+    assert "not up yet" in refused(stepped_batch_size(target(), 1))
+    unknown = target(engine=canned.SIM, max_num_seqs=None)
+    assert "does not tell its batch size" in refused(stepped_batch_size(unknown, 1))
+
+
+def test_a_burst_is_a_seconds_worth() -> None:
+    assert burst(target()) == Wish(action=Action.BURST, value=64.0)
+    assert burst(target(gauges=replace(LOAD, request_rate=0.2))) == Wish(action=Action.BURST, value=1.0)
+    assert "no load" in refused(burst(target(gauges=LoadGauges())))
+
+
+@given(st.integers(1, 5000))
+def test_batch_sizes_go_up_and_come_down_but_never_below_one(current: int) -> None:
+    from servetop.tui.steering import _next_batch_size
+
+    assert _next_batch_size(current, 1) > current
+    assert 1 <= _next_batch_size(current, -1) < max(current, 2)
+
+
+@pytest.mark.parametrize("action", list(Action))
+def test_every_command_can_be_said_in_words(action: Action) -> None:
+    assert described(action, 64.0, "a note")
