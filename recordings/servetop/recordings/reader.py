@@ -225,7 +225,8 @@ class RecordingReader:
         if self.damage is None or self.damage in self._told:
             return []
         self._told.add(self.damage)
-        return [Note(at=0.0, severity=Severity.ERROR, source="recorder", text=self.damage)]
+        at = self._tables.last_tick_end or 0.0
+        return [Note(at=at, severity=Severity.ERROR, source="recorder", text=self.damage)]
 
 
 def _is_answered(command: Command) -> bool:

@@ -42,11 +42,10 @@ class Recorder:
     @classmethod
     def create(cls, path: Path, header: RunHeader) -> Recorder:
         """Start a new file (and its folder) with the run's header; RecordingError if there is one, or it cannot be."""
-        key_name = header.config.engine.api_key_env
-        redactor = Redactor([os.environ.get(key_name, "")] if key_name else [])
+        redactor = known_secrets(header)
         _claim(path)
         try:
-            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            connection = connect_for_writing(path)
             try:
                 schema.create_tables(connection)
                 columns = encode_header(header, writer=Writer.this_process(), redactor=redactor)
@@ -155,6 +154,17 @@ class Recorder:
             text = f"{self._dropped} are missing: the disk refused them for too long"
             note = Note(at=self._last_time, severity=Severity.ERROR, source="recorder", text=text)
             self._add(encode_batch(Batch(notes=[note]), redactor=self._redactor))
+
+
+def connect_for_writing(path: Path) -> sqlite3.Connection:
+    """A connection without transactions of its own making, and without patience; sqlite3.Error if it cannot be."""
+    return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+
+
+def known_secrets(header: RunHeader) -> Redactor:
+    """A redactor that also knows the value of the API key in use."""
+    key_name = header.config.engine.api_key_env
+    return Redactor([os.environ.get(key_name, "")] if key_name else [])
 
 
 def _write(connection: sqlite3.Connection, batch: EncodedBatch) -> str | None:

@@ -40,14 +40,15 @@ class TableReader:
         self._columns: dict[str, frozenset[str]] = {}
         self._cause = damage
         self._seen_types: set[tuple[object, ...]] = set()
-        self._last_tick_end: float | None = None
+        self.last_tick_end: float | None = None
+        """Of the ticks read so far; seconds."""
 
     @property
     def damage(self) -> str | None:
         """What is wrong and what was read all the same, on one line; None as long as nothing was found wrong."""
         if self._cause is None:
             return None
-        read = "no tick" if self._last_tick_end is None else f"the first {self._last_tick_end:.1f} s"
+        read = "no tick" if self.last_tick_end is None else f"the first {self.last_tick_end:.1f} s"
         return f"{self._path} is damaged ({self._cause}): {read} could be read, what follows is lost"
 
     def data_version(self) -> int:
@@ -106,7 +107,7 @@ class TableReader:
         while block := list(itertools.islice(rows, _BLOCK)):
             for row, event in self._decoded(table, block):
                 if table is TICK:
-                    self._last_tick_end = event.end
+                    self.last_tick_end = event.end
                 yield row["seq"], event
 
     def _decoded(self, table: EventTable, rows: Sequence[Row]) -> list[tuple[Row, Any]]:

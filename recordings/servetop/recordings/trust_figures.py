@@ -93,8 +93,8 @@ def token_error(run: RunData, period: Period) -> float:
 
 
 def _time_shares(instants: FloatArray) -> FloatArray:
-    """Half of the time to the scrape before and to the one after."""
-    if instants.size < 2:
+    """Half of the time to the scrape before and to the one after; equal shares when they are all at one instant."""
+    if instants.size < 2 or instants[0] == instants[-1]:
         return np.ones(instants.shape)
     steps = np.minimum(np.diff(instants), _LONGEST_STEP)
     return np.asarray(np.concatenate([[0.0], steps]) + np.concatenate([steps, [0.0]])) / 2
