@@ -61,11 +61,10 @@ def test_any_split_of_the_bytes_gives_the_same_messages(cuts: list[int]) -> None
         )
 
 
-def test_a_record_keeps_its_chunks_to_the_microsecond_and_its_first_one_exactly() -> None:
+def test_a_record_keeps_its_chunks_exactly() -> None:
     codec = FrameCodec(SenderReport)
     (record,) = codec.feed(codec.frame(REPORT))[0].records
-    assert record.chunk_times[0] == RECORD.first_token_at
-    assert np.abs(record.chunk_times - RECORD.chunk_times).max() < 1e-6
+    assert list(record.chunk_times) == list(RECORD.chunk_times)
     assert list(record.chunk_tokens) == [1, 300, 2]
     assert (record.status, record.headers_at, record.done_at) == (RequestStatus.OK, None, 1.2)
 

@@ -11,7 +11,7 @@ import numpy as np
 from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Prompt
 
-FIRST_ID, LAST_ID = 10, 999
+FIRST_ID, LAST_ID = 10, 255
 """Token ids that every vocabulary has and that are none of its special tokens (those sit at its ends)."""
 
 _WORDS = (

@@ -56,7 +56,7 @@ class Sender:
         self._stage = -1
         self._limit: int | None = None
         self._place_free_since = 0.0
-        self._count = 0
+        self._count = setup.first_id
         self._stopped = False
         self._start_timers()
 

@@ -119,11 +119,13 @@ class OpenAIStream:
             return Chunk(error=f"broken event in the stream: {broken}: {_excerpt(event)}")
         if not isinstance(content, dict):
             return Chunk(error=f"unexpected event in the stream: {_excerpt(event)}")
+        text, pieces, usage, choices = "", 0, content.get("usage"), content.get("choices")
         if content.get("error") is not None or content.get("object") == "error":
             return Chunk(error=f"the server reports in the stream: {_error_words(content)}")
-        text, pieces, usage = "", 0, content.get("usage")
-        choices = content.get("choices")
-        if choices and isinstance(choices, list):
+        if type(choices) is list and len(choices) == 1:
+            text = self._text(choices[0])
+            pieces = 1 if text else 0
+        elif choices and isinstance(choices, list):
             texts = [found for choice in choices if (found := self._text(choice))]
             text, pieces = "".join(texts), len(texts)
         if usage is not None and isinstance(usage, dict):
@@ -140,7 +142,8 @@ class OpenAIStream:
         delta = choice.get("delta")
         if not isinstance(delta, dict):
             return ""
-        return "".join(text for key in _CHAT_TEXTS if (text := delta.get(key)) and isinstance(text, str))
+        texts = [text for key in _CHAT_TEXTS if (text := delta.get(key)) and isinstance(text, str)]
+        return texts[0] if len(texts) == 1 else "".join(texts)
 
     def _counted(self, usage: Mapping[str, Any], text: str, *, pieces: int, within: bool) -> Chunk:
         """With `within` the counts came beside a choice: if they are continuous, their rise is what it brought."""
