@@ -12,7 +12,7 @@ from servetop.cli.engine_side import EngineSide
 from servetop.cli.journal import Journal
 from servetop.cli.outcome import Outcome
 from servetop.cli.segments import Segment, segments, with_other_batch
-from servetop.core.clock import Clock, ClockAnchor
+from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.errors import EngineError, ServetopError
 from servetop.core.events import Action, Command, RunEnd, Severity, StageChange
@@ -21,6 +21,7 @@ from servetop.core.tick import TICK_SECONDS, ClientTick
 from servetop.loadgen.messages import LoadPlan, SenderReport, SenderSetup, SenderState
 from servetop.loadgen.process import SenderProcess
 from servetop.recordings.recorder import Recorder
+from servetop.recordings.resuming import RunStart
 
 SENDER_ARGV = (sys.executable, "-m", "servetop.cli.sender")
 BEGIN_AHEAD = 0.05
@@ -30,22 +31,22 @@ BEGIN_AHEAD = 0.05
 class RunLoop:
     """Drives one run; `run` once, `interrupt` from a signal handler."""
 
-    def __init__(self, config: RunConfig, recorder: Recorder, *, clock: Clock, anchor: ClockAnchor) -> None:
+    def __init__(self, config: RunConfig, recorder: Recorder, *, start: RunStart) -> None:
         self._config = config
         self._recorder = recorder
-        self._clock = clock
-        self._anchor = anchor
-        self._engine = EngineSide(config.engine, clock)
-        self._journal = Journal(recorder, self._engine, clock=clock)
+        self._start = start
+        self._clock = MonotonicClock(start.anchor.origin_ns)
+        self._engine = EngineSide(config.engine, self._clock)
+        self._journal = Journal(recorder, self._engine, clock=self._clock)
         self._outcome = Outcome()
         self._sender: SenderProcess | None = None
-        self._segments: deque[Segment] = deque(segments(config.stages))
+        self._segments: deque[Segment] = deque(segments(config.stages, first_index=start.first_stage))
         self._playing: Segment | None = None
-        self._next_index = len(config.stages)
+        self._next_index = start.first_stage + len(config.stages)
         self._stage = -1
         self._change: asyncio.Task[EngineFacts] | None = None
         self._change_command: Command | None = None
-        self._tick_index = 0
+        self._tick_index = start.first_tick
 
     def interrupt(self) -> None:
         """The first time: cancel what is in flight and end; the second time: do not wait for that."""
@@ -104,7 +105,8 @@ class RunLoop:
             continuous_usage=self._engine.handle.continuous_usage,
             workload=self._config.workload,
             seed=self._config.seed,
-            origin_ns=self._anchor.origin_ns,
+            origin_ns=self._start.anchor.origin_ns,
+            first_id=self._start.first_request,
             api_key=self._engine.api_key,
         )
 

@@ -14,13 +14,14 @@ import uvloop
 
 from servetop.cli.run_loop import RunLoop
 from servetop.cli.versions import host_facts, versions
-from servetop.core.clock import ClockAnchor, MonotonicClock
+from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig, from_data
 from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd
 from servetop.core.source import RunHeader
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
+from servetop.recordings.resuming import RunStart, resume_recording
 from servetop.recordings.summary import run_summary
 from servetop.recordings.thresholds import check_thresholds
 
@@ -36,17 +37,17 @@ def play(
     config: RunConfig, recording: Path, *, resume: bool = False, watch: Callable[[], Awaitable[None]] | None = None
 ) -> RunEnd:
     """Play a run into a recording; `watch` runs beside it. RecordingError when the file cannot be made."""
-    if resume:
-        recorder, anchor = Recorder.reopen(recording, pid=os.getpid())
-    else:
-        anchor = ClockAnchor.take()
-        header = RunHeader(config=config, anchor=anchor, versions=versions(), host=host_facts(), pid=os.getpid())
-        recorder = Recorder.create(recording, header)
-    clock = MonotonicClock(anchor.origin_ns)
-    loop = RunLoop(config, recorder, clock=clock, anchor=anchor)
+    recorder, start = resume_recording(recording) if resume else _new_recording(config, recording)
+    loop = RunLoop(config, recorder, start=start)
     end = _judged(uvloop.run(_with_signals(loop, watch)), config, recording)
     recorder.close(end)
     return end
+
+
+def _new_recording(config: RunConfig, recording: Path) -> tuple[Recorder, RunStart]:
+    anchor = ClockAnchor.take()
+    header = RunHeader(config=config, anchor=anchor, versions=versions(), host=host_facts(), pid=os.getpid())
+    return Recorder.create(recording, header), RunStart(anchor=anchor)
 
 
 async def _with_signals(loop: RunLoop, watch: Callable[[], Awaitable[None]] | None) -> RunEnd:

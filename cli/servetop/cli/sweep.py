@@ -16,6 +16,7 @@ from servetop.core.errors import RecordingError, UsageError
 from servetop.core.events import StageChange
 from servetop.recordings.catalog import list_recordings, recordings_folder
 from servetop.recordings.reader import RecordingReader
+from servetop.recordings.resuming import finished_stages
 
 
 def run_sweep(file: str, given: Mapping[str, Any], *, engine_args: Sequence[str], output: Output, resume: bool) -> int:
@@ -75,11 +76,12 @@ def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
         update = reader.poll()
     finally:
         reader.close()
-    finished = update.end is not None and update.end.exit_code in (0, 99) and not update.end.reason
-    done = {cell_of(stage) for stage in (update.stages if finished else update.stages[:-1])}
-    return tuple(cell for cell in config.stages if cell_of(cell) not in done)
+    finished = finished_stages(update)
+    return tuple(cell for cell in config.stages if not any(_measures(stage, cell) for stage in finished))
 
 
-def cell_of(stage: StageChange | StageConfig) -> tuple[Any, ...]:
-    """What tells one cell of a grid from another."""
-    return (stage.max_num_seqs, stage.request_rate, stage.max_concurrency, stage.repeat)
+def _measures(stage: StageChange, cell: StageConfig) -> bool:
+    """The stage was that cell; a cell without a batch size was measured under the engine's own."""
+    batch = cell.max_num_seqs in (None, stage.max_num_seqs)
+    rest = ("request_rate", "max_concurrency", "repeat")
+    return batch and all(getattr(stage, name) == getattr(cell, name) for name in rest)
