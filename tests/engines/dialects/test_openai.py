@@ -140,7 +140,7 @@ def test_a_broken_stream_gives_one_error_chunk_and_then_nothing(broken: bytes, w
     assert words in chunks[1].error
     assert "\n" not in chunks[1].error
     assert len(chunks) == 2
-    assert parser.feed(good) == ()
+    assert parser.feed(good) == []
 
 
 def test_an_event_of_ten_megabytes_is_an_error_in_bounded_memory() -> None:

@@ -99,16 +99,19 @@ class OpenAIStream:
 
     def feed(self, data: bytes) -> Sequence[Chunk]:
         """The chunks that these bytes complete; after a chunk with `error` there are no more."""
-        if self._broken:
-            return ()
-        chunks = [chunk for event in self._events.feed(data) if (chunk := self._chunk(event)) is not None]
-        if self._events.overflowed:
-            chunks.append(Chunk(error=f"an event of the stream is longer than {MAX_EVENT_BYTES >> 20} MiB"))
-        for position, chunk in enumerate(chunks):
-            if chunk.error is not None:
-                self._broken = True
-                return chunks[: position + 1]
+        events = self._events.feed(data)
+        chunks = []
+        for event in events:
+            chunk = None if self._broken else self._chunk(event)
+            if chunk is not None:
+                chunks.append(chunk)
+        if self._events.overflowed and not self._broken:
+            chunks.append(self._error(f"an event of the stream is longer than {MAX_EVENT_BYTES >> 20} MiB"))
         return chunks
+
+    def _error(self, words: str) -> Chunk:
+        self._broken = True
+        return Chunk(error=words)
 
     def _chunk(self, event: bytes) -> Chunk | None:
         if event == _END:
@@ -116,12 +119,12 @@ class OpenAIStream:
         try:
             content = orjson.loads(event)
         except orjson.JSONDecodeError as broken:
-            return Chunk(error=f"broken event in the stream: {broken}: {_excerpt(event)}")
+            return self._error(f"broken event in the stream: {broken}: {_excerpt(event)}")
         if not isinstance(content, dict):
-            return Chunk(error=f"unexpected event in the stream: {_excerpt(event)}")
+            return self._error(f"unexpected event in the stream: {_excerpt(event)}")
         text, pieces, usage, choices = "", 0, content.get("usage"), content.get("choices")
         if content.get("error") is not None or content.get("object") == "error":
-            return Chunk(error=f"the server reports in the stream: {_error_words(content)}")
+            return self._error(f"the server reports in the stream: {_error_words(content)}")
         if type(choices) is list and len(choices) == 1:
             text = self._text(choices[0])
             pieces = 1 if text else 0

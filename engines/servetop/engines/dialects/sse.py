@@ -54,8 +54,11 @@ def _whole_events(data: bytes) -> list[bytes] | None:
     """The usual case without a loop over lines: whole events of one `data: ` line each; None is "look closer"."""
     if not data.startswith(b"data: ") or not data.endswith(b"\n\n") or b"\r" in data or len(data) > MAX_EVENT_BYTES:
         return None
+    newlines = data.count(b"\n")
+    if newlines == 2:
+        return [data[6:-2]]
     events = data[:-2].split(b"\n\n")
-    if data.count(b"\n") != 2 * len(events):
+    if newlines != 2 * len(events):
         return None
     payloads = [event[6:] for event in events if event.startswith(b"data: ")]
     return payloads if len(payloads) == len(events) else None
