@@ -12,7 +12,7 @@ import numpy.typing as npt
 from servetop.core.events import FloatArray, IntArray
 from servetop.core.units import US_PER_S
 
-_MAX_DELTA = np.iinfo(np.uint32).max
+_MAX_DELTA = int(np.iinfo(np.uint32).max)
 
 
 def pack_times(times: FloatArray, *, base: float) -> bytes:
@@ -20,8 +20,9 @@ def pack_times(times: FloatArray, *, base: float) -> bytes:
     if not times.size:
         return b""
     micros = np.rint((times - base) * US_PER_S).astype(np.int64)
-    deltas = np.diff(micros, prepend=0)
-    return np.clip(deltas, 0, _MAX_DELTA).astype("<u4").tobytes()
+    deltas = micros.copy()
+    deltas[1:] -= micros[:-1]
+    return np.minimum(np.maximum(deltas, 0), _MAX_DELTA).astype("<u4").tobytes()
 
 
 def unpack_times(blob: bytes, *, base: float) -> FloatArray:

@@ -66,7 +66,8 @@ def _text(value: Any) -> str:
 
 
 def _int64(value: Any) -> int:
-    return max(-_INT64_MAX, min(int(value), _INT64_MAX))
+    number = int(value)
+    return number if -_INT64_MAX <= number <= _INT64_MAX else max(-_INT64_MAX, min(number, _INT64_MAX))
 
 
 _SCALARS: dict[Any, tuple[str, Callable[[Any], Any], Callable[[Any], Any] | None]] = {
@@ -98,10 +99,9 @@ def columns_of(kind: type[Any], *, renamed: Mapping[str, str] | None = None, pre
     )
 
 
-def encoded(event: Any, columns: Sequence[Column]) -> tuple[Any, ...]:
+def encoded(event: Any, columns: Sequence[Column]) -> list[Any]:
     """The values of some of an event's fields; None stays None."""
-    values = ((column, getattr(event, column.field)) for column in columns)
-    return tuple(None if value is None else column.encode(value) for column, value in values)
+    return [None if (value := getattr(event, each.field)) is None else each.encode(value) for each in columns]
 
 
 def decoded(row: Row, columns: Sequence[Column]) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class FlatCodec(Generic[_Event]):
 
     def encode(self, event: _Event) -> tuple[Any, ...]:
         """The values of a row."""
-        return encoded(event, self.columns)
+        return tuple(encoded(event, self.columns))
 
     def decode_all(self, rows: Sequence[Row]) -> list[_Event]:
         """The events of several rows."""

@@ -25,6 +25,8 @@ from servetop.recordings.table_reader import TableReader
 SEND_TIMEOUT = 2.0
 """Seconds that sending a command waits for the writer's transaction."""
 
+_END_COLUMNS = {"end_at", "exit_code", "end_reason"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickTotals:
@@ -100,7 +102,7 @@ class RecordingReader:
                 log_lines=self._new(schema.LOG_LINE),
                 ticks=self._new(schema.TICK),
                 notes=[*self._new(schema.NOTE), *self._damage_note()],
-                header=self._header if "engine" in changed else None,
+                header=self._header if changed - _END_COLUMNS else None,
                 end=self.end if "end_at" in changed else None,
             )
 
