@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from servetop.core.clock import MonotonicClock
+from servetop.core.clock import ClockAnchor, MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import Action, Command, RequestRecord
 from servetop.core.tick import ClientTick, merge_client_ticks
@@ -192,7 +192,7 @@ async def start() -> AsyncIterator[Callable[..., LoadRun]]:
     runs: list[LoadRun] = []
 
     def started(url: str, *, api_key: str | None = None, continuous_usage: bool = True, **workload: Any) -> LoadRun:
-        clock = MonotonicClock()
+        clock = MonotonicClock(ClockAnchor.take().origin_ns - 120_000_000)  # the first tick ends in 0.13 s
         setup = SenderSetup(
             url=url,
             model="m",

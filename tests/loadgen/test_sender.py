@@ -122,18 +122,18 @@ async def test_a_concurrency_limit_holds_requests_back_and_says_how_long(server:
     assert (total.slip.count, total.client_wait.count) == (2, 6)
     assert run.records[-1].sent - run.records[-1].due > 0.5
     assert max(report.tick.gauges.queued for report in run.reports) >= 4
-    assert total.slip.percentile(99) < 0.1
+    assert total.slip.percentile(99) < 0.2
 
 
 async def test_a_closed_loop_keeps_its_number_in_flight(server: Any, start: Start) -> None:
     server.script = slow
     run = start(server.url)
-    run.begin(StageConfig(max_concurrency=3, duration=1.0))
+    run.begin(StageConfig(max_concurrency=3, duration=0.7))
     await run.finish()
     assert server.most_active == 3
-    assert 9 <= len(run.records) <= 12
+    assert 3 <= len(run.records) <= 9
     waits = [record.sent - record.due for record in run.records]
-    assert max(waits) < 0.1
+    assert max(waits) < 0.2
     assert run.total.client_wait.count == 0
 
 

@@ -133,7 +133,7 @@ async def test_a_server_that_never_answers(server: Any, start: Start) -> None:
     server.script = lambda request: asyncio.sleep(30)
     record = await only_record(start(server.url, timeout=0.2))
     assert (record.status, record.error) == (RequestStatus.TIMEOUT, "no complete answer within 0.2 s")
-    assert record.e2el == pytest.approx(0.2, abs=0.15)
+    assert 0.2 <= record.e2el < 1.0
 
 
 async def test_an_end_marker_without_an_end_counts_and_costs_the_connection(
@@ -200,7 +200,7 @@ async def test_a_kept_connection_that_the_server_has_closed_is_tried_again_once(
     first, second = run.records
     assert (first.status, second.status) == (RequestStatus.OK, RequestStatus.OK)
     assert [request.connection for request in server.served[:2]] == [1, 1]
-    assert second.sent - second.due < 0.1
+    assert second.sent - second.due < 0.2
     assert (run.total.sent, run.total.slip.count) == (2, 2)
 
 
@@ -240,8 +240,8 @@ async def test_a_name_with_several_addresses_finds_the_one_that_answers(server: 
 async def test_a_closed_loop_does_not_spin_when_nothing_listens(server: Any, start: Start) -> None:
     await server.stop()
     run = start(server.url)
-    run.begin(StageConfig(max_concurrency=8, duration=1.5))
+    run.begin(StageConfig(max_concurrency=8, duration=0.6))
     await run.finish()
-    assert 8 <= len(run.records) <= 60
+    assert 8 <= len(run.records) <= 32
     notes = [note.text for report in run.reports for note in report.notes]
     assert notes == [f"connection refused at 127.0.0.1:{server.port}; a closed loop tries again every second"]
