@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -11,11 +12,16 @@ import psutil
 import pytest
 from tests.integration.harness import SCARCE_BLOCKS, Servetop, Vllm, counters, wait_for
 
+from servetop.core.clock import MonotonicClock
+from servetop.core.errors import RecordingError
 from servetop.recordings.reader import RecordingReader
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 LOAD = ("--max-concurrency", "24", "--num-prompts", "96", "--input-len", "12", "--output-len", "300")
+
+WELL = (0, 99)
+"""99 too: vLLM and its client share two processors here, and the trust meter may rightly say that the client lagged."""
 
 
 def managed(vllm: Vllm, command: str) -> list[str]:
@@ -37,7 +43,7 @@ def test_an_attached_runs_numbers_agree_with_vllms_own_metrics(
     before = counters(scarce_vllm)
     done = servetop("--url", scarce_vllm, *LOAD, "--json", "--record", str(tmp_path / "run.servetop"))
     after = counters(scarce_vllm)
-    assert done.code == 0, done.err
+    assert done.code in WELL, done.err
     summary = done.summary
     counted = {name: after[name] - before.get(name, 0.0) for name in after}
 
@@ -56,7 +62,7 @@ def test_an_attached_runs_numbers_agree_with_vllms_own_metrics(
 
 def test_the_recorded_gauges_are_those_that_vllm_exports(scarce_vllm: str, servetop: Servetop, tmp_path: Path) -> None:
     recording = tmp_path / "run.servetop"
-    assert servetop("--url", scarce_vllm, *LOAD, "--headless", "--record", str(recording)).code == 0
+    assert servetop("--url", scarce_vllm, *LOAD, "--headless", "--record", str(recording)).code in WELL
     rows = sqlite3.connect(recording).execute(
         "SELECT kv_usage, kv_blocks_used, kv_blocks_total, running, waiting FROM engine_sample"
     )
@@ -75,7 +81,7 @@ def test_servetop_starts_vllm_by_vllm_serve_and_leaves_nothing_behind(
     recording = tmp_path / "managed.servetop"
     words = [*managed(vllm, vllm.serve), *LOAD, "--json", "--record", str(recording), "--", *SCARCE_BLOCKS]
     done = servetop(*words)
-    assert done.code == 0, done.err
+    assert done.code in WELL, done.err
     assert done.summary["completed"] == 96
     assert done.summary["server"]["preemptions"] > 0
     assert done.summary["engine"]["max_num_seqs"] == 32
@@ -92,34 +98,35 @@ def test_a_killed_vllm_is_noticed_within_two_seconds_and_the_recording_is_whole(
     load = ("--max-concurrency", "8", "--duration", "120", "--input-len", "12", "--output-len", "300")
     words = [*managed(vllm, vllm.api_server), *load, "--headless", "--record", str(recording), "--", *SCARCE_BLOCKS]
     with servetop.started(*words) as process:
-        wait_for(recording.exists, seconds=20, what="the recording")
-        reader = RecordingReader.open(recording)
-        tokens = [0]
-
-        def streaming() -> bool:
-            tokens[0] += sum(tick.client.output_tokens for tick in reader.poll().ticks)
-            return tokens[0] > 100 or process.poll() is not None
-
-        wait_for(streaming, seconds=180, what="the first tokens")
+        reader = wait_for(lambda: opened(recording), seconds=20, what="the recording")
+        wait_for(lambda: received(reader) or process.poll() is not None, seconds=180, what="the first tokens")
         assert process.poll() is None, process.communicate()[1]
-        facts = reader.header.engine
-        assert facts is not None
-        assert facts.pid is not None
-        killed_at = reader.poll().ticks[-1:] or [None]
-        os.kill(facts.pid, signal.SIGKILL)
-        wait_for(lambda: process.poll() is not None, seconds=10, what="the end of the run")
+        assert reader.header.engine.pid is not None
+        killed_at = MonotonicClock(reader.header.anchor.origin_ns).now()
+        os.kill(reader.header.engine.pid, signal.SIGKILL)
+        wait_for(lambda: process.poll() is not None, seconds=30, what="the end of the run")
         _, err = process.communicate()
     assert process.returncode == 3
     assert "│" in err  # the engine's last log lines
-    update = reader.poll()
+    update = RecordingReader.open(recording).poll()
     assert update.end is not None
     assert update.end.exit_code == 3
-    notes = [note for note in RecordingReader.open(recording).poll().notes if note.severity == "error"]
-    assert notes
-    if killed_at[0] is not None:
-        assert notes[0].at - killed_at[0].end <= 2.0
+    noticed = [note.at for note in update.notes if note.severity == "error" and "vLLM" in note.text]
+    assert noticed
+    assert noticed[0] - killed_at <= 2.0
     assert sqlite3.connect(recording).execute("PRAGMA integrity_check").fetchone() == ("ok",)
     wait_for(lambda: engine_processes() == before, seconds=10, what="the end of vLLM's processes")
+
+
+def opened(recording: Path) -> RecordingReader | None:
+    with contextlib.suppress(RecordingError):
+        return RecordingReader.open(recording)
+    return None
+
+
+def received(reader: RecordingReader) -> bool:
+    """Tokens came in since the last look."""
+    return any(tick.client.output_tokens for tick in reader.poll().ticks)
 
 
 def test_a_vllm_that_cannot_start_says_why_in_one_line(vllm: Vllm, servetop: Servetop) -> None:

@@ -47,10 +47,12 @@ class Recorder:
         try:
             connection = connect_for_writing(path)
             try:
+                connection.execute("BEGIN")  # tables and header at once: no reader sees a recording without a header
                 schema.create_tables(connection)
                 columns = encode_header(header, writer=Writer.this_process(), redactor=redactor)
                 marks = ", ".join("?" * len(columns))
                 connection.execute(f"INSERT INTO run ({', '.join(columns)}) VALUES ({marks})", [*columns.values()])
+                connection.execute("COMMIT")
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
             except sqlite3.Error:

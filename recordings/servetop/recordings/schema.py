@@ -89,9 +89,8 @@ INDEXES = (
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Lay out an empty file in one transaction; afterwards its first page names it a recording."""
+    """Lay out an empty file, within the caller's transaction; afterwards its first page names it a recording."""
     run = ", ".join(f"{name} {sql_type}" for name, sql_type in RUN_COLUMNS.items())
-    connection.execute("BEGIN")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {USER_VERSION}")
     connection.execute(f"CREATE TABLE run (seq INTEGER PRIMARY KEY, {run})")
@@ -99,4 +98,3 @@ def create_tables(connection: sqlite3.Connection) -> None:
         connection.execute(table.create)
     for statement in INDEXES:
         connection.execute(statement)
-    connection.execute("COMMIT")
