@@ -1,6 +1,8 @@
 """What the tests of recordings share: runs made of plain numbers, written to real files."""
 
+import contextlib
 import dataclasses
+import json
 import os
 import subprocess
 import sys
@@ -13,11 +15,13 @@ import pytest
 
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
-from servetop.core.events import EngineSample, RequestRecord, RequestStatus, RunEnd
+from servetop.core.events import EngineSample, RequestRecord, RequestStatus, RunEnd, StageChange
 from servetop.core.source import RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, LogHistogram, Tick
+from servetop.recordings.batch import Batch
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
+from servetop.recordings.summary import run_summary
 
 PROGRAMS = Path(__file__).parent / "programs"
 START_PROGRAM = Callable[..., "subprocess.Popen[str]"]
@@ -80,6 +84,32 @@ def reader(recorder: Recorder) -> Iterator[RecordingReader]:
     opened = RecordingReader.open(recorder.path)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def summary_of(tmp_path: Path, header: RunHeader) -> Callable[..., dict[str, Any]]:
+    """Record what is given, close the file, and summarise the run."""
+
+    def summary(
+        *requests: RequestRecord,
+        ticks: Sequence[Tick] = (),
+        samples: Sequence[EngineSample] = (),
+        stages: Sequence[StageChange] = (),
+        config: RunConfig | None = None,
+    ) -> dict[str, Any]:
+        recorder = Recorder.create(
+            tmp_path / "run.servetop", dataclasses.replace(header, config=config or header.config)
+        )
+        recorder.commit(Batch(requests=requests, engine_samples=samples, stages=stages))
+        for tick in ticks:
+            recorder.commit(Batch(tick=tick))
+        recorder.close(RunEnd(at=20.0, exit_code=0, reason=""))
+        with contextlib.closing(RecordingReader.open(recorder.path)) as reader:
+            result = run_summary(reader)
+        json.dumps(result, allow_nan=False)
+        return result
+
+    return summary
 
 
 @pytest.fixture

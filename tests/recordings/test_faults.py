@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import resource
 import shutil
 import signal
 import sqlite3
@@ -20,7 +19,6 @@ from servetop.core.errors import RecordingError
 from servetop.core.events import RequestRecord, RunEnd, Severity
 from servetop.core.source import RunHeader
 from servetop.core.tick import Tick
-from servetop.recordings import recorder as recorder_module
 from servetop.recordings.batch import Batch
 from servetop.recordings.catalog import RecordingState, describe
 from servetop.recordings.reader import RecordingReader
@@ -234,104 +232,3 @@ def test_a_killed_run_in_a_read_only_folder_opens_with_its_log(
 def test_a_file_that_may_not_be_read_says_so(finished: Path, read_without_rights: Callable[[Path], str]) -> None:
     finished.chmod(0o000)
     assert "RecordingError: cannot read" in read_without_rights(finished)
-
-
-@pytest.fixture
-def cramped() -> "Callable[[int | None], None]":
-    """Limit how large any file of this process may grow, in bytes: a disk that is full, until it is told otherwise."""
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    assert signal.getsignal(signal.SIGXFSZ) == signal.SIG_IGN  # as Python starts: writing fails, nothing dies
-
-    def limit(size: int | None) -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
-
-    return limit
-
-
-def test_a_full_disk_stops_nothing_and_loses_nothing_once_there_is_space_again(
-    recorder: Recorder,
-    make_tick: MakeTick,
-    make_request: MakeRequest,
-    cramped: "Callable[[int | None], None]",
-) -> None:
-    recorder.commit(Batch(tick=make_tick(0)))
-    cramped(recorder.path.with_name("run.servetop-wal").stat().st_size)
-    try:
-        for number in range(1, 9):
-            recorder.commit(Batch(tick=make_tick(number), requests=[make_request(number, 0.0), make_request(90, 0.0)]))
-        assert recorder.trouble is not None
-        assert "run.servetop: cannot be written (" in recorder.trouble
-        assert "8 ticks and 16 requests kept in memory" in recorder.trouble
-    finally:
-        cramped(None)
-    recorder.commit(Batch(tick=make_tick(9)))
-    assert recorder.trouble is None
-    with closing(RecordingReader.open(recorder.path)) as reader:
-        assert [tick.index for tick in reader.poll().ticks] == list(range(10))
-        assert reader.request_count() == 16
-
-
-def test_what_memory_cannot_hold_is_dropped_counted_and_noted(
-    recorder: Recorder,
-    make_tick: MakeTick,
-    cramped: "Callable[[int | None], None]",
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(recorder_module, "MAX_WAITING_ROWS", 5)
-    recorder.commit(Batch(tick=make_tick(0)))
-    cramped(recorder.path.with_name("run.servetop-wal").stat().st_size)
-    try:
-        for number in range(1, 9):
-            recorder.commit(Batch(tick=make_tick(number)))
-    finally:
-        cramped(None)
-    assert recorder.trouble is not None
-    assert recorder.trouble.endswith("5 ticks and 0 requests kept in memory; 3 ticks and 0 requests were dropped")
-    recorder.commit(Batch(tick=make_tick(9)))
-    assert recorder.trouble == "run.servetop: 3 ticks and 0 requests were dropped"
-    with closing(RecordingReader.open(recorder.path)) as reader:
-        update = reader.poll()
-        assert [tick.index for tick in update.ticks] == [0, 4, 5, 6, 7, 8, 9]
-        (note,) = update.notes
-        assert (note.source, note.severity) == ("recorder", Severity.ERROR)
-        assert note.text == "3 ticks and 0 requests are missing: the disk refused them for too long"
-
-
-def test_a_disk_that_stays_full_is_told_at_the_end_too(
-    recorder: Recorder, make_tick: MakeTick, cramped: "Callable[[int | None], None]"
-) -> None:
-    recorder.commit(Batch(tick=make_tick(0)))
-    cramped(recorder.path.with_name("run.servetop-wal").stat().st_size)
-    try:
-        recorder.commit(Batch(tick=make_tick(1)))
-        recorder.close(END)
-    finally:
-        cramped(None)
-    assert recorder.trouble is not None
-    with closing(RecordingReader.open(recorder.path)) as reader:
-        assert [tick.index for tick in reader.poll().ticks] == [0]
-        assert reader.end is None
-
-
-def test_no_room_for_a_new_recording_is_one_line_and_leaves_no_file(
-    tmp_path: Path, header: RunHeader, cramped: "Callable[[int | None], None]"
-) -> None:
-    cramped(2000)
-    try:
-        with pytest.raises(RecordingError, match=r"cannot record to .*full\.servetop \(.*\): free some space"):
-            Recorder.create(tmp_path / "full.servetop", header)
-    finally:
-        cramped(None)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_viewer_that_holds_the_lock_only_delays_the_writing(recorder: Recorder, make_tick: MakeTick) -> None:
-    with closing(sqlite3.connect(recorder.path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        recorder.commit(Batch(tick=make_tick(0)))
-        assert recorder.trouble is not None
-        assert "database is locked" in recorder.trouble
-    recorder.commit(Batch(tick=make_tick(1)))
-    assert recorder.trouble is None
-    with closing(RecordingReader.open(recorder.path)) as reader:
-        assert [tick.index for tick in reader.poll().ticks] == [0, 1]

@@ -1,0 +1,86 @@
+"""May a run's numbers be believed: worked out by hand for small runs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from servetop.core.events import EngineSample, RequestRecord
+from servetop.core.tick import ClientTick, LoadGauges, LogHistogram, Tick
+
+MakeRequest = Callable[..., RequestRecord]
+Summarise = Callable[..., dict[str, Any]]
+
+
+def sample(at: float, **fields: float | None) -> EngineSample:
+    return EngineSample(scrape_start=at, scrape_end=at, **fields)
+
+
+def trusted_ticks(count: int, **fields: Any) -> list[Tick]:
+    gauges = LoadGauges(**{name: fields.pop(name) for name in ("max_concurrency", "queued") if name in fields})
+    return [
+        Tick(client=ClientTick(index=i, gauges=gauges, loop_lag=LogHistogram.of([0.001]), **fields))
+        for i in range(count)
+    ]
+
+
+def test_an_honest_run_is_trusted(summary_of: Summarise, make_request: MakeRequest) -> None:
+    requests = [make_request(i, i * 0.1, slip=0.0005, tokens_at=[0.1, 0.4]) for i in range(80)]
+    samples = [sample(0.25 * i + 0.005, running=4.0, waiting=0.0) for i in range(2, 30)]
+    trust = summary_of(*requests, samples=samples, ticks=trusted_ticks(32))["trust"]
+    assert trust["slip_p99_ms"] == pytest.approx(0.5, abs=0.01)
+    assert trust["slip_basis"] == "all requests: the concurrency limit held none back"
+    assert trust["loop_lag_p99_ms"] == pytest.approx(1.0, rel=0.01)
+    assert trust["offered_rate"] == pytest.approx(10.0)
+    assert trust["sent_rate"] == pytest.approx(10.0)
+    assert abs(trust["littles_law_error"]) < 0.05
+    assert (trust["verdict"], trust["reasons"], trust["token_error"]) == ("ok", [], None)
+
+
+def test_littles_law_compares_means_weighted_by_time(summary_of: Summarise, make_request: MakeRequest) -> None:
+    requests = [make_request(i, 0.0, tokens_at=[0.1, 10.0]) for i in range(10)]
+    instants = [1.0, 1.5, 2.0, 3.0]  # stand for 0.25, 0.5, 0.75 and 0.5 s
+    held = [10.0, 10.0, 10.0, 6.0]
+    samples = [sample(at, running=value - 1.0, waiting=1.0) for at, value in zip(instants, held, strict=True)]
+    trust = summary_of(*requests, samples=samples, ticks=trusted_ticks(40))["trust"]
+    assert trust["littles_law_error"] == pytest.approx((0.25 * 10 + 0.5 * 10 + 0.75 * 10 + 0.5 * 6) / 2.0 / 10 - 1)
+    assert trust["verdict"] == "suspect"
+
+
+def test_an_engine_that_does_not_tell_its_queue_is_not_compared(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    trust = summary_of(make_request(1, 0.0), samples=[sample(0.1, running=1.0)], ticks=trusted_ticks(4))["trust"]
+    assert (trust["littles_law_error"], trust["verdict"]) == (None, "ok")
+
+
+def test_late_requests_mean_that_the_client_was_the_bottleneck(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    trust = summary_of(*[make_request(i, i * 0.1, slip=0.05 * i) for i in range(40)])["trust"]
+    assert trust["verdict"] == "client-bound"
+    assert trust["slip_p99_ms"] == pytest.approx(np.percentile([50.0 * i for i in range(40)], 99))
+
+
+def test_waiting_for_the_concurrency_limit_is_no_slip(summary_of: Summarise, make_request: MakeRequest) -> None:
+    due = [0.0, 0.1, 0.2, 3.0]  # two at a time, each takes a second: the third waits for the first
+    slips = [0.001, 0.001, 0.9, 0.001]
+    requests = [
+        make_request(i, at, slip=slip, tokens_at=[0.5, 1.0])
+        for i, (at, slip) in enumerate(zip(due, slips, strict=True))
+    ]
+    summary = summary_of(*requests, ticks=trusted_ticks(20, max_concurrency=2, queued=0))
+    trust = summary["trust"]
+    assert trust["slip_p99_ms"] == pytest.approx(1.0)
+    assert trust["slip_basis"] == "3 requests that were due and sent while fewer than the limit were in flight"
+    assert (trust["held_back"], trust["verdict"]) == (True, "ok")
+    assert summary["p99_client_queue_time_ms"] > 800
+
+
+def test_the_engines_token_counter_is_held_against_the_clients(summary_of: Summarise) -> None:
+    ticks = trusted_ticks(40, output_tokens=100)  # 400 tokens/s
+    samples = [sample(float(i), generation_tokens_total=5000.0 + 440.0 * i) for i in range(1, 9)]
+    summary = summary_of(samples=samples, ticks=ticks)
+    assert summary["trust"]["token_error"] == pytest.approx(0.10)
+    assert summary["trust"]["reasons"] == ["engine counts +10% tokens vs client"]
