@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from servetop.loadgen.messages import SenderReport, SenderSetup, SenderState
 from servetop.loadgen.plan import LoadPlan
 from servetop.loadgen.sender import Sender
 
+CERTIFICATE = Path(__file__).parent / "data" / "localhost.crt"
 SSE_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
@@ -85,10 +88,11 @@ class ScriptedServer:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start(self, host: str = "127.0.0.1") -> None:
-        self._server = await asyncio.start_server(self._accept, host, 0)
+    async def start(self, host: str = "127.0.0.1", *, tls: ssl.SSLContext | None = None) -> None:
+        self._server = await asyncio.start_server(self._accept, host, 0, ssl=tls)
         self.port = self._server.sockets[0].getsockname()[1]
-        self.url = f"http://{host}:{self.port}"
+        name = f"[{host}]" if ":" in host else host
+        self.url = f"{'https' if tls else 'http'}://{name}:{self.port}"
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.ensure_future(self._serve(reader, writer))
@@ -130,6 +134,28 @@ class ScriptedServer:
 async def server() -> AsyncIterator[ScriptedServer]:
     server = ScriptedServer()
     await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def tls_server() -> AsyncIterator[ScriptedServer]:
+    """Its certificate is self-signed: trusted only where `SSL_CERT_FILE` names it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE, CERTIFICATE.with_suffix(".key"))
+    server = ScriptedServer()
+    await server.start(tls=context)
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def ipv6_server() -> AsyncIterator[ScriptedServer]:
+    server = ScriptedServer()
+    try:
+        await server.start("::1")
+    except OSError:
+        pytest.skip("this machine has no IPv6 loopback")
     yield server
     await server.stop()
 
@@ -218,6 +244,12 @@ async def start() -> AsyncIterator[Callable[..., LoadRun]]:
     yield started
     for run in runs:
         await run.sender.close()
+
+
+@pytest.fixture
+def certificate() -> Path:
+    """Of `tls_server`."""
+    return CERTIFICATE
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,6 +69,16 @@ async def test_it_plays_a_plan_in_the_run_s_own_time_and_leaves_when_told(server
     assert server.served[0].content["top_k"] == 1
     await sender.close()
     assert sender.returncode == 0
+
+
+async def test_it_speaks_https_on_its_own_event_loop(
+    tls_server: Any, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    sender = await SenderProcess.start(ARGV, setup_for(tls_server.url, MonotonicClock(), continuous_usage=True))
+    reports = await played(sender, LoadPlan(segments=((0, StageConfig(num_prompts=4)),), begin=0.0))
+    assert sum(report.tick.ok for report in reports) == 4
+    await sender.close()
 
 
 async def test_it_obeys_commands(sender: SenderProcess) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -254,3 +255,22 @@ async def test_absurd_bursts_and_foreign_commands_are_refused(server: Any, start
     run.tell(Action.MARK)
     await run.until(lambda: len(run.replies) == 3)
     assert run.replies == ["a burst is 1 to 10,000 requests"] * 2 + ["the load generator cannot do mark"]
+
+
+async def test_https_with_a_trusted_certificate(
+    tls_server: Any, start: Start, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    run = start(tls_server.url)
+    run.begin(StageConfig(max_concurrency=2, num_prompts=6))
+    await run.finish()
+    assert [(record.status, record.output_tokens) for record in run.records] == [(RequestStatus.OK, 3)] * 6
+    assert tls_server.connections == 2
+
+
+async def test_ipv6(ipv6_server: Any, start: Start) -> None:
+    run = start(ipv6_server.url)
+    run.begin(StageConfig(num_prompts=1))
+    await run.finish()
+    assert [record.status for record in run.records] == [RequestStatus.OK]
+    assert f"host: [::1]:{ipv6_server.port}\r\n" in ipv6_server.served[0].head

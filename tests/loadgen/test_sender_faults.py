@@ -227,6 +227,12 @@ async def test_tls_with_a_server_that_has_none(start: Start) -> None:
     assert record.error == f"TLS with 127.0.0.1:{port} failed: WRONG_VERSION_NUMBER"
 
 
+async def test_a_certificate_that_nobody_trusts(tls_server: Any, start: Start) -> None:
+    record = await only_record(start(tls_server.url))
+    address = f"127.0.0.1:{tls_server.port}"
+    assert record.error == f"the certificate of {address} is not trusted: self-signed certificate"
+
+
 async def test_a_host_that_does_not_exist(start: Start) -> None:
     record = await only_record(start("http://no-such-host.invalid:8000"))
     assert record.error == "no such host: no-such-host.invalid"

@@ -23,7 +23,7 @@ class ReadQueue(Protocol):
 class Http1Connection(asyncio.Protocol):
     """Written to by `send`; what arrives goes through the queue and comes back to `take_in`."""
 
-    def __init__(self, queue: ReadQueue) -> None:
+    def __init__(self, queue: ReadQueue, *, plain: bool) -> None:
         self.exchange: Exchange | None = None
         self.requests = 0
         """Sent on this connection so far."""
@@ -35,6 +35,8 @@ class Http1Connection(asyncio.Protocol):
         """Why nothing on this connection can be understood any more."""
         self.lost: Exception | None = None
         self._queue = queue
+        self._plain = plain
+        """Without TLS: what is written to the socket itself reaches the server as it is."""
         self._transport: asyncio.Transport | None = None
         self._fd = -1
         self._pieces: list[bytes] = []
@@ -51,7 +53,7 @@ class Http1Connection(asyncio.Protocol):
         peer = transport.get_extra_info("socket")
         if peer is not None:
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if transport.get_extra_info("sslcontext") is None:
+            if self._plain:
                 self._fd = peer.fileno()
 
     def data_received(self, data: bytes) -> None:

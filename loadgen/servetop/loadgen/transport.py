@@ -175,7 +175,7 @@ class RawTransport:
     async def _connect_to(self, address: str, port: int) -> Http1Connection:
         name = self._endpoint.host if self._tls is not None else None
         _, connection = await self._loop.create_connection(
-            lambda: Http1Connection(self), address, port, ssl=self._tls, server_hostname=name
+            lambda: Http1Connection(self, plain=self._tls is None), address, port, ssl=self._tls, server_hostname=name
         )
         return connection
 

@@ -1,0 +1,50 @@
+"""URLs as people write them, and why a connection could not be made."""
+
+import errno
+
+import pytest
+
+from servetop.core.errors import UsageError
+from servetop.loadgen.endpoint import Endpoint
+
+
+@pytest.mark.parametrize(
+    ("url", "address", "prefix", "tls"),
+    [
+        ("http://gpu7:8000", "gpu7:8000", "", False),
+        ("http://gpu7:8000/", "gpu7:8000", "", False),
+        ("https://api.example.com/v1", "api.example.com:443", "", True),
+        ("http://host/proxy/7/v1/", "host:80", "/proxy/7", False),
+        ("http://[::1]:9", "[::1]:9", "", False),
+    ],
+)
+def test_a_url_is_a_server_and_a_prefix(url: str, address: str, prefix: str, tls: bool) -> None:
+    endpoint = Endpoint.parse(url)
+    assert (endpoint.address, endpoint.prefix, endpoint.tls) == (address, prefix, tls)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "gpu7:8000", "ftp://gpu7", "http://", "http://h:99999", "http://h/a b", "http://h/é"]
+)
+def test_what_is_no_url_of_a_server_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="write http://host:port"):
+        Endpoint.parse(url)
+
+
+def test_the_head_ends_where_the_length_is_to_follow() -> None:
+    head = Endpoint.parse("http://h:1", api_key="k").head("/v1/completions")
+    assert head.startswith(b"POST /v1/completions HTTP/1.1\r\nhost: h:1\r\n")
+    assert head.endswith(b"authorization: Bearer k\r\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), "too many open files: raise the limit with ulimit -n"),
+        (OSError(errno.EADDRNOTAVAIL, "Cannot assign"), "no local port is free for another connection"),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), "cannot connect to h:1: [Errno 113] No route to host"),
+        (UnicodeError("label too long"), "no such host: h"),
+    ],
+)
+def test_a_failed_connection_is_explained(error: Exception, words: str) -> None:
+    assert Endpoint.parse("http://h:1").why(error) == words
