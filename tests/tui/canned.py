@@ -1,6 +1,6 @@
 """Canned runs: whole runs made by a small deterministic model of a server, for dashboards to show without one.
 
-A ramp of 8, 16, 32 and 64 requests/s meets a server of 2,880 KV blocks: they fill, it preempts, a queue grows.
+A ramp of 4, 8, 16 and 20 requests/s meets a server of 2,880 KV blocks: they fill, it preempts, a queue grows.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, LogHistogra
 
 BOOT = 6.0
 """Seconds until the load begins."""
-RATES = (8.0, 16.0, 32.0, 64.0)
+RATES = (4.0, 8.0, 16.0, 20.0)
 STAGE_SECONDS = 30.0
 BLOCKS = 2880
 BATCH = 192
@@ -104,10 +105,11 @@ class CannedRun:
         return ()
 
 
-def ticks(*, engine: bool = True, gpus: int = 1, seconds: float | None = None) -> list[Tick]:
+@cache
+def ticks(*, engine: bool = True, gpus: int = 1, seconds: float | None = None) -> Sequence[Tick]:
     """Ticks of the ramp, the first BOOT seconds without load."""
     length = BOOT + STAGE_SECONDS * len(RATES) if seconds is None else seconds
-    return list(_simulated(round(length / TICK_SECONDS), engine=engine, gpus=gpus))
+    return tuple(_simulated(round(length / TICK_SECONDS), engine=engine, gpus=gpus))
 
 
 def _simulated(count: int, *, engine: bool, gpus: int) -> Iterator[Tick]:

@@ -44,7 +44,7 @@ def test_the_header_says_what_runs_at_which_stage_and_that_it_records(canned: Mo
     following = replace(moment, view=replace(moment.view, playhead=Playhead(at=110.0, following=True)))
     header = text([draw_header(following, 120)])
     assert header.startswith("servetop ▸ simulator · llama-2-7b · H200")
-    assert header.endswith("stage 4/4 64 req/s · batch 192  00:01:50 ● REC")
+    assert header.endswith("stage 4/4 20 req/s · batch 192  00:01:50 ● REC")
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_held_and_paused_loads_are_marked(canned: ModuleType, moment_of: MomentO
     moment = moment_of(canned.finished(), 60.0)
     held = replace(moment, stats=replace(moment.stats, load=replace(moment.stats.load, holding=True)))
     paused = replace(moment, stats=replace(moment.stats, load=replace(moment.stats.load, paused=True)))
-    assert "16 req/s · batch 192 ‖ held" in text([draw_header(held, 120)])
-    assert "16 req/s · batch 192 ‖ load paused" in text([draw_header(paused, 120)])
+    assert "8 req/s · batch 192 ‖ held" in text([draw_header(held, 120)])
+    assert "8 req/s · batch 192 ‖ load paused" in text([draw_header(paused, 120)])
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
@@ -173,7 +173,7 @@ def test_log_lines_are_cut_timed_and_marked() -> None:
 
 def test_the_time_line_has_stages_events_and_the_position(canned: ModuleType, moment_of: MomentOf) -> None:
     labels, line = text(draw_timeline(moment_of(canned.finished(), 63.0), 126, 2)).split("\n")
-    assert labels[6:].startswith("┊8 req/s · batch 192")
+    assert labels[6:].startswith("┊4 req/s · batch 192")
     assert {line[0], line[6], line[36], line[66], line[96]} == {"┿"}
     assert (line[40], line[63], line[72], line[99]) == ("◆", "█", "▲", "▲")
     assert (line[62], line[64]) == ("━", "─")

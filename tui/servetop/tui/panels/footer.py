@@ -53,7 +53,7 @@ def _message(moment: Moment) -> list[Run]:
         waiting = ", ".join(printable(described(each.action, each.value, each.text)) for each in moment.pending)
         return [("… ", "warn"), (waiting, "strong"), (" asked for", "muted")]
     replied = [each for each in moment.commands if each.reply is not None and each.obeyed_at is not None]
-    last = max(replied, key=lambda each: each.obeyed_at or 0.0, default=None)
+    last = max(replied, key=lambda each: (each.obeyed_at or 0.0, each.id), default=None)
     if last is None or moment.stats.at - (last.obeyed_at or 0.0) > _REPLY_SHOWN_FOR:
         return []
     return [("✓ ", "good"), (printable(last.reply or ""), "")]

@@ -1,0 +1,125 @@
+"""What the dashboard costs: `python bench/tui.py` from the repository's root (make bench).
+
+Start to first frame, whole-screen refresh at 160×48, and the processor share at 4 Hz over 20 s, on a canned run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PARTS = ("cli", "core", "engines", "loadgen", "recordings", "tui")
+sys.path[:0] = [str(ROOT), *(str(ROOT / part) for part in PARTS)]
+SIZE = (160, 48)
+START = """
+import os, pathlib, sys, time
+began = time.perf_counter() - (time.time() - float(os.environ["BENCH_BEGAN"]))
+from servetop.tui.app import DashboardApp
+import pickle
+run = pickle.loads(pathlib.Path(os.environ["BENCH_RUN"]).read_bytes())
+import asyncio
+async def first_frame():
+    async with DashboardApp(run).run_test(size=({width}, {height})):
+        print(time.perf_counter() - began)
+asyncio.run(first_frame())
+"""
+
+
+def start_to_first_frame(scratch: Path, times: int = 7) -> list[float]:
+    """Seconds from the start of a Python process to the first complete frame, imports included."""
+    import pickle
+
+    from tests.tui import canned
+
+    (scratch / "run.pickle").write_bytes(pickle.dumps(canned.finished()))
+    paths = os.pathsep.join(sys.path)
+    taken = []
+    for _ in range(times):
+        environment = dict(
+            os.environ, PYTHONPATH=paths, BENCH_RUN=str(scratch / "run.pickle"), BENCH_BEGAN=str(time.time())
+        )
+        code = START.format(width=SIZE[0], height=SIZE[1])
+        answer = subprocess.run(
+            [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True
+        )
+        taken.append(float(answer.stdout))
+    return taken
+
+
+async def refreshes(times: int = 100) -> tuple[list[float], list[float]]:
+    """Seconds of processor time for a redraw of all panels, and of that for the statistics alone."""
+    from tests.tui import canned
+
+    from servetop.core.clock import ManualClock
+    from servetop.tui.app import DashboardApp
+
+    run = canned.growing(60.0)
+    app = DashboardApp(run, clock=ManualClock())
+    whole, statistics_alone = [], []
+    async with app.run_test(size=SIZE) as pilot:
+        for number in range(times):
+            run.now = 60.0 + 0.25 * number
+            began = time.process_time()
+            app.look_for_news()
+            await pilot.pause()
+            app.screen._compositor.render_update(full=True)
+            whole.append(time.process_time() - began)
+            began = time.process_time()
+            app._run.at(app._view, live=True)
+            statistics_alone.append(time.process_time() - began)
+    return whole, statistics_alone
+
+
+async def processor_share(seconds: float) -> float:
+    """Share of one core while a live run is followed, ticks coming at 4 Hz."""
+    from tests.tui import canned
+
+    from servetop.tui.app import DashboardApp
+
+    run = canned.growing(90.0)
+    began = time.perf_counter()
+    async with DashboardApp(run).run_test(size=SIZE):
+        used, at = time.process_time(), time.perf_counter()
+        while (now := time.perf_counter()) - at < seconds:
+            run.now = 90.0 + (now - began)
+            await asyncio.sleep(0.05)
+        return (time.process_time() - used) / (time.perf_counter() - at)
+
+
+def row(name: str, values: list[float], limit: float) -> str:
+    """Median and 95th percentile in milliseconds."""
+    ordered = sorted(values)
+    late = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
+    return f"{name:<44} {statistics.median(values) * 1e3:8.1f} {late * 1e3:8.1f}   ≤ {limit * 1e3:.0f} ms"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20.0, help="length of the processor-share measurement")
+    seconds = parser.parse_args().seconds
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as scratch:
+        first = start_to_first_frame(Path(scratch))
+    whole, alone = asyncio.run(refreshes())
+    share = asyncio.run(processor_share(seconds))
+    lines = [
+        f"{'dashboard, 160×48':<44} {'p50 ms':>8} {'p95 ms':>8}   limit",
+        row("process start to first frame", first, 0.7),
+        row("whole-screen refresh (CPU)", whole, 0.05),
+        row("  of which statistics", alone, 0.05),
+        f"{f'processor share at 4 Hz over {seconds:g} s':<44} {share:8.1%} {'':>8}   ≤ 25 % of a core",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,317 @@
+"""The dashboard under the keys: what is sent, what is shown, how it is left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+
+from servetop.core.clock import ManualClock
+from servetop.core.events import Action, LogLine
+from servetop.tui.app import DashboardApp
+from servetop.tui.screens.help import HelpScreen
+from servetop.tui.screens.live import LiveScreen
+from servetop.tui.screens.log import LogScreen, WholeLog
+from servetop.tui.screens.question import NoteQuestion, Question
+
+Dashboard = Callable[..., DashboardApp]
+TextOf = Callable[[DashboardApp, str], str]
+
+
+async def test_a_steering_key_sends_its_command_and_shows_the_reply(
+    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
+) -> None:
+    run = canned.growing(110.0)
+    app = dashboard(run)
+    async with app.run_test() as pilot:
+        for key, action, value in (
+            ("space", Action.HOLD_STAGE, None),
+            ("p", Action.PAUSE_LOAD, None),
+            ("up", Action.SET_RATE, 21.0),
+            ("down", Action.SET_RATE, 19.0),
+            ("shift+up", Action.SET_RATE, 25.0),
+            ("shift+down", Action.SET_RATE, 15.0),
+            ("[", Action.SET_CONCURRENCY, 127.0),
+            ("b", Action.SET_MAX_NUM_SEQS, 160.0),
+            ("B", Action.SET_MAX_NUM_SEQS, 224.0),
+            ("n", Action.NEXT_STAGE, None),
+            ("x", Action.BURST, 20.0),
+        ):
+            await pilot.press(key)
+            assert (run.sent[-1].action, run.sent[-1].value) == (action, value)
+            assert f"✓ {action.value} obeyed" in text_of(app, "#status")
+        assert len(run.sent) == 11
+
+
+async def test_keys_build_on_what_was_asked_for_and_what_waits_is_shown(
+    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
+) -> None:
+    run = canned.growing(110.0)
+    run.answers = False
+    app = dashboard(run)
+    async with app.run_test() as pilot:
+        await pilot.press("up", "up")
+        assert [sent.value for sent in run.sent] == [21.0, 22.05]
+        assert "… rate 21.0 req/s, rate 22.1 req/s asked for" in text_of(app, "#status")
+
+
+async def test_a_held_ramp_is_continued_and_a_paused_load_resumed(canned: ModuleType, dashboard: Dashboard) -> None:
+    run = canned.growing(110.0)
+    run.ticks = [
+        replace(tick, client=replace(tick.client, gauges=replace(tick.client.gauges, holding=True, paused=True)))
+        for tick in run.ticks
+    ]
+    async with dashboard(run).run_test() as pilot:
+        await pilot.press("space", "p")
+        assert [sent.action for sent in run.sent] == [Action.CONTINUE_STAGES, Action.RESUME_LOAD]
+
+
+async def test_a_key_that_can_do_nothing_says_why(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
+    run = canned.growing(110.0)
+    app = dashboard(run)
+    async with app.run_test() as pilot:
+        await pilot.press("]")
+        assert "no concurrency limit is in force" in text_of(app, "#status")
+        assert run.sent == []
+
+
+async def test_nothing_steers_a_run_that_has_ended(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
+    run = canned.finished()
+    app = dashboard(run)
+    async with app.run_test() as pilot:
+        for key in ("up", "[", "b", "p", "n", "x", "m"):
+            await pilot.press(key)
+            assert "nothing to steer: the run has ended" in text_of(app, "#status")
+        assert run.sent == []
+
+
+async def test_a_mark_carries_its_note(canned: ModuleType, dashboard: Dashboard) -> None:
+    run = canned.growing(110.0)
+    app = dashboard(run)
+    async with app.run_test() as pilot:
+        await pilot.press("m")
+        assert isinstance(app.screen, NoteQuestion)
+        await pilot.press(*"cache off", "enter")
+        assert [(sent.action, sent.text) for sent in run.sent] == [(Action.MARK, "cache off")]
+        await pilot.press("m", "escape")
+        assert len(run.sent) == 1
+
+
+async def test_a_batch_size_that_needs_a_restart_is_asked_for_first(canned: ModuleType, dashboard: Dashboard) -> None:
+    run = canned.growing(110.0, facts=canned.VLLM)
+    app = dashboard(run)
+    async with app.run_test() as pilot:
+        await pilot.press("B")
+        assert isinstance(app.screen, Question)
+        await pilot.press("escape")
+        assert run.sent == []
+        await pilot.press("B", "y")
+        assert [(sent.action, sent.value) for sent in run.sent] == [(Action.SET_MAX_NUM_SEQS, 224)]
+
+
+async def test_a_watching_key_moves_through_the_run(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
+    app = dashboard(canned.finished(), start_at=60.0)
+    async with app.run_test(size=(120, 30)) as pilot:
+        for key, shown in (
+            ("right", "00:01:05 ▶ replay ×1"),
+            ("left", "00:01:00 ▶ replay ×1"),
+            ("shift+right", "00:01:30 ▶ replay ×1"),
+            ("shift+left", "00:01:00 ▶ replay ×1"),
+            ("plus", "00:01:00 ▶ replay ×2"),
+            ("greater_than_sign", "00:01:00 ▶ replay ×4"),
+            ("minus", "00:01:00 ▶ replay ×2"),
+            ("less_than_sign", "00:01:00 ▶ replay ×1"),
+            ("space", "00:01:00 ‖ replay ×1"),
+            ("space", "00:01:00 ▶ replay ×1"),
+            ("comma", "00:00:59 ‖ replay ×1"),
+            ("full_stop", "00:01:00 ‖ replay ×1"),
+            ("home", "00:00:00 ‖ replay ×1"),
+            ("end", "00:02:06 ■ ended"),
+            ("left", "00:02:01 ▶ replay ×1"),
+            ("backslash", "00:02:06 ■ ended"),
+        ):
+            await pilot.press(key)
+            assert text_of(app, "#header").endswith(shown), key
+
+
+async def test_looking_back_leaves_the_ramp_alone_and_end_returns(
+    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
+) -> None:
+    run = canned.growing(110.0)
+    app = dashboard(run)
+    async with app.run_test() as pilot:
+        await pilot.press("left", "space")
+        assert run.sent == []
+        assert text_of(app, "#header").endswith("‖ ×1 −0:05")
+        await pilot.press("end")
+        assert text_of(app, "#header").endswith("00:01:50 ● REC")
+
+
+async def test_time_passes_by_the_clock_times_the_speed(
+    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
+) -> None:
+    app = dashboard(canned.finished(), start_at=60.0)
+    assert isinstance(app._clock, ManualClock)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.press("plus")
+        app._clock.advance_to(5.0)
+        app.look_for_news()
+        assert text_of(app, "#header").endswith("00:01:10 ▶ replay ×2")
+
+
+async def test_a_growing_run_is_followed_and_its_end_is_told(
+    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
+) -> None:
+    run = canned.growing(110.0)
+    app = dashboard(run)
+    async with app.run_test(size=(120, 30)) as pilot:
+        run.now = 112.5
+        app.look_for_news()
+        assert "00:01:52 ● REC" in text_of(app, "#header")
+        run.now, run.live, run.end = 126.0, False, canned.finished().end
+        app.look_for_news()
+        await pilot.pause()
+        assert text_of(app, "#header").endswith("00:02:06 ■ ended")
+        assert "play/pause" in text_of(app, "#keys")
+
+
+async def test_zoom_and_metric_go_round(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
+    app = dashboard(canned.finished(), start_at=60.0)
+    async with app.run_test() as pilot:
+        axes, metrics = [], []
+        for _ in range(4):
+            axes.append(text_of(app, "#status").split()[-1])
+            metrics.append(text_of(app, "#latency").split()[1])
+            await pilot.press("z", "t")
+        assert axes == ["2:00", "10:00", "1:00", "0:30"]
+        assert metrics == ["TTFT", "ITL", "E2E", "TTFT"]
+
+
+async def test_the_log_fills_the_screen_and_scrolls(canned: ModuleType, dashboard: Dashboard) -> None:
+    run = canned.finished()
+    run.log_lines = [LogLine(at=number * 0.1, text=f"line {number}") for number in range(100)]
+    app = dashboard(run, start_at=60.0)
+    async with app.run_test() as pilot:
+        await pilot.press("l")
+        assert isinstance(app.screen, LogScreen)
+        log = app.screen.query_one(WholeLog)
+        assert log.render().plain.endswith("line 99")
+        await pilot.press("up", "up", "pageup")
+        assert log.render().plain.endswith("line 77")
+        await pilot.press("pagedown", "pagedown")
+        assert log.render().plain.endswith("line 99")
+        await pilot.press("escape")
+        assert isinstance(app.screen, LiveScreen)
+
+
+async def test_help_opens_and_closes(canned: ModuleType, dashboard: Dashboard) -> None:
+    app = dashboard(canned.finished())
+    async with app.run_test() as pilot:
+        await pilot.press("question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        await pilot.press("escape")
+        assert isinstance(app.screen, LiveScreen)
+
+
+@pytest.mark.parametrize(
+    ("keys", "result", "sent"),
+    [
+        (["q", "d"], "stop", [Action.STOP]),
+        (["ctrl+c", "c"], "cancel", [Action.CANCEL]),
+        (["q", "l"], "detach", []),
+        (["ctrl+c", "ctrl+c"], "cancel", [Action.CANCEL]),
+        (["q", "down", "down", "enter"], "detach", []),
+    ],
+)
+async def test_leaving_a_run_that_is_ours_asks_what_becomes_of_it(
+    canned: ModuleType, dashboard: Dashboard, keys: list[str], result: str, sent: list[Action]
+) -> None:
+    run = canned.growing(110.0)
+    app = dashboard(run, owns_run=True)
+    async with app.run_test() as pilot:
+        await pilot.press(*keys)
+    assert app.return_value == result
+    assert [command.action for command in run.sent] == sent
+
+
+async def test_going_back_from_the_question_leaves_everything_as_it_was(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
+    run = canned.growing(110.0)
+    app = dashboard(run, owns_run=True)
+    async with app.run_test() as pilot:
+        await pilot.press("q", "escape")
+        assert isinstance(app.screen, LiveScreen)
+        assert run.sent == []
+
+
+@pytest.mark.parametrize(("name", "result"), [("growing", "detach"), ("finished", "ended")])
+async def test_leaving_a_run_of_others_or_a_finished_one_asks_nothing(
+    canned: ModuleType, dashboard: Dashboard, name: str, result: str
+) -> None:
+    app = dashboard(getattr(canned, name)())
+    async with app.run_test() as pilot:
+        await pilot.press("q")
+    assert app.return_value == result
+
+
+async def test_a_terminal_that_is_too_small_says_so_and_recovers(canned: ModuleType, dashboard: Dashboard) -> None:
+    app = dashboard(canned.finished(), start_at=60.0)
+    async with app.run_test(size=(59, 16)) as pilot:
+        assert app.screen.query_one("#too-small").display
+        assert not app.screen.query_one("#panels").display
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert app.screen.query_one("#panels").display
+        assert not app.screen.query_one("#too-small").display
+        await pilot.resize_terminal(80, 15)
+        await pilot.pause()
+        assert not app.screen.query_one("#panels").display
+
+
+async def test_no_panel_is_left_without_room_at_any_size(canned: ModuleType, dashboard: Dashboard) -> None:
+    app = dashboard(canned.finished(), start_at=110.0)
+    async with app.run_test(size=(60, 16)) as pilot:
+        for size in [(60, 16), (80, 24), (100, 22), (120, 40), (99, 60), (180, 24), (160, 48), (200, 60), (240, 18)]:
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            for panel in app.screen.query("#panels > Panel"):
+                if panel.display:
+                    assert panel.size.height >= 1, (size, panel.id)
+                    assert panel.size.width >= 12, (size, panel.id)
+                    assert panel.region.bottom <= size[1] - 2, (size, panel.id)
+
+
+async def test_the_log_has_the_room_while_the_engine_starts_and_the_error_when_it_fails(
+    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
+) -> None:
+    app = dashboard(canned.booting())
+    async with app.run_test(size=(120, 40)):
+        assert [panel.id for panel in app.screen.query("#panels > Panel") if panel.display] == ["log"]
+        assert "starting vllm 3 s of at most 1800 s" in text_of(app, "#log")
+    failed = dashboard(canned.failed_to_start(), start_at=4.0)
+    async with failed.run_test(size=(120, 40)):
+        assert failed.screen.query_one("#alert").display
+        assert "try --gpu-memory-utilization 0.8" in text_of(failed, "#alert")
+        assert text_of(failed, "#header").endswith("✖ failed (3)")
+
+
+async def test_a_machine_without_a_gpu_has_no_gpu_panel(canned: ModuleType, dashboard: Dashboard) -> None:
+    app = dashboard(canned.without_metrics(), start_at=60.0)
+    async with app.run_test(size=(120, 40)):
+        assert not app.screen.query_one("#gpu").display
+
+
+async def test_the_dashboard_polls_and_draws_by_itself(
+    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
+) -> None:
+    run = canned.growing(110.0)
+    app = dashboard(run)
+    async with app.run_test(size=(120, 30)):
+        run.now = 112.5
+        async with asyncio.timeout(5):
+            while "00:01:52" not in text_of(app, "#header"):
+                await asyncio.sleep(0.01)

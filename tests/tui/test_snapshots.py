@@ -1,0 +1,70 @@
+"""The screens as pictures. `pytest tests/tui --snapshot-update` takes them anew: look before you commit them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from servetop.tui.app import DashboardApp
+
+Dashboard = Callable[..., DashboardApp]
+Compare = Callable[..., bool]
+SIZES = [(80, 24), (120, 40), (200, 60)]
+
+
+@pytest.fixture(autouse=True)
+def same_colours_on_every_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("growing", {}), ("finished", {"start_at": 60.0}), ("without_metrics", {"start_at": 60.0})],
+    ids=["live", "replay", "without-metrics"],
+)
+def test_the_live_screen(
+    canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, size: tuple[int, int], name: str,
+    options: dict[str, Any],
+) -> None:  # fmt: skip
+    assert snap_compare(dashboard(getattr(canned, name)(), **options), terminal_size=size)
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "size"),
+    [
+        ("booting", None, (80, 24)),
+        ("failed_to_start", 4.0, (80, 24)),
+        ("hostile", 110.0, (120, 40)),
+        ("growing", None, (60, 16)),
+        ("growing", None, (50, 12)),
+    ],
+    ids=["booting", "failed", "hostile-texts", "smallest", "too-small"],
+)
+def test_a_special_screen(
+    canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, name: str, at: float | None, size: tuple[int, int]
+) -> None:
+    assert snap_compare(dashboard(getattr(canned, name)(), start_at=at), terminal_size=size)
+
+
+@pytest.mark.parametrize("key", ["question_mark", "l", "q", "m"], ids=["help", "log", "quit", "mark"])
+def test_a_screen_over_the_live_one(canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, key: str) -> None:
+    async def opened(pilot: Any) -> None:
+        await pilot.press(key)
+        for field in pilot.app.screen.query("Input"):
+            field.cursor_blink = False
+
+    app = dashboard(canned.growing(), owns_run=True)
+    assert snap_compare(app, terminal_size=(80, 24), run_before=opened)
+
+
+@pytest.mark.parametrize("theme", ["textual-light", "ansi-dark"])
+def test_another_theme(canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, theme: str) -> None:
+    app = dashboard(canned.growing())
+    app.theme = theme
+    assert snap_compare(app, terminal_size=(120, 40))
