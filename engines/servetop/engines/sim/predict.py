@@ -98,7 +98,9 @@ def _heading(spec: PredictSpec, batch: int, rate: float) -> dict[str, Any]:
 
 
 def _sim_spec(spec: PredictSpec, batch: int) -> SimSpec:
-    settings = {"max_num_seqs": batch} | {key: value for key, value in spec.settings.items() if key != "seed"}
+    settings = ({"max_num_seqs": batch} if batch else {}) | {
+        key: value for key, value in spec.settings.items() if key != "seed"
+    }
     return sim_spec(spec.model, gpu=spec.gpu, engine=spec.engine_profile, settings=settings)
 
 

@@ -193,12 +193,19 @@ class Scheduler:
         self._moved_blocks += blocks
         self.swapped.appendleft(seq)
 
+    def can_swap_in(self) -> bool:
+        """Whether the oldest swapped sequence has a place, its blocks, and one more to go on with."""
+        if not self.swapped or self.running >= self.limits.max_num_seqs:
+            return False
+        return self.memory.fits(self.blocks, self.swapped[0].swapped_blocks + 1 + self._pledged)
+
     def swap_in(self) -> None:
         """Bring the oldest swapped sequence back into the batch."""
         seq = self.swapped.popleft()
         self.blocks.take(seq.swapped_blocks)
         self._moved_blocks += seq.swapped_blocks
         self.batch.join(seq, steps=seq.output_tokens - seq.generated)
+        self._pledged += self.batch.needs_block(seq)
         self.returned.append(seq)
 
     def _swap_delay(self) -> float:

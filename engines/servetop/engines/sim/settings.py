@@ -69,7 +69,7 @@ def _apply(spec: SimSpec, key: str, value: Any) -> SimSpec:
     part, _, name = key.rpartition(".")
     if part in ("gpu", "model") and name in _settable(type(getattr(spec, part))):
         return dataclasses.replace(spec, **{part: _replace(getattr(spec, part), name, value)})
-    if not part and name in _settable(SimSpec) and not (name == "max_num_seqs" and not value):
+    if not part and name in _settable(SimSpec):
         return _replace(spec, name, value)
     if not part and name in _settable(EngineProfile):
         return dataclasses.replace(spec, engine=_replace(spec.engine, name, value))

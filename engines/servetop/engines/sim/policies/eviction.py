@@ -47,7 +47,5 @@ class Swap:
 
     def restore(self, engine: Scheduler, /) -> None:
         """Swap in while blocks, one spare block and the watermark fit, and a place is free."""
-        while engine.swapped and engine.running < engine.limits.max_num_seqs:
-            if not engine.memory.fits(engine.blocks, engine.swapped[0].swapped_blocks + 1):
-                return
+        while engine.can_swap_in():
             engine.swap_in()

@@ -40,9 +40,10 @@ class OnDemand:
 
     grows = True
 
-    def __init__(self, *, watermark: float = 0.01, slack: int = 1) -> None:
+    def __init__(self, *, watermark: float = 0.01, slack: int = 1, spare: int = 0) -> None:
         self.watermark = watermark
         self.slack = slack
+        self._spare = spare
 
     def at_admission(self, blocks: BlockManager, seq: Sequence) -> int:
         """The blocks of the tokens known so far."""
@@ -57,9 +58,9 @@ class OnDemand:
         return blocks.free - need >= int(self.watermark * blocks.total)
 
     def ever_fits(self, blocks: BlockManager, seq: Sequence) -> bool:
-        """A preempted sequence must be admissible again at its longest."""
+        """A preempted sequence must be admissible again at its longest, with `spare` blocks left over."""
         longest = seq.prompt_tokens + seq.request.limit - 1
-        return blocks.blocks_for(longest) <= blocks.total - int(self.watermark * blocks.total)
+        return blocks.blocks_for(longest) + self._spare <= blocks.total - int(self.watermark * blocks.total)
 
 
 class Reserved:

@@ -37,7 +37,8 @@ class PolicyParameters:
 
 
 def _paged(name: str, p: PolicyParameters, *, iteration: Iteration, eviction: Eviction | None = None) -> Policy:
-    memory = OnDemand(watermark=p.watermark, slack=p.decode_slack)
+    spare = 1 if isinstance(eviction, Swap) else 0  # swapping in wants a block to go on with
+    memory = OnDemand(watermark=p.watermark, slack=p.decode_slack, spare=spare)
     return Policy(name=name, iteration=iteration, memory=memory, gate=Always(), eviction=eviction or Recompute())
 
 
