@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -104,16 +105,25 @@ def encoded(event: Any, columns: Sequence[Column]) -> list[Any]:
     return [None if (value := getattr(event, each.field)) is None else each.encode(value) for each in columns]
 
 
-def decoded(row: Row, columns: Sequence[Column]) -> dict[str, Any]:
-    """Field names and values, without those whose column the row does not have."""
-    return {
-        column.field: value if value is None or column.decode is None else column.decode(value)
-        for column in columns
-        if (value := row.get(column.name, _MISSING)) is not _MISSING
-    }
+class FieldReader:
+    """Field names and values from rows, without those whose column a row does not have; at least two columns."""
 
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        self._values = operator.itemgetter(*(column.name for column in columns))
+        self._fields = tuple(column.field for column in columns)
+        self._conversions = tuple((column.field, column.decode) for column in columns if column.decode is not None)
 
-_MISSING = object()
+    def __call__(self, row: Row) -> dict[str, Any]:
+        """Ready to be given to the event's constructor."""
+        try:
+            fields = dict(zip(self._fields, self._values(row), strict=True))
+        except KeyError:
+            fields = {column.field: row[column.name] for column in self._columns if column.name in row}
+        for field, decode in self._conversions:
+            if fields.get(field) is not None:
+                fields[field] = decode(fields[field])
+        return fields
 
 
 class FlatCodec(Generic[_Event]):
@@ -122,6 +132,7 @@ class FlatCodec(Generic[_Event]):
     def __init__(self, kind: type[_Event], *, renamed: Mapping[str, str] | None = None) -> None:
         self._kind = kind
         self.columns = columns_of(kind, renamed=renamed)
+        self._read = FieldReader(self.columns)
 
     def encode(self, event: _Event) -> tuple[Any, ...]:
         """The values of a row."""
@@ -129,7 +140,7 @@ class FlatCodec(Generic[_Event]):
 
     def decode_all(self, rows: Sequence[Row]) -> list[_Event]:
         """The events of several rows."""
-        return [self._kind(**decoded(row, self.columns)) for row in rows]
+        return [self._kind(**self._read(row)) for row in rows]
 
 
 ENGINE_SAMPLES = FlatCodec(EngineSample)

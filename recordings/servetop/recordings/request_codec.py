@@ -10,7 +10,7 @@ import numpy as np
 
 from servetop.core.events import RequestRecord
 from servetop.core.packing import pack_counts, pack_times, unpack_counts, unpack_times
-from servetop.recordings.codec import Column, Row, column_of, decoded, encoded
+from servetop.recordings.codec import Column, FieldReader, Row, column_of, encoded
 
 _HINTS = typing.get_type_hints(RequestRecord)
 _ARRAYS = ("chunk_times", "chunk_tokens")
@@ -22,6 +22,7 @@ CHUNKS = (
     Column("chunk_tokens", "BLOB", "chunk_tokens", bytes, None),
 )
 TEXTS = tuple(column_of(name, _HINTS[name]) for name in _TEXTS)
+_read_plain, _read_texts = FieldReader(PLAIN), FieldReader(TEXTS)
 
 ENDED = "coalesce(done_at, first_token_at, sent)"
 """SQL: when a request left the engine as far as is known; NULL when it was never sent. There is an index on it."""
@@ -52,8 +53,8 @@ class RequestCodec:
         if tokens.shape != times.shape:
             raise ValueError(f"{times.size} chunk times but {tokens.size} chunk token counts")
         return RequestRecord(
-            **decoded(row, PLAIN),
-            **decoded(row, TEXTS),
+            **_read_plain(row),
+            **_read_texts(row),
             chunk_times=times,
             chunk_tokens=tokens.astype(np.int64),
         )

@@ -14,7 +14,7 @@ import orjson
 from servetop.core.events import EngineSample, GpuSample
 from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
 from servetop.core.tick import COUNTERS, HISTOGRAMS, ClientTick, LoadGauges, Tick
-from servetop.recordings.codec import Column, Row, column_of, columns_of, decoded, encoded
+from servetop.recordings.codec import Column, FieldReader, Row, column_of, columns_of, encoded
 
 _TOTAL = struct.Struct("<d")
 _RECORD = np.dtype([("bucket", "<u2"), ("count", "<u4")])
@@ -75,6 +75,7 @@ COUNTS = tuple(column_of(name, float if name == "cpu_seconds" else int) for name
 ENGINE = tuple(dataclasses.replace(each, required=False) for each in columns_of(EngineSample, prefix="engine_"))
 GPUS = Column("gpus", "TEXT", "gpus", pack_gpus, unpack_gpus)
 DISTRIBUTIONS = tuple(Column(name, "BLOB", name, pack_histogram, None) for name in HISTOGRAMS)
+_read_gauges, _read_counts, _read_engine = FieldReader(GAUGES), FieldReader(COUNTS), FieldReader(ENGINE)
 _NO_ENGINE = (None,) * len(ENGINE)
 
 
@@ -104,10 +105,10 @@ class TickCodec:
 
     @staticmethod
     def _tick(row: Row, histograms: dict[str, Any]) -> Tick:
-        gauges = LoadGauges(**decoded(row, GAUGES))
-        client = ClientTick(index=row["number"], gauges=gauges, **decoded(row, COUNTS), **histograms)
+        gauges = LoadGauges(**_read_gauges(row))
+        client = ClientTick(index=row["number"], gauges=gauges, **_read_counts(row), **histograms)
         sampled = row.get("engine_scrape_start") is not None
-        engine = EngineSample(**decoded(row, ENGINE)) if sampled else None
+        engine = EngineSample(**_read_engine(row)) if sampled else None
         return Tick(client=client, engine=engine, gpus=unpack_gpus(row.get("gpus")))
 
 
