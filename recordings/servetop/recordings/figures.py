@@ -32,7 +32,7 @@ def request_figures(samples: Samples, *, goodput: Mapping[str, float]) -> dict[s
     ok = samples.having(RequestStatus.OK)
     per_request = _per_request(samples)
     pools = {name: Distribution.of(values[ok]) for name, values in per_request.items()} | {"itl": samples.itl}
-    figures = _totals(samples, goodput_share=_good(per_request, goodput, ok) if goodput else None)
+    figures = _totals(samples, goodput_share=_good(per_request, goodput, ok=ok) if goodput else None)
     for metric in METRICS:
         pool = pools[metric]
         percentiles = {"median": pool.percentile(50)} | {f"p{q}": pool.percentile(q) for q in (50, 90, 95, 99)}
@@ -100,7 +100,7 @@ def _per_request(samples: Samples) -> dict[str, FloatArray]:
     }
 
 
-def _good(per_request: Mapping[str, FloatArray], goodput: Mapping[str, float], ok: BoolArray) -> int:
+def _good(per_request: Mapping[str, FloatArray], goodput: Mapping[str, float], *, ok: BoolArray) -> int:
     """Requests that ended well and kept every limit; one without a TPOT (a single token) keeps that limit."""
     good = ok.copy()
     for metric, limit in goodput.items():

@@ -126,7 +126,7 @@ def _block(columns: dict[str, tuple[Any, ...]]) -> _Block:
         numbers=numbers,
         status=status,
         itl=_inter_token_latencies(micros[well], tokens[well]),
-        tokens_by_second=_by_second(_arrivals(micros, chunks, base), tokens),
+        tokens_by_second=_by_second(_arrivals(micros, chunks, base=base), tokens),
     )
 
 
@@ -148,7 +148,7 @@ def _inter_token_latencies(micros: IntArray, tokens: IntArray) -> Distribution:
     return Distribution.of(micros[known] / tokens[known] / US_PER_S, weights=tokens[known])
 
 
-def _arrivals(micros: IntArray, chunks: IntArray, base: FloatArray) -> FloatArray:
+def _arrivals(micros: IntArray, chunks: IntArray, *, base: FloatArray) -> FloatArray:
     """Instants of all chunks: each request's gaps summed up from its base."""
     total = np.concatenate([[0], np.cumsum(micros)])
     before = total[np.cumsum(chunks) - chunks]
