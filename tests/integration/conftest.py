@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.harness import ENVIRONMENT, SCARCE_BLOCKS, Servetop, Vllm, answers, wait_for
+
+from tests.harness import Servetop, wait_for
+from tests.integration.harness import ENVIRONMENT, SCARCE_BLOCKS, Vllm, answers
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +24,7 @@ def vllm() -> Vllm:
 
 @pytest.fixture
 def servetop(tmp_path: Path) -> Servetop:
-    return Servetop(tmp_path)
+    return Servetop(tmp_path, ENVIRONMENT)
 
 
 @pytest.fixture(scope="session")

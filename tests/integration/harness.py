@@ -1,19 +1,10 @@
-"""Driving servetop as a user would, and asking a real vLLM for its own numbers."""
+"""A real vLLM: where it is, and its own numbers."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 SCARCE_BLOCKS = [
     "--load-format",
@@ -51,62 +42,6 @@ class Vllm:
     @property
     def serve(self) -> str:
         return f"{self.home / 'bin' / 'vllm'} serve"
-
-
-@dataclass(frozen=True)
-class Finished:
-    """What a servetop command printed, and how it ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        summary: dict[str, Any] = json.loads(self.out)
-        return summary
-
-
-class Servetop:
-    """The command line, run as a user would."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.environment = {**os.environ, **ENVIRONMENT, "SERVETOP_RECORDINGS": str(folder)}
-
-    @contextlib.contextmanager
-    def started(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "servetop", *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self.environment,
-        )
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-            process.wait()
-            assert process.stdout is not None
-            assert process.stderr is not None
-            process.stdout.close()
-            process.stderr.close()
-
-    def __call__(self, *words: str, timeout: float = 240.0) -> Finished:
-        with self.started(*words) as process:
-            out, err = process.communicate(timeout=timeout)
-        return Finished(process.returncode, out, err)
-
-
-def wait_for(condition: Any, *, seconds: float, what: str) -> Any:
-    """The condition's first true value; the test fails when none comes in time."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
-        time.sleep(0.05)
-    return value
 
 
 def answers(url: str) -> bool:

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.integration.harness import SCARCE_BLOCKS, Servetop, Vllm, counters, wait_for
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.errors import RecordingError
 from servetop.recordings.reader import RecordingReader
+from tests.harness import Servetop, wait_for
+from tests.integration.harness import SCARCE_BLOCKS, Vllm, counters
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -101,9 +102,8 @@ def test_a_killed_vllm_is_noticed_within_two_seconds_and_the_recording_is_whole(
         reader = wait_for(lambda: opened(recording), seconds=20, what="the recording")
         wait_for(lambda: received(reader) or process.poll() is not None, seconds=180, what="the first tokens")
         assert process.poll() is None, process.communicate()[1]
-        assert reader.header.engine.pid is not None
         killed_at = MonotonicClock(reader.header.anchor.origin_ns).now()
-        os.kill(reader.header.engine.pid, signal.SIGKILL)
+        os.kill(engine_pid(reader), signal.SIGKILL)
         wait_for(lambda: process.poll() is not None, seconds=30, what="the end of the run")
         _, err = process.communicate()
     assert process.returncode == 3
@@ -122,6 +122,13 @@ def opened(recording: Path) -> RecordingReader | None:
     with contextlib.suppress(RecordingError):
         return RecordingReader.open(recording)
     return None
+
+
+def engine_pid(reader: RecordingReader) -> int:
+    facts = reader.header.engine
+    assert facts is not None
+    assert facts.pid is not None
+    return facts.pid
 
 
 def received(reader: RecordingReader) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,7 +42,7 @@ def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
     url = options["url"]
     if url and (engine_args or options["engine_command"]):
         raise UsageError("--url attaches to a running server: leave out --engine-command and what stands after --")
-    return EngineConfig(
+    config = EngineConfig(
         name=options["engine"] or ("auto" if url else "sim"),
         model=options["model"] or ("" if url else "llama-2-7b"),
         url=url,
@@ -52,6 +53,11 @@ def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
         start_timeout=options["start_timeout"],
         api_key_env=options["api_key_env"],
     )
+    if config.api_key_env:
+        from servetop.engines.starting import api_key
+
+        api_key(config, os.environ)  # missing: told before anything is recorded
+    return config
 
 
 def workload_config(options: Options) -> WorkloadConfig:

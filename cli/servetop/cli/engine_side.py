@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 
 from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig
-from servetop.core.errors import UsageError
 from servetop.core.events import EngineSample, GpuSample, LogLine, Note, Severity
 from servetop.core.source import EngineFacts
 from servetop.engines.attaching import attach_engine
 from servetop.engines.engine import EngineHandle
 from servetop.engines.gpu import GpuSampler
 from servetop.engines.sampler import EngineSampler
-from servetop.engines.starting import start_engine
+from servetop.engines.starting import api_key, start_engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +66,7 @@ class EngineSide:
     @property
     def api_key(self) -> str | None:
         """From the environment; never stored."""
-        name = self._config.api_key_env
-        if name is None:
-            return None
-        if name not in os.environ:
-            raise UsageError(f"--api-key-env {name}: that environment variable is not set")
-        return os.environ[name]
+        return api_key(self._config, os.environ)
 
     @property
     def dead(self) -> bool:

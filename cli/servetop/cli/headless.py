@@ -28,7 +28,9 @@ def run_headless(config: RunConfig, recording: Path, *, as_json: bool, resume: b
         follower.finish()
     reader = RecordingReader.open(recording)
     try:
-        print_summary(run_summary(reader), as_json=as_json)
+        summary = run_summary(reader)
+        if as_json or summary["num_prompts"]:
+            print_summary(summary, as_json=as_json)
     finally:
         reader.close()
     print_end(recording)

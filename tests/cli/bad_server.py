@@ -1,0 +1,60 @@
+"""A server that answers as badly as a test wants."""
+
+from __future__ import annotations
+
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+MODELS = json.dumps({"object": "list", "data": [{"id": "tiny", "object": "model"}]}).encode()
+TOKEN = b'data: {"choices":[{"index":0,"text":"a","finish_reason":null}]}\n\n'
+
+
+class BadServer(ThreadingHTTPServer):
+    """OpenAI-compatible but for what a test sets."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.models: tuple[int, bytes] = (200, MODELS)
+        self.completions: tuple[int, bytes] = (200, TOKEN * 2 + b"data: [DONE]\n\n")
+        self.cut = False
+        """Break the connection off after the body, before the end of the chunked stream."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: BadServer
+
+    def do_GET(self) -> None:
+        answers = {"/v1/models": self.server.models, "/health": (200, b"")}
+        self._answer(*answers.get(self.path, (404, b"{}")))
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        status, body = self.server.completions
+        if status != 200:
+            self._answer(status, body)
+            return
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(f"{len(body):x}\r\n".encode() + body + b"\r\n")
+        if self.server.cut:
+            self.close_connection = True
+        else:
+            self.wfile.write(b"0\r\n\r\n")
+
+    def _answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass

@@ -1,0 +1,28 @@
+"""The command line under test, and a server that answers as badly as a test wants."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.bad_server import BadServer
+from tests.harness import Servetop
+
+
+@pytest.fixture
+def bad_server() -> Iterator[BadServer]:
+    server = BadServer()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def servetop(tmp_path: Path) -> Servetop:
+    return Servetop(tmp_path / "recordings")

@@ -1,0 +1,286 @@
+"""Bad input and faults: one clear line that says what to do, the exit code as documented, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from servetop.core.errors import RecordingError
+from servetop.recordings.reader import RecordingReader
+from tests.cli.bad_server import TOKEN, BadServer
+from tests.harness import Servetop, wait_for
+
+BRIEF = ("--num-prompts", "4", "--max-concurrency", "2", "--input-len", "8", "--output-len", "4")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--engine", "vlm"), "vllm"),
+        (("--model", "lama-2-7b"), "llama-2-7b"),
+        (("--request-rate", "-3"), "no request rate"),
+        (("--request-rate", "1e12"), "beyond what one machine can send"),
+        (("--request-rate", "inf"), "--max-concurrency or --num-prompts"),
+        (("--ramp", "8:30s,banana"), "banana"),
+        (("--ramp", "8:30s", "--duration", "9"), "leave out"),
+        (("--goodput", "speed:9"), "ttft"),
+        (("--threshold", "p99_tfft_ms<=5"), "p99_ttft_ms"),
+        (("--metadata", "novalue"), "KEY=VALUE"),
+        (("--extra-body", "{"), "JSON"),
+        (("--endpoint", "embeddings"), "completions or chat"),
+        (("--url", "http://x", "--", "--dtype", "half"), "attaches"),
+        (("--record", "a", "--no-record"), "exclude each other"),
+        (("--api-key-env", "SERVETOP_NO_SUCH_KEY"), "export it"),
+        (("--no-such-option",), "--no-such-option"),
+    ],
+)
+def test_what_cannot_work_is_a_usage_error_in_one_line(
+    servetop: Servetop, words: tuple[str, ...], complaint: str
+) -> None:
+    done = servetop("--headless", *words)
+    assert done.code == 2, done.err
+    assert complaint in done.complaint
+
+
+def test_a_missing_vllm_is_told_with_what_to_install_and_the_simulator_as_a_way_out(servetop: Servetop) -> None:
+    servetop.environment["PATH"] = "/nonexistent"
+    done = servetop("--engine", "vllm", "--headless", *BRIEF)
+    assert done.code == 3
+    assert "servetop[vllm]" in done.complaint
+    assert "--engine sim" in done.complaint
+
+
+def test_a_port_in_use_is_told_before_anything_starts(servetop: Servetop) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = servetop("--port", str(port), "--headless", *BRIEF)
+    assert done.code == 3
+    assert str(port) in done.complaint
+
+
+def test_nothing_listening_at_the_url_is_told_with_a_command_to_try(servetop: Servetop) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    done = servetop("--url", url, "--headless", *BRIEF)
+    assert done.code == 3
+    assert f"nothing answers at {url}" in done.complaint
+    assert "curl" in done.complaint
+
+
+@pytest.mark.parametrize("status", [401, 404, 429, 500])
+def test_a_run_in_which_every_request_is_refused_fails_with_the_servers_words(
+    servetop: Servetop, bad_server: BadServer, status: int
+) -> None:
+    bad_server.completions = (status, b'{"error":{"message":"go away"}}')
+    done = servetop("--url", bad_server.url, "--json", *BRIEF)
+    assert done.code == 1
+    assert str(status) in done.complaint
+    assert "go away" in done.complaint
+    assert done.summary["completed"] == 0
+    assert done.summary["failed"] > 0
+
+
+@pytest.mark.parametrize(
+    ("body", "cut", "counted_as"),
+    [
+        (TOKEN, True, "truncated"),
+        (TOKEN * 2, False, "truncated"),
+        (TOKEN + b"data: {broken\n\ndata: [DONE]\n\n", False, "errors"),
+        (TOKEN + b'data: {"choices":[{"text":"\xff\xfe"}]}\n\ndata: [DONE]\n\n', False, "errors"),
+    ],
+    ids=["dies in the stream", "no end marker", "broken JSON", "broken UTF-8"],
+)
+def test_streams_that_break_are_counted_for_what_they_are(
+    servetop: Servetop, bad_server: BadServer, body: bytes, cut: bool, counted_as: str
+) -> None:
+    bad_server.completions, bad_server.cut = (200, body), cut
+    done = servetop("--url", bad_server.url, "--json", *BRIEF)
+    assert done.code == 1
+    assert done.summary["completed"] == 0
+    assert done.summary[counted_as] == done.summary["failed"] == 4
+
+
+def test_a_server_that_wants_a_key_is_told_with_the_option_to_use(servetop: Servetop, bad_server: BadServer) -> None:
+    bad_server.models = (401, b'{"error":{"message":"no key"}}')
+    done = servetop("--url", bad_server.url, "--headless", *BRIEF)
+    assert done.code == 3
+    assert "--api-key-env" in done.complaint
+
+
+def test_an_api_key_reaches_the_server_but_never_the_recording(
+    servetop: Servetop, bad_server: BadServer, tmp_path: Path
+) -> None:
+    servetop.environment["MY_KEY"] = "top-secret-123456"
+    recording = tmp_path / "run.servetop"
+    done = servetop(
+        "--url", bad_server.url, "--api-key-env", "MY_KEY", "--headless", *BRIEF, "--record", str(recording)
+    )
+    assert done.code == 0, done.err
+    assert b"top-secret" not in recording.read_bytes()
+
+
+def test_a_recording_that_cannot_be_written_is_told_before_the_engine_starts(
+    servetop: Servetop, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    done = servetop("--headless", *BRIEF, "--record", str(file / "run.servetop"))
+    assert done.code == 1
+    assert "cannot record to" in done.complaint
+
+
+def test_an_existing_recording_is_never_overwritten(servetop: Servetop, tmp_path: Path) -> None:
+    recording = tmp_path / "night.servetop"
+    recording.write_text("precious")
+    done = servetop("--headless", *BRIEF, "--record", str(recording))
+    assert done.code == 1
+    assert recording.read_text() == "precious"
+
+
+def test_what_is_no_recording_cannot_be_replayed(servetop: Servetop, tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("milk, bread, KV blocks" * 20)
+    done = servetop("summary", str(text))
+    assert done.code == 1
+    assert "no servetop recording" in done.complaint
+
+
+def test_a_recording_of_a_newer_major_version_is_refused(servetop: Servetop, tmp_path: Path) -> None:
+    recording = tmp_path / "run.servetop"
+    assert servetop("--headless", *BRIEF, "--record", str(recording)).code == 0
+    with sqlite3.connect(recording) as connection:
+        connection.execute("PRAGMA user_version = 2000")
+    done = servetop("summary", str(recording))
+    assert done.code == 1
+    assert "upgrade servetop" in done.complaint
+
+
+def test_a_torn_recording_shows_what_is_left(servetop: Servetop, tmp_path: Path) -> None:
+    recording = tmp_path / "run.servetop"
+    assert servetop("--headless", "--request-rate", "8", "--duration", "3", "--record", str(recording)).code == 0
+    whole = recording.read_bytes()
+    recording.write_bytes(whole[: len(whole) * 3 // 4])
+    done = servetop("summary", str(recording))
+    assert "Traceback" not in done.err
+    assert done.code == 0 or "damaged" in done.complaint
+
+
+def test_the_dashboard_without_a_terminal_says_to_go_headless(servetop: Servetop) -> None:
+    done = servetop(*BRIEF)
+    assert done.code == 2
+    assert "--headless" in done.complaint
+
+
+def test_an_engine_killed_during_the_load_ends_the_run_with_its_last_words(servetop: Servetop, tmp_path: Path) -> None:
+    recording = tmp_path / "run.servetop"
+    with servetop.started(
+        "--headless", "--request-rate", "8", "--duration", "60", "--record", str(recording)
+    ) as process:
+        reader = wait_for(lambda: _opened(recording), seconds=10, what="the recording")
+        wait_for(lambda: _received(reader), seconds=20, what="the first tokens")
+        reader.refresh()
+        facts = reader.header.engine
+        assert facts is not None
+        assert facts.pid is not None
+        os.kill(facts.pid, signal.SIGKILL)
+        process.wait(20)
+        assert process.stderr is not None
+        err = process.stderr.read()
+    assert process.returncode == 3
+    assert "│" in err
+    end = RecordingReader.open(recording).poll().end
+    assert end is not None
+    assert end.exit_code == 3
+
+
+@pytest.mark.parametrize("when", ["boot", "load", "drain"])
+def test_ctrl_c_at_every_stage_closes_the_recording_and_leaves_no_process(
+    servetop: Servetop, tmp_path: Path, when: str
+) -> None:
+    recording = tmp_path / "run.servetop"
+    slow = ("--engine-command", f'{sys.executable} -c "import time; time.sleep(60)"') if when == "boot" else ()
+    load = ("--request-rate", "8", "--duration", "1" if when == "drain" else "60", "--output-len", "1000")
+    with servetop.started("--headless", *slow, *load, "--record", str(recording)) as process:
+        reader = wait_for(lambda: _opened(recording), seconds=10, what="the recording")
+        wait_for(lambda: _reached(reader, when), seconds=20, what=when)
+        reader.close()
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    end = RecordingReader.open(recording).poll().end
+    assert end is not None
+    assert end.exit_code == 130
+    assert not recording.with_name("run.servetop-wal").exists()
+    assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_run_killed_with_9_leaves_everything_up_to_its_last_tick_and_no_process(
+    servetop: Servetop, tmp_path: Path
+) -> None:
+    recording = tmp_path / "run.servetop"
+    with servetop.started(
+        "--headless", "--request-rate", "8", "--duration", "60", "--record", str(recording)
+    ) as process:
+        reader = wait_for(lambda: _opened(recording), seconds=10, what="the recording")
+        wait_for(lambda: _received(reader), seconds=20, what="the first tokens")
+        children = psutil.Process(process.pid).children(recursive=True)
+        seen = reader.ticks()[-1].index
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    left = RecordingReader.open(recording)
+    assert not left.is_live()
+    assert left.ticks()[-1].index >= seen
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive
+
+
+def test_a_run_outlives_the_dashboard_that_started_it(servetop: Servetop, tmp_path: Path) -> None:
+    recording = tmp_path / "run.servetop"
+    dashboard = subprocess.Popen(
+        ["script", "-qec", f"{sys.executable} -m servetop --ramp 4:4s --record {recording}", "/dev/null"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        env=servetop.environment | {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"},
+        start_new_session=True,
+    )
+    try:
+        reader = wait_for(lambda: _opened(recording), seconds=15, what="the recording")
+        wait_for(lambda: _received(reader), seconds=20, what="the first tokens")
+    finally:
+        os.killpg(dashboard.pid, signal.SIGKILL)
+        dashboard.wait()
+    end = wait_for(lambda: reader.poll().end, seconds=30, what="the end of the run")
+    assert end.exit_code in (0, 99)
+
+
+def _opened(recording: Path) -> RecordingReader | None:
+    try:
+        return RecordingReader.open(recording)
+    except RecordingError:
+        return None
+
+
+def _received(reader: RecordingReader) -> bool:
+    return any(tick.client.output_tokens for tick in reader.ticks())
+
+
+def _reached(reader: RecordingReader, when: str) -> bool:
+    ticks = reader.ticks()
+    if when == "boot":
+        return len(ticks) > 2
+    if when == "load":
+        return any(tick.client.output_tokens for tick in ticks)
+    return any(tick.client.gauges.request_rate is None and tick.client.gauges.in_flight for tick in ticks)

@@ -1,0 +1,82 @@
+"""The servetop command, run as a user would run it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a servetop command printed, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        summary: dict[str, Any] = json.loads(self.out)
+        return summary
+
+    @property
+    def complaint(self) -> str:
+        """The one line that says what went wrong."""
+        lines = [line for line in self.err.splitlines() if line.startswith("servetop: ")]
+        assert len(lines) == 1, self.err
+        assert "Traceback" not in self.err
+        return lines[0].removeprefix("servetop: ")
+
+
+class Servetop:
+    """The command line, with a recordings folder of its own."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.environment = {**os.environ, **(environment or {}), "SERVETOP_RECORDINGS": str(folder)}
+
+    @contextlib.contextmanager
+    def started(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "servetop", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment,
+        )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+            process.wait()
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdout.close()
+            process.stderr.close()
+
+    def __call__(self, *words: str, timeout: float = 240.0) -> Finished:
+        with self.started(*words) as process:
+            out, err = process.communicate(timeout=timeout)
+        return Finished(process.returncode, out, err)
+
+
+_Found = TypeVar("_Found")
+
+
+def wait_for(condition: Callable[[], _Found | None], *, seconds: float, what: str) -> _Found:
+    """The condition's first true value; the test fails when none comes in time."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
+        time.sleep(0.02)
+    return value
