@@ -55,10 +55,9 @@ def start_to_first_frame(scratch: Path, times: int = 7) -> list[float]:
 
 async def refreshes(times: int = 100) -> tuple[list[float], list[float]]:
     """Seconds of processor time for a redraw of all panels, and of that for the statistics alone."""
-    from tests.tui import canned
-
     from servetop.core.clock import ManualClock
     from servetop.tui.app import DashboardApp
+    from tests.tui import canned
 
     run = canned.growing(60.0)
     app = DashboardApp(run, clock=ManualClock())
@@ -79,9 +78,8 @@ async def refreshes(times: int = 100) -> tuple[list[float], list[float]]:
 
 async def processor_share(seconds: float) -> float:
     """Share of one core while a live run is followed, ticks coming at 4 Hz."""
-    from tests.tui import canned
-
     from servetop.tui.app import DashboardApp
+    from tests.tui import canned
 
     run = canned.growing(90.0)
     began = time.perf_counter()

@@ -10,10 +10,10 @@ import unicodedata
 from pathlib import Path
 
 from rich.cells import cell_len
-from tests.tui import canned
 
 from servetop.core.clock import ManualClock
 from servetop.tui.app import DashboardApp
+from tests.tui import canned
 
 SIZE = (160, 48)
 CELL = 12.2

@@ -81,6 +81,12 @@ def test_held_and_paused_loads_are_marked(canned: ModuleType, moment_of: MomentO
     assert "8 req/s · batch 192 ‖ load paused" in text([draw_header(paused, 120)])
 
 
+def test_a_rate_that_was_steered_away_from_its_stage_is_told(canned: ModuleType, moment_of: MomentOf) -> None:
+    moment = moment_of(canned.finished(), 60.0)
+    steered = replace(moment, stats=replace(moment.stats, load=replace(moment.stats.load, request_rate=8.82)))
+    assert "8 req/s · batch 192 → 8.82 req/s" in text([draw_header(steered, 120)])
+
+
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_the_header_fits_every_terminal_and_never_loses_time_and_state(
     canned: ModuleType, moment_of: MomentOf, width: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import App
 from textual.binding import BindingType
@@ -96,7 +96,7 @@ class DashboardApp(App[str]):
         return self._run.at(self._view, live=self._live)
 
     def _has_moved(self) -> bool:
-        return self._drawn is not self._view and (self._drawn != self._view or self._live != self._source.is_live())
+        return self._drawn != self._view or self._live != self._source.is_live()
 
     def _take_in(self) -> bool:
         try:
@@ -111,8 +111,8 @@ class DashboardApp(App[str]):
         self._view = replace(self._view, message=text)
         self.redraw()
 
-    def _look(self, **changes: object) -> None:
-        self._view = replace(self._view, **changes)  # type: ignore[arg-type]
+    def _look(self, **changes: Any) -> None:
+        self._view = replace(self._view, **changes)
         self.redraw()
 
     # Steering: each key works out a wish, and sends it if the run can still be steered.
@@ -247,7 +247,7 @@ class DashboardApp(App[str]):
             return
         actions = {"stop": Action.STOP, "cancel": Action.CANCEL}
         if answer in actions and self._source.is_live():
-            self._source.send(actions[answer])
+            self._send(Wish(action=actions[answer]), "")
         self.exit(answer)
 
 

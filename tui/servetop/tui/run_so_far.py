@@ -6,6 +6,7 @@ import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,8 +18,10 @@ from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.tui.playhead import Playhead
 from servetop.tui.steering import Target
 
+_Event = TypeVar("_Event", Note, StageChange, LogLine)
+
 MOST_LOG_LINES = 50_000
-_LOG_TAIL = 400
+"""Older ones are forgotten here; the recording has them all."""
 _OVERVIEW_BINS = 240
 _SERIES_BINS = 120
 _SHORTEST_SPAN = 30.0
@@ -57,7 +60,6 @@ class Moment:
     notes: tuple[Note, ...] = ()
     commands: tuple[Command, ...] = ()
     log: Sequence[LogLine] = ()
-    """The last few hundred lines."""
     end: RunEnd | None = None
     overview: FloatArray
     """Output tokens/s in equal bins from second 0 to the end of the newest tick; shape (bins,)."""
@@ -157,7 +159,6 @@ class RunSoFar:
         at = view.playhead.at
         shown = view.span or max(at, _SHORTEST_SPAN)
         end = self.end if self.end is not None and self.end.at <= at + TICK_SECONDS else None
-        newest_line = _count(self.log, at)
         return Moment(
             stats=live_stats(self.history, at, span=shown, columns=_SERIES_BINS),
             header=self.header,
@@ -169,7 +170,7 @@ class RunSoFar:
             notes=tuple(self.notes[: _count(self.notes, at)]),
             all_notes=tuple(self.notes),
             commands=tuple(each for each in self.commands.values() if each.at <= at + TICK_SECONDS),
-            log=self.log[max(0, newest_line - _LOG_TAIL) : newest_line],
+            log=self.log[: _count(self.log, at)],
             end=end,
             overview=self._overview(),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,
@@ -192,12 +193,12 @@ class RunSoFar:
         return rates
 
 
-def _extend(kept: list[Note] | list[StageChange] | list[LogLine], new: Sequence[Note | StageChange | LogLine]) -> None:
+def _extend(kept: list[_Event], new: Sequence[_Event]) -> None:
     if new:
-        kept.extend(new)  # type: ignore[arg-type]
+        kept.extend(new)
         kept.sort(key=attrgetter("at"))
 
 
-def _count(events: Sequence[Note] | Sequence[StageChange] | Sequence[LogLine], at: float) -> int:
+def _count(events: Sequence[_Event], at: float) -> int:
     """How many events had happened by `at`."""
     return bisect.bisect_right(events, at + 1e-9, key=attrgetter("at"))

@@ -36,7 +36,7 @@ class LoadPanel(Panel):
 def draw_load(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Row]:
     """Numbers and a chart of the three rates; in few rows, numbers and a sparkline of completions."""
     series, rates = stats.series, stats.rates
-    offered = Trace(times=series.times, values=series.offered, style="orange")
+    offered = Trace(times=series.times, values=series.offered, style="orange", dash="dashed")
     sent = Trace(times=series.times, values=series.sent, style="green", dash="dotted")
     done = Trace(times=series.times, values=series.completed, style="sky")
     counts = joined(_counts(stats), width=width, gap="  ")
