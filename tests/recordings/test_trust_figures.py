@@ -41,10 +41,10 @@ def test_an_honest_run_is_trusted(summary_of: Summarise, make_request: MakeReque
 def test_littles_law_compares_means_weighted_by_time(summary_of: Summarise, make_request: MakeRequest) -> None:
     requests = [make_request(i, 0.0, tokens_at=[0.1, 10.0]) for i in range(10)]
     instants = [1.0, 1.5, 2.0, 3.0]  # stand for 0.25, 0.5, 0.75 and 0.5 s
-    held = [10.0, 10.0, 10.0, 6.0]
+    held = [10.0, 10.0, 10.0, 2.0]
     samples = [sample(at, running=value - 1.0, waiting=1.0) for at, value in zip(instants, held, strict=True)]
     trust = summary_of(*requests, samples=samples, ticks=trusted_ticks(40))["trust"]
-    assert trust["littles_law_error"] == pytest.approx((0.25 * 10 + 0.5 * 10 + 0.75 * 10 + 0.5 * 6) / 2.0 / 10 - 1)
+    assert trust["littles_law_error"] == pytest.approx((0.25 * 10 + 0.5 * 10 + 0.75 * 10 + 0.5 * 2) / 2.0 / 10 - 1)
     assert trust["verdict"] == "suspect"
 
 

@@ -99,13 +99,18 @@ def _stages(stages: Sequence[Summary]) -> Group:
     for stage in stages:
         measured = ("request_throughput", "output_throughput", "p50_ttft_ms", "p99_ttft_ms", "p99_itl_ms")
         table.add_row(
-            Text(stage["label"] + (f" #{stage['repeat'] + 1}" if stage["repeat"] else "")),
+            Text(stage["label"] + _stage_remark(stage)),
             formats.exact(stage["completed"]),
             formats.exact(stage["failed"]),
             *(_number(stage.get(key)) for key in measured),
             formats.exact(stage["preemptions"]),
         )
     return _titled("Stages (latency in ms)", table)
+
+
+def _stage_remark(stage: Summary) -> str:
+    repeat = f" #{stage['repeat'] + 1}" if stage["repeat"] else ""
+    return repeat if stage["finished"] else f"{repeat} (cut short)"
 
 
 GRIDS = (
@@ -117,6 +122,7 @@ GRIDS = (
 
 def grid_tables(stages: Sequence[Summary]) -> list[Group]:
     """Batch size down, request rate across, one table a figure; none when there is only one of either."""
+    stages = [stage for stage in stages if stage["finished"]]
     batches = sorted({stage["max_num_seqs"] or stage["max_concurrency"] or 0 for stage in stages})
     rates = sorted({float(stage["request_rate"]) for stage in stages if stage["request_rate"] is not None})
     if len(batches) < 2 or not rates:

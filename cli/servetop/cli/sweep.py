@@ -16,7 +16,7 @@ from servetop.core.errors import RecordingError, UsageError
 from servetop.core.events import StageChange
 from servetop.recordings.catalog import list_recordings, recordings_folder
 from servetop.recordings.reader import RecordingReader
-from servetop.recordings.resuming import finished_stages
+from servetop.recordings.sittings import finished_stages
 
 
 def run_sweep(file: str, given: Mapping[str, Any], *, engine_args: Sequence[str], output: Output, resume: bool) -> int:
@@ -76,7 +76,7 @@ def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
         update = reader.poll()
     finally:
         reader.close()
-    finished = finished_stages(update)
+    finished = finished_stages(update.stages, update.notes, end=update.end)
     return tuple(cell for cell in config.stages if not any(_measures(stage, cell) for stage in finished))
 
 

@@ -151,6 +151,10 @@ class RecordingReader:
         """All stages, in order."""
         return self._tables.events(schema.STAGE)
 
+    def notes(self) -> list[Note]:
+        """All notes, in order."""
+        return self._tables.events(schema.NOTE)
+
     def engine_samples(self) -> list[EngineSample]:
         """All scrapes of the engine's metrics, in order."""
         return self._tables.events(schema.ENGINE_SAMPLE)

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from servetop.core.clock import ClockAnchor
 from servetop.core.errors import RecordingError
-from servetop.core.events import Note, Severity, StageChange
-from servetop.core.source import RunUpdate
+from servetop.core.events import Note, Severity
 from servetop.core.tick import TICK_SECONDS
 from servetop.core.units import NS_PER_S
 from servetop.recordings.batch import Batch
 from servetop.recordings.liveness import Writer
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder, connect_for_writing, known_secrets
-
-RESUMED = "resume"
-"""Source of the note that stands between two sittings of one run."""
+from servetop.recordings.sittings import RESUMED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,22 +70,3 @@ def _connect(path: Path, anchor: ClockAnchor) -> sqlite3.Connection:
 def _note(at: float, since_start: float) -> Note:
     words = f"resumed {since_start:.0f} s after the run began; run time stood still in between"
     return Note(at=at, severity=Severity.INFO, source=RESUMED, text=words)
-
-
-def finished_stages(update: RunUpdate) -> list[StageChange]:
-    """The stages of a run that drains between stages which were measured to their end, each as announced last.
-
-    A stage is finished when another follows it in the same sitting, or when the run ended as planned after it.
-    """
-    sittings = [note.at for note in update.notes if note.source == RESUMED]
-    last = {stage.index: stage for stage in update.stages}
-    ordered = [last[index] for index in sorted(last)]
-    finished = [stage for stage, after in itertools.pairwise(ordered) if not _between(stage, after, sittings)]
-    as_planned = update.end is not None and (
-        update.end.exit_code == 99 or not (update.end.exit_code or update.end.reason)
-    )
-    return [*finished, *ordered[-1:]] if as_planned else finished
-
-
-def _between(stage: StageChange, after: StageChange, sittings: Sequence[float]) -> bool:
-    return any(stage.at <= sitting <= after.at for sitting in sittings)

@@ -14,6 +14,7 @@ from servetop.recordings.flights import Flights
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.run_data import Period, RunData, StagePeriod
 from servetop.recordings.samples import Selection, collect_samples
+from servetop.recordings.sittings import finished_stages
 from servetop.recordings.trust_figures import trust_figures
 
 _ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat"}
@@ -24,7 +25,12 @@ def run_summary(reader: RecordingReader) -> dict[str, Any]:
     """The whole run: set-up, totals, statistics, engine, server, trust, and one such summary for each stage."""
     run, flights = RunData.load(reader), Flights.load(reader)
     whole = _summary(reader, run, flights=flights, selection=Selection(), period=Period())
-    stages = [_stage_summary(reader, run, flights=flights, stage=stage) for stage in run.stages]
+    ended = finished_stages([stage.change for stage in run.stages], reader.notes(), end=run.end)
+    finished = {stage.index for stage in ended}
+    stages = [
+        _stage_summary(reader, run, flights=flights, stage=stage) | {"finished": stage.change.index in finished}
+        for stage in run.stages
+    ]
     return {**_set_up(reader, run), **whole, "stages": stages}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ def trust_figures(run: RunData, samples: Samples, *, flights: Flights, period: P
     slip = samples.sent - samples.due
     free = slip[~held & ~np.isnan(slip)]
     within = period.holds(run.tick_ends)
+    law = littles_law(run, flights, period=period)
     lag = LogHistogram.merged(lag for lag, wanted in zip(run.loop_lags, within, strict=True) if wanted)
     trust = Trust(
         slip_p99=float(np.percentile(free, 99)) if free.size else math.nan,
@@ -37,7 +39,8 @@ def trust_figures(run: RunData, samples: Samples, *, flights: Flights, period: P
         sent_rate=sent_rate(samples),
         completed_rate=completed_rate(samples),
         held_back=bool(held.any() or (run.queued[within] > 0).any()),
-        littles_law_error=littles_law_error(run, flights, period=period),
+        littles_law_error=law.error,
+        in_flight=law.in_flight,
         token_error=token_error(run, period),
     )
     return _as_data(trust, basis=_basis(held))
@@ -61,7 +64,15 @@ def completed_rate(samples: Samples) -> float:
     return _rate(int(samples.having(RequestStatus.OK).sum()), span_of(samples))
 
 
-def littles_law_error(run: RunData, flights: Flights, *, period: Period) -> float:
+@dataclass(frozen=True, slots=True)
+class LittlesLaw:
+    """The engine's requests against the client's, and the mean of the client's."""
+
+    error: float = math.nan
+    in_flight: float = math.nan
+
+
+def littles_law(run: RunData, flights: Flights, *, period: Period) -> LittlesLaw:
     """(engine running + waiting) / client in flight - 1: means over the scrapes, weighted by the time they stand for.
 
     Scrapes at which nothing was in flight are left out. A run that broke off has no rows of what was in flight at
@@ -76,9 +87,10 @@ def littles_law_error(run: RunData, flights: Flights, *, period: Period) -> floa
         client = np.interp(instants, run.tick_ends, run.in_flight)
     both = ~np.isnan(engine) & (client > 0)
     if not both.any():
-        return math.nan
+        return LittlesLaw()
     weights = _time_shares(instants[both])
-    return float(np.average(engine[both], weights=weights) / np.average(client[both], weights=weights) - 1)
+    in_flight = float(np.average(client[both], weights=weights))
+    return LittlesLaw(float(np.average(engine[both], weights=weights)) / in_flight - 1, in_flight)
 
 
 def token_error(run: RunData, period: Period) -> float:

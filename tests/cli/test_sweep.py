@@ -1,0 +1,73 @@
+"""A sweep is one recording with a stage per cell, and goes on where it was interrupted."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from servetop.recordings.reader import RecordingReader
+from tests.harness import Servetop, wait_for
+
+GRID = """
+max_num_seqs = [2, 8]
+request_rate = [20, 40]
+num_prompts = 12
+[workload]
+input_len = 8
+output_len = 4
+"""
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Path:
+    file = tmp_path / "grid.toml"
+    file.write_text(GRID)
+    return file
+
+
+def cells(summary: dict[str, object]) -> list[tuple[object, object]]:
+    stages = summary["stages"]
+    assert isinstance(stages, list)
+    return [(stage["max_num_seqs"], stage["request_rate"]) for stage in stages if stage["finished"]]
+
+
+def test_every_cell_is_a_stage_of_one_recording(servetop: Servetop, grid: Path) -> None:
+    done = servetop("sweep", str(grid), "--json")
+    assert done.code in (0, 99), done.err
+    assert cells(done.summary) == [(2, 20), (2, 40), (8, 20), (8, 40)]
+    assert all(stage["completed"] == 12 for stage in done.summary["stages"])
+    assert len(list(servetop.folder.glob("*.servetop"))) == 1
+
+
+def test_the_table_has_batch_sizes_down_and_rates_across(servetop: Servetop, grid: Path) -> None:
+    done = servetop("sweep", str(grid), "--headless")
+    table = done.out[done.out.index("Output throughput, tok/s (batch") :].splitlines()
+    assert table[1].split() == ["batch", "20", "40"]
+    assert [row.split()[0] for row in table[3:5]] == ["2", "8"]
+
+
+def test_an_interrupted_sweep_goes_on_with_the_cells_that_it_had_not_finished(servetop: Servetop, grid: Path) -> None:
+    with servetop.started("sweep", str(grid), "--headless") as process:
+        recording = wait_for(lambda: next(iter(servetop.folder.glob("*.servetop")), None), seconds=10, what="recording")
+        wait_for(lambda: recording.stat().st_size and _stages(recording) >= 3, seconds=20, what="the third cell")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    assert process.returncode == 130
+    done = servetop("sweep", str(grid), "--json", "--resume")
+    assert done.code in (0, 99), done.err
+    assert "of 4 cells left" in done.err
+    assert sorted(cells(done.summary)) == [(2, 20), (2, 40), (8, 20), (8, 40)]
+    ids = [row[0] for row in RecordingReader.open(recording).request_rows(("id",))]
+    assert len(ids) == len(set(ids))
+    again = servetop("sweep", str(grid), "--json", "--resume")
+    assert "nothing to resume" in again.err
+
+
+def _stages(recording: Path) -> int:
+    reader = RecordingReader.open(recording)
+    try:
+        return len(reader.stages())
+    finally:
+        reader.close()

@@ -1,0 +1,82 @@
+"""An interrupted run goes on in its own file; what it had not finished is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from servetop.core.clock import ClockAnchor, MonotonicClock
+from servetop.core.config import RunConfig
+from servetop.core.errors import RecordingError
+from servetop.core.events import Note, RunEnd, Severity, StageChange
+from servetop.core.source import RunHeader
+from servetop.core.tick import ClientTick, Tick
+from servetop.recordings.batch import Batch
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.recorder import Recorder
+from servetop.recordings.resuming import resume_recording
+from servetop.recordings.sittings import RESUMED, finished_stages
+
+
+def stage(index: int, at: float) -> StageChange:
+    return StageChange(at=at, index=index, label="", request_rate=8.0, max_concurrency=None, max_num_seqs=None)
+
+
+def resumed(at: float) -> Note:
+    return Note(at=at, severity=Severity.INFO, source=RESUMED, text="")
+
+
+PLANNED = RunEnd(at=9.0, exit_code=0, reason="")
+INTERRUPTED = RunEnd(at=9.0, exit_code=130, reason="interrupted")
+STAGES = [stage(0, 1.0), stage(1, 2.0), stage(2, 4.0), stage(3, 6.0)]
+
+
+@pytest.mark.parametrize(
+    ("notes", "end", "finished"),
+    [
+        ([], PLANNED, [0, 1, 2, 3]),
+        ([], INTERRUPTED, [0, 1, 2]),
+        ([], None, [0, 1, 2]),
+        ([], RunEnd(at=9.0, exit_code=99, reason="too slow"), [0, 1, 2, 3]),
+        ([], RunEnd(at=9.0, exit_code=0, reason="stopped early"), [0, 1, 2]),
+        ([resumed(3.0)], PLANNED, [0, 2, 3]),
+        ([resumed(3.0), resumed(5.0)], INTERRUPTED, [0]),
+    ],
+)
+def test_a_stage_is_finished_when_another_follows_in_the_same_sitting(
+    notes: list[Note], end: RunEnd | None, finished: list[int]
+) -> None:
+    assert [each.index for each in finished_stages(STAGES, notes, end=end)] == finished
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path) -> Path:
+    path = tmp_path / "run.servetop"
+    recorder = Recorder.create(path, RunHeader(config=RunConfig(label="night"), anchor=ClockAnchor.take()))
+    for index in range(8):
+        recorder.commit(Batch(tick=Tick(client=ClientTick(index=index)), stages=[stage(0, 0.5)] if index == 2 else []))
+    recorder.close(INTERRUPTED)
+    return path
+
+
+def test_run_time_and_numbers_go_on_where_they_stood_still(interrupted: Path) -> None:
+    recorder, start = resume_recording(interrupted)
+    assert (start.first_tick, start.first_stage, start.first_request) == (8, 1, 0)
+    assert 2.0 <= MonotonicClock(start.anchor.origin_ns).now() < 3.0
+    recorder.commit(Batch(tick=Tick(client=ClientTick(index=8))))
+    reader = RecordingReader.open(interrupted)
+    assert reader.is_live()
+    assert [tick.index for tick in reader.ticks()] == list(range(9))
+    assert reader.header.config.label == "night"
+    assert [note.source for note in reader.notes()] == [RESUMED]
+    recorder.close(PLANNED)
+    assert reader.poll().end == PLANNED
+
+
+def test_a_recording_that_is_being_written_cannot_be_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "run.servetop"
+    recorder = Recorder.create(path, RunHeader(config=RunConfig(), anchor=ClockAnchor.take()))
+    with pytest.raises(RecordingError, match="still being written"):
+        resume_recording(path)
+    recorder.close(PLANNED)
