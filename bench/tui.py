@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import statistics
 import subprocess
@@ -62,6 +63,7 @@ async def refreshes(times: int = 100) -> tuple[list[float], list[float]]:
     run = canned.growing(60.0)
     app = DashboardApp(run, clock=ManualClock())
     whole, statistics_alone = [], []
+    gc.freeze()  # as run_dashboard does
     async with app.run_test(size=SIZE) as pilot:
         for number in range(times):
             run.now = 60.0 + 0.25 * number
