@@ -172,9 +172,10 @@ class RealTimeEngine:
                 self._events.first(seq, end)
             else:
                 self._events.gap(end - seq.emitted_at, 1)
-            emitted += 1
             seq.emitted_at = end
-            if seq.sink is not None and seq.finished_at is None:
+            padded = seq.finished_at is None and seq.generated >= seq.output_tokens
+            emitted += not padded
+            if seq.sink is not None and seq.generated < seq.output_tokens:
                 seq.sink.token(last=False)
         for seq in finished:
             emitted += self._finish(seq, end)
