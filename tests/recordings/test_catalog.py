@@ -21,10 +21,9 @@ from servetop.recordings.catalog import (
     describe,
     latest,
     list_recordings,
-    new_recording_path,
-    recordings_folder,
     resolve,
 )
+from servetop.recordings.places import new_recording_path, recordings_folder
 from servetop.recordings.recorder import Recorder
 
 MakeTick = Callable[..., Tick]

@@ -138,11 +138,3 @@ def serve(
     from servetop.engines.sim.server import main as serve_simulator
 
     return serve_simulator(arguments or [])
-
-
-@app.command(name="run-process", hidden=True)
-def run_process(recording: Path, resume: bool = False) -> int:
-    """Play the run whose configuration comes as JSON on standard input; the dashboard starts this."""
-    from servetop.cli.run_process import run_from_stdin
-
-    return run_from_stdin(recording, resume=resume)

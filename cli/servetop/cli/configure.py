@@ -20,11 +20,9 @@ SLO_METRICS = ("ttft", "tpot", "e2el")
 
 def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
     """The configuration that options describe; UsageError says which one is wrong."""
-    from servetop.recordings.thresholds import parse_threshold
-
     stages = stages_of(options)
-    for text in options["threshold"] or ():
-        parse_threshold(text)
+    if options["threshold"]:
+        check_form(options["threshold"])
     return RunConfig(
         engine=engine_config(options, engine_args),
         workload=workload_config(options),
@@ -35,6 +33,14 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
         label=options["label"],
         metadata=parse_metadata(options["metadata"] or ()),
     )
+
+
+def check_form(thresholds: Sequence[str]) -> None:
+    """UsageError for a threshold that cannot be judged, before the run rather than after it."""
+    from servetop.recordings.thresholds import parse_threshold  # numpy: not for every start
+
+    for text in thresholds:
+        parse_threshold(text)
 
 
 def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig, to_data
 from servetop.core.errors import ExitCode, RecordingError
-from servetop.recordings.catalog import resolve
-from servetop.recordings.reader import RecordingReader
+
+if TYPE_CHECKING:
+    from servetop.recordings.reader import RecordingReader
 
 OPEN_TIMEOUT = 15.0
 """Seconds within which the run process must have begun to record."""
@@ -24,6 +25,8 @@ LOOK_AGAIN = 0.01
 
 def replay_recording(name: str) -> int:
     """The dashboard on a finished or a growing recording."""
+    from servetop.recordings.catalog import resolve
+    from servetop.recordings.reader import RecordingReader
     from servetop.tui.app import run_dashboard
 
     reader = RecordingReader.open(resolve(name))
@@ -35,10 +38,13 @@ def replay_recording(name: str) -> int:
 
 
 def run_with_dashboard(config: RunConfig, recording: Path, *, resume: bool = False) -> int:
-    """Start the run process, show its recording as it grows, tell how it ended; the run's exit code."""
+    """Start the run process, show its recording as it grows, tell how it ended; the run's exit code.
+
+    The run process is started before anything heavy is loaded here: both load at the same time.
+    """
     with tempfile.TemporaryFile("w+") as complaints:
         process = _start_run_process(config, recording, complaints=complaints, resume=resume)
-        from servetop.tui.app import run_dashboard  # loads while the run process starts
+        from servetop.tui.app import run_dashboard
 
         reader = asyncio.run(_open_when_there(recording, process, complaints=complaints))
         try:
@@ -59,7 +65,7 @@ def _start_run_process(
     config: RunConfig, recording: Path, *, complaints: IO[str], resume: bool
 ) -> subprocess.Popen[str]:
     """In a session of its own: the run outlives this terminal."""
-    argv = [sys.executable, "-m", "servetop", "run-process", str(recording)]
+    argv = [sys.executable, "-m", "servetop.cli.run_process", str(recording)]
     process = subprocess.Popen(
         [*argv, "--resume"] if resume else argv,
         stdin=subprocess.PIPE,
@@ -75,6 +81,8 @@ def _start_run_process(
 
 
 async def _open_when_there(recording: Path, process: subprocess.Popen[str], *, complaints: IO[str]) -> RecordingReader:
+    from servetop.recordings.reader import RecordingReader
+
     clock = MonotonicClock()
     while clock.now() < OPEN_TIMEOUT:
         try:

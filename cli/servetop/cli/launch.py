@@ -43,7 +43,7 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
 
 @contextlib.contextmanager
 def _recording_path(config: RunConfig, output: Output) -> Iterator[Path]:
-    from servetop.recordings.catalog import new_recording_path
+    from servetop.recordings.places import new_recording_path
 
     if output.no_record:
         with tempfile.TemporaryDirectory(prefix="servetop-") as folder:

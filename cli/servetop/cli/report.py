@@ -15,7 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from servetop.core.errors import ExitCode
-from servetop.recordings.catalog import RecordingInfo, list_recordings, recordings_folder, resolve
+from servetop.recordings.catalog import RecordingInfo, list_recordings, resolve
+from servetop.recordings.places import recordings_folder
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.summary import run_summary
 from servetop.tui import formats

@@ -1,4 +1,8 @@
-"""The process that plays a run: recording open first, then the engine and the load, signals obeyed, file closed."""
+"""The process that plays a run: recording open first, then the engine and the load, signals obeyed, file closed.
+
+`python -m servetop.cli.run_process RECORDING [--resume]` is the run behind a dashboard: its configuration comes as JSON
+on standard input. What the recording does not need is loaded after it is open: a dashboard waits for it.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +11,23 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import uvloop
-
-from servetop.cli.run_loop import RunLoop
 from servetop.cli.versions import host_facts, versions
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig, from_data
-from servetop.core.errors import ExitCode
+from servetop.core.errors import ExitCode, ServetopError
 from servetop.core.events import RunEnd
 from servetop.core.source import RunHeader
-from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
 from servetop.recordings.resuming import RunStart, resume_recording
-from servetop.recordings.summary import run_summary
-from servetop.recordings.thresholds import check_thresholds
+
+if TYPE_CHECKING:
+    from servetop.cli.run_loop import RunLoop
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-def run_from_stdin(recording: Path, *, resume: bool) -> int:
-    """The run process behind a dashboard: configuration in as JSON, recording out, nothing printed."""
-    return play(from_data(RunConfig, json.load(sys.stdin)), recording, resume=resume).exit_code
 
 
 def play(
@@ -38,6 +35,10 @@ def play(
 ) -> RunEnd:
     """Play a run into a recording; `watch` runs beside it. RecordingError when the file cannot be made."""
     recorder, start = resume_recording(recording) if resume else _new_recording(config, recording)
+    import uvloop
+
+    from servetop.cli.run_loop import RunLoop
+
     loop = RunLoop(config, recorder, start=start)
     end = _judged(uvloop.run(_with_signals(loop, watch)), config, recording)
     recorder.close(end)
@@ -66,6 +67,10 @@ def _judged(end: RunEnd, config: RunConfig, recording: Path) -> RunEnd:
     """A run that went well can still miss its thresholds, or have been limited by the client."""
     if end.exit_code != ExitCode.OK:
         return end
+    from servetop.recordings.reader import RecordingReader
+    from servetop.recordings.summary import run_summary
+    from servetop.recordings.thresholds import check_thresholds
+
     reader = RecordingReader.open(recording)
     try:
         summary = run_summary(reader)
@@ -77,3 +82,18 @@ def _judged(end: RunEnd, config: RunConfig, recording: Path) -> RunEnd:
     if not unmet:
         return end
     return RunEnd(at=end.at, exit_code=int(ExitCode.THRESHOLDS), reason="; ".join(unmet))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Play the run whose configuration comes on standard input; nothing is printed but why it cannot be."""
+    recording, *flags = argv
+    try:
+        config = from_data(RunConfig, json.load(sys.stdin))
+        return play(config, Path(recording), resume="--resume" in flags).exit_code
+    except ServetopError as error:
+        sys.stderr.write(f"servetop: {error}\n")
+        return int(error.exit_code)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

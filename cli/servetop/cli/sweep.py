@@ -14,7 +14,8 @@ from servetop.cli.sweep_file import read_sweep, sweep_config
 from servetop.core.config import EngineConfig, RunConfig, StageConfig
 from servetop.core.errors import RecordingError, UsageError
 from servetop.core.events import StageChange
-from servetop.recordings.catalog import list_recordings, recordings_folder
+from servetop.recordings.catalog import list_recordings
+from servetop.recordings.places import recordings_folder
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.sittings import finished_stages
 

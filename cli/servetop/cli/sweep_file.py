@@ -22,11 +22,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from servetop.cli.configure import parse_goodput, with_an_end
+from servetop.cli.configure import check_form, parse_goodput, with_an_end
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
 from servetop.core.errors import UsageError
 from servetop.core.units import parse_rate, parse_seconds
-from servetop.recordings.thresholds import parse_threshold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +94,7 @@ def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
 def sweep_config(sweep: SweepFile) -> RunConfig:
     """The run that measures every cell, cell by cell, so that each batch size is set once."""
     _check(sweep)
-    for text in sweep.thresholds:
-        parse_threshold(text)
+    check_form(sweep.thresholds)
     grid = itertools.product(
         sweep.max_num_seqs or (None,),
         sweep.request_rate or (float("inf"),),

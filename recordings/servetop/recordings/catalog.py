@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import os
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-import platformdirs
-
-from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
 from servetop.core.tick import TICK_SECONDS
+from servetop.recordings.places import SUFFIX, recordings_folder
 from servetop.recordings.reader import RecordingReader
 
-SUFFIX = ".servetop"
-FOLDER_VARIABLE = "SERVETOP_RECORDINGS"
-_LONGEST_PART = 48
 _TICKS_PER_SECOND = round(1 / TICK_SECONDS)
 
 
@@ -54,24 +45,6 @@ class RecordingInfo:
     exit_code: int | None = None
     problem: str = ""
     """One line: why it is unreadable, or what is damaged."""
-
-
-def recordings_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """`$SERVETOP_RECORDINGS`, else `servetop/recordings` in the user's data folder (XDG); it may not exist yet."""
-    chosen = (os.environ if environment is None else environment).get(FOLDER_VARIABLE)
-    return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("servetop") / "recordings"
-
-
-def new_recording_path(config: RunConfig, wall_time: float, *, folder: Path | None = None) -> Path:
-    """A path that does not exist yet: `{YYYYmmdd-HHMMSS}-{label or engine}-{model}.servetop`, in local time."""
-    stamp = datetime.fromtimestamp(wall_time).strftime("%Y%m%d-%H%M%S")
-    parts = [stamp, _plain(config.label or config.engine.name), _plain(Path(config.engine.model).name)]
-    stem = "-".join(part for part in parts if part)
-    place = recordings_folder() if folder is None else folder
-    path, number = place / f"{stem}{SUFFIX}", 2
-    while path.exists():
-        path, number = place / f"{stem}-{number}{SUFFIX}", number + 1
-    return path
 
 
 def list_recordings(folder: Path | None = None) -> list[RecordingInfo]:
@@ -146,8 +119,3 @@ def _written(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _plain(text: str) -> str:
-    """Letters, digits, `.`, `_` and `-` only, so that the name needs no quoting anywhere."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:_LONGEST_PART].strip("-.")

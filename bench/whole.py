@@ -1,0 +1,171 @@
+"""servetop as a whole, on the simulator: `python bench/whole.py [--pairs 5] [--seconds 15]`.
+
+`--help`; start to first frame in a real terminal; processor share of the dashboard process; and what the dashboard
+does to a run: the same load with and without it, in turn, as medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import select
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+SERVETOP = (sys.executable, "-m", "servetop")
+ROWS, COLUMNS = 48, 160
+LOAD = ("--request-rate", "16", "--input-len", "128", "--output-len", "128")
+MARK = "▸".encode()
+
+
+@dataclass
+class Terminal:
+    """A servetop in a pseudo-terminal of 160×48."""
+
+    process: subprocess.Popen[bytes]
+    screen: int
+
+    def read(self, seconds: float) -> bytes:
+        """What is drawn within some time, empty when nothing is."""
+        ready, _, _ = select.select([self.screen], [], [], seconds)
+        with contextlib.suppress(OSError):  # it has ended
+            return os.read(self.screen, 1 << 16) if ready else b""
+        return b""
+
+    def press(self, keys: bytes) -> None:
+        """Type."""
+        os.write(self.screen, keys)
+
+
+@contextlib.contextmanager
+def terminal(*words: str) -> Iterator[Terminal]:
+    """Start servetop in a terminal, and end it."""
+    screen, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    environment = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    process = subprocess.Popen([*SERVETOP, *words], stdin=child, stdout=child, stderr=child, env=environment)
+    os.close(child)
+    try:
+        yield Terminal(process, screen)
+    finally:
+        process.terminate()
+        process.wait()
+        os.close(screen)
+
+
+def help_seconds() -> float:
+    """Median of 9 runs of `servetop --help`."""
+    return statistics.median(_seconds_of("--help") for _ in range(9))
+
+
+def _seconds_of(*words: str) -> float:
+    began = time.perf_counter()
+    subprocess.run([*SERVETOP, *words], stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - began
+
+
+def first_frame(folder: Path, number: int) -> float:
+    """Seconds from starting `servetop` to the first frame that shows its title."""
+    began = time.perf_counter()
+    with terminal("--ramp", "4:30s", "--record", str(folder / f"frame-{number}.servetop")) as screen:
+        seen = b""
+        while MARK not in seen:
+            seen += screen.read(10.0)
+        took = time.perf_counter() - began
+        quit_dashboard(screen)
+    return took
+
+
+def quit_dashboard(screen: Terminal) -> None:
+    """q, and c for the run that may still go on."""
+    for key in (b"q", b"c"):
+        screen.press(key)
+        deadline = time.perf_counter() + 1.0
+        while time.perf_counter() < deadline and screen.process.poll() is None:
+            screen.read(0.05)
+    while screen.process.poll() is None:
+        screen.read(0.05)
+
+
+def with_dashboard(recording: Path, seconds: float) -> tuple[float, float]:
+    """Run under the dashboard: its processor share (0-1) while the load runs, and bytes drawn per second."""
+    with terminal(*LOAD, "--duration", f"{seconds:g}", "--record", str(recording)) as screen:
+        _draw(screen, 3.0)  # loading, first frames
+        process, drawn = psutil.Process(screen.process.pid), 0
+        before, began = process.cpu_times(), time.perf_counter()
+        drawn += _draw(screen, seconds - 3.0)
+        after, took = process.cpu_times(), time.perf_counter() - began
+        _draw(screen, 8.0)  # drain
+        quit_dashboard(screen)
+    return (after.user + after.system - before.user - before.system) / took, drawn / took
+
+
+def _draw(screen: Terminal, seconds: float) -> int:
+    deadline, drawn = time.perf_counter() + seconds, 0
+    while (left := deadline - time.perf_counter()) > 0:
+        drawn += len(screen.read(min(left, 0.1)))
+    return drawn
+
+
+def headless(recording: Path, seconds: float) -> None:
+    """The same run without a dashboard."""
+    words = [*SERVETOP, *LOAD, "--duration", f"{seconds:g}", "--headless", "--record", str(recording)]
+    subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+
+def summary(recording: Path) -> dict[str, float]:
+    """The figures of a recording."""
+    found = subprocess.run([*SERVETOP, "summary", str(recording), "--json"], capture_output=True, check=True)
+    figures: dict[str, float] = json.loads(found.stdout)
+    return figures
+
+
+def main() -> None:
+    """Measure, and print one line a figure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=15.0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        print(f"servetop --help                   {help_seconds():7.2f} s      (target ≤ 0.35)")
+        frame = statistics.median(first_frame(folder, number) for number in range(5))
+        print(f"start to first frame              {frame:7.2f} s      (target ≤ 0.7)")
+        compare(folder, options.pairs, options.seconds)
+
+
+def compare(folder: Path, pairs: int, seconds: float) -> None:
+    """Runs with and without the dashboard in turn; ratios of medians."""
+    shares, bytes_drawn, watched, alone = [], [], [], []
+    for number in range(pairs):
+        seen, unseen = folder / f"seen-{number}.servetop", folder / f"unseen-{number}.servetop"
+        share, drawn = with_dashboard(seen, seconds)
+        headless(unseen, seconds)
+        shares.append(share)
+        bytes_drawn.append(drawn)
+        watched.append(summary(seen))
+        alone.append(summary(unseen))
+    print(f"dashboard process, share of a core{statistics.median(shares):8.1%}      (target ≤ 25 %)")
+    print(f"terminal output                   {statistics.median(bytes_drawn) / 1e3:7.1f} KB/s")
+    for key, target in (("output_throughput", "within 2 %"), ("p99_ttft_ms", "within 2 %"), ("p50_ttft_ms", "")):
+        with_it, without = (statistics.median(each[key] for each in runs) for runs in (watched, alone))
+        note = f"(target: {target})" if target else ""
+        print(f"{key:<20} with {with_it:9.2f}  without {without:9.2f}  {with_it / without - 1:+7.2%}  {note}")
+
+
+if __name__ == "__main__":
+    main()
