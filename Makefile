@@ -37,7 +37,7 @@ bench: .venv/.installed  ## measure, and write docs/performance.md
 	$(BIN)/python bench/run.py
 
 picture: .venv/.installed  ## draw docs/dashboard.svg from a canned run
-	$(BIN)/python bench/picture.py
+	$(BIN)/python -m tests.tui.picture docs/dashboard.svg
 
 clean:  ## remove what the other targets made here
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
