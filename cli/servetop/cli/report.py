@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,21 +47,23 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
         console.print(_stages(summary["stages"]))
     for table in grid_tables(summary["stages"]):
         console.print(table)
+    plot = grid_plot(summary["stages"], width=min(console.width, PLOT_WIDTH))
+    if plot is not None:
+        console.print(plot)
     _print_trust(console, summary)
     console.print(Text(f"recording  {summary['recording']}"), soft_wrap=True)
 
 
 def _table(*columns: str) -> Table:
-    """Light lines, the first column left, numbers right; when it gets narrow, the first column gives way."""
+    """Light lines, the first column left, numbers right; when it gets narrow, the first column is folded."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for index, column in enumerate(columns):
-        width = max(map(len, column.split("\n"))) if index else None
         justify: JustifyMethod = "right" if index else "left"
-        table.add_column(column, justify=justify, no_wrap=True, overflow="ellipsis", min_width=width)
+        table.add_column(column, justify=justify, no_wrap=index > 0, overflow="fold")
     return table
 
 
-def _titled(title: str, table: Table) -> Group:
+def _titled(title: str, table: Table | Text) -> Group:
     return Group(Text(f"\n{title}", style="bold"), table)
 
 
@@ -122,19 +125,53 @@ GRIDS = (
 
 
 def grid_tables(stages: Sequence[Summary]) -> list[Group]:
-    """Batch size down, request rate across, one table a figure; none when there is only one of either."""
-    stages = [stage for stage in stages if stage["finished"]]
-    batches = sorted({stage["max_num_seqs"] or stage["max_concurrency"] or 0 for stage in stages})
-    rates = sorted({float(stage["request_rate"]) for stage in stages if stage["request_rate"] is not None})
-    if len(batches) < 2 or not rates:
-        return []
-    return [_grid(title, key, stages, batches, rates) for title, key in GRIDS]
+    """Batch size down, request rate across, one table a figure; none when there is only one batch size."""
+    batches, rates = _axes(stages)
+    rows = {batch: _row(stages, batch) for batch in batches}
+    return [_grid(title, key, rows=rows, rates=rates) for title, key in GRIDS] if rows and rates else []
 
 
-def _grid(title: str, key: str, stages: Sequence[Summary], batches: Sequence[int], rates: Sequence[float]) -> Group:
+PLOT_WIDTH = 100
+
+
+def grid_plot(stages: Sequence[Summary], *, width: int) -> Group | None:
+    """Output throughput over the request rate, one curve a batch size; None when there is no curve to draw."""
+    batches, rates = _axes(stages)
+    if len(rates) < 2 or not batches:
+        return None
+    from servetop.tui.plots import curves
+
+    named = {f"batch {batch}": _curve(_row(stages, batch), rates) for batch in batches}
+    drawn = curves(
+        {name: points for name, points in named.items() if points}, across="requests/s", up="tok/s", width=width
+    )
+    return _titled("Output throughput over request rate", Text(drawn))
+
+
+def _curve(row: Sequence[Summary], rates: Sequence[float]) -> list[tuple[float, float]]:
+    means = [(rate, _mean(row, rate, "output_throughput")) for rate in rates if math.isfinite(rate)]
+    return [(rate, mean) for rate, mean in means if mean is not None]
+
+
+def _axes(stages: Sequence[Summary]) -> tuple[list[int], list[float]]:
+    """Batch sizes and request rates of the finished cells, ascending; nothing when there is one batch size only."""
+    finished = [stage for stage in stages if stage["finished"]]
+    batches = sorted({_batch(stage) for stage in finished})
+    rates = sorted({float(stage["request_rate"]) for stage in finished if stage["request_rate"] is not None})
+    return (batches, rates) if len(batches) > 1 else ([], [])
+
+
+def _batch(stage: Summary) -> int:
+    return int(stage["max_num_seqs"] or stage["max_concurrency"] or 0)
+
+
+def _row(stages: Sequence[Summary], batch: int) -> list[Summary]:
+    return [stage for stage in stages if stage["finished"] and _batch(stage) == batch]
+
+
+def _grid(title: str, key: str, *, rows: Mapping[int, Sequence[Summary]], rates: Sequence[float]) -> Group:
     table = _table("batch", *(f"{rate:g}" for rate in rates))
-    for batch in batches:
-        row = [s for s in stages if (s["max_num_seqs"] or s["max_concurrency"] or 0) == batch]
+    for batch, row in rows.items():
         table.add_row(str(batch), *(_number(_mean(row, rate, key)) for rate in rates))
     return _titled(f"{title} (batch size down, requests/s across)", table)
 
@@ -190,8 +227,6 @@ def _list_table(recordings: Sequence[RecordingInfo]) -> Table:
     table = _table(*columns)
     for name in ("engine", "model", "state"):
         table.columns[columns.index(name)].justify = "left"
-        table.columns[columns.index(name)].min_width = 10
-    table.columns[0].overflow, table.columns[0].no_wrap = "fold", False  # a name must be whole to be typed
     for each in recordings:
         table.add_row(
             Text(each.path.stem),
