@@ -22,6 +22,7 @@ class HttpRequest:
     method: str
     path: str
     body: bytes
+    keep_alive: bool
 
 
 class Connection(asyncio.Protocol):
@@ -85,8 +86,8 @@ class Connection(asyncio.Protocol):
         """A request is whole."""
         path = self._url.partition(b"?")[0].decode("latin-1")
         method = self._parser.get_method().decode("ascii")
-        self._keep_alive = self._parser.should_keep_alive()
-        self._queue.append(HttpRequest(method, path, b"".join(self._body)))
+        keep_alive = self._parser.should_keep_alive()
+        self._queue.append(HttpRequest(method, path, b"".join(self._body), keep_alive))
         self._next()
 
     def respond(self, status: int, body: bytes, *, kind: bytes = b"application/json") -> None:
@@ -131,7 +132,9 @@ class Connection(asyncio.Protocol):
     def _next(self) -> None:
         if self._queue and not self._busy:
             self._busy = True
-            self._route(self._queue.popleft(), self)
+            request = self._queue.popleft()
+            self._keep_alive = request.keep_alive
+            self._route(request, self)
 
     def _refuse(self, status: int, message: str) -> None:
         self._keep_alive = False

@@ -20,12 +20,21 @@ def rows(table: str) -> tuple[dict[str, str], ...]:
 
 
 def measured(table: str, *, engine: str | None = None, column: str = "output_tokens_per_s") -> dict[Any, float]:
-    """Values by cell: by `(batch, qps)` where a table has both, else by the one it has. Cells without a number are left
-    out; so are those that the table marks as suspect.
+    """Values by cell: by `(batch, qps)` where a table has both, else by the one it has. Cells without a number are
+    left out, and so are those that the table marks as suspect.
     """
+    return _values(table, engine=engine, column=column, suspect=False)
+
+
+def suspects(table: str, *, engine: str | None = None, column: str = "output_tokens_per_s") -> dict[Any, float]:
+    """The cells that the table marks as suspect."""
+    return _values(table, engine=engine, column=column, suspect=True)
+
+
+def _values(table: str, *, engine: str | None, column: str, suspect: bool) -> dict[Any, float]:
     values: dict[Any, float] = {}
     for row in rows(table):
-        if row.get("suspect", "0") != "0" or (engine is not None and row["engine"] != engine):
+        if (row.get("suspect", "0") != "0") != suspect or (engine is not None and row["engine"] != engine):
             continue
         try:
             value = float(row[column])

@@ -1,0 +1,137 @@
+"""Tables of measured against simulated values, with targets; pure values, made by `validate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One cell. `held_out` is false where a fitted number used this cell; `suspect` cells count for nothing."""
+
+    cell: str
+    measured: float
+    simulated: float
+    held_out: bool = True
+    suspect: bool = False
+
+    @property
+    def error(self) -> float:
+        """Relative error of the simulated value; its value itself where 0 was measured."""
+        return self.simulated / self.measured - 1.0 if self.measured else self.simulated
+
+    @property
+    def counts(self) -> bool:
+        """Whether the row enters the error statistics."""
+        return self.held_out and not self.suspect and self.measured != 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One requirement and what was found."""
+
+    text: str
+    found: str
+    met: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One published table."""
+
+    name: str
+    title: str
+    unit: str
+    rows: tuple[Row, ...]
+    targets: tuple[Target, ...]
+    note: str = ""
+
+    @property
+    def mean_error(self) -> float:
+        """Mean absolute relative error of the rows that count."""
+        return mean_error(self.rows)
+
+    @property
+    def max_error(self) -> float:
+        """Largest absolute relative error of the rows that count."""
+        return max_error(self.rows)
+
+
+def mean_error(rows: Sequence[Row]) -> float:
+    """Mean absolute relative error of the rows that count; 0 when there are none."""
+    errors = [abs(row.error) for row in rows if row.counts]
+    return sum(errors) / len(errors) if errors else 0.0
+
+
+def max_error(rows: Sequence[Row]) -> float:
+    """Largest absolute relative error of the rows that count."""
+    return max((abs(row.error) for row in rows if row.counts), default=0.0)
+
+
+def at_most(text: str, value: float, limit: float) -> Target:
+    """A relative error with an upper limit."""
+    return Target(text=f"{text} at most {limit:.1%}", found=f"{value:.2%}", met=value <= limit)
+
+
+def holds(text: str, met: bool, found: str) -> Target:
+    """A yes-or-no property."""
+    return Target(text=text, found=found, met=met)
+
+
+def report(tables: Sequence[Table]) -> dict[str, Any]:
+    """JSON shape: `{"tables": [{"name", "rows": [...], "targets": [...], ...}], "passed"}`."""
+    return {"tables": [_table_data(table) for table in tables], "passed": all(_met(table) for table in tables)}
+
+
+def markdown(tables: Sequence[Table]) -> str:
+    """The tables as Markdown, as they stand in docs/simulator.md."""
+    return "\n".join(line for table in tables for line in _table_lines(table))
+
+
+def _met(table: Table) -> bool:
+    return all(target.met for target in table.targets)
+
+
+def _table_data(table: Table) -> dict[str, Any]:
+    rows = [
+        {
+            "cell": row.cell,
+            "measured": row.measured,
+            "simulated": row.simulated,
+            "error": row.error,
+            "held_out": row.held_out,
+            "suspect": row.suspect,
+        }
+        for row in table.rows
+    ]
+    targets = [{"text": each.text, "found": each.found, "met": each.met} for each in table.targets]
+    return {
+        "name": table.name,
+        "title": table.title,
+        "unit": table.unit,
+        "rows": rows,
+        "mean_error": table.mean_error,
+        "max_error": table.max_error,
+        "targets": targets,
+        "passed": _met(table),
+        "note": table.note,
+    }
+
+
+def _table_lines(table: Table) -> list[str]:
+    lines = [
+        f"### {table.title}",
+        "",
+        f"| cell | measured ({table.unit}) | simulated | error | |",
+        "|---|---|---|---|---|",
+    ]
+    for row in table.rows:
+        mark = "suspect" if row.suspect else "" if row.held_out else "calibrated"
+        error = f"{row.error:+.1%}" if row.measured else ""
+        lines.append(f"| {row.cell} | {row.measured:,g} | {row.simulated:,.0f} | {error} | {mark} |")
+    held_out = sum(row.counts for row in table.rows)
+    lines += ["", f"{held_out} held-out cells: mean error {table.mean_error:.2%}, largest {table.max_error:.2%}."]
+    lines += [f"- {'met' if each.met else 'MISSED'}: {each.text} ({each.found})" for each in table.targets]
+    return [*lines, *([table.note] if table.note else []), ""]

@@ -1,0 +1,257 @@
+"""The simulator behind HTTP: vLLM's wire, its metrics page, its refusals, and clean ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from servetop.engines.sim.server import main
+
+CHUNK_KEYS = {"id", "object", "created", "model", "choices"}
+
+
+def start(*options: str) -> tuple[subprocess.Popen[str], str]:
+    command = [sys.executable, "-m", "servetop.engines.sim.server", "--port", "0", "--time-scale", "0.02", *options]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    url = ""
+    for line in process.stderr:
+        if "http://" in line:
+            url = line.rpartition(" ")[2].strip()
+        if "ready" in line:
+            return process, url
+    raise AssertionError("the server ended before it was ready")
+
+
+def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> int:
+    process.send_signal(number)
+    _, rest = process.communicate(timeout=10)
+    assert "Traceback" not in rest
+    return process.returncode
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[httpx.Client]:
+    process, url = start("--kv-blocks", "100", "--max-num-seqs", "8", "--served-model-name", "tiny", "--seed", "3")
+    with httpx.Client(base_url=url, timeout=20.0) as client:
+        yield client
+    assert stop(process) == 0
+
+
+def complete(client: httpx.Client, **body: Any) -> httpx.Response:
+    return client.post("/v1/completions", json={"model": "tiny", "prompt": "a prompt", **body})
+
+
+def events(client: httpx.Client, path: str = "/v1/completions", **body: Any) -> list[dict[str, Any]]:
+    response = client.post(path, json={"model": "tiny", "stream": True, **body})
+    assert response.headers["content-type"].startswith("text/event-stream")
+    lines = [line.removeprefix("data: ") for line in response.text.split("\n\n") if line]
+    assert lines.pop() == "[DONE]"
+    return [json.loads(line) for line in lines]
+
+
+def metrics(client: httpx.Client) -> dict[str, float]:
+    families = text_string_to_metric_families(client.get("/metrics").text)
+    samples = [sample for family in families for sample in family.samples]
+    return {sample.name + sample.labels.get("finished_reason", ""): sample.value for sample in samples}
+
+
+def test_a_stream_has_one_token_per_event_then_usage_then_done(client: httpx.Client) -> None:
+    *tokens, usage = events(
+        client, prompt=[1, 2, 3], max_tokens=5, ignore_eos=True, stream_options={"include_usage": True}
+    )
+    assert len(tokens) == 5
+    assert all(set(token) == CHUNK_KEYS and token["object"] == "text_completion" for token in tokens)
+    assert all(token["choices"][0]["text"].strip() for token in tokens)
+    assert [token["choices"][0]["finish_reason"] for token in tokens] == [None] * 4 + ["length"]
+    assert usage["choices"] == []
+    assert usage["usage"] == {"prompt_tokens": 3, "total_tokens": 8, "completion_tokens": 5}
+
+
+def test_a_chat_stream_begins_with_the_role(client: httpx.Client) -> None:
+    message = {"role": "user", "content": "hello there"}
+    first, *rest = events(client, "/v1/chat/completions", messages=[message], max_tokens=3, ignore_eos=True)
+    assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert [event["choices"][0]["delta"].keys() for event in rest] == [{"content"}] * 3
+    assert rest[-1]["choices"][0]["finish_reason"] == "length"
+
+
+def test_continuous_usage_counts_up(client: httpx.Client) -> None:
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    seen = events(client, prompt="x", max_tokens=3, ignore_eos=True, stream_options=options)
+    assert [event["usage"]["completion_tokens"] for event in seen] == [1, 2, 3, 3]
+
+
+def test_a_whole_answer_carries_text_and_usage(client: httpx.Client) -> None:
+    body = complete(client, max_tokens=4, ignore_eos=True).json()
+    assert len(body["choices"][0]["text"].split()) == 4
+    assert body["usage"]["completion_tokens"] == 4
+    chat = client.post("/v1/chat/completions", json={"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2})
+    assert chat.json()["choices"][0]["message"]["role"] == "assistant"
+
+
+def test_without_ignore_eos_some_answers_stop_and_some_reach_the_limit(client: httpx.Client) -> None:
+    answers = [complete(client, max_tokens=200).json() for _ in range(12)]
+    reasons = {answer["choices"][0]["finish_reason"] for answer in answers}
+    assert reasons == {"stop", "length"}
+    assert all(answer["usage"]["completion_tokens"] <= 200 for answer in answers)
+    seeded = [complete(client, max_tokens=500, seed=7).json()["usage"] for _ in range(2)]
+    assert seeded[0] == seeded[1]
+    assert complete(client, max_tokens=150, min_tokens=150).json()["usage"]["completion_tokens"] == 150
+
+
+@pytest.mark.parametrize(("prompt", "count"), [([5] * 17, 17), ([[5] * 17], 17), ("abcd" * 4, 4), (["abcde"], 2)])
+def test_prompts_are_billed_as_tokenize_says(client: httpx.Client, prompt: Any, count: int) -> None:
+    told = client.post("/tokenize", json={"model": "tiny", "prompt": prompt}).json()
+    assert told["count"] == len(told["tokens"]) == count
+    assert complete(client, prompt=prompt, max_tokens=1).json()["usage"]["prompt_tokens"] == count
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ({"model": "nope"}, 404, "The model `nope` does not exist."),
+        ({"max_tokens": 600000}, 400, "max_tokens=600000 cannot be greater than max_model_len=4096"),
+        ({"prompt": [1] * 4000, "max_tokens": 200}, 400, "This model's maximum context length is 4096 tokens"),
+        ({"prompt": [1] * 1500, "max_tokens": 200}, 400, "KV cache holds 1600 tokens"),
+        ({"max_tokens": 0}, 400, "max_tokens must be at least 1"),
+        ({"max_tokens": "many"}, 400, "max_tokens should be a valid integer"),
+        ({"n": 2}, 400, "n must be 1"),
+        ({"prompt": ["a", "b"]}, 400, "one prompt per request"),
+        ({"prompt": ""}, 400, "cannot be empty"),
+        ({"prompt": {"a": 1}}, 400, "string or a list of token ids"),
+    ],
+)
+def test_refusals_have_vllms_shape(client: httpx.Client, body: dict[str, Any], status: int, words: str) -> None:
+    response = complete(client, **body)
+    assert response.status_code == status
+    error = response.json()["error"]
+    assert words in error["message"]
+    assert error["code"] == status
+    assert set(error) == {"message", "type", "param", "code"}
+
+
+def test_broken_requests_are_answered_not_dropped(client: httpx.Client) -> None:
+    assert client.post("/v1/completions", content=b"{not json").status_code == 400
+    assert client.post("/v1/completions", content=b"[1]").status_code == 400
+    assert client.get("/nowhere").status_code == 404
+    assert client.get("/v1/completions").status_code == 405
+    assert client.post("/v1/chat/completions", json={"messages": []}).status_code == 400
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as raw:
+        raw.sendall(b"NOT HTTP\r\n\r\n")
+        assert raw.recv(1000).startswith(b"HTTP/1.1 400 ")
+
+
+def test_the_small_routes(client: httpx.Client) -> None:
+    assert client.get("/health").status_code == 200
+    assert client.get("/ping").status_code == 200
+    assert client.get("/version").json() == {"version": "0.32.0"}
+    (model,) = client.get("/v1/models").json()["data"]
+    assert (model["id"], model["max_model_len"]) == ("tiny", 4096)
+
+
+def test_the_metrics_page_counts_what_clients_got(client: httpx.Client) -> None:
+    before = metrics(client)
+    for _ in range(3):
+        complete(client, prompt=[1] * 40, max_tokens=6, ignore_eos=True)
+    after = metrics(client)
+    growth = {name: after[name] - before[name] for name in after}
+    assert growth["vllm:prompt_tokens_total"] == 120
+    assert growth["vllm:generation_tokens_total"] == 18
+    assert growth["vllm:request_success_totallength"] == 3
+    assert growth["vllm:time_to_first_token_seconds_count"] == 3
+    assert growth["vllm:inter_token_latency_seconds_count"] == 15
+    assert growth["vllm:e2e_request_latency_seconds_count"] == 3
+    assert growth["servetop_sim_token_lateness_seconds_count"] == 18
+    assert after["vllm:num_requests_running"] == after["vllm:kv_cache_usage_perc"] == 0
+    assert 'num_gpu_blocks="100"' in client.get("/metrics").text
+
+
+def test_the_batch_limit_changes_while_it_runs(client: httpx.Client) -> None:
+    assert client.get("/servetop/config").json()["max_num_seqs"] == 8
+    assert client.post("/servetop/config", json={"max_num_seqs": 3}).json()["max_num_seqs"] == 3
+    assert metrics(client)["servetop_sim_max_num_seqs"] == 3
+    assert client.post("/servetop/config", json={"max_num_seqs": 0}).status_code == 400
+    assert client.post("/servetop/config", json={"kv_blocks": 5}).status_code == 400
+    client.post("/servetop/config", json={"max_num_seqs": 8})
+
+
+def test_a_client_that_leaves_frees_its_blocks(client: httpx.Client) -> None:
+    before = metrics(client)["vllm:request_success_totalabort"]
+    body = {"model": "tiny", "prompt": [1] * 100, "max_tokens": 1400, "ignore_eos": True, "stream": True}
+    with httpx.Client(base_url=client.base_url) as leaver, leaver.stream("POST", "/v1/completions", json=body) as reply:
+        chunks = reply.iter_raw()
+        next(chunks)
+        assert metrics(client)["vllm:num_requests_running"] == 1
+    while (now := metrics(client))["vllm:num_requests_running"]:
+        pass
+    assert now["vllm:kv_cache_usage_perc"] == 0
+    assert now["vllm:request_success_totalabort"] == before + 1
+
+
+def test_one_connection_serves_requests_in_order(client: httpx.Client) -> None:
+    request = b'{"prompt":"x","max_tokens":1,"ignore_eos":true}'
+    head = b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(request)
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as raw:
+        raw.sendall((head + request) * 2 + b"GET /version HTTP/1.1\r\nconnection: close\r\n\r\n")
+        answer = b"".join(iter(lambda: raw.recv(65536), b""))
+    assert answer.count(b"HTTP/1.1 200 OK") == 3
+    assert answer.endswith(b'{"version":"0.32.0"}')
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly_even_amid_streams(number: int) -> None:
+    process, url = start("--model", "opt-125m")
+    body = {"prompt": "x", "max_tokens": 2000, "ignore_eos": True, "stream": True}
+    with httpx.Client(base_url=url) as client, client.stream("POST", "/v1/completions", json=body) as reply:
+        chunks = reply.iter_raw()
+        next(chunks)
+        assert stop(process, number) == 0
+
+
+def test_a_port_in_use_is_one_clear_line(capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert main(["--port", str(taken.getsockname()[1]), "--model", "opt-125m"]) == 1
+    (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error:")]
+    assert "is in use" in line
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--model", "llama-2-7"], "did you mean 'llama-2-7b'?"),
+        (["--gpu", "a100"], "no gpu profile 'a100': did you mean"),
+        (["--policy", "recompete"], "did you mean 'recompute'?"),
+        (
+            ["--model", "llama-2-70b"],
+            "Llama-2-70b in fp16 needs 138 GB for weights; A100-40GB has 39.4 GiB: try tensor_parallel=4",
+        ),
+        (["--tensor-parallel", "3"], "does not divide the 32 heads"),
+        (["--max-model-len", "9000"], "above the 4096"),
+    ],
+)
+def test_what_cannot_be_simulated_is_one_clear_line(
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(options) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line
+
+
+@pytest.mark.parametrize("options", [["--port", "x"], ["--max-num-seqs", "0"], ["--time-scale", "-1"], ["--nope"]])
+def test_a_bad_option_exits_with_2(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(options)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err
