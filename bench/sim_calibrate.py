@@ -1,6 +1,6 @@
 """Fits every fitted number of the simulator's profiles and presets, on the cells named in docs/simulator.md.
 
-python bench/sim_calibrate.py [table4 table5 table8 servers table13 memgap]
+python bench/sim_calibrate.py [table4 table5 table8 servers table13 memgap rtx4090]
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable
+
+import sim_evidence
 
 from servetop.engines.sim.lengths import Lengths
 from servetop.engines.sim.predict import PredictSpec, predict_cell
@@ -91,6 +93,32 @@ def table13() -> None:
 TABLE13_RATES = (0.5, 1.5, 4)
 
 
+def memgap() -> None:
+    """c0 and c1 of vllm-0.5 from OPT-1.3b on an H100 at batch sizes 1 and 256."""
+    c0, c1 = 1.0e-3, 0.05e-3
+    for _ in range(3):
+        c0 = bisect(lambda c, c1=c1: memgap_miss(0, c0=c, c1=c1), 0.5e-3, 4e-3)  # type: ignore[misc]
+        c1 = bisect(lambda c, c0=c0: memgap_miss(3, c0=c0, c1=c), 0.0, 0.2e-3)  # type: ignore[misc]
+    say(f"vllm-0.5: c0 = {c0:.4g}, c1 = {c1:.4g}")
+
+
+def memgap_miss(row: int, **settings: float) -> float:
+    """Simulated minus measured throughput of one of the five runs."""
+    _, measured_rate, simulated = sim_evidence.memgap(settings)[row]
+    return simulated - measured_rate
+
+
+def rtx4090() -> None:
+    """The share of its data-sheet figures that an RTX 4090 reaches, from the mean TPOT of Llama-3.1-8B on it."""
+    names = ("gpu.memory_efficiency", "gpu.kv_efficiency", "gpu.compute_efficiency")
+    base = {"max_num_seqs": 256, "kv_blocks": 2588}
+
+    def miss(share: float) -> float:
+        return sim_evidence.llmservingsim("rtx4090", base | dict.fromkeys(names, share))["mean TPOT"] - 32.4
+
+    say(f"rtx4090: efficiencies = {bisect(miss, 0.7, 1.1):.4f}")
+
+
 def lengths_fit(base: PredictSpec, *, low: tuple[float, float], high: tuple[float, float]) -> tuple[float, float]:
     """Alternate: the mean by the unsaturated cell, the spread by the saturated one."""
     mean, spread = 230.0, 2.0
@@ -137,5 +165,6 @@ def say(text: str) -> None:
 
 if __name__ == "__main__":
     fits = {"table4": table4, "table5": table5, "table8": table8, "servers": servers, "table13": table13}
+    fits |= {"memgap": memgap, "rtx4090": rtx4090}
     for wanted in sys.argv[1:] or fits:
         fits[wanted]()

@@ -22,7 +22,8 @@ class Lengths:
     """A distribution of prompt and output tokens.
 
     `fixed`: always `input_len` and `output_len`. `sharegpt`: pairs resampled from ShareGPT; with `output_mean` the
-    outputs are raised to `output_spread` and scaled to that mean. `capped-exponential`: prompts fixed, outputs
+    outputs are raised to `output_spread` and scaled to that mean; only pairs within `input_cap` and `total_cap` are
+    drawn (vLLM's benchmark: 1024 and 2048). `capped-exponential`: prompts fixed, outputs
     exponential of mean `output_mean`, drawn again above `output_cap` (Anyscale). `normal`: prompts uniform in
     1..`input_len`, outputs normal around `output_mean` with deviation `output_spread`, within 1..`output_cap`.
     """
@@ -33,6 +34,8 @@ class Lengths:
     output_mean: float = 0.0
     output_spread: float = 1.0
     output_cap: int = MODEL_LIMIT
+    input_cap: int = MODEL_LIMIT
+    total_cap: int = 2 * MODEL_LIMIT
 
     def requests(self, count: int, *, seed: int) -> list[Request]:
         """So many requests, the same for the same seed."""
@@ -50,7 +53,8 @@ class Lengths:
         raise UsageError(f"no length distribution {self.kind!r}: known are {', '.join(LENGTH_KINDS)}")
 
     def _sharegpt(self, count: int, source: random.Random) -> list[Request]:
-        pairs = [source.choice(sharegpt_pairs()) for _ in range(count)]
+        fits = [pair for pair in sharegpt_pairs() if pair[0] <= self.input_cap and sum(pair) <= self.total_cap]
+        pairs = [source.choice(fits) for _ in range(count)]
         if not self.output_mean:
             return [Request(prompt, output) for prompt, output in pairs]
         raised = [output**self.output_spread for _, output in pairs]
