@@ -11,7 +11,7 @@ help:  ## list the targets
 
 .venv/.installed: pyproject.toml
 	@echo "servetop: making .venv and installing (a minute the first time)"
-	$(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]' && touch $@
+	@$(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]' && touch $@
 
 demo: .venv/.installed  ## open the live dashboard on the embedded simulator
 	@echo "servetop: opening the dashboard on the simulator (q quits, ? helps)"
@@ -19,7 +19,7 @@ demo: .venv/.installed  ## open the live dashboard on the embedded simulator
 
 test: .venv/.installed  ## run the unit tests
 	@echo "servetop: running the unit tests (under 3 minutes)"
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 check: .venv/.installed  ## formatting, lint, types, import rules
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
