@@ -21,7 +21,7 @@ SHAREGPT = PredictSpec(arrivals="burst", num_prompts=1000, lengths=Lengths(kind=
 
 def throughput(spec: PredictSpec, batch: int, rate: float) -> float:
     """Output tokens per second of one cell."""
-    return float(predict_cell(spec, batch, rate)["output_throughput"])
+    return float(predict_cell(spec, batch=batch, rate=rate)["output_throughput"])
 
 
 def bisect(miss: Callable[[float], float], low: float, high: float) -> float:

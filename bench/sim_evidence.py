@@ -38,7 +38,7 @@ def memgap(settings: Mapping[str, Any] | None = None) -> list[tuple[int, float, 
             lengths=MEMGAP_LENGTHS,
             settings={"kv_blocks": int(row["kv_blocks"]), **(settings or {})},
         )
-        cell = predict_cell(spec, int(row["max_num_seqs"]), float("inf"))
+        cell = predict_cell(spec, batch=int(row["max_num_seqs"]), rate=float("inf"))
         rows.append((int(row["max_num_seqs"]), float(row["output_tokens_per_s"]), cell["output_throughput"]))
     return rows
 

@@ -43,7 +43,11 @@ def test_the_report_says_what_was_calibrated_and_what_passed(tables: list[Table]
 def test_a_missed_target_fails_the_report_and_shows_in_the_text() -> None:
     row = Row(cell="batch 1", measured=100.0, simulated=150.0)
     table = Table(
-        name="t", title="T", unit="tokens/s", rows=(row,), targets=(at_most("largest error", abs(row.error), 0.1),)
+        name="t",
+        title="T",
+        unit="tokens/s",
+        rows=(row,),
+        targets=(at_most("largest error", abs(row.error), limit=0.1),),
     )
     assert not report([table])["passed"]
     assert "MISSED: largest error at most 10.0% (50.00%)" in markdown([table])

@@ -8,7 +8,7 @@ from typing import Any
 from servetop.core.errors import UsageError
 from servetop.engines.sim.blocks import BlockManager
 from servetop.engines.sim.cost import CostModel, HostCost, OffloadedCostModel
-from servetop.engines.sim.memory import Footprint, host_blocks, kv_blocks
+from servetop.engines.sim.memory import host_blocks, kv_blocks
 from servetop.engines.sim.policies.policy import PolicyParameters, make_policy
 from servetop.engines.sim.prefix import PrefixCache
 from servetop.engines.sim.profiles import load_engine, load_gpu, load_model
@@ -46,15 +46,7 @@ def block_count(spec: SimSpec) -> int:
     """KV blocks of the engine: the override, or what fits into the GPU."""
     if spec.kv_blocks is not None:
         return spec.kv_blocks
-    if spec.engine.policy == "offload":
-        return host_blocks(spec.gpu, spec.model, spec.engine)
-    padded = spec.batch_limit * spec.engine.padded_input_tokens
-    footprint = Footprint(
-        batched_tokens=padded or spec.batched_tokens,
-        max_model_len=spec.context_limit,
-        tensor_parallel=spec.tensor_parallel,
-    )
-    return kv_blocks(spec.gpu, spec.model, spec.engine, footprint=footprint)
+    return host_blocks(spec) if spec.engine.policy == "offload" else kv_blocks(spec)
 
 
 def _check(spec: SimSpec) -> None:

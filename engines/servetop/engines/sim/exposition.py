@@ -21,7 +21,7 @@ def label_text(labels: Labels) -> str:
 class Series:
     """A gauge or counter with one or several label sets; counters are told apart by `kind` alone."""
 
-    def __init__(self, name: str, kind: str, text: str, *, labels: Labels) -> None:
+    def __init__(self, name: str, text: str, *, kind: str, labels: Labels) -> None:
         self.name = name
         self.kind = kind
         self.text = text

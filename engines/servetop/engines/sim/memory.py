@@ -1,92 +1,83 @@
-"""How many KV blocks fit beside the weights, and the refusal when the weights alone do not."""
+"""How many KV blocks fit beside the weights, and the refusal when they do not."""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 
 from servetop.core.errors import UsageError
-from servetop.engines.sim.profiles import EngineProfile, GpuProfile, ModelProfile
+from servetop.engines.sim.settings import SimSpec
 
 GB = 1e9
 GIB = 2.0**30
 TENSOR_PARALLEL_CHOICES = (1, 2, 4, 8)
 
 
-def activation_bytes(model: ModelProfile, *, batched_tokens: int, tensor_parallel: int = 1) -> float:
-    """Peak of the memory-profiling run: fp16 buffers of gate, up and act, hidden states, and 1 MiB a layer."""
-    buffers = 3 * model.ffn / tensor_parallel + 3 * model.hidden
-    return batched_tokens * 2 * buffers + model.layers * 2.0**20
+def activation_bytes(spec: SimSpec) -> float:
+    """Peak of the memory-profiling run: T*2 B*(3*d_ff + 3*hidden) of fp16 buffers, and 1 MiB a layer."""
+    model = spec.model
+    buffers = 3 * model.ffn / spec.tensor_parallel + 3 * model.hidden
+    return _profiled_tokens(spec) * 2 * buffers + model.layers * 2.0**20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Footprint:
-    """What has to fit: the batch's largest iteration and the longest sequence, on `tensor_parallel` devices."""
-
-    batched_tokens: int
-    max_model_len: int
-    tensor_parallel: int = 1
-
-
-def kv_blocks(gpu: GpuProfile, model: ModelProfile, engine: EngineProfile, *, footprint: Footprint) -> int:
+def kv_blocks(spec: SimSpec) -> int:
     """floor((util*memory - weights - activations) / (block_size*kv)) of one device, which holds 1/tp of everything.
 
-    UsageError says what is missing, and what would do.
+    UsageError when not even one sequence of the longest length fits: it says what is missing, and what would do.
     """
-    free = _free_bytes(gpu, model, engine, footprint=footprint)
-    block = engine.block_size * model.kv_bytes_per_token / footprint.tensor_parallel
-    count = max(int(free // block), 0)
-    if count * engine.block_size < footprint.max_model_len:
-        raise UsageError(_refusal(gpu, model, engine, footprint=footprint, blocks=count))
+    block = spec.engine.block_size * spec.model.kv_bytes_per_token / spec.tensor_parallel
+    count = max(int(_free_bytes(spec) // block), 0)
+    if count * spec.engine.block_size < spec.context_limit:
+        raise UsageError(_refusal(spec, tokens=count * spec.engine.block_size))
     return count
 
 
-def host_blocks(gpu: GpuProfile, model: ModelProfile, engine: EngineProfile) -> int:
+def host_blocks(spec: SimSpec) -> int:
     """KV blocks in host memory beside the weights, when both are offloaded."""
-    free = gpu.host_memory_bytes * engine.memory_utilization - model.weight_bytes
-    count = int(free // (engine.block_size * model.kv_bytes_per_token))
+    free = spec.gpu.host_memory_bytes * spec.engine.memory_utilization - spec.model.weight_bytes
+    count = int(free // (spec.engine.block_size * spec.model.kv_bytes_per_token))
     if count < 1:
         raise UsageError(
-            f"{model.name} in fp16 needs {model.weight_bytes / GB:.0f} GB of host memory for offloaded weights; "
-            f"the host of {gpu.name} has {gpu.host_memory_bytes / GB:.0f} GB: take a smaller model"
+            f"{spec.model.name} in fp16 needs {spec.model.weight_bytes / GB:.0f} GB of host memory for offloaded "
+            f"weights; the host of {spec.gpu.name} has {spec.gpu.host_memory_bytes / GB:.0f} GB: take a smaller model"
         )
     return count
 
 
-def _free_bytes(gpu: GpuProfile, model: ModelProfile, engine: EngineProfile, *, footprint: Footprint) -> float:
-    tp = footprint.tensor_parallel
-    activations = activation_bytes(model, batched_tokens=footprint.batched_tokens, tensor_parallel=tp)
-    taken = model.weight_bytes / tp + activations
-    if engine.memory_share == "free":
-        return engine.memory_utilization * (gpu.memory_bytes - taken)
-    return engine.memory_utilization * gpu.memory_bytes - taken
+def _profiled_tokens(spec: SimSpec) -> int:
+    """Tokens of the largest iteration that the engine allocates buffers for."""
+    return spec.batch_limit * spec.engine.padded_input_tokens or spec.batched_tokens
 
 
-def _refusal(gpu: GpuProfile, model: ModelProfile, engine: EngineProfile, *, footprint: Footprint, blocks: int) -> str:
-    tp = footprint.tensor_parallel
-    devices = f"{tp} x " if tp > 1 else ""
+def _free_bytes(spec: SimSpec) -> float:
+    taken = spec.model.weight_bytes / spec.tensor_parallel + activation_bytes(spec)
+    if spec.engine.memory_share == "free":
+        return spec.engine.memory_utilization * (spec.gpu.memory_bytes - taken)
+    return spec.engine.memory_utilization * spec.gpu.memory_bytes - taken
+
+
+def _refusal(spec: SimSpec, *, tokens: int) -> str:
+    model, gpu = spec.model, spec.gpu
+    devices = f"{spec.tensor_parallel} x " if spec.tensor_parallel > 1 else ""
     has = f"{devices}{gpu.name} has {gpu.memory_bytes / GIB:.1f} GiB"
-    more = _enough_devices(gpu, model, engine, footprint=footprint)
+    more = _enough_devices(spec)
     advice = f"try tensor_parallel={more}" if more else "try a larger GPU or a smaller model"
-    if model.weight_bytes / tp > gpu.memory_bytes * engine.memory_utilization:
-        return f"{model.name} in fp16 needs {model.weight_bytes / GB:.0f} GB for weights; {has}: {advice}"
-    activations = activation_bytes(model, batched_tokens=footprint.batched_tokens, tensor_parallel=tp)
-    tokens = blocks * engine.block_size
+    needs = f"{model.name} in fp16 needs {model.weight_bytes / GB:.0f} GB for weights"
+    if model.weight_bytes / spec.tensor_parallel > gpu.memory_bytes * spec.engine.memory_utilization:
+        return f"{needs}; {has}: {advice}"
     if tokens:
         advice += f", or max_model_len={tokens}"
     return (
-        f"{model.name} in fp16 needs {model.weight_bytes / GB:.0f} GB for weights and {activations / GB:.1f} GB for "
-        f"activations of {footprint.batched_tokens} tokens; {has}, which leaves KV blocks for {tokens} tokens, less "
-        f"than one sequence of {footprint.max_model_len}: {advice}"
+        f"{needs} and {activation_bytes(spec) / GB:.1f} GB for activations of {_profiled_tokens(spec)} tokens; {has}, "
+        f"which leaves KV blocks for {tokens} tokens, less than one sequence of {spec.context_limit}: {advice}"
     )
 
 
-def _enough_devices(gpu: GpuProfile, model: ModelProfile, engine: EngineProfile, *, footprint: Footprint) -> int | None:
+def _enough_devices(spec: SimSpec) -> int | None:
     """The smallest larger tensor parallelism with which one longest sequence fits."""
     for choice in TENSOR_PARALLEL_CHOICES:
-        wider = dataclasses.replace(footprint, tensor_parallel=choice)
-        free = _free_bytes(gpu, model, engine, footprint=wider)
-        wanted = footprint.max_model_len * model.kv_bytes_per_token / choice
-        if choice > footprint.tensor_parallel and model.heads % choice == 0 and free >= wanted:
+        wider = dataclasses.replace(spec, tensor_parallel=choice)
+        wanted = spec.context_limit * spec.model.kv_bytes_per_token / choice
+        divides = spec.model.heads % choice == 0
+        if choice > spec.tensor_parallel and divides and _free_bytes(wider) >= wanted:
             return choice
     return None

@@ -19,7 +19,7 @@ def summary_ms(values: Floats, counts: Counts | None = None) -> Mapping[str, flo
     weights = np.ones(len(values), dtype=np.int64) if counts is None else counts
     order = np.argsort(values, kind="stable")
     ordered, ends = values[order], np.cumsum(weights[order])
-    summary = {f"p{share}": 1e3 * _quantile(ordered, ends, share / 100) for share in QUANTILES}
+    summary = {f"p{share}": 1e3 * _quantile(ordered, ends, share=share / 100) for share in QUANTILES}
     summary["mean"] = 1e3 * float(np.average(values, weights=weights))
     return summary
 
@@ -36,7 +36,7 @@ def expand_gaps(runs: Sequence[tuple[float, float, int, int]]) -> tuple[Floats, 
     return values, np.repeat(table[:, 3].astype(np.int64), count)
 
 
-def _quantile(ordered: Floats, ends: Counts, share: float) -> float:
+def _quantile(ordered: Floats, ends: Counts, *, share: float) -> float:
     """Linear interpolation between order statistics, as numpy does it over the repeated samples."""
     position = share * float(ends[-1] - 1)
     low = int(np.searchsorted(ends, int(position), side="right"))

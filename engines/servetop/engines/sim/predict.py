@@ -54,7 +54,7 @@ def predict(specs: PredictSpec | Iterable[PredictSpec]) -> dict[str, Any]:
     clock = MonotonicClock()
     many = (specs,) if isinstance(specs, PredictSpec) else tuple(specs)
     cells = [
-        _cell_or_error(spec, batch, rate)
+        _cell_or_error(spec, batch=batch, rate=rate)
         for spec in many
         for batch, rate in itertools.product(spec.max_num_seqs, spec.request_rate)
     ]
@@ -65,7 +65,7 @@ def predict(specs: PredictSpec | Iterable[PredictSpec]) -> dict[str, Any]:
     return {"cells": cells, "elapsed_s": clock.now(), "simulated_s": simulated}
 
 
-def predict_cell(spec: PredictSpec, batch: int, rate: float) -> dict[str, Any]:
+def predict_cell(spec: PredictSpec, *, batch: int, rate: float) -> dict[str, Any]:
     """One cell; UsageError when the engine cannot start."""
     _check(spec, rate)
     engine = _sim_spec(spec, batch)
@@ -76,17 +76,17 @@ def predict_cell(spec: PredictSpec, batch: int, rate: float) -> dict[str, Any]:
         engines[0].run(arrivals)
     else:
         Fleet(engines, router=spec.router).run(arrivals)
-    return _heading(spec, batch, rate) | cell_of(engines)
+    return _heading(spec, batch=batch, rate=rate) | cell_of(engines)
 
 
-def _cell_or_error(spec: PredictSpec, batch: int, rate: float) -> dict[str, Any]:
+def _cell_or_error(spec: PredictSpec, *, batch: int, rate: float) -> dict[str, Any]:
     try:
-        return predict_cell(spec, batch, rate)
+        return predict_cell(spec, batch=batch, rate=rate)
     except UsageError as error:
-        return _heading(spec, batch, rate) | {"error": str(error)}
+        return _heading(spec, batch=batch, rate=rate) | {"error": str(error)}
 
 
-def _heading(spec: PredictSpec, batch: int, rate: float) -> dict[str, Any]:
+def _heading(spec: PredictSpec, *, batch: int, rate: float) -> dict[str, Any]:
     return {
         "engine": spec.engine_profile,
         "model": spec.model,

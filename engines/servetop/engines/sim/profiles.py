@@ -127,18 +127,18 @@ _Profile = TypeVar("_Profile", GpuProfile, ModelProfile, EngineProfile)
 
 def load_gpu(name: str) -> GpuProfile:
     """The GPU profile of this name, or of this TOML file."""
-    return _load(GpuProfile, "gpus", name)
+    return _load(GpuProfile, "gpus", name=name)
 
 
 def load_model(name: str) -> ModelProfile:
     """The model profile of this name, hub name, or TOML file."""
     by_hub = _hub_names().get(name.lower())
-    return _load(ModelProfile, "models", by_hub or name)
+    return _load(ModelProfile, "models", name=by_hub or name)
 
 
 def load_engine(name: str) -> EngineProfile:
     """The engine profile of this name, or of this TOML file."""
-    return _load(EngineProfile, "engines", name)
+    return _load(EngineProfile, "engines", name=name)
 
 
 def profile_names(kind: str) -> list[str]:
@@ -146,7 +146,7 @@ def profile_names(kind: str) -> list[str]:
     return sorted({path.stem for folder in _folders(kind) for path in folder.glob("*.toml")})
 
 
-def _load(profile: type[_Profile], kind: str, name: str) -> _Profile:
+def _load(profile: type[_Profile], kind: str, *, name: str) -> _Profile:
     path = _find(kind, name)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -82,10 +82,9 @@ class Scheduler:
             self._release(seq, length)
         elif self.prefilling.pop(seq.index, None):
             self._release(seq, seq.length + 1)
-        elif seq in self.waiting:
-            self.waiting.remove(seq)
-        elif seq in self.swapped:
-            self.swapped.remove(seq)
+        else:
+            queue = self.swapped if seq in self.swapped else self.waiting
+            queue.remove(seq)
 
     def plan(self, now: float) -> Work | None:
         """What to run from `now` on; None when there is nothing to do before an arrival or `opens_at`."""

@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
     except ServetopError as error:
         sys.stderr.write(f"error: {error}\n")
         return int(ExitCode.USAGE)
-    return _run(server, options.host, options.port)
+    return _run(server, host=options.host, port=options.port)
 
 
 class Server:
@@ -129,7 +129,7 @@ def _stop(stopped: asyncio.Future[int], number: int) -> None:
         stopped.set_result(number)
 
 
-def _run(server: Server, host: str, port: int) -> int:
+def _run(server: Server, *, host: str, port: int) -> int:
     gc.freeze()
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:

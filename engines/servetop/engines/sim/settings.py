@@ -51,7 +51,7 @@ def apply(spec: SimSpec, settings: Mapping[str, Any]) -> SimSpec:
     Values may be text. UsageError names an unknown key and the nearest one.
     """
     for given, value in settings.items():
-        spec = _apply(spec, ALIASES.get(given, given), value)
+        spec = _apply(spec, ALIASES.get(given, given), value=value)
     return spec
 
 
@@ -65,14 +65,14 @@ def setting_names() -> list[str]:
     ]
 
 
-def _apply(spec: SimSpec, key: str, value: Any) -> SimSpec:
+def _apply(spec: SimSpec, key: str, *, value: Any) -> SimSpec:
     part, _, name = key.rpartition(".")
     if part in ("gpu", "model") and name in _settable(type(getattr(spec, part))):
-        return dataclasses.replace(spec, **{part: _replace(getattr(spec, part), name, value)})
+        return dataclasses.replace(spec, **{part: _replace(getattr(spec, part), name, given=value)})
     if not part and name in _settable(SimSpec):
-        return _replace(spec, name, value)
+        return _replace(spec, name, given=value)
     if not part and name in _settable(EngineProfile):
-        return dataclasses.replace(spec, engine=_replace(spec.engine, name, value))
+        return dataclasses.replace(spec, engine=_replace(spec.engine, name, given=value))
     names = setting_names()
     near = difflib.get_close_matches(key, names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}"
@@ -83,7 +83,7 @@ def _settable(kind: type[Any]) -> list[str]:
     return [each.name for each in dataclasses.fields(kind) if each.name not in _NOT_SETTABLE]
 
 
-def _replace(value: _Part, name: str, given: Any) -> _Part:
+def _replace(value: _Part, name: str, *, given: Any) -> _Part:
     kind = get_type_hints(type(value))[name]
     try:
         return dataclasses.replace(value, **{name: _convert(given, kind)})

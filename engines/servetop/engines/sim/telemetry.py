@@ -49,40 +49,37 @@ class Telemetry:
         self.generated = 0
         self.prompted = 0
         self.lateness = self._seconds(
-            "servetop_sim_token_lateness", "How long after its due time a token was written.", _LATENESS
+            "servetop_sim_token_lateness", "How long after its due time a token was written.", bounds=_LATENESS
         )
         self.first_token = self._seconds(
-            "vllm:time_to_first_token", "Histogram of time to first token in seconds.", _TTFT
+            "vllm:time_to_first_token", "Histogram of time to first token in seconds.", bounds=_TTFT
         )
         self.token_gap = self._seconds(
-            "vllm:inter_token_latency", "Histogram of inter-token latency in seconds.", _TOKEN_GAP
+            "vllm:inter_token_latency", "Histogram of inter-token latency in seconds.", bounds=_TOKEN_GAP
         )
         self.per_token = self._seconds(
             "vllm:request_time_per_output_token",
             "Histogram of time_per_output_token_seconds per request.",
-            _TOKEN_GAP,
+            bounds=_TOKEN_GAP,
         )
-        self._times = {name: self._seconds(f"vllm:{name}", text, _REQUEST) for name, text in _REQUEST_TIMES.items()}
-        self._tokens = {name: self._count(f"vllm:{name}", text, _TOKENS) for name, text in _REQUEST_TOKENS.items()}
+        self._times = {
+            name: self._seconds(f"vllm:{name}", text, bounds=_REQUEST) for name, text in _REQUEST_TIMES.items()
+        }
+        self._tokens = {
+            name: self._count(f"vllm:{name}", text, bounds=_TOKENS) for name, text in _REQUEST_TOKENS.items()
+        }
         self.step_tokens = self._count(
-            "vllm:iteration_tokens_total", "Histogram of number of tokens per engine_step.", _STEP_TOKENS
+            "vllm:iteration_tokens_total", "Histogram of number of tokens per engine_step.", bounds=_STEP_TOKENS
         )
         self._preemptions = self._count(
             "vllm:request_num_preemptions",
             "Histogram of the number of times a request was preempted.",
-            _PREEMPTIONS,
+            bounds=_PREEMPTIONS,
         )
         self._params_n = self._count(
-            "vllm:request_params_n", "Histogram of the n request parameter.", (1.0, 2.0, 5.0, 10.0, 20.0)
+            "vllm:request_params_n", "Histogram of the n request parameter.", bounds=(1.0, 2.0, 5.0, 10.0, 20.0)
         )
-        self._success = Series(
-            "vllm:request_success_total",
-            "counter",
-            "Count of successfully processed requests.",
-            labels=self.labels,
-        )
-        for reason in _FINISH_REASONS:
-            self._success.set(0.0, finished_reason=reason)
+        self._success = self._finish_counts()
 
     def aborted(self) -> None:
         """A client went away before its answer was complete."""
@@ -119,20 +116,29 @@ class Telemetry:
         lines += [line for histogram in histograms for line in histogram.lines()]
         return "\n".join(lines) + "\n"
 
+    def _finish_counts(self) -> Series:
+        text = "Count of successfully processed requests."
+        counts = Series("vllm:request_success_total", text, kind="counter", labels=self.labels)
+        for reason in _FINISH_REASONS:
+            counts.set(0.0, finished_reason=reason)
+        return counts
+
     def _gauges(self, engine: RealTimeEngine, spec: SimSpec) -> list[Series]:
-        scheduler = engine.scheduler
-        waiting = len(scheduler.waiting) + len(scheduler.swapped)
-        by_reason = self._series(
-            "num_requests_waiting_by_reason", "gauge", "Number of waiting requests by reason.", value=None
+        running, parked = engine.scheduler.running, len(engine.scheduler.swapped)
+        waiting = len(engine.scheduler.waiting) + parked
+        by_reason = Series(
+            "vllm:num_requests_waiting_by_reason",
+            "Number of waiting requests by reason.",
+            kind="gauge",
+            labels=self.labels,
         )
         by_reason.set(waiting, reason="capacity")
         by_reason.set(0, reason="deferred")
-        gauge = self._series
         return [
-            gauge("num_requests_running", "gauge", "Number of requests in model execution batches.", scheduler.running),
-            gauge("num_requests_waiting", "gauge", "Number of requests waiting to be processed.", waiting),
+            self._gauge("num_requests_running", "Number of requests in model execution batches.", value=running),
+            self._gauge("num_requests_waiting", "Number of requests waiting to be processed.", value=waiting),
             by_reason,
-            gauge("kv_cache_usage_perc", "gauge", "KV-cache usage. 1 means 100 percent usage.", engine.kv_usage),
+            self._gauge("kv_cache_usage_perc", "KV-cache usage. 1 means 100 percent usage.", value=engine.kv_usage),
             self._cache_config(engine, spec),
             *self._own_gauges(engine, spec),
         ]
@@ -141,7 +147,7 @@ class Telemetry:
         blocks = engine.scheduler.blocks
         tokens = blocks.total * blocks.block_size
         info = Series(
-            "vllm:cache_config_info", "gauge", "Information of the LLMEngine CacheConfig", labels={"engine": "0"}
+            "vllm:cache_config_info", "Information of the LLMEngine CacheConfig", kind="gauge", labels={"engine": "0"}
         )
         info.set(
             1.0,
@@ -157,48 +163,43 @@ class Telemetry:
         return info
 
     def _own_gauges(self, engine: RealTimeEngine, spec: SimSpec) -> list[Series]:
-        info = Series("servetop_sim_info", "gauge", "What is simulated.", labels={})
+        info = Series("servetop_sim_info", "What is simulated.", kind="gauge", labels={})
         info.set(
             1.0, model=spec.model.name, gpu=spec.gpu.name, engine_profile=spec.engine.name, policy=spec.engine.policy
         )
-        batch = Series("servetop_sim_max_num_seqs", "gauge", "The batch-size limit in force.", labels=self.labels)
+        batch = Series("servetop_sim_max_num_seqs", "The batch-size limit in force.", kind="gauge", labels=self.labels)
         batch.set(engine.scheduler.limits.max_num_seqs)
         return [info, batch]
 
     def _counters(self, engine: RealTimeEngine) -> list[Series]:
-        scheduler, prefix = engine.scheduler, engine.scheduler.prefix
-        counter = self._series
-        return [
-            counter(
-                "num_preemptions_total",
-                "counter",
-                "Cumulative number of preemption from the engine.",
-                scheduler.preemptions,
-            ),
-            counter("prompt_tokens_total", "counter", "Number of prefill tokens processed.", self.prompted),
-            counter("generation_tokens_total", "counter", "Number of generation tokens processed.", self.generated),
-            counter(
-                "prefix_cache_queries_total",
-                "counter",
+        prefix = engine.scheduler.prefix
+        texts: dict[str, tuple[str, float]] = {
+            "num_preemptions": ("Cumulative number of preemption from the engine.", engine.scheduler.preemptions),
+            "prompt_tokens": ("Number of prefill tokens processed.", self.prompted),
+            "generation_tokens": ("Number of generation tokens processed.", self.generated),
+            "prefix_cache_queries": (
                 "Prefix cache queries, in terms of number of queried tokens.",
                 prefix.queried_tokens if prefix else 0,
             ),
-            counter(
-                "prefix_cache_hits_total",
-                "counter",
+            "prefix_cache_hits": (
                 "Prefix cache hits, in terms of number of cached tokens.",
                 prefix.hit_tokens if prefix else 0,
             ),
-        ]
+        }
+        return [self._counter(f"{name}_total", text, value=value) for name, (text, value) in texts.items()]
 
-    def _series(self, name: str, kind: str, text: str, value: float | None) -> Series:
-        series = Series(f"vllm:{name}", kind, text, labels=self.labels)
-        if value is not None:
-            series.set(value)
+    def _gauge(self, name: str, text: str, *, value: float) -> Series:
+        series = Series(f"vllm:{name}", text, kind="gauge", labels=self.labels)
+        series.set(value)
         return series
 
-    def _seconds(self, name: str, text: str, bounds: tuple[float, ...]) -> Histogram:
+    def _counter(self, name: str, text: str, *, value: float) -> Series:
+        series = Series(f"vllm:{name}", text, kind="counter", labels=self.labels)
+        series.set(value)
+        return series
+
+    def _seconds(self, name: str, text: str, *, bounds: tuple[float, ...]) -> Histogram:
         return Histogram(f"{name}_seconds", text, bounds=bounds, labels=self.labels)
 
-    def _count(self, name: str, text: str, bounds: tuple[float, ...]) -> Histogram:
+    def _count(self, name: str, text: str, *, bounds: tuple[float, ...]) -> Histogram:
         return Histogram(name, text, bounds=bounds, labels=self.labels)

@@ -70,12 +70,12 @@ def max_error(rows: Sequence[Row]) -> float:
     return max((abs(row.error) for row in rows if row.counts), default=0.0)
 
 
-def at_most(text: str, value: float, limit: float) -> Target:
+def at_most(text: str, value: float, *, limit: float) -> Target:
     """A relative error with an upper limit."""
     return Target(text=f"{text} at most {limit:.1%}", found=f"{value:.2%}", met=value <= limit)
 
 
-def holds(text: str, met: bool, found: str) -> Target:
+def holds(text: str, met: bool, *, found: str) -> Target:
     """A yes-or-no property."""
     return Target(text=text, found=found, met=met)
 

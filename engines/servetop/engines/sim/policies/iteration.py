@@ -61,7 +61,7 @@ class Chunked:
                 budget -= tokens
         if not preempted:
             engine.policy.eviction.restore(engine)
-            chunks += _admit_pieces(engine, now, budget)
+            chunks += _admit_pieces(engine, now, budget=budget)
         return engine.mixed_work(chunks, decoding=True) if chunks else engine.decode_work()
 
 
@@ -80,7 +80,7 @@ def admit_whole(engine: Scheduler, now: float, *, budget: int) -> list[Chunk]:
     return chunks
 
 
-def _admit_pieces(engine: Scheduler, now: float, budget: int) -> list[Chunk]:
+def _admit_pieces(engine: Scheduler, now: float, *, budget: int) -> list[Chunk]:
     chunks: list[Chunk] = []
     if engine.opens_at() > now:
         return chunks
