@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: help demo test check format integration bench picture clean
+.PHONY: help demo test check format integration validate bench picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -32,6 +32,9 @@ format: .venv/.installed  ## format and fix what can be fixed
 integration: .venv/.installed  ## drive a real vLLM on the CPU (installs it once, about 5 minutes, into a cache)
 	bash tests/integration/install_vllm.sh
 	$(BIN)/python -m pytest -q -m integration tests/integration
+
+validate: .venv/.installed  ## hold the simulator against the published tables
+	$(BIN)/servetop validate
 
 bench: .venv/.installed  ## measure, and write docs/performance.md
 	$(BIN)/python bench/run.py

@@ -130,6 +130,42 @@ def ls(
     return print_recordings(folder, as_json=as_json)
 
 
+@app.command()
+def predict(
+    preset: Annotated[Optional[str], typer.Option("--preset", help="A preset's name, or a sweep file.")] = None,
+    settings: Annotated[Optional[list[str]], typer.Option("--set", help="KEY=VALUE of the model; repeat.")] = None,
+    model: o.Model = None,
+    gpu: Annotated[Optional[str], typer.Option("--gpu", help="GPU profile, as a100-40.")] = None,
+    engine_profile: Annotated[Optional[str], typer.Option("--engine-profile", help="As vllm-0.2.1.")] = None,
+    max_num_seqs: Annotated[Optional[str], typer.Option("--max-num-seqs", help="Batch sizes, as 64,128.")] = None,
+    request_rate: Annotated[Optional[str], typer.Option("--request-rate", help="Requests/s, as 32,64 or inf.")] = None,
+    input_len: Annotated[Optional[int], typer.Option("--input-len", "--random-input-len", min=1)] = None,
+    output_len: Annotated[Optional[int], typer.Option("--output-len", "--random-output-len", min=1)] = None,
+    num_prompts: o.NumPrompts = None,
+    arrivals: Annotated[
+        Optional[str], typer.Option("--arrivals", help="burst, spaced, constant, poisson or all-at-once.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> int:
+    """Predict a grid of batch sizes and request rates with the simulator, in virtual time."""
+    from servetop.cli.predict import run_predict
+
+    options = {
+        "model": model, "gpu": gpu, "engine_profile": engine_profile, "max_num_seqs": max_num_seqs,
+        "request_rate": request_rate, "input_len": input_len, "output_len": output_len,
+        "num_prompts": num_prompts, "arrivals": arrivals,
+    }  # fmt: skip
+    return run_predict(preset, options, settings=settings or (), as_json=as_json)
+
+
+@app.command()
+def validate(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> int:
+    """Hold the simulator against the published tables; exit code 99 when a target is missed."""
+    from servetop.cli.predict import run_validate
+
+    return run_validate(as_json=as_json)
+
+
 @app.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 def serve(
     arguments: Annotated[Optional[list[str]], typer.Argument(metavar="[--port P] [--model M] [...]")] = None,

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.console import Console, Group, JustifyMethod
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from servetop.cli.tables import light_table, titled
 from servetop.core.errors import ExitCode
 from servetop.recordings.catalog import RecordingInfo, list_recordings, resolve
 from servetop.recordings.places import recordings_folder
@@ -54,23 +54,10 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
     console.print(Text(f"recording  {summary['recording']}"), soft_wrap=True)
 
 
-def _table(*columns: str) -> Table:
-    """Light lines, the first column left, numbers right; when it gets narrow, the first column is folded."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for index, column in enumerate(columns):
-        justify: JustifyMethod = "right" if index else "left"
-        table.add_column(column, justify=justify, no_wrap=index > 0, overflow="fold")
-    return table
-
-
-def _titled(title: str, table: Table | Text) -> Group:
-    return Group(Text(f"\n{title}", style="bold"), table)
-
-
 def _totals(summary: Summary) -> Group:
     engine, server = summary["engine"], summary["server"]
     heading = " ".join(str(part) for part in (engine["name"], engine["version"], "·", summary["model_id"]) if part)
-    table = _table("", "")
+    table = light_table("", "")
     table.show_header = False
     requests = " / ".join(formats.exact(summary[key]) for key in ("completed", "failed", "cancelled"))
     for label, value in (
@@ -86,20 +73,20 @@ def _totals(summary: Summary) -> Group:
         ("Most running / waiting", f"{formats.exact(server['max_running'])} / {formats.exact(server['max_waiting'])}"),
     ):
         table.add_row(label, value)
-    return _titled(heading, table)
+    return titled(heading, table)
 
 
 def _latencies(summary: Summary) -> Group:
-    table = _table("", "mean", "p50", "p90", "p99")
+    table = light_table("", "mean", "p50", "p90", "p99")
     for metric, name in (("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL"), ("e2el", "E2EL")):
         cells = [_number(summary.get(f"{statistic}_{metric}_ms")) for statistic in ("mean", "p50", "p90", "p99")]
         table.add_row(name, *cells)
-    return _titled("Latency, ms", table)
+    return titled("Latency, ms", table)
 
 
 def _stages(stages: Sequence[Summary]) -> Group:
     columns = ("", "ok", "fail", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99", "preempt.")
-    table = _table(*columns)
+    table = light_table(*columns)
     for stage in stages:
         measured = ("request_throughput", "output_throughput", "p50_ttft_ms", "p99_ttft_ms", "p99_itl_ms")
         table.add_row(
@@ -109,7 +96,7 @@ def _stages(stages: Sequence[Summary]) -> Group:
             *(_number(stage.get(key)) for key in measured),
             formats.exact(stage["preemptions"]),
         )
-    return _titled("Stages (latency in ms)", table)
+    return titled("Stages (latency in ms)", table)
 
 
 def _stage_remark(stage: Summary) -> str:
@@ -145,7 +132,7 @@ def grid_plot(stages: Sequence[Summary], *, width: int) -> Group | None:
     drawn = curves(
         {name: points for name, points in named.items() if points}, across="requests/s", up="tok/s", width=width
     )
-    return _titled("Output throughput over request rate", Text(drawn))
+    return titled("Output throughput over request rate", Text(drawn))
 
 
 def _curve(row: Sequence[Summary], rates: Sequence[float]) -> list[tuple[float, float]]:
@@ -170,10 +157,10 @@ def _row(stages: Sequence[Summary], batch: int) -> list[Summary]:
 
 
 def _grid(title: str, key: str, *, rows: Mapping[int, Sequence[Summary]], rates: Sequence[float]) -> Group:
-    table = _table("batch", *(f"{rate:g}" for rate in rates))
+    table = light_table("batch", *(f"{rate:g}" for rate in rates))
     for batch, row in rows.items():
         table.add_row(str(batch), *(_number(_mean(row, rate, key)) for rate in rates))
-    return _titled(f"{title} (batch size down, requests/s across)", table)
+    return titled(f"{title} (batch size down, requests/s across)", table)
 
 
 def _mean(row: Sequence[Summary], rate: float, key: str) -> float | None:
@@ -224,7 +211,7 @@ def print_recordings(folder: Path | None, *, as_json: bool) -> int:
 
 def _list_table(recordings: Sequence[RecordingInfo]) -> Table:
     columns = ("recording", "engine", "model", "time", "requests", "peak tok/s", "state")
-    table = _table(*columns)
+    table = light_table(*columns)
     for name in ("engine", "model", "state"):
         table.columns[columns.index(name)].justify = "left"
     for each in recordings:

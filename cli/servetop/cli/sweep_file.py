@@ -13,16 +13,13 @@ goodput = ["ttft:500"]          # milliseconds
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import itertools
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib import resources
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 from servetop.cli.configure import check_form, parse_goodput, with_an_end
+from servetop.cli.presets import simulator_flags, sweep_data
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
 from servetop.core.errors import UsageError
 from servetop.core.units import parse_rate, parse_seconds
@@ -46,33 +43,13 @@ class SweepFile:
     goodput: tuple[str, ...] = ()
     thresholds: tuple[str, ...] = ()
     label: str = ""
+    sim: Mapping[str, Any] = field(default_factory=dict)
+    """What `servetop predict` needs besides; a simulator in real time takes its `gpu` and `engine_profile`."""
 
 
 def read_sweep(name: str) -> SweepFile:
     """A sweep from a file or a preset's name; UsageError says what is wrong in it, and where."""
-    path = Path(name)
-    text = path.read_text(encoding="utf-8") if path.is_file() else _preset(name)
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{name} is no TOML file: {error}") from None
-    sweep = from_data(SweepFile, _in_base_units(data, where=name), where=name)
-    return sweep if sweep.label else dataclasses.replace(sweep, label=path.stem)
-
-
-def preset_names() -> list[str]:
-    """Presets that come with servetop, in order."""
-    folder = resources.files("servetop.cli") / "presets"
-    return sorted(each.name.removesuffix(".toml") for each in folder.iterdir()) if folder.is_dir() else []
-
-
-def _preset(name: str) -> str:
-    names = preset_names()
-    if name in names:
-        return (resources.files("servetop.cli") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]}?" if near else "give the path of a sweep file"
-    raise UsageError(f"no sweep file and no preset is called {name}: {hint}")
+    return from_data(SweepFile, _in_base_units(sweep_data(name), where=name), where=name)
 
 
 def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
@@ -103,7 +80,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
     )
     cells = tuple(_cell(sweep, batch, rate, concurrency, repeat) for batch, rate, concurrency, repeat in grid)
     return RunConfig(
-        engine=sweep.engine,
+        engine=_engine(sweep),
         workload=sweep.workload,
         stages=cells,
         seed=sweep.seed,
@@ -112,6 +89,12 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         drain_at_stages=True,
         label=sweep.label,
     )
+
+
+def _engine(sweep: SweepFile) -> EngineConfig:
+    if sweep.engine.name != "sim" or sweep.engine.url is not None:
+        return sweep.engine
+    return dataclasses.replace(sweep.engine, extra_args=(*simulator_flags(sweep.sim), *sweep.engine.extra_args))
 
 
 def _check(sweep: SweepFile) -> None:

@@ -1,0 +1,89 @@
+"""`servetop predict` and `servetop validate` at the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from servetop.cli.presets import preset_names
+from servetop.cli.sweep_file import read_sweep, sweep_config
+from tests.harness import Servetop
+
+CELL_KEYS = {
+    "engine", "model", "gpu", "max_num_seqs", "request_rate", "output_throughput", "total_token_throughput",
+    "preemptions", "recomputed_tokens", "duration", "completed", "kv_blocks_total", "max_kv_usage", "mean_running",
+    "ttft_ms", "itl_ms", "e2el_ms",
+}  # fmt: skip
+SMALL = ("--num-prompts", "60", "--max-num-seqs", "4,8", "--request-rate", "8,inf", "--output-len", "16")
+
+
+def test_plain_options_describe_a_grid(servetop: Servetop) -> None:
+    found = servetop("predict", "--json", *SMALL).summary
+    assert [(cell["max_num_seqs"], cell["request_rate"]) for cell in found["cells"]] == [
+        (4, 8), (4, "inf"), (8, 8), (8, "inf"),
+    ]  # fmt: skip
+    for cell in found["cells"]:
+        assert set(cell) >= CELL_KEYS
+        assert set(cell["ttft_ms"]) >= {"p50", "p90", "p99", "mean"}
+        assert cell["completed"] == 60
+    assert found["simulated_s"] > 0
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "kv_blocks=500", "watermark=0.05", "block_size=32", "c0=0.002", "c1=0.0005", "gpu.bandwidth=1e12",
+        "gpu.flops=1e14", "tile=64", "policy=swap", "max_num_batched_tokens=512", "time_scale=2", "seed=7",
+    ],
+)  # fmt: skip
+def test_every_documented_setting_changes_the_prediction(servetop: Servetop, setting: str) -> None:
+    load = ("--num-prompts", "300", "--max-num-seqs", "256", "--request-rate", "40", "--input-len", "300")
+    plain, changed = (servetop("predict", "--json", *load, *words).summary for words in ((), ("--set", setting)))
+    assert plain["cells"][0]["e2el_ms"] != changed["cells"][0]["e2el_ms"]
+
+
+def test_time_scale_multiplies_every_duration(servetop: Servetop) -> None:
+    (once,) = servetop("predict", "--json", "--num-prompts", "50", "--request-rate", "4").summary["cells"]
+    words = ("--num-prompts", "50", "--request-rate", "4", "--set", "time_scale=3")
+    (thrice,) = servetop("predict", "--json", *words).summary["cells"]
+    assert thrice["duration"] == pytest.approx(3 * once["duration"])
+    assert thrice["ttft_ms"]["p99"] == pytest.approx(3 * once["ttft_ms"]["p99"])
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--model", "llama-2-70b"), "GB for weights; A100-40GB has"),
+        (("--set", "kv_bloks=3"), "did you mean 'kv_blocks'"),
+        (("--set", "kv_blocks"), "KEY=VALUE"),
+        (("--gpu", "a100-4"), "a100-40"),
+        (("--request-rate", "fast"), "numbers above 0"),
+        (("--preset", "whitepaper-9"), "did you mean whitepaper-"),
+        (("--preset", "whitepaper-2", "--model", "opt-125m"), "--set"),
+        (("--arrivals", "sometimes"), "known are"),
+    ],
+)
+def test_what_cannot_be_predicted_is_told_in_one_line(
+    servetop: Servetop, words: tuple[str, ...], complaint: str
+) -> None:
+    done = servetop("predict", *words)
+    assert done.code == 2, done.err
+    assert complaint in done.complaint
+
+
+def test_every_preset_is_a_sweep_file_too() -> None:
+    for name in preset_names():
+        assert sweep_config(read_sweep(name)).label == name
+
+
+def test_a_study_is_named_by_its_number_and_the_simulator_takes_its_gpu(servetop: Servetop) -> None:
+    assert servetop("predict", "--preset", "whitepaper-1", "--set", "max_num_seqs=8", "--json").code == 0
+    sweep = read_sweep("whitepaper-1")
+    assert sweep.label == "whitepaper-1-vllm"
+    assert sweep.sim["gpu"] == "a100-40"
+
+
+def test_the_simulator_meets_every_target_on_the_published_tables(servetop: Servetop) -> None:
+    done = servetop("validate", "--json")
+    assert done.code == 0, done.err
+    assert done.summary["passed"]
+    assert {table["name"] for table in done.summary["tables"]} >= {"table4", "table5", "table8", "table14"}
