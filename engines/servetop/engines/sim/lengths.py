@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import functools
 import random
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ class Lengths:
     drawn (vLLM's benchmark: 1024 and 2048). `capped-exponential`: prompts fixed, outputs
     exponential of mean `output_mean`, drawn again above `output_cap` (Anyscale). `normal`: prompts uniform in
     1..`input_len`, outputs normal around `output_mean` with deviation `output_spread`, within 1..`output_cap`.
+    `output_limit` is the max_tokens that clients ask for when the model may stop earlier; 0: the output itself.
     """
 
     kind: str = "fixed"
@@ -36,10 +38,16 @@ class Lengths:
     output_cap: int = MODEL_LIMIT
     input_cap: int = MODEL_LIMIT
     total_cap: int = 2 * MODEL_LIMIT
+    output_limit: int = 0
 
     def requests(self, count: int, *, seed: int) -> list[Request]:
         """So many requests, the same for the same seed."""
-        source = random.Random(seed)
+        requests = self._requests(count, random.Random(seed))
+        if not self.output_limit:
+            return requests
+        return [dataclasses.replace(request, max_tokens=self.output_limit) for request in requests]
+
+    def _requests(self, count: int, source: random.Random) -> list[Request]:
         match self.kind:
             case "fixed":
                 return [Request(self.input_len, self.output_len)] * count

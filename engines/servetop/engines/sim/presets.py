@@ -51,9 +51,16 @@ def _spec(keys: Mapping[str, Any], *, label: str, settings: Mapping[str, Any]) -
     own["settings"] = {**keys.get("settings", {}), **settings}
     own["label"] = keys.get("label", label)
     if "seed" in settings:
-        own["seed"] = int(settings["seed"])
+        own["seed"] = _seed(settings["seed"])
     for key, kind in (("max_num_seqs", int), ("request_rate", float)):
         if key in own:
             values = own[key] if isinstance(own[key], list | tuple) else [own[key]]
             own[key] = tuple(kind(value) for value in values)
     return PredictSpec(lengths=lengths, **own)
+
+
+def _seed(value: Any) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise UsageError(f"seed={value}: expected a whole number") from None
