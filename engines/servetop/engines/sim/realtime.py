@@ -58,6 +58,7 @@ class RealTimeEngine:
         self._events = events
         self._work: Work | None = None
         self._start = 0.0
+        self._idle_since = 0.0
         self._done = 0
         self._steps = 0
         self._index = 0
@@ -101,8 +102,8 @@ class RealTimeEngine:
             if self._work is None or self._deadline() > now:
                 break
             self._step()
-        if self._work is None:
-            self._plan(now)
+        if self._work is None and (opens_at := self.scheduler.opens_at()) <= now:
+            self._plan(max(opens_at, self._idle_since))
         self._arm()
 
     def _changed(self, now: float, *, cut: bool) -> None:
@@ -126,7 +127,7 @@ class RealTimeEngine:
 
     def _plan(self, at: float) -> None:
         self._work = self.scheduler.plan(at)
-        self._start, self._done = at, 0
+        self._start, self._done, self._idle_since = at, 0, at
         self._steps = 0 if self._work is None else self._work.steps
 
     def _step(self) -> None:
