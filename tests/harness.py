@@ -9,10 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+from servetop.core.errors import RecordingError
+from servetop.recordings.reader import RecordingReader
 
 
 @dataclass(frozen=True)
@@ -80,3 +84,24 @@ def wait_for(condition: Callable[[], _Found | None], *, seconds: float, what: st
         assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
         time.sleep(0.02)
     return value
+
+
+def opened(recording: Path) -> RecordingReader | None:
+    """A reader, once there is something to read."""
+    with contextlib.suppress(RecordingError):
+        return RecordingReader.open(recording)
+    return None
+
+
+def received(reader: RecordingReader) -> bool:
+    """Tokens have come in."""
+    return any(tick.client.output_tokens for tick in reader.ticks())
+
+
+def answers(url: str) -> bool:
+    """Somebody says 200 there."""
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return bool(response.status == 200)
+    except OSError:
+        return False

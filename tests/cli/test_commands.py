@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import pytest
 from servetop.core.history import TickHistory
 from servetop.core.stats import LiveStats, live_stats
 from servetop.recordings.reader import RecordingReader
-from tests.harness import Finished, Servetop, wait_for
+from tests.harness import Finished, Servetop, answers, opened, wait_for
 
 VLLM_BENCH_KEYS = {
     "date", "backend", "label", "model_id", "tokenizer_id", "num_prompts", "request_rate", "burstiness",
@@ -90,7 +89,7 @@ def test_what_was_shown_live_is_shown_again_by_the_replay_number_for_number(serv
     live: dict[float, LiveStats] = {}
     history = TickHistory()
     with servetop.started("--headless", *BRIEF, "--record", str(recording)) as process:
-        reader = wait_for(lambda: _opened(recording), seconds=10, what="the recording")
+        reader = wait_for(lambda: opened(recording), seconds=10, what="the recording")
 
         def follow() -> bool:
             for tick in reader.poll().ticks:
@@ -123,7 +122,7 @@ def test_a_run_without_a_recording_leaves_none(servetop: Servetop) -> None:
 
 def test_serve_is_a_standalone_server_that_servetop_can_attach_to(servetop: Servetop) -> None:
     with servetop.started("serve", "--port", "8439", "--model", "opt-125m") as server:
-        wait_for(lambda: _answers("http://127.0.0.1:8439/health"), seconds=10, what="the server's start")
+        wait_for(lambda: answers("http://127.0.0.1:8439/health"), seconds=10, what="the server's start")
         done = servetop("--url", "127.0.0.1:8439", "--json", *BRIEF)
         server.send_signal(signal.SIGTERM)
         assert server.wait(10) == 0
@@ -156,15 +155,3 @@ def test_a_package_loads_nothing_that_it_must_not_know(package: str, forbidden: 
     script = f"import sys, {package}; print(*sorted({forbidden!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
-
-
-def _opened(recording: Path) -> RecordingReader | None:
-    return RecordingReader.open(recording) if recording.exists() and recording.stat().st_size else None
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=2) as response:
-            return bool(response.status == 200)
-    except OSError:
-        return False

@@ -13,10 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from servetop.core.errors import RecordingError
 from servetop.recordings.reader import RecordingReader
 from tests.cli.bad_server import TOKEN, BadServer
-from tests.harness import Servetop, wait_for
+from tests.harness import Servetop, opened, received, wait_for
 
 BRIEF = ("--num-prompts", "4", "--max-concurrency", "2", "--input-len", "8", "--output-len", "4")
 
@@ -187,8 +186,8 @@ def test_an_engine_killed_during_the_load_ends_the_run_with_its_last_words(serve
     with servetop.started(
         "--headless", "--request-rate", "8", "--duration", "60", "--record", str(recording)
     ) as process:
-        reader = wait_for(lambda: _opened(recording), seconds=10, what="the recording")
-        wait_for(lambda: _received(reader), seconds=20, what="the first tokens")
+        reader = wait_for(lambda: opened(recording), seconds=10, what="the recording")
+        wait_for(lambda: received(reader), seconds=20, what="the first tokens")
         reader.refresh()
         facts = reader.header.engine
         assert facts is not None
@@ -212,7 +211,7 @@ def test_ctrl_c_at_every_stage_closes_the_recording_and_leaves_no_process(
     slow = ("--engine-command", f'{sys.executable} -c "import time; time.sleep(60)"') if when == "boot" else ()
     load = ("--request-rate", "8", "--duration", "1" if when == "drain" else "60", "--output-len", "1000")
     with servetop.started("--headless", *slow, *load, "--record", str(recording)) as process:
-        reader = wait_for(lambda: _opened(recording), seconds=10, what="the recording")
+        reader = wait_for(lambda: opened(recording), seconds=10, what="the recording")
         wait_for(lambda: _reached(reader, when), seconds=20, what=when)
         reader.close()
         children = psutil.Process(process.pid).children(recursive=True)
@@ -234,8 +233,8 @@ def test_a_run_killed_with_9_leaves_everything_up_to_its_last_tick_and_no_proces
     with servetop.started(
         "--headless", "--request-rate", "8", "--duration", "60", "--record", str(recording)
     ) as process:
-        reader = wait_for(lambda: _opened(recording), seconds=10, what="the recording")
-        wait_for(lambda: _received(reader), seconds=20, what="the first tokens")
+        reader = wait_for(lambda: opened(recording), seconds=10, what="the recording")
+        wait_for(lambda: received(reader), seconds=20, what="the first tokens")
         children = psutil.Process(process.pid).children(recursive=True)
         seen = reader.ticks()[-1].index
         process.send_signal(signal.SIGKILL)
@@ -257,24 +256,13 @@ def test_a_run_outlives_the_dashboard_that_started_it(servetop: Servetop, tmp_pa
         start_new_session=True,
     )
     try:
-        reader = wait_for(lambda: _opened(recording), seconds=15, what="the recording")
-        wait_for(lambda: _received(reader), seconds=20, what="the first tokens")
+        reader = wait_for(lambda: opened(recording), seconds=15, what="the recording")
+        wait_for(lambda: received(reader), seconds=20, what="the first tokens")
     finally:
         os.killpg(dashboard.pid, signal.SIGKILL)
         dashboard.wait()
     end = wait_for(lambda: reader.poll().end, seconds=30, what="the end of the run")
     assert end.exit_code in (0, 99)
-
-
-def _opened(recording: Path) -> RecordingReader | None:
-    try:
-        return RecordingReader.open(recording)
-    except RecordingError:
-        return None
-
-
-def _received(reader: RecordingReader) -> bool:
-    return any(tick.client.output_tokens for tick in reader.ticks())
 
 
 def _reached(reader: RecordingReader, when: str) -> bool:

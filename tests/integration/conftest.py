@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import Servetop, wait_for
-from tests.integration.harness import ENVIRONMENT, SCARCE_BLOCKS, Vllm, answers
+from tests.harness import Servetop, answers, wait_for
+from tests.integration.harness import ENVIRONMENT, SCARCE_BLOCKS, Vllm
 
 
 @pytest.fixture(scope="session")

@@ -44,15 +44,6 @@ class Vllm:
         return f"{self.home / 'bin' / 'vllm'} serve"
 
 
-def answers(url: str) -> bool:
-    """Somebody says 200 there."""
-    try:
-        with urllib.request.urlopen(url, timeout=2) as response:
-            return bool(response.status == 200)
-    except OSError:
-        return False
-
-
 def counters(url: str) -> dict[str, float]:
     """vLLM's own metrics by name, summed over labels."""
     with urllib.request.urlopen(f"{url}/metrics", timeout=10) as response:

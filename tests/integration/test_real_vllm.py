@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sqlite3
@@ -12,9 +11,8 @@ import psutil
 import pytest
 
 from servetop.core.clock import MonotonicClock
-from servetop.core.errors import RecordingError
 from servetop.recordings.reader import RecordingReader
-from tests.harness import Servetop, wait_for
+from tests.harness import Servetop, opened, received, wait_for
 from tests.integration.harness import SCARCE_BLOCKS, Vllm, counters
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -118,22 +116,11 @@ def test_a_killed_vllm_is_noticed_within_two_seconds_and_the_recording_is_whole(
     wait_for(lambda: engine_processes() == before, seconds=10, what="the end of vLLM's processes")
 
 
-def opened(recording: Path) -> RecordingReader | None:
-    with contextlib.suppress(RecordingError):
-        return RecordingReader.open(recording)
-    return None
-
-
 def engine_pid(reader: RecordingReader) -> int:
     facts = reader.header.engine
     assert facts is not None
     assert facts.pid is not None
     return facts.pid
-
-
-def received(reader: RecordingReader) -> bool:
-    """Tokens came in since the last look."""
-    return any(tick.client.output_tokens for tick in reader.poll().ticks)
 
 
 def test_a_vllm_that_cannot_start_says_why_in_one_line(vllm: Vllm, servetop: Servetop) -> None:
