@@ -138,8 +138,7 @@ def test_sequences_hold_exactly_the_blocks_of_their_written_tokens_and_the_newes
     engine.offer(0.0, case.requests)
     while (work := scheduler.plan(engine.now)) is not None:
         running = {*scheduler.batch.members, *scheduler.prefilling}
-        out = [seq.index for seq in scheduler.victims if seq.index not in running]
-        assert not out or min(out) > max(running, default=-1)
+        assert not scheduler.victims or min(seq.index for seq in scheduler.victims) > max(running)
         engine.now += work.elapsed(1)
         scheduler.complete(work, 1, now=engine.now)
         batch = scheduler.batch

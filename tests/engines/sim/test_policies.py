@@ -72,7 +72,7 @@ def test_swapping_moves_blocks_instead_of_computing_them_again() -> None:
 def test_a_dynamic_batch_starts_when_full_or_when_its_oldest_request_has_waited() -> None:
     times = [0.0, 0.01, 1.0, 1.02]
     engine = run("dynamic", [Request(8, 4)] * 4, times, max_num_seqs=2, batch_timeout=0.2)
-    assert [seq.scheduled_at for seq in engine.ledger.sequences] == [0.01, 0.01, 1.02, 1.02]
+    assert [seq.scheduled_at for seq in engine.ledger.sequences] == pytest.approx([0.01, 0.01, 1.02, 1.02])
     lonely = run("dynamic", [Request(8, 4)], [0.5], max_num_seqs=2, batch_timeout=0.2)
     assert lonely.ledger.sequences[0].scheduled_at == pytest.approx(0.7)
 

@@ -67,6 +67,13 @@ def test_the_time_scale_multiplies_every_duration_the_clients_too() -> None:
     assert other["ttft_ms"]["p99"] == pytest.approx(4 * one["ttft_ms"]["p99"], rel=1e-4)
 
 
+def test_requests_beyond_the_model_s_context_are_refused_and_counted() -> None:
+    (cell,) = predict(PredictSpec(model="opt-125m", num_prompts=3, lengths=Lengths(input_len=2000, output_len=49)))[
+        "cells"
+    ]
+    assert (cell["completed"], cell["refused"], cell["output_throughput"]) == (0, 3, 0.0)
+
+
 def test_a_cell_that_cannot_start_says_so_and_the_others_go_on() -> None:
     specs = [SMALL, PredictSpec(model="llama-2-70b", num_prompts=5)]
     fine, refused = predict(specs)["cells"]

@@ -116,3 +116,23 @@ def test_a_wrong_setting_is_named_with_the_nearest_right_one(key: str, value: st
     with pytest.raises(UsageError) as refused:
         sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings={key: value})
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("gpu.bandwidth", "0", "gpu.bandwidth must be above 0"),
+        ("gpu.flops", "nan", "gpu.flops must be above 0"),
+        ("time_scale", "inf", "time_scale must be above 0"),
+        ("kv_blocks", "0", "kv_blocks must be above 0"),
+        ("c1", "-1", "c1 must be at least 0"),
+        ("watermark", "1", "watermark must be at least 0 and below 1"),
+        ("memory_share", "half", "memory_share=half: known are total, free"),
+        ("model.layers", "0", "model.layers must be above 0"),
+    ],
+)
+def test_an_impossible_value_is_refused_before_anything_runs(key: str, value: str, words: str) -> None:
+    spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings={key: value})
+    with pytest.raises(UsageError) as refused:
+        build_scheduler(spec)
+    assert words in str(refused.value)

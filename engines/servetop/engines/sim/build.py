@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +13,7 @@ from servetop.engines.sim.cost import CostModel, HostCost, OffloadedCostModel
 from servetop.engines.sim.memory import host_blocks, kv_blocks
 from servetop.engines.sim.policies.policy import PolicyParameters, make_policy
 from servetop.engines.sim.prefix import PrefixCache
-from servetop.engines.sim.profiles import load_engine, load_gpu, load_model
+from servetop.engines.sim.profiles import GpuProfile, ModelProfile, load_engine, load_gpu, load_model
 from servetop.engines.sim.scheduler import Limits, Scheduler
 from servetop.engines.sim.settings import SimSpec, apply
 
@@ -37,7 +39,11 @@ def build_scheduler(spec: SimSpec) -> Scheduler:
     cost_model = OffloadedCostModel if policy.offloaded else CostModel
     cost = cost_model(spec.gpu, spec.model, host=host, tensor_parallel=spec.tensor_parallel, time_scale=spec.time_scale)
     blocks = BlockManager(block_count(spec), block_size=engine.block_size)
-    limits = Limits(max_num_seqs=spec.batch_limit, max_num_batched_tokens=spec.batched_tokens)
+    limits = Limits(
+        max_num_seqs=spec.batch_limit,
+        max_num_batched_tokens=spec.batched_tokens,
+        max_model_len=spec.context_limit,
+    )
     prefix = PrefixCache(blocks) if engine.prefix_cache else None
     return Scheduler(policy, blocks, cost=cost, limits=limits, prefix=prefix)
 
@@ -50,17 +56,9 @@ def block_count(spec: SimSpec) -> int:
 
 
 def _check(spec: SimSpec) -> None:
-    positive = {
-        "max_num_seqs": spec.batch_limit,
-        "block_size": spec.engine.block_size,
-        "max_model_len": spec.context_limit,
-        "time_scale": spec.time_scale,
-        "kv_blocks": 1 if spec.kv_blocks is None else spec.kv_blocks,
-        "max_num_batched_tokens": spec.batched_tokens,
-    }
-    for name, value in positive.items():
-        if value <= 0:
-            raise UsageError(f"{name} must be above 0, not {value}")
+    _check_numbers(spec)
+    if spec.engine.memory_share not in ("total", "free"):
+        raise UsageError(f"memory_share={spec.engine.memory_share}: known are total, free")
     if spec.tensor_parallel not in range(1, 9) or spec.model.heads % spec.tensor_parallel:
         raise UsageError(
             f"tensor_parallel={spec.tensor_parallel} does not divide the {spec.model.heads} heads of "
@@ -70,3 +68,31 @@ def _check(spec: SimSpec) -> None:
         raise UsageError(
             f"max_model_len={spec.max_model_len} is above the {spec.model.max_model_len} of {spec.model.name}"
         )
+
+
+def _check_numbers(spec: SimSpec) -> None:
+    above_zero: dict[str, float] = {
+        "max_num_seqs": spec.batch_limit,
+        "max_model_len": spec.context_limit,
+        "time_scale": spec.time_scale,
+        "kv_blocks": 1 if spec.kv_blocks is None else spec.kv_blocks,
+        "max_num_batched_tokens": spec.batched_tokens,
+        "block_size": spec.engine.block_size,
+        "memory_utilization": spec.engine.memory_utilization,
+    }
+    above_zero |= {f"gpu.{each.name}": value for each, value in _numbers(spec.gpu)}
+    above_zero |= {f"model.{each.name}": value for each, value in _numbers(spec.model)}
+    at_least_zero = {name: getattr(spec.engine, name) for name in ("c0", "c1", "decode_slack", "batch_timeout")}
+    for name, value in above_zero.items():
+        if not 0 < value < math.inf:
+            raise UsageError(f"{name} must be above 0, not {value}")
+    for name, value in at_least_zero.items():
+        if not 0 <= value < math.inf:
+            raise UsageError(f"{name} must be at least 0, not {value}")
+    if not 0 <= spec.engine.watermark < 1:
+        raise UsageError(f"watermark must be at least 0 and below 1, not {spec.engine.watermark}")
+
+
+def _numbers(profile: GpuProfile | ModelProfile) -> list[tuple[dataclasses.Field[Any], float]]:
+    values = [(each, getattr(profile, each.name)) for each in dataclasses.fields(profile)]
+    return [(each, value) for each, value in values if isinstance(value, int | float)]

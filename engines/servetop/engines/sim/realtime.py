@@ -11,7 +11,7 @@ from typing import Protocol
 
 from servetop.engines.sim.request import Request, Sequence
 from servetop.engines.sim.scheduler import Scheduler
-from servetop.engines.sim.work import Work
+from servetop.engines.sim.work import Work, grid_after
 
 STEPS_PER_TURN = 8
 """Overdue iterations made up for before the event loop may read and write again."""
@@ -126,8 +126,9 @@ class RealTimeEngine:
         self._wake_at(self.scheduler.opens_at() if self._work is None else self._deadline())
 
     def _plan(self, at: float) -> None:
-        self._work = self.scheduler.plan(at)
-        self._start, self._done, self._idle_since = at, 0, at
+        self._start = self._idle_since = grid_after(at)
+        self._work = self.scheduler.plan(self._start)
+        self._done = 0
         self._steps = 0 if self._work is None else self._work.steps
 
     def _step(self) -> None:

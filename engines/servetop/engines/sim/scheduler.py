@@ -25,6 +25,7 @@ class Limits:
 
     max_num_seqs: int
     max_num_batched_tokens: int
+    max_model_len: int
 
 
 class Scheduler:
@@ -68,6 +69,8 @@ class Scheduler:
 
     def accepts(self, seq: Sequence) -> bool:
         """Whether an empty engine could serve this request to its end; if not it must be refused."""
+        if seq.prompt_tokens + seq.request.limit > self.limits.max_model_len:
+            return False
         return self.memory.ever_fits(self.blocks, seq)
 
     def add(self, seq: Sequence) -> None:
@@ -91,10 +94,7 @@ class Scheduler:
         self._pledged = 0
         self.victims.clear()
         self.returned.clear()
-        work = self.policy.iteration.plan(self, now)
-        if work is None and self.waiting and not self.running:
-            work = self.policy.iteration.plan(self, now)
-        return work
+        return self.policy.iteration.plan(self, now)
 
     def opens_at(self) -> float:
         """When the gate lets an idle engine start on what waits; infinity when nothing waits."""
@@ -149,14 +149,24 @@ class Scheduler:
         if not self.memory.grows:
             return False
         while len(self.batch):
-            need, free = self.batch.block_need(), self.blocks.free
-            if need + self.memory.slack <= free or (
-                need == free and not self.prefilling and self.batch.needs_block(self.batch.newest())
-            ):
+            need = self.batch.block_need()
+            if self._has_room(need):
                 self._pledged = need
                 break
             self._preempt_newest()
         return bool(self.victims)
+
+    def _has_room(self, need: int) -> bool:
+        """Every sequence, oldest first, wants its block and `slack` more to be free when its turn comes.
+
+        So the last block may go to the newest. A sequence that is alone is content with its own block: the engines
+        would preempt it, and have it compute everything again, for each of its tokens.
+        """
+        if need + self.memory.slack <= self.blocks.free:
+            return True
+        if need > self.blocks.free or self.prefilling:
+            return False
+        return len(self.batch) == 1 or (need == self.blocks.free and self.batch.needs_block(self.batch.newest()))
 
     def decode_work(self) -> Work | None:
         """As many decode steps as are sure to be equal: up to a finish, a shortage or a changed queue."""
@@ -164,8 +174,8 @@ class Scheduler:
         if not members:
             return None
         steps = self.batch.steps_to_finish()
-        if self.victims and (self.swapped or self.head()):
-            steps = 1
+        if (self.victims or self.returned) and (self.swapped or self.head()):
+            steps = 1  # what was moved may let another one in, or back in, at the next boundary
         elif self.memory.grows:
             room = self.blocks.free - self.memory.slack
             if (steps // self.blocks.block_size + 1) * members > room:

@@ -10,7 +10,7 @@ from typing import Protocol
 from servetop.engines.sim.ledger import Ledger
 from servetop.engines.sim.request import Request, Sequence
 from servetop.engines.sim.scheduler import Scheduler
-from servetop.engines.sim.work import Work
+from servetop.engines.sim.work import Work, grid_after
 
 
 class Arrivals(Protocol):
@@ -39,7 +39,7 @@ class VirtualEngine:
         """Queue requests that arrive at `at`; what an empty engine could never serve is refused."""
         if at < self.now:
             self.ledger.waited(len(requests), self.now - at)
-        self.now = max(self.now, at)
+        self.now = max(self.now, grid_after(at))
         for request in requests:
             seq = Sequence(request, index=next(self._index), arrival=at)
             if self.scheduler.accepts(seq):
@@ -79,7 +79,7 @@ class VirtualEngine:
     def _idle(self, until: float) -> None:
         if until > self.now:
             self.ledger.waited(self.scheduler.unfinished, until - self.now)
-            self.now = until
+            self.now = grid_after(until)
 
     def _perform(self, work: Work, arrivals: Arrivals) -> None:
         """Let the work go on until a decision is due, landing requests that come meanwhile."""

@@ -19,6 +19,11 @@ def on_grid(seconds: float) -> float:
     return round(seconds * GRID) / GRID
 
 
+def grid_after(instant: float) -> float:
+    """The first instant of the grid at or after this one: where an idle engine starts."""
+    return math.ceil(instant * GRID) / GRID
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A piece of one prompt computed in one iteration: `tokens` new ones after `start` that are there already."""
