@@ -77,6 +77,27 @@ def test_a_stream_has_one_token_per_event_then_usage_then_done(client: httpx.Cli
     assert usage["usage"] == {"prompt_tokens": 3, "total_tokens": 8, "completion_tokens": 5}
 
 
+def test_events_have_the_very_fields_of_vllms(client: httpx.Client) -> None:
+    event, last = events(client, prompt="x", max_tokens=2, ignore_eos=True)
+    common = {"index", "logprobs", "finish_reason", "token_ids"}
+    assert set(event["choices"][0]) == common | {"text", "stop_reason", "prompt_token_ids"} == set(last["choices"][0])
+    message = {"role": "user", "content": "x"}
+    _, event, last = events(client, "/v1/chat/completions", messages=[message], max_tokens=2, ignore_eos=True)
+    assert set(event["choices"][0]) == common | {"delta"}
+    assert set(last["choices"][0]) == common | {"delta", "stop_reason"}
+
+
+def test_a_prefix_cache_tells_how_much_of_the_prompt_it_had() -> None:
+    process, url = start("--model", "opt-125m", "--engine-profile", "vllm-current")
+    with httpx.Client(base_url=url) as client:
+        body = {"prompt": [7] * 50, "max_tokens": 2, "ignore_eos": True}
+        usages = [client.post("/v1/completions", json=body).json()["usage"] for _ in range(2)]
+        assert [usage["prompt_tokens_details"]["cached_tokens"] for usage in usages] == [0, 48]
+        seen = metrics(client)
+    assert (seen["vllm:prefix_cache_hits_total"], seen["vllm:prefix_cache_queries_total"]) == (48, 100)
+    assert stop(process) == 0
+
+
 def test_a_chat_stream_begins_with_the_role(client: httpx.Client) -> None:
     message = {"role": "user", "content": "hello there"}
     first, *rest = events(client, "/v1/chat/completions", messages=[message], max_tokens=3, ignore_eos=True)

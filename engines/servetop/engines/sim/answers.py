@@ -14,6 +14,15 @@ from servetop.engines.sim.tokens import WORDS
 
 _ESCAPED_WORDS = tuple(orjson.dumps(f" {word}")[1:-1] for word in WORDS)
 _FINGERPRINT = "servetop-sim"
+# How vLLM 0.32 ends the one choice of an event, and of an answer's last event.
+_CHAT_ENDS = (
+    b'"},"logprobs":null,"finish_reason":null,"token_ids":null}]',
+    b'"},"logprobs":null,"finish_reason":"%b","stop_reason":null,"token_ids":null}]',
+)
+_TEXT_ENDS = (
+    b'","logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]',
+    b'","logprobs":null,"finish_reason":"%b","stop_reason":null,"prompt_token_ids":null,"token_ids":null}]',
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +50,17 @@ class Answer:
         """`length` when the limit ended the answer, else `stop` (the model said EOS)."""
         return "length" if self.sent >= self.generation.max_tokens else "stop"
 
-    def usage(self) -> dict[str, int]:
-        """Token counts so far."""
+    def usage(self) -> dict[str, object]:
+        """Token counts so far; with a prefix cache also how many prompt tokens came out of it."""
         prompt = self.generation.prompt_tokens
-        return {"prompt_tokens": prompt, "total_tokens": prompt + self.sent, "completion_tokens": self.sent}
+        usage: dict[str, object] = {
+            "prompt_tokens": prompt,
+            "total_tokens": prompt + self.sent,
+            "completion_tokens": self.sent,
+        }
+        if self.seq is not None and self.seq.request.prefix:
+            usage["prompt_tokens_details"] = {"cached_tokens": self.seq.cached_tokens}
+        return usage
 
     def word(self) -> bytes:
         """The next token's text, JSON-escaped."""
@@ -94,8 +110,7 @@ class StreamedAnswer(Answer):
         self._head = b"data: " + orjson.dumps(head)[:-1]
         opening = b'"delta":{"content":"' if generation.chat else b'"text":"'
         self._before = self._head + b',"choices":[{"index":0,' + opening
-        closing = b'"}' if generation.chat else b'"'
-        self._after = closing + b',"logprobs":null,"finish_reason":null,"token_ids":null}]'
+        self._after, self._last = _CHAT_ENDS if generation.chat else _TEXT_ENDS
         self._usage = generation.continuous_usage
         connection.start_stream()
 
@@ -106,7 +121,7 @@ class StreamedAnswer(Answer):
             events = self._role_event()
         word = self.word()
         self.sent += 1
-        after = self._last_after() if last else self._after
+        after = self._last % self.finish_reason.encode() if last else self._after
         tail = self._usage_tail() if self._usage else b"}\n\n"
         event = self._before + word + after + tail
         events += b"%x\r\n%b\r\n" % (len(event), event)
@@ -115,10 +130,6 @@ class StreamedAnswer(Answer):
         self.connection.send(events)
         if last:
             self.connection.finish()
-
-    def _last_after(self) -> bytes:
-        reason = b'"finish_reason":"%b","stop_reason":null' % self.finish_reason.encode()
-        return self._after.replace(b'"finish_reason":null', reason)
 
     def _usage_tail(self) -> bytes:
         return b',"usage":' + orjson.dumps(self.usage()) + b"}\n\n"
