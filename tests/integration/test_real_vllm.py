@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from servetop.core.clock import MonotonicClock
+from servetop.core.events import Action
 from servetop.recordings.reader import RecordingReader
 from tests.harness import Servetop, opened, received, wait_for
 from tests.integration.harness import SCARCE_BLOCKS, Vllm, counters
@@ -121,6 +122,47 @@ def engine_pid(reader: RecordingReader) -> int:
     assert facts is not None
     assert facts.pid is not None
     return facts.pid
+
+
+def test_a_sweep_restarts_the_engine_between_batch_sizes(vllm: Vllm, servetop: Servetop, tmp_path: Path) -> None:
+    grid = tmp_path / "grid.toml"
+    grid.write_text(
+        "max_num_seqs = [2, 8]\nrequest_rate = ['inf']\nmax_concurrency = [12]\nnum_prompts = 24\n"
+        "[workload]\ninput_len = 12\noutput_len = 40\n"
+    )
+    before = engine_processes()
+    engine = ("--engine", "vllm", "--engine-command", vllm.api_server, "--model", vllm.model)
+    done = servetop("sweep", str(grid), *engine, "--json", "--", *SCARCE_BLOCKS)
+    assert done.code in WELL, done.err
+    cells = {stage["max_num_seqs"]: stage for stage in done.summary["stages"]}
+    assert set(cells) == {2, 8}
+    assert {batch: cell["server"]["max_running"] for batch, cell in cells.items()} == {2: 2, 8: 8}
+    assert all(cell["completed"] == 24 and cell["finished"] for cell in cells.values())
+    assert done.summary["server"]["generation_tokens"] == 2 * 24 * 40
+    assert engine_processes() == before
+
+
+def test_a_key_that_changes_the_batch_size_restarts_a_managed_engine_and_begins_a_new_stage(
+    vllm: Vllm, servetop: Servetop, tmp_path: Path
+) -> None:
+    recording = tmp_path / "steered.servetop"
+    load = ("--max-concurrency", "6", "--duration", "8", "--input-len", "12", "--output-len", "40")
+    words = [*managed(vllm, vllm.api_server), *load, "--headless", "--record", str(recording), "--", *SCARCE_BLOCKS]
+    with servetop.started(*words) as process:
+        reader = wait_for(lambda: opened(recording), seconds=20, what="the recording")
+        wait_for(lambda: received(reader) or process.poll() is not None, seconds=180, what="the first tokens")
+        reader.send(Action.SET_MAX_NUM_SEQS, value=3)
+        _, err = process.communicate(timeout=240)
+    assert process.returncode in WELL, err
+    after = RecordingReader.open(recording)
+    (command,) = after.poll().commands
+    assert command.reply == "batch size 3"
+    assert [stage.max_num_seqs for stage in after.stages()][-1] == 3
+    assert len({stage.index for stage in after.stages()}) == 2
+    largest = max(
+        sample.running or 0 for sample in after.engine_samples() if sample.scrape_start > after.stages()[-1].at
+    )
+    assert largest == 3
 
 
 def test_a_vllm_that_cannot_start_says_why_in_one_line(vllm: Vllm, servetop: Servetop) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig
@@ -48,6 +49,8 @@ class EngineSide:
         config = dataclasses.replace(self._config, max_num_seqs=wanted)
         if config.url is None:
             self._handle = await start_engine(config, self._clock, on_line=self._hear)
+            # a restarted engine answers where the first one did: the sender keeps its URL
+            self._config = dataclasses.replace(self._config, port=urlsplit(self._handle.url).port)
         else:
             self._handle = await attach_engine(config, self._clock)
         self._sampler = EngineSampler(self._handle, self._clock)
