@@ -92,12 +92,17 @@ class EngineSide:
         """Samples, log lines and troubles since the last call."""
         samples = [*(self._sampler.drain() if self._sampler else ()), *self._last_samples]
         self._last_samples = []
-        gpus = self._gpus.sample()
+        gpus = self._gpus.sample() if self._is_here else []
         self._newest_gpus = tuple(gpus)
         self._note_metrics_trouble()
         news = EngineNews(samples=samples, gpus=gpus, log_lines=self._log_lines, notes=self._notes)
         self._log_lines, self._notes = [], []
         return news
+
+    @property
+    def _is_here(self) -> bool:
+        """The engine runs on this machine, whose GPUs are then those to watch."""
+        return self._config.url is None or (self._handle is not None and self._handle.is_local)
 
     def newest_sample(self) -> EngineSample | None:
         """None when the engine exports nothing, or is not there."""
@@ -121,6 +126,11 @@ class EngineSide:
         sample = await self._handle.sample() if self._handle and not self.dead else None
         if sample is not None:
             self._last_samples.append(sample)
+
+    async def close(self) -> None:
+        """Stop for good."""
+        await self.stop()
+        self._gpus.close()
 
     async def stop(self) -> None:
         """Stop sampling, and the engine if servetop started it; what it leaves behind is noted as an error."""

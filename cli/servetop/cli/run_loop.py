@@ -258,7 +258,7 @@ class RunLoop:
             await self._sender.close()
         await self._engine.last_look()
         self._journal.commit(None)  # before the engine is stopped: that may take a while
-        await self._engine.stop()
+        await self._engine.close()
         self._journal.commit(None)
 
 
