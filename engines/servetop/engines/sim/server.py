@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import errno
 import gc
 import signal
@@ -54,30 +55,38 @@ class Server:
     async def serve(self, host: str, port: int) -> int:
         """Listen until a signal comes; returns 0. OSError when the address cannot be had."""
         loop = asyncio.get_running_loop()
-        self._loop, clock = loop, MonotonicClock()
-        self._clock = clock
-        events = EventTelemetry(self._telemetry, clock=clock.now, soon=loop.call_soon)
-        engine = self._engine = RealTimeEngine(self.scheduler, clock=clock.now, wake_at=self._wake_at, events=events)
-        api = Api(engine, self.spec, served_name=self.served_name, telemetry=self._telemetry, seed=self._seed)
-        self._facts()
-        listener = await loop.create_server(
-            lambda: Connection(api.route, open_ones=self._connections), host, port, backlog=2048
-        )
-        bound = listener.sockets[0].getsockname()[1]
+        url = await self.start(host, port)
         stopped: asyncio.Future[int] = loop.create_future()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, _stop, stopped, int(number))
-        log(f"Starting simulated vLLM server on http://{host}:{bound}")
+        log(f"Starting simulated vLLM server on {url}")
         log("Application startup complete: ready")
-        reporter = loop.call_later(LOG_PERIOD, self._report)
-        self._reporter = reporter
         caught = await stopped
         log(f"Shutting down on {signal.Signals(caught).name}")
+        self.close()
+        return int(ExitCode.OK)
+
+    async def start(self, host: str, port: int) -> str:
+        """Listen, on a free port if it is 0; returns the server's address."""
+        loop = asyncio.get_running_loop()
+        self._loop, self._clock = loop, MonotonicClock()
+        clock = self._clock.now
+        events = EventTelemetry(self._telemetry, clock=clock, soon=loop.call_soon)
+        self._engine = RealTimeEngine(self.scheduler, clock=clock, wake_at=self._wake_at, events=events)
+        api = Api(self._engine, self.spec, served_name=self.served_name, telemetry=self._telemetry, seed=self._seed)
+        self._facts()
+        self._listener = await loop.create_server(
+            lambda: Connection(api.route, open_ones=self._connections), host, port, backlog=2048
+        )
+        self._reporter = loop.call_later(LOG_PERIOD, self._report)
+        return f"http://{host}:{self._listener.sockets[0].getsockname()[1]}"
+
+    def close(self) -> None:
+        """Stop listening and cut all connections."""
         self._reporter.cancel()
-        listener.close()
+        self._listener.close()
         for connection in list(self._connections):
             connection.abort()
-        return int(ExitCode.OK)
 
     def _wake_at(self, at: float) -> None:
         if self._alarm is not None:
@@ -120,8 +129,9 @@ class Server:
 def log(text: str, level: str = "INFO") -> None:
     """One line in vLLM's log format on stderr, flushed."""
     stamp = datetime.fromtimestamp(wall_clock()).strftime("%m-%d %H:%M:%S")
-    sys.stderr.write(f"{level} {stamp} [servetop.sim] {text}\n")
-    sys.stderr.flush()
+    with contextlib.suppress(BrokenPipeError):  # whoever read the log has gone; the server stays
+        sys.stderr.write(f"{level} {stamp} [servetop.sim] {text}\n")
+        sys.stderr.flush()
 
 
 def _stop(stopped: asyncio.Future[int], number: int) -> None:
