@@ -114,12 +114,16 @@ class Connection(asyncio.Protocol):
             self._transport.write(data)
 
     def finish(self) -> None:
-        """The answer is complete: close, or take the next request of this connection."""
+        """The answer is complete: close, or take the next request of this connection, soon but not at once.
+
+        The engine may be in the middle of an iteration when it gives out the last token; a new request must wait.
+        """
         self.on_gone = None
         self._busy = False
         if self._transport is not None and not self._keep_alive:
             self._transport.close()
-        self._next()
+        if self._queue:
+            asyncio.get_running_loop().call_soon(self._next)
 
     def abort(self) -> None:
         """Close without further words (the server stops)."""

@@ -18,7 +18,7 @@ STEPS_PER_TURN = 8
 
 
 class Sink(Protocol):
-    """Where a sequence's tokens go."""
+    """Where a sequence's tokens go. It must not call the engine back: that is in the middle of an iteration."""
 
     def token(self, *, last: bool) -> None:
         """One more token; `last` with the final one."""
