@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import signal
 import socket
@@ -239,6 +240,21 @@ def test_one_connection_serves_requests_in_order(client: httpx.Client) -> None:
         answer = b"".join(iter(lambda: raw.recv(65536), b""))
     assert answer.count(b"HTTP/1.1 200 OK") == 41
     assert answer.endswith(b'{"version":"0.32.0"}')
+
+
+def test_garbage_after_a_request_ends_the_stream_and_frees_its_blocks(client: httpx.Client) -> None:
+    request = b'{"prompt":"x","max_tokens":1500,"ignore_eos":true,"stream":true}'
+    head = b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(request)
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as raw:
+        raw.sendall(head + request)
+        assert raw.recv(65536).startswith(b"HTTP/1.1 200 OK")
+        raw.sendall(b"garbage\r\n\r\n")
+        with contextlib.suppress(ConnectionResetError):
+            while raw.recv(65536):
+                pass
+    while metrics(client)["vllm:num_requests_running"]:
+        pass
+    assert metrics(client)["vllm:kv_cache_usage_perc"] == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

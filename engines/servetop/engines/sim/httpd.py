@@ -53,6 +53,7 @@ class Connection(asyncio.Protocol):
         """The client left, or we closed."""
         self._open.discard(self)
         self._transport = None
+        self._queue.clear()
         gone, self.on_gone = self.on_gone, None
         if gone is not None:
             gone()
@@ -122,11 +123,12 @@ class Connection(asyncio.Protocol):
         self._busy = False
         if self._transport is not None and not self._keep_alive:
             self._transport.close()
+            self._queue.clear()
         if self._queue:
             asyncio.get_running_loop().call_soon(self._next)
 
     def abort(self) -> None:
-        """Close without further words (the server stops)."""
+        """Close without further words."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -141,8 +143,11 @@ class Connection(asyncio.Protocol):
             self._route(request, self)
 
     def _refuse(self, status: int, message: str) -> None:
-        self._keep_alive = False
         self._queue.clear()
+        if self._busy:  # an answer is under way: no other may be mixed into it
+            self.abort()
+            return
+        self._keep_alive = False
         self.respond(
             status, b'{"error":{"message":"%s","type":"BadRequestError","code":%d}}' % (message.encode(), status)
         )
