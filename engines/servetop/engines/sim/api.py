@@ -23,34 +23,21 @@ _TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 class EventTelemetry:
-    """Feeds the engine's events to the metrics page.
+    """Feeds the engine's events to the metrics page."""
 
-    `soon` calls back when the event loop has flushed its writes: only then is a token on its way, and its lateness
-    known (for the first token of an iteration it is overstated by the writing of the others).
-    """
-
-    def __init__(
-        self, telemetry: Telemetry, *, clock: Callable[[], float], soon: Callable[[Callable[[], None]], object]
-    ) -> None:
+    def __init__(self, telemetry: Telemetry, *, clock: Callable[[], float]) -> None:
         self._telemetry = telemetry
         self._clock = clock
-        self._soon = soon
-        self._unwritten: list[tuple[float, int]] = []
 
-    def stepped(self, tokens: int, *, emitted: int, due: float) -> None:
+    def stepped(self, tokens: int) -> None:
         """An iteration ended."""
         self._telemetry.step_tokens.observe(tokens)
-        self._telemetry.generated += emitted
-        if not self._unwritten:
-            self._soon(self._written)
-        self._unwritten.append((due, emitted))
 
-    def _written(self) -> None:
-        now = self._clock()
-        for due, emitted in self._unwritten:
-            if emitted:
-                self._telemetry.lateness.observe(max(now - due, 0.0), emitted)
-        self._unwritten.clear()
+    def emitted(self, count: int, *, due: float) -> None:
+        """Tokens were written to their sockets: their lateness is that of the last of them."""
+        if count:
+            self._telemetry.generated += count
+            self._telemetry.lateness.observe(max(self._clock() - due, 0.0), count)
 
     def first(self, seq: Sequence, at: float) -> None:
         """The first token of a request."""

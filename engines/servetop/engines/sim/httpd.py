@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ class Connection(asyncio.Protocol):
         self._open = open_ones
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
+        self._descriptor = -1
         self._url = b""
         self._body: list[bytes] = []
         self._size = 0
@@ -47,6 +49,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client connected."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclass
+        self._descriptor = self._transport.get_extra_info("socket").fileno()
         self._open.add(self)
 
     def connection_lost(self, _exc: Exception | None) -> None:
@@ -110,9 +113,25 @@ class Connection(asyncio.Protocol):
         )
 
     def send(self, data: bytes) -> None:
-        """Raw bytes of the answer; dropped when the client is gone."""
-        if self._transport is not None:
-            self._transport.write(data)
+        """Raw bytes of the answer, on the wire when this returns; dropped when the client is gone.
+
+        They go straight to the socket while the transport has nothing queued: event loops put writes off to the end
+        of their turn, which would make the first token of a large batch wait for the making of the last one. What
+        a slow client's socket does not take is left to the transport.
+        """
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if not transport.get_write_buffer_size():
+            try:
+                data = data[os.write(self._descriptor, data) :]
+            except BlockingIOError:
+                pass
+            except OSError:
+                transport.abort()
+                return
+        if data:
+            transport.write(data)
 
     def finish(self) -> None:
         """The answer is complete: close, or take the next request of this connection, soon but not at once.

@@ -16,6 +16,9 @@ from servetop.engines.sim.work import Work, grid_after
 STEPS_PER_TURN = 8
 """Overdue iterations made up for before the event loop may read and write again."""
 
+TOKENS_PER_LOOK = 16
+"""Tokens of one iteration between two looks at the clock, to see how late they are."""
+
 
 class Sink(Protocol):
     """Where a sequence's tokens go. It must not call the engine back: that is in the middle of an iteration."""
@@ -28,8 +31,12 @@ class Sink(Protocol):
 class Events(Protocol):
     """What metrics want to know; times are due times, not those at which the driver got round to them."""
 
-    def stepped(self, tokens: int, *, emitted: int, due: float) -> None:
-        """An iteration computed `tokens` and gave out `emitted` tokens that were due at `due`."""
+    def stepped(self, tokens: int) -> None:
+        """An iteration computed so many tokens."""
+        ...
+
+    def emitted(self, count: int, *, due: float) -> None:
+        """`count` tokens that were due at `due` have just been given out."""
         ...
 
     def first(self, seq: Sequence, at: float) -> None:
@@ -136,13 +143,13 @@ class RealTimeEngine:
         work, end = self._work, self._deadline()
         assert work is not None
         self._done += 1
-        emitted = self._emit_decoded(end) if work.decoding else 0
+        self._events.stepped(work.decoding + sum(chunk.tokens for chunk in work.chunks))
+        if work.decoding:
+            self._emit_decoded(end)
         if self._done >= self._steps:
-            emitted += self._complete(work, end)
-        tokens = work.decoding + sum(chunk.tokens for chunk in work.chunks)
-        self._events.stepped(tokens, emitted=emitted, due=end)
+            self._complete(work, end)
 
-    def _emit_decoded(self, end: float) -> int:
+    def _emit_decoded(self, end: float) -> None:
         """A token for every decoding sequence, but not the last one of any: that comes with its finish."""
         emitted = same = 0
         since = math.nan
@@ -154,15 +161,18 @@ class RealTimeEngine:
             if self.scheduler.batch.generated_by(seq) + self._done >= seq.output_tokens:
                 continue
             same += 1
-            emitted += 1
             seq.emitted_at = end
             if seq.sink is not None:
                 seq.sink.token(last=False)
+            emitted += 1
+            if emitted == TOKENS_PER_LOOK:
+                self._events.emitted(emitted, due=end)
+                emitted = 0
         if same:
             self._events.gap(end - since, same)
-        return emitted
+        self._events.emitted(emitted, due=end)
 
-    def _complete(self, work: Work, end: float) -> int:
+    def _complete(self, work: Work, end: float) -> None:
         scheduler = self.scheduler
         finished = scheduler.complete(work, self._done, now=end)
         emitted = 0
@@ -181,9 +191,9 @@ class RealTimeEngine:
                 seq.sink.token(last=False)
         for seq in finished:
             emitted += self._finish(seq, end)
+        self._events.emitted(emitted, due=end)
         self._drop_all()
         self._plan(end)
-        return emitted
 
     def _finish(self, seq: Sequence, end: float) -> int:
         prefilled_now = seq.prefilled_at == end

@@ -71,7 +71,7 @@ class Server:
         loop = asyncio.get_running_loop()
         self._loop, self._clock = loop, MonotonicClock()
         clock = self._clock.now
-        events = EventTelemetry(self._telemetry, clock=clock, soon=loop.call_soon)
+        events = EventTelemetry(self._telemetry, clock=clock)
         self._engine = RealTimeEngine(self.scheduler, clock=clock, wake_at=self._wake_at, events=events)
         api = Api(self._engine, self.spec, served_name=self.served_name, telemetry=self._telemetry, seed=self._seed)
         self._facts()
