@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.loadgen.arrivals import AllAtOnce, ArrivalProcess, ConstantArrivals, GammaArrivals, arrivals_for
+from servetop.loadgen.arrival_laws import arrivals_for
+from servetop.loadgen.arrivals import AllAtOnce, ArrivalProcess, ConstantArrivals, GammaArrivals
 
 rates = st.floats(min_value=0.01, max_value=5000)
 shapes = st.one_of(st.floats(min_value=0.1, max_value=50), st.just(math.inf))

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from servetop.core.config import StageConfig
 from servetop.core.events import Action, Command
+from servetop.loadgen.arrival_laws import seeded_arrivals
 from servetop.loadgen.plan import LoadPlan
-from servetop.loadgen.schedule import Schedule, seeded_arrivals
+from servetop.loadgen.schedule import Schedule
 from servetop.loadgen.steering import steer
 
 EVEN = seeded_arrivals(burstiness=math.inf, seed=0)

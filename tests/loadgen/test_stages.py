@@ -18,6 +18,15 @@ def test_a_ramp_is_rates_with_durations_and_batch_sizes() -> None:
     )
 
 
+def test_two_rates_are_a_ramp_from_one_to_the_other() -> None:
+    stages = parse_ramp("2-16:30s,16-2@8:1m", strategy="exponential")
+    assert [(each.ramp_from, each.request_rate, each.ramp_strategy) for each in stages] == [
+        (2.0, 16.0, "exponential"),
+        (16.0, 2.0, "exponential"),
+    ]
+    assert [each.label for each in stages] == ["2 to 16 req/s", "16 to 2 req/s · batch 8"]
+
+
 def test_an_infinite_rate_takes_the_concurrency_limit() -> None:
     assert parse_ramp("inf:10s", max_concurrency=4) == (
         StageConfig(request_rate=math.inf, max_concurrency=4, duration=10.0),

@@ -95,6 +95,18 @@ def test_each_way_of_ending_is_counted_apart_and_only_good_ones_are_measured(
     assert summary["max_concurrent_requests"] == 5
 
 
+def test_a_warm_up_counts_in_no_total_and_is_no_stage_of_the_summary(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    summary = summary_of(
+        make_request(1, 0.0, tokens_at=[5.0], stage=0),
+        make_request(2, 10.0, tokens_at=[0.1], stage=1),
+        stages=[stage(0, 0.0, rate=math.inf, warmup=True), stage(1, 9.0, rate=4.0)],
+    )
+    assert (summary["num_prompts"], summary["p99_ttft_ms"], summary["request_rate"]) == (1, pytest.approx(100.0), 4.0)
+    assert [each["stage"] for each in summary["stages"]] == [1]
+
+
 def test_goodput_counts_requests_that_keep_every_limit(
     summary_of: Summarise, make_request: MakeRequest, header: RunHeader
 ) -> None:

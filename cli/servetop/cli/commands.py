@@ -8,6 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from servetop.cli import options as o
+from servetop.cli import workload_options as w
 
 app = typer.Typer(
     name="servetop",
@@ -37,6 +38,12 @@ def run(
     num_prompts: o.NumPrompts = None,
     duration: o.Duration = None,
     ramp: o.Ramp = None,
+    arrivals: w.Arrivals = None,
+    think_time: w.ThinkTime = None,
+    ramp_up_strategy: w.RampUpStrategy = None,
+    ramp_up_start_rps: w.RampUpStart = None,
+    ramp_up_end_rps: w.RampUpEnd = None,
+    num_warmups: w.NumWarmups = 0,
     seed: o.Seed = 0,
     input_len: o.InputLen = 128,
     output_len: o.OutputLen = 128,

@@ -6,26 +6,26 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
+from servetop.cli.load import Options, checked, stages_of, with_warmup
+from servetop.core.config import EngineConfig, RunConfig, WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.core.units import MS_PER_S, parse_rate, parse_seconds
+from servetop.core.units import MS_PER_S
 
-Options = Mapping[str, Any]
-"""Values by the parameter names of `commands`."""
 SLO_METRICS = ("ttft", "tpot", "e2el")
 
 
 def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
     """The configuration that options describe; UsageError says which one is wrong."""
-    stages = stages_of(options)
+    workload, stages = workload_config(options), with_warmup(stages_of(options), options["num_warmups"])
     if options["threshold"]:
         check_form(options["threshold"])
+    checked(workload, stages)
     return RunConfig(
         engine=engine_config(options, engine_args),
-        workload=workload_config(options),
+        workload=workload,
         stages=stages,
         seed=options["seed"],
         goodput=parse_goodput(options["goodput"] or ()),
@@ -75,7 +75,9 @@ def workload_config(options: Options) -> WorkloadConfig:
     return WorkloadConfig(
         input_len=options["input_len"],
         output_len=options["output_len"],
+        arrivals=options["arrivals"] or "",
         burstiness=options["burstiness"],
+        think_time=options["think_time"] or "",
         ignore_eos=options["ignore_eos"],
         endpoint=options["endpoint"],
         temperature=options["temperature"],
@@ -83,43 +85,6 @@ def workload_config(options: Options) -> WorkloadConfig:
         timeout=options["timeout"],
         store_texts=options["store_texts"],
     )
-
-
-def stages_of(options: Options) -> tuple[StageConfig, ...]:
-    """The stages of --ramp, or one stage, or the default ramp when nothing was said about the load."""
-    from servetop.loadgen.stages import default_ramp, parse_ramp
-
-    single = [options[name] is not None for name in ("request_rate", "num_prompts", "duration")]
-    concurrency = options["max_concurrency"]
-    if options["ramp"] is not None:
-        if any(single):
-            raise UsageError("--ramp sets rates and durations: leave out --request-rate, --num-prompts and --duration")
-        return parse_ramp(options["ramp"], max_concurrency=concurrency)
-    if not any(single) and concurrency is None:
-        return default_ramp()
-    rate = parse_rate(options["request_rate"] or "inf")
-    duration = None if options["duration"] is None else parse_seconds(options["duration"])
-    stage = StageConfig(
-        request_rate=rate,
-        max_concurrency=concurrency,
-        duration=duration,
-        num_prompts=options["num_prompts"],
-    )
-    return (with_an_end(stage),)
-
-
-def with_an_end(stage: StageConfig) -> StageConfig:
-    """Refuse what would never end or would flood the client; 60 s where only a load was named."""
-    if math.isinf(stage.request_rate) and stage.max_concurrency is None and stage.num_prompts is None:
-        raise UsageError("an infinite request rate needs a limit: give --max-concurrency or --num-prompts")
-    if stage.duration is None and stage.num_prompts is None:
-        return StageConfig(
-            request_rate=stage.request_rate, max_concurrency=stage.max_concurrency, duration=DEFAULT_DURATION
-        )
-    return stage
-
-
-DEFAULT_DURATION = 60.0
 
 
 def parse_goodput(texts: Sequence[str]) -> dict[str, float]:

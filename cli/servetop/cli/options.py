@@ -68,7 +68,9 @@ Duration = Annotated[
 Ramp = Annotated[
     Optional[str],
     typer.Option(
-        "--ramp", help="Stages: rate:duration or rate@batch:duration, as in 8:30s,16@64:30s.", rich_help_panel=LOAD
+        "--ramp",
+        help="Stages: rate:duration, from-to:duration, rate@batch:duration; 8:30s,8-32:1m.",
+        rich_help_panel=LOAD,
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Same seed, same requests at the same times.", rich_help_panel=LOAD)]

@@ -18,7 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from servetop.cli.configure import check_form, parse_goodput, with_an_end
+from servetop.cli.configure import check_form, parse_goodput
+from servetop.cli.load import checked, with_an_end, with_warmup
 from servetop.cli.presets import simulator_flags, sweep_data
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
 from servetop.core.errors import UsageError
@@ -39,12 +40,15 @@ class SweepFile:
     num_prompts: int | None = None
     """Requests a cell."""
     repeats: int = 1
+    num_warmups: int = 0
+    """Requests before the first cell that count in no total."""
     seed: int = 0
     goodput: tuple[str, ...] = ()
     thresholds: tuple[str, ...] = ()
     label: str = ""
     sim: Mapping[str, Any] = field(default_factory=dict)
-    """What `servetop predict` needs besides; a simulator in real time takes its `gpu` and `engine_profile`."""
+    """What `servetop predict` needs besides; a real run takes its `arrivals`, a simulator in real time its `gpu` and
+    `engine_profile`."""
 
 
 def read_sweep(name: str) -> SweepFile:
@@ -79,10 +83,16 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         range(sweep.repeats),
     )
     cells = tuple(_cell(sweep, batch, rate, concurrency, repeat) for batch, rate, concurrency, repeat in grid)
+    stages = with_warmup(cells, sweep.num_warmups)
+    workload = _workload(sweep)
+    try:
+        checked(workload, stages)
+    except UsageError as error:
+        raise UsageError(f"{sweep.label}: {error}") from None
     return RunConfig(
         engine=_engine(sweep),
-        workload=sweep.workload,
-        stages=cells,
+        workload=workload,
+        stages=stages,
         seed=sweep.seed,
         goodput=parse_goodput(sweep.goodput),
         thresholds=sweep.thresholds,
@@ -97,10 +107,19 @@ def _engine(sweep: SweepFile) -> EngineConfig:
     return dataclasses.replace(sweep.engine, extra_args=(*simulator_flags(sweep.sim), *sweep.engine.extra_args))
 
 
+def _workload(sweep: SweepFile) -> WorkloadConfig:
+    """The workload, with the arrivals of the study where it says nothing of its own."""
+    arrivals = sweep.workload.arrivals or str(sweep.sim.get("arrivals", ""))
+    return dataclasses.replace(sweep.workload, arrivals=arrivals)
+
+
 def _check(sweep: SweepFile) -> None:
     if not (sweep.max_num_seqs or sweep.request_rate or sweep.max_concurrency):
         raise UsageError(f"{sweep.label}: nothing to sweep: give max_num_seqs, request_rate or max_concurrency lists")
-    if any(value < 1 for value in (*sweep.max_num_seqs, *sweep.max_concurrency, sweep.repeats)):
+    if (
+        any(value < 1 for value in (*sweep.max_num_seqs, *sweep.max_concurrency, sweep.repeats))
+        or sweep.num_warmups < 0
+    ):
         raise UsageError(f"{sweep.label}: max_num_seqs, max_concurrency and repeats start at 1")
     if sweep.num_prompts is not None and sweep.num_prompts < 1:
         raise UsageError(f"{sweep.label}: num_prompts = {sweep.num_prompts}: give 1 or more requests a cell")

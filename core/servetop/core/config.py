@@ -48,13 +48,50 @@ class WorkloadConfig:
     """Prompt tokens."""
     output_len: int = 128
     """Most output tokens (exactly so many with `ignore_eos`)."""
+    lengths: str = ""
+    """Law of prompt and output lengths, as in `lognormal:input_mean=512`; empty: the dataset's own, else fixed."""
+    range_ratio: float = 0.0
+    """Uniform lengths within ± this share of `input_len` and `output_len`, 0 to below 1 (vLLM's meaning)."""
+    dataset: str = "random"
+    """What prompts are made of, or the trace that is replayed."""
+    dataset_path: str = ""
+    dataset_column: str = ""
+    """Of a table, the column with the prompts; empty: `prompt`."""
+    prefix_len: int = 0
+    """Tokens in front of every prompt that it shares with others."""
+    num_prefixes: int = 1
+    """Size of the pool that each request draws its prefix from."""
+    exact_lengths: bool = False
+    """Cut texts to tokens by the engine's own `/tokenize`."""
+    skip_bad_rows: bool = False
+    """Leave out malformed rows of a dataset, and count them, instead of refusing it."""
+    clip_lengths: bool = False
+    """Shorten what does not fit the model's longest context, and count it."""
+    arrivals: str = ""
+    """Law of arrival, as in `burst` or `sinusoid:period=60`; empty: a trace's own times, else gamma."""
     burstiness: float = 1.0
     """Gamma shape of the gaps between requests: 1 is Poisson, below 1 burstier, inf constant."""
+    time_scale: float = 1.0
+    """A replayed trace takes so many times as long as it took."""
+    trace_rate: float | None = None
+    """Mean requests per second of a trace as recorded; measured when the run is set up."""
+    jitter: float | None = None
+    """Seconds by which a trace's arrivals are spread at random; None: what the trace's own time grid needs."""
+    think_time: str = ""
+    """Pause of a closed loop's place between answer and next request, as in `2` or `exponential:mean=2`."""
     ignore_eos: bool = True
     endpoint: str = "completions"
     """`completions` or `chat`."""
     temperature: float | None = None
     extra_body: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with every request, besides the usual ones."""
+    stream: bool = True
+    """Ask for a stream; without, an answer is one chunk and its first token comes at its end."""
+    n: int = 1
+    """Answers wanted to each prompt."""
+    cancel_fraction: float = 0.0
+    """Share of the requests, 0 to 1, that the client breaks off somewhere in the middle of their answer."""
     timeout: float = 600.0
     """Seconds after which an unfinished request is given up."""
     store_texts: bool = False
@@ -62,22 +99,29 @@ class WorkloadConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageConfig:
-    """One constant load. It ends after `duration` seconds or `num_prompts` requests, whichever comes first."""
+    """One load, constant or ramped; ends after `duration` seconds or `num_prompts` requests, whichever comes first."""
 
     request_rate: float = math.inf
     """Requests per second; inf sends whenever the concurrency allows."""
+    ramp_from: float | None = None
+    """Rate at which the stage begins, to reach `request_rate` at its end; None: `request_rate` throughout."""
+    ramp_strategy: str = "linear"
+    """How the rate gets from `ramp_from` to `request_rate`: `linear` or `exponential` in time."""
     max_concurrency: int | None = None
     max_num_seqs: int | None = None
     """Batch size wanted of the engine; None keeps what is in force."""
     duration: float | None = None
     num_prompts: int | None = None
     repeat: int = 0
+    warmup: bool = False
+    """Its requests prepare the engine and count in no total."""
 
     @property
     def label(self) -> str:
         """Short name for tables and the screen, such as `8 req/s · batch 64`."""
         rate = "all at once" if math.isinf(self.request_rate) else f"{self.request_rate:g} req/s"
-        parts = [rate]
+        parts = ["warm-up"] if self.warmup else []
+        parts.append(rate if self.ramp_from is None else f"{self.ramp_from:g} to {rate}")
         if self.max_num_seqs is not None:
             parts.append(f"batch {self.max_num_seqs}")
         if self.max_concurrency is not None:

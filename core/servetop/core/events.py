@@ -141,6 +141,8 @@ class StageChange:
     max_num_seqs: int | None
     repeat: int = 0
     """Which repetition of the same cell of a sweep this is, from 0."""
+    warmup: bool = False
+    """Its requests count in no total of the run."""
 
 
 class Action(StrEnum):

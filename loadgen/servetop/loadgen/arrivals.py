@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -58,18 +58,47 @@ class GammaArrivals:
 
 
 @dataclass(frozen=True, slots=True)
+class BurstArrivals:
+    """All requests of a period at its beginning: `rate` requests each second, as the Run:ai study's vLLM client sent.
+
+    Where rate · period is no whole number, bursts of the two whole numbers next to it alternate.
+    """
+
+    rate: float
+    """Requests per second."""
+    period: float = 1.0
+    """Seconds."""
+
+    def due_times(self) -> Iterator[float]:
+        """Multiples of the period, each as often as its burst is large; the first burst, at 0, is never empty."""
+        size = self.rate * self.period
+        sent = 0
+        for burst in itertools.count():
+            until = math.ceil((burst + 1) * size - 1e-9)
+            yield from itertools.repeat(burst * self.period, until - sent)
+            sent = until
+
+
+@dataclass(frozen=True, slots=True)
+class SpacedArrivals:
+    """One request each 1000 // rate whole milliseconds, as the Run:ai study's TensorRT-LLM client sent them.
+
+    Faster than asked where 1000 / rate is no whole number; never faster than one a millisecond.
+    """
+
+    rate: float
+    """Requests per second."""
+
+    def due_times(self) -> Iterator[float]:
+        """Multiples of whole milliseconds, from 0."""
+        gap_ms = max(1, int(1000 // self.rate))
+        return (index * gap_ms / 1000 for index in itertools.count())
+
+
+@dataclass(frozen=True, slots=True)
 class AllAtOnce:
     """Every request is due at once."""
 
     def due_times(self) -> Iterator[float]:
         """Zeros without end."""
         return itertools.repeat(0.0)
-
-
-def arrivals_for(rate: float, *, burstiness: float, seed: Sequence[int]) -> ArrivalProcess:
-    """Evenly spaced for an infinite burstiness, all at once for an infinite rate, else gamma (1: Poisson)."""
-    if math.isinf(rate):
-        return AllAtOnce()
-    if math.isinf(burstiness):
-        return ConstantArrivals(rate)
-    return GammaArrivals(rate, burstiness, tuple(seed))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
 from servetop.core.units import MAX_REQUEST_RATE
+from servetop.loadgen.curves import RAMP_STRATEGIES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,8 @@ def check_stage(index: int, stage: StageConfig) -> None:
         raise UsageError(f"{where}: a request rate of {rate:g} sends nothing: give requests per second above 0, or inf")
     if not math.isinf(rate) and rate > MAX_REQUEST_RATE:
         raise UsageError(f"{where}: {rate:g} requests/s is too much: stay at or below {MAX_REQUEST_RATE:,.0f}")
+    if stage.ramp_from is not None:
+        _check_ramp(where, stage)
     bounds = {
         "concurrency": stage.max_concurrency,
         "duration": stage.duration,
@@ -47,3 +50,13 @@ def check_stage(index: int, stage: StageConfig) -> None:
             raise UsageError(f"{where}: a {name} of {value:g} makes no load: give one above 0")
     if math.isinf(rate) and stage.max_concurrency is None and stage.num_prompts is None:
         raise UsageError(f"{where}: an infinite rate needs --max-concurrency or --num-prompts")
+
+
+def _check_ramp(where: str, stage: StageConfig) -> None:
+    start = stage.ramp_from or 0.0
+    if stage.ramp_strategy not in RAMP_STRATEGIES:
+        raise UsageError(f"{where}: unknown ramp strategy {stage.ramp_strategy!r}: give {' or '.join(RAMP_STRATEGIES)}")
+    if not (0 < start <= MAX_REQUEST_RATE) or math.isinf(stage.request_rate):
+        raise UsageError(f"{where}: a ramp goes from one request rate above 0 to another: give both in requests/s")
+    if stage.duration is None and stage.num_prompts is None:
+        raise UsageError(f"{where}: a ramp needs an end: give --duration or --num-prompts")

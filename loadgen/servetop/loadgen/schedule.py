@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
+import dataclasses
 import math
 from collections.abc import Callable
 
 from servetop.core.events import StageChange
-from servetop.loadgen.arrivals import ArrivalProcess, arrivals_for
+from servetop.core.tick import LoadGauges
+from servetop.loadgen.arrivals import ArrivalProcess
 from servetop.loadgen.plan import LoadPlan
 from servetop.loadgen.stage_play import Due, StagePlay
 
 MAX_SPARE = 256
 """Connections opened ahead of need, at most."""
 _SPARE_SECONDS = 0.020
-
-
-def seeded_arrivals(*, burstiness: float, seed: int) -> Callable[[float], ArrivalProcess]:
-    """Arrival processes of one run: the n-th one asked for has a stream of its own, fixed by the seed."""
-    numbers = itertools.count()
-    return lambda rate: arrivals_for(rate, burstiness=burstiness, seed=(seed, next(numbers)))
 
 
 class Schedule:
@@ -67,12 +62,14 @@ class Schedule:
                 max_concurrency=config.max_concurrency,
                 max_num_seqs=config.max_num_seqs,
                 repeat=config.repeat,
+                warmup=config.warmup,
             )
         )
 
     def _end_stage(self, at: float) -> None:
+        drains = self.plan.drain_at_stages or (self.play is not None and self.play.config.warmup)
         self.play = None
-        if self.plan.drain_at_stages or not self._following:
+        if drains or not self._following:
             self.draining_since = at
         else:
             self._starts_at = at
@@ -128,6 +125,14 @@ class Schedule:
             return 0
         wanted = start if math.isinf(rate) else math.ceil(rate * _SPARE_SECONDS)
         return max(0, min(wanted, MAX_SPARE, MAX_SPARE if limit is None else limit - in_flight))
+
+    def gauges(self, counts: LoadGauges, *, at: float) -> LoadGauges:
+        """Counts, with the load that is in force."""
+        if self.play is None:
+            return counts
+        return dataclasses.replace(
+            counts, request_rate=self.play.rate_now(at), holding=self.play.held, paused=self.play.paused
+        )
 
     def stop(self, at: float) -> None:
         """No more requests and no more stages."""

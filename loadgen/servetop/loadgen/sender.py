@@ -10,16 +10,18 @@ from servetop.core.events import Action, Command, RequestStatus
 from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.core.wire import Dialect
 from servetop.loadgen.accounts import BEAT_SECONDS
+from servetop.loadgen.arrival_laws import arrivals_of
 from servetop.loadgen.backoff import Backoff
 from servetop.loadgen.crowd import Crowd
 from servetop.loadgen.exchange import Exchange
 from servetop.loadgen.messages import SenderReport, SenderSetup, SenderState
 from servetop.loadgen.outbox import Outbox
 from servetop.loadgen.pacing import deadline_timer
+from servetop.loadgen.places import Places, parse_think_time
 from servetop.loadgen.plan import LoadPlan
 from servetop.loadgen.prompts import prompts_for
 from servetop.loadgen.reports import ReportDraft
-from servetop.loadgen.schedule import Schedule, seeded_arrivals
+from servetop.loadgen.schedule import Schedule
 from servetop.loadgen.stage_play import Due
 from servetop.loadgen.steering import steer
 from servetop.loadgen.transport import ClientFactory
@@ -46,7 +48,7 @@ class Sender:
         self._dialect = dialect
         self._clock = clock
         self._report = report
-        self._arrivals = seeded_arrivals(burstiness=workload.burstiness, seed=setup.seed)
+        self._arrivals = arrivals_of(workload, seed=setup.seed)
         self._outbox = Outbox(prompts_for(workload, (setup.seed, setup.worker)), dialect, workload)
         self._transport = transport(self)
         self._crowd = Crowd(workload.timeout)
@@ -55,7 +57,7 @@ class Sender:
         self._schedule: Schedule | None = None
         self._stage = -1
         self._limit: int | None = None
-        self._place_free_since = 0.0
+        self._places = Places(parse_think_time(workload.think_time, seed=setup.seed))
         self._count = setup.first_id
         self._stopped = False
         self._start_timers()
@@ -85,7 +87,7 @@ class Sender:
         at = self._clock.now()
         reply = self._act(command, at)
         self._draft.reply(command, reply, at=at)
-        self._place_free_since = at
+        self._places.opened(at)
         self._play()
 
     def _act(self, command: Command, at: float) -> str:
@@ -131,9 +133,15 @@ class Sender:
         self._use_free_places(schedule, now)
         if schedule.draining_since is not None and self._crowd.empty:
             schedule.drained(now)
-        wake_at = schedule.wake_at()
-        closed = schedule.play is not None and schedule.play.closed
-        self._due_timer.arm(min(wake_at, self._backoff.until) if closed and self._backoff.until > now else wake_at)
+        self._due_timer.arm(min(schedule.wake_at(), self._place_at(now) if self._closed else math.inf))
+
+    def _place_at(self, now: float) -> float:
+        """Run time at which a place of a closed loop can be used that cannot be used now."""
+        return self._backoff.until if self._backoff.until > now else self._places.next_at
+
+    @property
+    def _closed(self) -> bool:
+        return self._schedule is not None and self._schedule.play is not None and self._schedule.play.closed
 
     def _admit(self, due: Due) -> None:
         self._draft.accounts.due += 1
@@ -148,8 +156,9 @@ class Sender:
         limit = self._limit_in_force()
         while self._crowd.waiting and self._crowd.has_room(limit):
             self._send(self._crowd.waiting.popleft(), held_back=True)
-        while self._crowd.has_room(limit) and now >= self._backoff.until:
-            due = schedule.slot(max(self._place_free_since, self._backoff.until))
+        while now >= self._backoff.until:
+            free_since = self._places.free_since(now, in_flight=self._crowd.in_flight, limit=limit)
+            due = None if free_since is None else schedule.slot(max(free_since, self._backoff.until))
             if due is None:
                 return
             self._draft.accounts.due += 1
@@ -191,7 +200,7 @@ class Sender:
         """See ExchangeListener."""
         self._book(exchange)
         if exchange.done_at is not None:
-            self._place_free_since = exchange.done_at
+            self._places.freed(exchange.done_at, closed=self._closed)
         if self._backoff.outcome(exchange, self._clock.now()):
             self._draft.warn(f"{exchange.error}; a closed loop tries again every second", self._clock.now())
         self._play()
@@ -228,7 +237,8 @@ class Sender:
         self._beat_timer.arm(self._beat_at)
         overdue = list(self._crowd.overdue(now))
         for exchange in overdue:
-            self._give_up(exchange, RequestStatus.TIMEOUT, reason=self._timeout_words)
+            words = f"no complete answer within {self._setup.workload.timeout:g} s"
+            self._give_up(exchange, RequestStatus.TIMEOUT, reason=words)
         schedule = self._schedule
         drain_over = schedule is not None and now >= schedule.drain_deadline
         if drain_over:
@@ -238,10 +248,6 @@ class Sender:
         if overdue or drain_over:
             self._play()
         self._prepare()
-
-    @property
-    def _timeout_words(self) -> str:
-        return f"no complete answer within {self._setup.workload.timeout:g} s"
 
     def _prepare(self) -> None:
         self._outbox.fill(self._clock, seconds=_FILL_SECONDS)
@@ -265,16 +271,13 @@ class Sender:
             self._draft.take_stages(self._schedule.changes)
 
     def _gauges(self) -> LoadGauges:
-        play = None if self._schedule is None else self._schedule.play
-        return LoadGauges(
+        counts = LoadGauges(
             stage=self._stage,
-            request_rate=None if play is None else play.rate,
             max_concurrency=self._limit_in_force(),
             in_flight=self._crowd.in_flight,
             queued=len(self._crowd.waiting),
-            holding=play is not None and play.held,
-            paused=play is not None and play.paused,
         )
+        return counts if self._schedule is None else self._schedule.gauges(counts, at=self._clock.now())
 
     @property
     def state(self) -> SenderState:

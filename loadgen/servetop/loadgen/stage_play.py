@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from servetop.core.config import StageConfig
 from servetop.loadgen.arrivals import ArrivalProcess
+from servetop.loadgen.curves import CurvedArrivals, RampCurve
 
 Arrivals = Callable[[float], ArrivalProcess]
 """The arrival process for a rate; a fresh one at each call."""
@@ -27,6 +28,7 @@ class StagePlay:
     """Knows when a stage's next request is due and when the stage is over.
 
     The stage's own time stands still while it is held or paused; due times stand still while it is paused only.
+    Holding a stage holds its ramp where it is; setting a rate ends the ramp.
     """
 
     def __init__(self, index: int, config: StageConfig, *, began: float, arrivals: Arrivals) -> None:
@@ -42,12 +44,24 @@ class StagePlay:
         self._held = False
         self._paused_since: float | None = None
         self._still_since: float | None = None
+        self._ramp = _ramp(config)
+        self._ramp_left: RampCurve | None = None
         self._restart_arrivals(began)
 
     def _restart_arrivals(self, base: float) -> None:
         self._base = base
-        self._offsets: Iterator[float] = self._arrivals(self.rate).due_times()
+        self._offsets: Iterator[float] = self._process().due_times()
         self._next = base + next(self._offsets)
+
+    def _process(self) -> ArrivalProcess:
+        process = self._arrivals(self.rate) if self._ramp is None else CurvedArrivals(self._arrivals(1.0), self._ramp)
+        self._curve = process.curve if isinstance(process, CurvedArrivals) else None
+        return process
+
+    def rate_now(self, at: float) -> float:
+        """Requests per second wanted at an instant: `rate`, or where a ramp or a swing has got to."""
+        at = at if self._paused_since is None else self._paused_since
+        return self.rate if self._curve is None else self._curve.rate_at(at - self._base)
 
     @property
     def closed(self) -> bool:
@@ -100,17 +114,26 @@ class StagePlay:
     def set_rate(self, rate: float, at: float) -> None:
         """From `at` on, fresh arrivals at another rate; the stage's remaining time is unchanged."""
         self.rate = rate
+        self._ramp = self._ramp_left = None
         self._restart_arrivals(at if self._paused_since is None else self._paused_since)
 
     def hold(self, at: float) -> None:
         """Stop the stage's time, not its load; requests sent meanwhile do not count towards its number."""
         self._held = True
         self._stand_still(at)
+        if self._ramp is not None:
+            left = self._ramp.rest(at - self._base)
+            self.set_rate(self.rate_now(at), at)
+            self._ramp_left = left
 
     def go_on(self, at: float) -> None:
         """Undo `hold`."""
         self._held = False
         self._move_again(at)
+        if self._ramp_left is not None:
+            self._ramp, self._ramp_left = self._ramp_left, None
+            self.rate = self._ramp.end
+            self._restart_arrivals(at if self._paused_since is None else self._paused_since)
 
     def pause(self, at: float) -> None:
         """Stop both the stage's time and its load."""
@@ -133,3 +156,13 @@ class StagePlay:
         if self._still_since is not None and not self._held and not self.paused:
             self._ends += at - self._still_since
             self._still_since = None
+
+
+def _ramp(config: StageConfig) -> RampCurve | None:
+    """Over the stage's duration, else over its number of requests."""
+    if config.ramp_from is None:
+        return None
+    start, end, exponential = config.ramp_from, config.request_rate, config.ramp_strategy == "exponential"
+    if config.duration is not None:
+        return RampCurve(start=start, end=end, seconds=config.duration, exponential=exponential)
+    return RampCurve.of_length(start, end, requests=config.num_prompts or 1, exponential=exponential)

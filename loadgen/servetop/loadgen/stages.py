@@ -8,11 +8,15 @@ from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
 from servetop.core.units import parse_rate, parse_seconds
 
-_FORM = "write RATE:DURATION or RATE@BATCH:DURATION, as in 8:30s,16:30s,8@64:1m"
+_FORM = "write RATE:DURATION, FROM-TO:DURATION or RATE@BATCH:DURATION, as in 8:30s,8-32:1m,8@64:1m"
 
 
-def parse_ramp(text: str, *, max_concurrency: int | None = None) -> tuple[StageConfig, ...]:
-    """Stages from `8:30s,16:30s,8@64:30s`: requests/s, optionally @ the engine's batch size, for a duration.
+def parse_ramp(
+    text: str, *, max_concurrency: int | None = None, strategy: str | None = None
+) -> tuple[StageConfig, ...]:
+    """Stages from `8:30s,8-32:1m,8@64:30s`: requests/s, optionally @ the engine's batch size, for a duration.
+
+    Two rates are a ramp from one to the other, by `strategy` (linear or exponential in time).
 
     The rate may be `inf` when `max_concurrency`, which goes for every stage, is given. UsageError names the part
     that is wrong.
@@ -20,16 +24,18 @@ def parse_ramp(text: str, *, max_concurrency: int | None = None) -> tuple[StageC
     parts = [part.strip() for part in text.split(",")]
     if not text.strip():
         raise UsageError(f"the ramp is empty: {_FORM}")
-    return tuple(_stage(part, max_concurrency) for part in parts)
+    return tuple(_stage(part, max_concurrency, strategy or "linear") for part in parts)
 
 
-def _stage(part: str, max_concurrency: int | None) -> StageConfig:
+def _stage(part: str, max_concurrency: int | None, strategy: str) -> StageConfig:
     load, colon, duration = part.partition(":")
-    rate, at, batch = load.partition("@")
+    rates, at, batch = load.partition("@")
+    start, dash, rate = rates.strip().rpartition("-") if rates.strip()[:1].isdigit() else ("", "", rates)
     if not colon:
         raise UsageError(f"ramp: {part!r} has no duration: {_FORM}")
     try:
         request_rate, seconds = parse_rate(rate.strip()), parse_seconds(duration)
+        ramp_from = parse_rate(start) if dash else None
     except UsageError as wrong:
         raise UsageError(f"ramp: in {part!r}: {wrong}") from None
     if at and not (batch.strip().isdecimal() and int(batch) > 0):
@@ -38,6 +44,8 @@ def _stage(part: str, max_concurrency: int | None) -> StageConfig:
         raise UsageError(f"ramp: {part!r} never stops sending: give --max-concurrency with an infinite rate")
     return StageConfig(
         request_rate=request_rate,
+        ramp_from=ramp_from,
+        ramp_strategy=strategy,
         max_concurrency=max_concurrency,
         max_num_seqs=int(batch) if at else None,
         duration=seconds,

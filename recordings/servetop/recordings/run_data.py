@@ -81,6 +81,11 @@ class RunData:
             engine=gauges | increases,
         )
 
+    @property
+    def warm_at(self) -> float:
+        """When the warm-up was over, which comes before all else; -inf without one."""
+        return max((each.period.until for each in self.stages if each.change.warmup), default=-math.inf)
+
     def limit_at(self, instants: FloatArray) -> FloatArray:
         """The concurrency limit in force at each instant, to the tick."""
         if not self.limits.size:

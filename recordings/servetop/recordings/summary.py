@@ -22,14 +22,17 @@ _ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat"}
 
 
 def run_summary(reader: RecordingReader) -> dict[str, Any]:
-    """The whole run: set-up, totals, statistics, engine, server, trust, and one such summary for each stage."""
+    """The whole run but its warm-up: set-up, totals, statistics, engine, server, trust, and the same for each stage."""
     run, flights = RunData.load(reader), Flights.load(reader)
-    whole = _summary(reader, run, flights=flights, selection=Selection(), period=Period())
+    warm_at = run.warm_at
+    selection = Selection(start=None if warm_at == -math.inf else warm_at)
+    whole = _summary(reader, run, flights=flights, selection=selection, period=Period(start=warm_at))
     ended = finished_stages([stage.change for stage in run.stages], reader.notes(), end=run.end)
     finished = {stage.index for stage in ended}
     stages = [
         _stage_summary(reader, run, flights=flights, stage=stage) | {"finished": stage.change.index in finished}
         for stage in run.stages
+        if not stage.change.warmup
     ]
     return {**_set_up(reader, run), **whole, "stages": stages}
 
@@ -82,7 +85,7 @@ def _stage_summary(reader: RecordingReader, run: RunData, *, flights: Flights, s
 
 def _set_up(reader: RecordingReader, run: RunData) -> dict[str, Any]:
     config, facts = run.header.config, run.header.engine
-    changes = [stage.change for stage in run.stages]
+    changes = [stage.change for stage in run.stages if not stage.change.warmup]
     set_up: dict[str, Any] = {
         "date": datetime.fromtimestamp(run.header.anchor.wall_epoch_s).strftime("%Y%m%d-%H%M%S"),
         "endpoint_type": _ENDPOINT_TYPES.get(config.workload.endpoint, config.workload.endpoint),

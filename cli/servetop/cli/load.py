@@ -1,0 +1,88 @@
+"""The stages of a run from its options; what would never end, or could not be played, is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.core.errors import UsageError
+from servetop.core.units import parse_rate, parse_seconds
+
+Options = Mapping[str, Any]
+"""Values by the parameter names of `commands`."""
+DEFAULT_DURATION = 60.0
+WARMUP_CONCURRENCY = 8
+"""Warm-up requests in flight where no limit was given."""
+_SINGLE = {"request_rate": "--request-rate", "num_prompts": "--num-prompts", "duration": "--duration"}
+
+
+def stages_of(options: Options) -> tuple[StageConfig, ...]:
+    """The stages of --ramp, or one stage, or the default ramp when nothing was said about the load."""
+    from servetop.loadgen.stages import default_ramp, parse_ramp
+
+    ramp_up = ramp_of(options)
+    given = [flag for name, flag in _SINGLE.items() if options[name] is not None]
+    concurrency = options["max_concurrency"]
+    if options["ramp"] is not None:
+        if given or ramp_up:
+            raise UsageError("--ramp sets rates and durations: leave out --request-rate, --num-prompts and --duration")
+        return parse_ramp(options["ramp"], max_concurrency=concurrency, strategy=options["ramp_up_strategy"])
+    if not given and not ramp_up and concurrency is None:
+        return default_ramp()
+    duration = None if options["duration"] is None else parse_seconds(options["duration"])
+    stage = StageConfig(
+        max_concurrency=concurrency,
+        duration=duration,
+        num_prompts=options["num_prompts"],
+        **(ramp_up or {"request_rate": parse_rate(options["request_rate"] or "inf")}),
+    )
+    return (with_an_end(stage),)
+
+
+def ramp_of(options: Options) -> dict[str, Any]:
+    """What --ramp-up-… says of a stage; empty when nothing was said."""
+    names = ("ramp_up_start_rps", "ramp_up_end_rps")
+    if options["ramp"] is not None or not any(options[name] for name in (*names, "ramp_up_strategy")):
+        return {}
+    if not all(options[name] for name in names):
+        raise UsageError("a ramp goes from one rate to another: give --ramp-up-start-rps and --ramp-up-end-rps")
+    if options["request_rate"] is not None:
+        raise UsageError("--ramp-up-start-rps and --ramp-up-end-rps set the rate: leave out --request-rate")
+    start, end = (parse_rate(options[name]) for name in names)
+    return {"ramp_from": start, "request_rate": end, "ramp_strategy": options["ramp_up_strategy"] or "linear"}
+
+
+def with_an_end(stage: StageConfig) -> StageConfig:
+    """Refuse what would never end or would flood the client; 60 s where only a load was named."""
+    if math.isinf(stage.request_rate) and stage.max_concurrency is None and stage.num_prompts is None:
+        raise UsageError("an infinite request rate needs a limit: give --max-concurrency or --num-prompts")
+    if stage.duration is None and stage.num_prompts is None:
+        return dataclasses.replace(stage, duration=DEFAULT_DURATION)
+    return stage
+
+
+def with_warmup(stages: Sequence[StageConfig], count: int) -> tuple[StageConfig, ...]:
+    """The stages with a warm-up in front, under the first one's batch size and concurrency."""
+    if not count or not stages:
+        return tuple(stages)
+    first = stages[0]
+    warmup = StageConfig(
+        max_concurrency=first.max_concurrency or WARMUP_CONCURRENCY,
+        max_num_seqs=first.max_num_seqs,
+        num_prompts=count,
+        warmup=True,
+    )
+    return (warmup, *stages)
+
+
+def checked(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
+    """UsageError for a workload or a stage that could not be played, before anything starts."""
+    from servetop.loadgen.checks import check_workload
+    from servetop.loadgen.plan import check_stage
+
+    for index, stage in enumerate(stages):
+        check_stage(index, stage)
+    check_workload(workload, stages)
