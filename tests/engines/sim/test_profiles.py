@@ -81,7 +81,10 @@ def test_a_profile_of_ones_own_is_found_and_its_mistakes_are_named(
     (tmp_path / "gpus" / "typo.toml").write_text(own.replace("bandwidth = 300e9", "bandwith = 300e9", 1))
     (tmp_path / "gpus" / "short.toml").write_text(own.replace("flops = 121e12", "", 1))
     (tmp_path / "gpus" / "broken.toml").write_text("name = ")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "broken.toml").write_text("name = ")
     monkeypatch.setenv("SERVETOP_PROFILES", str(tmp_path))
+    assert load_model("meta-llama/Llama-2-7b-hf").name == "Llama-2-7b"
     assert load_gpu("mine").name == "mine"
     with pytest.raises(UsageError, match=r"typo.toml: unknown key 'bandwith': did you mean 'bandwidth'\?"):
         load_gpu("typo")

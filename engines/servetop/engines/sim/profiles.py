@@ -5,8 +5,8 @@ Every file has a table `sources` that says, key by key, where a number comes fro
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-import functools
 import os
 import tomllib
 from collections.abc import Mapping
@@ -132,8 +132,8 @@ def load_gpu(name: str) -> GpuProfile:
 
 def load_model(name: str) -> ModelProfile:
     """The model profile of this name, hub name, or TOML file."""
-    by_hub = _hub_names().get(name.lower())
-    return _load(ModelProfile, "models", name=by_hub or name)
+    known = name.endswith(".toml") or name in profile_names("models")
+    return _load(ModelProfile, "models", name=name if known else _name_of_hub_name(name))
 
 
 def load_engine(name: str) -> EngineProfile:
@@ -177,11 +177,12 @@ def _folders(kind: str) -> list[Path]:
     return [folder / kind for folder in (*own, Path(__file__).parent / "profiles")]
 
 
-@functools.cache
-def _hub_names() -> dict[str, str]:
-    names = {}
+def _name_of_hub_name(hub_name: str) -> str:
+    """The model profile with this hub name; the name as it is when there is none."""
     for folder in _folders("models"):
-        for path in folder.glob("*.toml"):
-            hub = tomllib.loads(path.read_text(encoding="utf-8")).get("hub_name", "")
-            names[str(hub).lower()] = path.stem
-    return names
+        for path in sorted(folder.glob("*.toml")):
+            with contextlib.suppress(OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+                data = tomllib.loads(path.read_text(encoding="utf-8"))
+                if str(data.get("hub_name")).lower() == hub_name.lower():
+                    return path.stem
+    return hub_name
