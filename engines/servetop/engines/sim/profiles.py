@@ -5,7 +5,6 @@ Every file has a table `sources` that says, key by key, where a number comes fro
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
 import tomllib
@@ -179,10 +178,13 @@ def _folders(kind: str) -> list[Path]:
 
 def _name_of_hub_name(hub_name: str) -> str:
     """The model profile with this hub name; the name as it is when there is none."""
-    for folder in _folders("models"):
-        for path in sorted(folder.glob("*.toml")):
-            with contextlib.suppress(OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-                data = tomllib.loads(path.read_text(encoding="utf-8"))
-                if str(data.get("hub_name")).lower() == hub_name.lower():
-                    return path.stem
-    return hub_name
+    files = (path for folder in _folders("models") for path in sorted(folder.glob("*.toml")))
+    return next((path.stem for path in files if _hub_name_in(path).lower() == hub_name.lower()), hub_name)
+
+
+def _hub_name_in(path: Path) -> str:
+    """A model file's hub name; empty for a file that cannot be read, which is none of ours to complain about here."""
+    try:
+        return str(tomllib.loads(path.read_text(encoding="utf-8")).get("hub_name", ""))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return ""
