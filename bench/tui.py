@@ -1,17 +1,23 @@
 """What the dashboard costs: `python bench/tui.py` from the repository's root (make bench).
 
-Start to first frame, whole-screen refresh at 160×48, and the processor share at 4 Hz over 20 s, on a canned run.
+Start to first frame, whole-screen refresh at 160×48, the processor share at 4 Hz over 20 s, and what is sent to the
+terminal meanwhile, on a canned run.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import fcntl
 import gc
 import os
+import pty
+import select
 import statistics
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -93,6 +99,49 @@ async def processor_share(seconds: float) -> float:
         return (time.process_time() - used) / (time.perf_counter() - at)
 
 
+FOLLOWED = """
+import time
+from servetop.tui.app import run_dashboard
+from tests.tui import canned
+class Growing(canned.CannedRun):
+    def poll(self):
+        self.now = 90.0 + time.perf_counter() - began
+        return super().poll()
+began = time.perf_counter()
+run_dashboard(Growing(ticks=canned.ticks(), facts=canned.SIM, stages=canned.stage_changes(), notes=canned.NOTES,
+                      log_lines=canned.boot_log(), now=90.0, live=True))
+"""
+
+
+def terminal_output(seconds: float) -> float:
+    """Bytes/s that a dashboard in a pseudo-terminal writes while it follows a live run."""
+    screen, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", SIZE[1], SIZE[0], 0, 0))
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm-256color", "COLORTERM": "truecolor",
+    }  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-c", FOLLOWED], stdin=child, stdout=child, stderr=child, env=environment
+    )
+    os.close(child)
+    try:
+        _drawn(screen, 3.0)  # start, first frames
+        began = time.perf_counter()
+        return _drawn(screen, seconds) / (time.perf_counter() - began)
+    finally:
+        process.terminate()
+        process.wait()
+        os.close(screen)
+
+
+def _drawn(screen: int, seconds: float) -> int:
+    deadline, drawn = time.perf_counter() + seconds, 0
+    while (left := deadline - time.perf_counter()) > 0:
+        if select.select([screen], [], [], left)[0]:
+            drawn += len(os.read(screen, 1 << 16))
+    return drawn
+
+
 def row(name: str, values: list[float], limit: float) -> str:
     """Median and 95th percentile in milliseconds."""
     ordered = sorted(values)
@@ -111,12 +160,14 @@ def main() -> None:
         first = start_to_first_frame(Path(scratch))
     whole, alone = asyncio.run(refreshes())
     share = asyncio.run(processor_share(seconds))
+    output = terminal_output(seconds)
     lines = [
         f"{'dashboard, 160×48':<44} {'p50 ms':>8} {'p95 ms':>8}   limit",
         row("process start to first frame", first, 0.7),
         row("whole-screen refresh (CPU)", whole, 0.05),
         row("  of which statistics", alone, 0.05),
         f"{f'processor share at 4 Hz over {seconds:g} s':<44} {share:8.1%} {'':>8}   ≤ 25 % of a core",
+        f"{'terminal output at 4 Hz, KB/s':<44} {output / 1e3:8.1f} {'':>8}   ≤ 50 KB/s",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
 

@@ -315,3 +315,17 @@ async def test_the_dashboard_polls_and_draws_by_itself(
         async with asyncio.timeout(5):
             while "00:01:52" not in text_of(app, "#header"):
                 await asyncio.sleep(0.01)
+
+
+async def test_only_rows_and_titles_that_changed_are_drawn_again(canned: ModuleType, dashboard: Dashboard) -> None:
+    run = canned.growing(110.25)
+    app = dashboard(run)
+    async with app.run_test(size=(160, 48)) as pilot:
+        await pilot.pause()
+        load = app.screen_stack[0].query_one("#load")
+        app.redraw()
+        assert not load._repaint_regions
+        run.now = 110.5
+        app.look_for_news()
+        assert {region.height for region in load._repaint_regions} == {1}
+        assert len(load._repaint_regions) < 4  # title and legends; the chart has no new bin before second 111

@@ -110,5 +110,7 @@ def _area(levels: FloatArray, dots: int, dash: str) -> BoolArray:
 
 def _runs(codes: npt.NDArray[np.uint32], owners: npt.NDArray[np.int64], styles: Sequence[str]) -> list[Run]:
     text = codes.tobytes().decode("utf-32-le").replace(chr(_BLANK), " ")
+    latest = np.maximum.accumulate(np.where(owners >= 0, np.arange(owners.size), -1))
+    owners = np.where(latest >= 0, owners[latest], owners)  # a blank looks alike in any style: fewer runs
     edges = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), owners.size]
     return [(text[low:high], styles[owners[low]]) for low, high in itertools.pairwise(edges)]

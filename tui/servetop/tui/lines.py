@@ -52,9 +52,20 @@ class Lines(Visual):
             return styles[name]
 
         return [
-            Strip([Segment(text, styled(name)) for text, name in row if text]).adjust_cell_length(width, base)
+            Strip([Segment(text, styled(name)) for text, name in merged(row)]).adjust_cell_length(width, base)
             for row in self.rows[:height]
         ]
+
+
+def merged(row: Row) -> list[Run]:
+    """The same picture in as few runs as possible: each costs 40 bytes of terminal output. Blanks go with any style."""
+    runs: list[Run] = []
+    for text, style in row:
+        if runs and (style == runs[-1][1] or not text.strip(" ")):
+            runs[-1] = (runs[-1][0] + text, runs[-1][1])
+        elif text:
+            runs.append((text, style))
+    return runs
 
 
 def row_width(row: Row) -> int:

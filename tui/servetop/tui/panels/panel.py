@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import ClassVar
 
 from textual.content import Content, Span
+from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
@@ -21,19 +23,48 @@ class Panel(Widget):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
     ALLOW_SELECT = False
-    moment: reactive[Moment | None] = reactive(None)
+    moment: reactive[Moment | None] = reactive(None, repaint=False)
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.limit = 0.0
+        self._rows: Sequence[Row] = ()
+        self._drawn_for = Size()
 
     def watch_moment(self, moment: Moment | None) -> None:
-        """Set the titles; move the axis limit if it must move."""
+        """Move the axis limit if it must move; repaint only what changed: over ssh every row counts."""
         if moment is None:
             return
         self.limit = steady_limit(self.limit, self.peak(moment))
-        self.border_title = self._content(self.title(moment))
-        self.border_subtitle = self._content([self.subtitle(moment)])
+        before, drawn_for = self._rows, self._drawn_for
+        self._draw_rows(moment)
+        if self._drawn_for != drawn_for:
+            self._set_titles(moment)
+            self.refresh()
+            return
+        changed = [y for y, (old, new) in enumerate(zip_longest(before, self._rows)) if old != new]
+        regions = [Region(0, y, self.size.width, 1) for y in changed]
+        regions += self._set_titles(moment)
+        if regions:
+            self.refresh(*regions)
+
+    def _draw_rows(self, moment: Moment) -> None:
+        width, height = self._drawn_for = self.size
+        self._rows = self.draw(moment, width, height) if width > 0 and height > 0 else ()
+
+    def _set_titles(self, moment: Moment) -> list[Region]:
+        """The edges that need repainting. Not by `border_title`: setting it repaints the whole panel."""
+        title, subtitle = self._content(self.title(moment)), self._content([self.subtitle(moment)])
+        left, top = self.content_offset
+        width, height = self.outer_size
+        edges = []
+        if not _alike(self._border_title, title):
+            self._border_title = title
+            edges.append(Region(-left, -top, width, 1))
+        if not _alike(self._border_subtitle, subtitle):
+            self._border_subtitle = subtitle
+            edges.append(Region(-left, height - 1 - top, width, 1))
+        return edges if width and top else []
 
     def on_resize(self) -> None:
         """Other parts of the title may fit now."""
@@ -41,10 +72,11 @@ class Panel(Widget):
 
     def render(self) -> Lines:
         """The rows for the size that the panel has now."""
-        width, height = self.size
-        if self.moment is None or width <= 0 or height <= 0:
+        if self.moment is None:
             return Lines(())
-        return Lines(self.draw(self.moment, width, height))
+        if self._drawn_for != self.size:
+            self._draw_rows(self.moment)
+        return Lines(self._rows)
 
     def title(self, moment: Moment) -> Sequence[Row]:
         """Parts of the title, most important first; those that do not fit are left out."""
@@ -78,6 +110,11 @@ class Panel(Widget):
                 spans.append(Span(len(text), len(text) + len(piece), look))
             text += piece
         return Content(text, spans)
+
+
+def _alike(old: Content | None, new: Content) -> bool:
+    """In text and looks: contents are equal when their texts are."""
+    return old is not None and (old.plain, old.spans) == (new.plain, new.spans)
 
 
 def stage_marks(moment: Moment) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from servetop.tui import formats
 from servetop.tui.charts import Axes, Bars, block_bars
 from servetop.tui.events import happenings
-from servetop.tui.lines import Row, Run, row_width
+from servetop.tui.lines import Row, Run, merged, row_width
 from servetop.tui.panels.panel import Panel
 from servetop.tui.printable import printable, shortened
 from servetop.tui.run_so_far import Moment
@@ -71,14 +71,4 @@ def _line(moment: Moment, width: int) -> Row:
     for event in sorted(happenings(moment), key=lambda event: event.weight):
         cells[_column(event.at, moment, width)] = (event.symbol, event.style)
     cells[here] = ("█", "cursor")
-    return _merged(cells)
-
-
-def _merged(cells: Sequence[Run]) -> list[Run]:
-    merged: list[Run] = []
-    for text, style in cells:
-        if merged and merged[-1][1] == style:
-            merged[-1] = (merged[-1][0] + text, style)
-        else:
-            merged.append((text, style))
-    return merged
+    return merged(cells)
