@@ -27,6 +27,12 @@ def servetop(tmp_path: Path) -> Servetop:
     return Servetop(tmp_path, ENVIRONMENT)
 
 
+def warm_up(url: str, folder: Path) -> None:
+    """vLLM's gauges move after a step, and its first steps take seconds: they would read as 0 requests all the while."""
+    load = ("--max-concurrency", "24", "--num-prompts", "48", "--input-len", "12", "--output-len", "100")
+    assert Servetop(folder, ENVIRONMENT)("--url", url, *load, "--json").summary["completed"] == 48
+
+
 @pytest.fixture(scope="session")
 def scarce_vllm(vllm: Vllm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a running vLLM that servetop did not start."""
@@ -54,6 +60,7 @@ def scarce_vllm(vllm: Vllm, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     try:
         wait_for(lambda: process.poll() is not None or answers(f"{url}/health"), seconds=180, what="vLLM's start")
         assert process.poll() is None, log.read_text()[-3000:]
+        warm_up(url, tmp_path_factory.mktemp("warm-up"))
         yield url
     finally:
         process.terminate()

@@ -118,6 +118,7 @@ def test_a_killed_vllm_is_noticed_within_two_seconds_and_the_recording_is_whole(
 
 
 def engine_pid(reader: RecordingReader) -> int:
+    reader.refresh()
     facts = reader.header.engine
     assert facts is not None
     assert facts.pid is not None
