@@ -275,7 +275,18 @@ async def test_a_terminal_that_is_too_small_says_so_and_recovers(canned: ModuleT
 async def test_no_panel_is_left_without_room_at_any_size(canned: ModuleType, dashboard: Dashboard) -> None:
     app = dashboard(canned.finished(), start_at=110.0)
     async with app.run_test(size=(60, 16)) as pilot:
-        for size in [(60, 16), (80, 24), (100, 22), (120, 40), (99, 60), (180, 24), (160, 48), (200, 60), (240, 18)]:
+        for size in [
+            (60, 16),
+            (80, 24),
+            (100, 22),
+            (100, 23),
+            (120, 40),
+            (99, 60),
+            (180, 24),
+            (160, 48),
+            (200, 60),
+            (240, 18),
+        ]:
             await pilot.resize_terminal(*size)
             await pilot.pause()
             for panel in app.screen.query("#panels > Panel"):

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from servetop.core.diagnosis import diagnose
 from servetop.core.events import Action, Command, GpuSample, LogLine
 from servetop.core.trust import Trust
 from servetop.tui.charts import Axes
@@ -16,6 +17,7 @@ from servetop.tui.exported import staleness, why_missing
 from servetop.tui.keys import LIVE_LINE, REPLAY_LINE
 from servetop.tui.lines import Lines, Row, row_width
 from servetop.tui.panels.alert import alert_text, draw_alert
+from servetop.tui.panels.diagnosis import draw_diagnosis
 from servetop.tui.panels.footer import draw_keys, draw_status
 from servetop.tui.panels.gpu import draw_gpus
 from servetop.tui.panels.header import draw_header
@@ -71,6 +73,15 @@ def test_a_run_without_an_end_broke_off(canned: ModuleType, moment_of: MomentOf)
     run = canned.finished()
     run.end = None
     assert text([draw_header(moment_of(run, 126.0), 120)]).endswith("■ broke off")
+
+
+def test_the_diagnosis_keeps_its_advice_where_there_is_little_room(canned: ModuleType, moment_of: MomentOf) -> None:
+    found = diagnose(moment_of(canned.growing(110.0), 110.0).stats, canned.SIM)
+    assert text([draw_diagnosis(found, 120)]) == (
+        "▲ KV-bound: 99.8 % of blocks, 9.3 preemptions/s, 26 waiting → max_num_seqs ≈ 96 or more KV memory"
+    )
+    assert text([draw_diagnosis(found, 80)]) == ("▲ KV-bound: 99.8 % of blocks → max_num_seqs ≈ 96 or more KV memory")
+    assert text([draw_diagnosis(found, 30)]) == "▲ KV-bound → max_num_seqs ≈ 9…"
 
 
 def test_held_and_paused_loads_are_marked(canned: ModuleType, moment_of: MomentOf) -> None:

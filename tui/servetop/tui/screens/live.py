@@ -6,6 +6,7 @@ from textual.app import ComposeResult
 from textual.containers import Grid
 
 from servetop.tui.panels.alert import AlertPanel, alert_text
+from servetop.tui.panels.diagnosis import DiagnosisLine
 from servetop.tui.panels.footer import KeyLine, StatusLine
 from servetop.tui.panels.gpu import GpuPanel
 from servetop.tui.panels.header import HeaderLine
@@ -30,12 +31,13 @@ class LiveScreen(MomentScreen):
         (0, "-too-narrow"), (NEEDED[0], "-narrow"), (100, "-medium"), (180, "-wide"),
     ]  # fmt: skip
     VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - as Textual declares it
-        (0, "-too-low"), (NEEDED[1], "-low"), (22, "-short"), (34, "-tall"), (54, "-very-tall"),
+        (0, "-too-low"), (NEEDED[1], "-low"), (23, "-short"), (34, "-tall"), (54, "-very-tall"),
     ]  # fmt: skip
 
     def compose(self) -> ComposeResult:
         """In reading order: the client's side, the engine's, the machine's, then what happened."""
         yield HeaderLine(id="header")
+        yield DiagnosisLine(id="diagnosis")
         yield AlertPanel(id="alert")
         with Grid(id="panels"):
             yield LoadPanel(id="load")

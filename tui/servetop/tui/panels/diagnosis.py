@@ -1,0 +1,36 @@
+"""One line: what limits throughput now, and what to try."""
+
+from __future__ import annotations
+
+from servetop.core.diagnosis import Diagnosis, Limit, diagnose
+from servetop.tui.lines import Row, Run, fitted, row_width
+from servetop.tui.panels.panel import Panel
+from servetop.tui.run_so_far import Moment
+
+_LOOKS = {Limit.LOAD: ("✓", "good"), Limit.IDLE: ("·", "muted"), Limit.INCONCLUSIVE: ("?", "muted")}
+"""Symbol and style; all other limits are warnings."""
+
+
+class DiagnosisLine(Panel):
+    """One row, no frame."""
+
+    def title(self, moment: Moment) -> list[Row]:  # noqa: ARG002
+        """None: no frame."""
+        return []
+
+    def draw(self, moment: Moment, width: int, height: int) -> list[Row]:  # noqa: ARG002
+        """See `draw_diagnosis`."""
+        return [draw_diagnosis(diagnose(moment.stats, moment.engine), width)]
+
+
+def draw_diagnosis(diagnosis: Diagnosis, width: int) -> Row:
+    """The limit, its evidence and the advice; where there is no room, the evidence gives way, last figure first."""
+    symbol, style = _LOOKS.get(diagnosis.limit, ("▲", "warn"))
+    advice: list[Run] = [(" → ", "muted"), (diagnosis.advice, "strong")] if diagnosis.advice else []
+    for kept in range(len(diagnosis.evidence), -1, -1):
+        evidence = ", ".join(diagnosis.evidence[:kept])
+        row: list[Run] = [(f"{symbol} ", style), (diagnosis.limit.value, style), (f": {evidence}" if kept else "", "")]
+        row += advice
+        if row_width(row) <= width:
+            break
+    return fitted(row, width)
