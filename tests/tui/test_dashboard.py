@@ -328,6 +328,29 @@ async def test_the_dashboard_polls_and_draws_by_itself(
                 await asyncio.sleep(0.01)
 
 
+async def test_the_heat_map_takes_the_charts_place_by_key_and_stands_beside_it_where_there_is_room(
+    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
+) -> None:
+    app = dashboard(canned.growing(110.0))
+    async with app.run_test(size=(80, 24)) as pilot:
+
+        def shown() -> list[str]:
+            return [each for each in ("latency", "heat") if app.screen.query_one(f"#{each}").display]
+
+        assert shown() == ["latency"]
+        await pilot.press("h")
+        await pilot.pause()
+        assert shown() == ["heat"]
+        await pilot.press("t")
+        assert text_of(app, "#heat").startswith("Heat map ITL")
+        for size in ((160, 48), (220, 60)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert shown() == ["latency", "heat"]
+        await pilot.press("h")
+        assert shown() == ["latency", "heat"]
+
+
 async def test_only_rows_and_titles_that_changed_are_drawn_again(canned: ModuleType, dashboard: Dashboard) -> None:
     run = canned.growing(110.25)
     app = dashboard(run)

@@ -12,7 +12,7 @@ from servetop.tui.app import DashboardApp
 
 Dashboard = Callable[..., DashboardApp]
 Compare = Callable[..., bool]
-SIZES = [(80, 24), (120, 40), (200, 60)]
+SIZES = [(80, 24), (120, 40), (160, 48), (200, 60)]
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +61,13 @@ def test_a_screen_over_the_live_one(canned: ModuleType, dashboard: Dashboard, sn
 
     app = dashboard(canned.growing(), owns_run=True)
     assert snap_compare(app, terminal_size=(80, 24), run_before=opened)
+
+
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light", "ansi-dark"])
+def test_the_heat_map(canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, theme: str) -> None:
+    app = dashboard(canned.growing())
+    app.theme = theme
+    assert snap_compare(app, terminal_size=(120, 40), press=["h"])
 
 
 @pytest.mark.parametrize("theme", ["textual-light", "ansi-dark"])

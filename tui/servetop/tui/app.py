@@ -221,6 +221,10 @@ class DashboardApp(App[str]):
         """The next latency on the chart."""
         self._look(metric=LATENCIES[(LATENCIES.index(self._view.metric) + 1) % len(LATENCIES)])
 
+    def action_heat(self) -> None:
+        """Heat map or chart of the latency."""
+        self._look(heat=not self._view.heat)
+
     def action_log(self) -> None:
         """The log on the whole screen."""
         from servetop.tui.screens.log import LogScreen

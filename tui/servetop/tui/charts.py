@@ -41,7 +41,7 @@ def chart(traces: Sequence[Trace], axes: Axes, *, width: int, height: int) -> li
     drawn = raster(traces, width=canvas, height=rows, window=axes.window, limit=axes.limit)
     marked = _with_marks(drawn, axes, canvas)
     plot: list[Row] = [[*_gutter(y, rows, axes)[: bool(gutter)], *row] for y, row in enumerate(marked)]
-    return [*plot, _time_axis(axes.window, canvas, gutter)] if below else plot
+    return [*plot, time_axis(axes.window, canvas, gutter)] if below else plot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,7 +59,7 @@ def bar_chart(bars: Bars, axes: Axes, *, width: int, height: int) -> list[Row]:
     canvas, rows = width - GUTTER, height - below
     drawn = _with_marks(block_bars(bars, axes, width=canvas, height=rows), axes, canvas)
     plot: list[Row] = [[*_gutter(y, rows, axes), *row] for y, row in enumerate(drawn)]
-    return [*plot, _time_axis(axes.window, canvas, GUTTER)] if below else plot
+    return [*plot, time_axis(axes.window, canvas, GUTTER)] if below else plot
 
 
 def block_bars(bars: Bars, axes: Axes, *, width: int, height: int = 1) -> list[list[Run]]:
@@ -132,7 +132,7 @@ def _punctured(row: list[Run], columns: Sequence[int]) -> list[Run]:
     return result
 
 
-def _time_axis(window: tuple[float, float], canvas: int, gutter: int) -> Row:
+def time_axis(window: tuple[float, float], canvas: int, gutter: int) -> Row:
     """Distances from the right edge at its quarters: fixed places, so that nothing slides."""
     start, end = window
     span = end - start

@@ -64,6 +64,8 @@ WATCHING = (
 VIEWING = (
     Key(keys="z", action="zoom", caption="z", label="zoom", tooltip="Time axis: 30 s, 2 min, 10 min, all"),
     Key(keys="t", action="next_metric", caption="t", label="metric", tooltip="Charted latency: TTFT, ITL, E2E"),
+    Key(keys="h", action="heat", caption="h", label="heat map",
+        tooltip="Latency chart or heat map; large terminals show both"),
     Key(keys="l", action="log", caption="l", label="log", tooltip="Engine log on the whole screen"),
     Key(keys="question_mark,f1", action="help", caption="?", label="help", tooltip="All keys, and what is measured"),
     Key(keys="q,ctrl+q", action="quit", caption="q", label="quit", tooltip="Quit; asks what becomes of the run"),
@@ -86,14 +88,15 @@ def bindings(*tables: Iterable[Key]) -> list[Binding]:
 
 
 LIVE_LINE = (
-    ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"), ("m", "mark"),
-    ("n", "next"), ("x", "burst"), ("t", "metric"), ("z", "zoom"), ("l", "log"), ("← →", "look back"),
+    ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"),
+    ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("l", "log"),
+    ("← →", "look back"),
 )  # fmt: skip
 """Bottom line of a run that goes on, most important first."""
 
 REPLAY_LINE = (
     ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), (", .", "tick"),
-    ("Home End", "ends"), ("t", "metric"), ("z", "zoom"), ("l", "log"),
+    ("Home End", "ends"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("l", "log"),
 )  # fmt: skip
 """Bottom line of a run that has ended, most important first."""
 

@@ -10,8 +10,10 @@ HUES = ("sky", "orange", "green", "rose", "yellow", "vermilion")
 """Colours of series."""
 STATES = ("good", "warn", "bad")
 """Colours of judgements, each used beside a symbol."""
+HEAT = ("cool", "warm", "hot")
+"""Of a heat map's cells, which also differ in their shade."""
 TEXTS = ("muted", "strong", "faint", "key", "cursor", "title")
 """Weights of text: labels, main numbers, axes, keys to press, the position on the time line, names."""
 
-STYLES = frozenset((*HUES, *STATES, *TEXTS))
+STYLES = frozenset((*HUES, *STATES, *HEAT, *TEXTS))
 """All of them."""

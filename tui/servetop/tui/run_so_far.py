@@ -11,10 +11,12 @@ from typing import TypeVar
 import numpy as np
 
 from servetop.core.events import Action, Command, FloatArray, LogLine, Note, RunEnd, StageChange
+from servetop.core.histogram import LogHistogram
 from servetop.core.history import TickHistory
 from servetop.core.source import EngineFacts, RunHeader, RunUpdate
 from servetop.core.stats import LiveStats, live_stats
 from servetop.core.tick import TICK_SECONDS, LoadGauges
+from servetop.tui.heat import BinnedHistograms
 from servetop.tui.playhead import Playhead
 from servetop.tui.steering import Target
 
@@ -37,6 +39,8 @@ class View:
     """Seconds on the time axis; 0 is all of the run."""
     metric: str = "ttft"
     """The latency that is charted, one of `core.stats.LATENCIES`."""
+    heat: bool = False
+    """The heat map stands in the place of the latency chart, where there is no room for both."""
     message: str = ""
     """What the app itself has to say about the last key."""
 
@@ -61,6 +65,8 @@ class Moment:
     commands: tuple[Command, ...] = ()
     log: Sequence[LogLine] = ()
     end: RunEnd | None = None
+    heat: Sequence[LogHistogram] = ()
+    """Of the charted latency, one for each bin of `stats.series`."""
     overview: FloatArray
     """Output tokens/s in equal bins from second 0 to the end of the newest tick; shape (bins,)."""
     overview_until: float
@@ -104,6 +110,7 @@ class RunSoFar:
 
     def __init__(self, header: RunHeader) -> None:
         self.history = TickHistory()
+        self.binned = BinnedHistograms(self.history)
         self.header = header
         self.end: RunEnd | None = None
         self.stages: list[StageChange] = []
@@ -172,6 +179,7 @@ class RunSoFar:
             commands=tuple(each for each in self.commands.values() if each.at <= at + TICK_SECONDS),
             log=self.log[: _count(self.log, at)],
             end=end,
+            heat=self.binned.over(view.metric, at=at, span=shown, columns=_SERIES_BINS),
             overview=self._overview(),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,
         )

@@ -51,7 +51,7 @@ class LatencyPanel(Panel):
 
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """See `draw_latency`."""
-        axes = Axes(window=moment.window, limit=self.limit, label=_axis_seconds, marks=stage_marks(moment))
+        axes = Axes(window=moment.window, limit=self.limit, label=axis_seconds, marks=stage_marks(moment))
         return draw_latency(moment.stats, axes, width, height, metric=moment.view.metric)
 
 
@@ -91,7 +91,7 @@ def _figures(stats: LiveStats, metric: str, width: int, *, charted: bool) -> lis
     return fitted(row, width)
 
 
-def _axis_seconds(value: float) -> str:
+def axis_seconds(value: float) -> str:
     """At most 5 characters: `0`, `340ms`, `2.5s`, `40s`."""
     if value == 0:
         return "0"

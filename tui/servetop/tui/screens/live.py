@@ -10,6 +10,7 @@ from servetop.tui.panels.diagnosis import DiagnosisLine
 from servetop.tui.panels.footer import KeyLine, StatusLine
 from servetop.tui.panels.gpu import GpuPanel
 from servetop.tui.panels.header import HeaderLine
+from servetop.tui.panels.heat import HeatPanel
 from servetop.tui.panels.kv import KvPanel
 from servetop.tui.panels.latency import LatencyPanel
 from servetop.tui.panels.load import LoadPanel
@@ -28,7 +29,7 @@ class LiveScreen(MomentScreen):
     """All panels; which are shown, and where, is the style sheet's business, by the terminal's size."""
 
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as Textual declares it
-        (0, "-too-narrow"), (NEEDED[0], "-narrow"), (100, "-medium"), (180, "-wide"),
+        (0, "-too-narrow"), (NEEDED[0], "-narrow"), (100, "-medium"), (150, "-broad"), (180, "-wide"),
     ]  # fmt: skip
     VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - as Textual declares it
         (0, "-too-low"), (NEEDED[1], "-low"), (23, "-short"), (34, "-tall"), (54, "-very-tall"),
@@ -43,6 +44,7 @@ class LiveScreen(MomentScreen):
             yield LoadPanel(id="load")
             yield ThroughputPanel(id="throughput")
             yield LatencyPanel(id="latency")
+            yield HeatPanel(id="heat")
             yield KvPanel(id="kv")
             yield QueuePanel(id="queue")
             yield PreemptionsPanel(id="preemptions")
@@ -58,5 +60,6 @@ class LiveScreen(MomentScreen):
         """Also arrange the panels for booting, for an error, and for a machine without a GPU."""
         self.set_class(moment.booting, "-booting")
         self.set_class(bool(alert_text(moment)), "-alert")
+        self.set_class(moment.view.heat, "-heat")
         self.set_class(not moment.stats.gpus, "-no-gpu")
         super().show(moment)

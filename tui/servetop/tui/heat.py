@@ -1,0 +1,96 @@
+"""Heat maps: how many requests had which latency when, as shaded cells over time and a logarithmic axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.core.events import FloatArray
+from servetop.core.histogram import LogHistogram, bucket_value
+from servetop.core.history import TickHistory
+from servetop.core.tick import TICK_SECONDS
+from servetop.tui.lines import Run, merged
+
+SHADES = (("·", "cool"), ("░", "cool"), ("▒", "warm"), ("▓", "hot"), ("█", "hot"))
+"""From few to many; told apart without colour, and in few styles, because each change of style is sent."""
+_MOST_KEPT = 20_000
+
+
+class BinnedHistograms:
+    """Histograms of a latency by time bin, the same bins as `core.stats.Series`; complete ones are merged once."""
+
+    def __init__(self, history: TickHistory) -> None:
+        self._history = history
+        self._merged: dict[tuple[str, int, int], LogHistogram] = {}
+
+    def over(self, metric: str, *, at: float, span: float, columns: int) -> list[LogHistogram]:
+        """One for each bin of the `span` seconds before `at`, oldest first."""
+        width = max(1, math.ceil(span / TICK_SECONDS / max(columns, 1)))
+        bins = self._history.bins(max(0.0, at - span), until=at, width=width)
+        return [self.between(metric, start=start, stop=stop) for start, stop in bins]
+
+    def between(self, metric: str, *, start: int, stop: int) -> LogHistogram:
+        """The sum over ticks `start` to `stop`."""
+        key = (metric, start, stop)
+        if key not in self._merged:
+            if len(self._merged) >= _MOST_KEPT:
+                self._merged.clear()
+            self._merged[key] = self._history.histogram(metric, start=start, stop=stop)
+        return self._merged[key]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HeatMap:
+    """Counts by cell, and what the edges mean."""
+
+    counts: FloatArray
+    """Requests (for ITL: tokens) per time bin; shape (rows, columns), the first row is the slowest."""
+    low: float
+    """Seconds at the bottom edge."""
+    high: float
+    """Seconds at the top edge."""
+
+    def cells(self) -> list[list[Run]]:
+        """Shades by the logarithm of the count, the darkest for the most."""
+        peak = float(self.counts.max(initial=0.0))
+        scaled = np.log1p(self.counts) / math.log1p(peak) if peak > 0 else self.counts
+        levels = np.ceil(scaled * len(SHADES) - 1e-9).astype(int)
+        return [merged([SHADES[level - 1] if level else (" ", "") for level in row]) for row in levels]
+
+
+def heat_map(
+    bins: Sequence[LogHistogram], times: FloatArray, *, window: tuple[float, float], shape: tuple[int, int]
+) -> HeatMap | None:
+    """A map of `shape` (rows, columns) over `window` seconds; None when nothing was measured. `times` end the bins."""
+    rows, columns = shape
+    seen = [each for each in bins if each.buckets.size]
+    if not seen or rows < 1 or columns < 1:
+        return None
+    low, high = log_limits(
+        bucket_value(min(int(each.buckets[0]) for each in seen)),
+        bucket_value(max(int(each.buckets[-1]) for each in seen)),
+    )
+    dense = np.zeros((len(bins) + 1, rows))
+    scale = rows / math.log(high / low)
+    for number, each in enumerate(bins):
+        above = math.log(bucket_value(0) / low) + each.buckets * math.log(bucket_value(1) / bucket_value(0))
+        rank = np.clip((above * scale).astype(int), 0, rows - 1)
+        dense[number + 1] = np.bincount(rank, weights=each.counts, minlength=rows)
+    until = np.cumsum(dense, axis=0)
+    step = (window[1] - times[0]) / max(len(bins), 1) if len(bins) < 2 else float(np.diff(times).min())
+    edges = np.linspace(*window, columns + 1)
+    first = np.clip(np.floor((edges[:-1] - times[0]) / step + 1 + 1e-9), 0, len(bins)).astype(int)
+    last = np.clip(np.maximum(np.floor((edges[1:] - times[0]) / step + 1 + 1e-9), first + 1), 0, len(bins)).astype(int)
+    inside = edges[1:] > times[0] - step + 1e-9
+    means = (until[last] - until[first]) / np.maximum(last - first, 1)[:, None]
+    return HeatMap(counts=np.where(inside[:, None], means, 0.0).T[::-1], low=low, high=high)
+
+
+def log_limits(low: float, high: float) -> tuple[float, float]:
+    """1 or 3 times a power of ten at or beyond both ends, so that the axis keeps still."""
+    below = [factor * 10.0**power for power in range(-8, 7) for factor in (1, 3)]
+    bottom = max((each for each in below if each <= low), default=below[0])
+    return bottom, min((each for each in below if each >= high and each > bottom), default=below[-1])

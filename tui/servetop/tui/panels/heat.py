@@ -1,0 +1,50 @@
+"""The charted latency as a heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from servetop.tui import formats
+from servetop.tui.charts import GUTTER, time_axis
+from servetop.tui.heat import SHADES, HeatMap, heat_map
+from servetop.tui.lines import Row, joined, placard
+from servetop.tui.panels.latency import LABELS, axis_seconds
+from servetop.tui.panels.panel import Panel
+from servetop.tui.run_so_far import Moment
+
+
+class HeatPanel(Panel):
+    """Time across, latency up (logarithmic), count as shade."""
+
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """Which latency."""
+        counted = "tokens" if moment.view.metric == "itl" else "requests"
+        label = LABELS[moment.view.metric]
+        return [[("Heat map ", "title"), (label, "strong")], [(f"{counted} by {label} and time", "muted")]]
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """See `draw_heat`, or that there is nothing yet."""
+        below = 2 if height >= 5 else 0
+        shape = (height - below, width - GUTTER)
+        drawn = heat_map(moment.heat, moment.stats.series.times, window=moment.window, shape=shape)
+        if drawn is None:
+            return placard("nothing measured yet", width=width, height=height)
+        return draw_heat(drawn, moment.window, width, height)
+
+
+def draw_heat(drawn: HeatMap, window: tuple[float, float], width: int, height: int) -> list[Row]:
+    """The legend, the cells with the latency at their top, middle and bottom, and the time axis."""
+    cells = drawn.cells()
+    labels = {0: drawn.high, len(cells) - 1: drawn.low}
+    if len(cells) >= 5:
+        labels[len(cells) // 2] = (drawn.low * drawn.high) ** 0.5
+    rows: list[Row] = [[*_gutter(labels.get(y)), *row] for y, row in enumerate(cells)]
+    if height < 5:
+        return rows
+    shades: Row = [("few ", "muted"), *SHADES, (" many", "muted")]
+    peak = f"{formats.number(float(drawn.counts.max()))} at most in a cell"
+    return [joined([shades, [(peak, "muted")]], width=width), *rows, time_axis(window, width - GUTTER, GUTTER)]
+
+
+def _gutter(value: float | None) -> Row:
+    return [(" " * (GUTTER - 1) + "│" if value is None else f"{axis_seconds(value):>{GUTTER - 1}}┤", "faint")]
