@@ -161,6 +161,7 @@ def _client(
         cpu_seconds=0.02,
         ttft=LogHistogram.of(ttft * noise[:first]),
         itl=LogHistogram.of(itl * noise[:1], weights=[max(tokens, 1)]) if tokens else LogHistogram.of([]),
+        tpot=LogHistogram.of(itl * noise[:finished]),
         e2el=LogHistogram.of((ttft + itl * _OUTPUT) * noise[:finished]),
         slip=LogHistogram.of(np.full(due, 0.0007)),
         loop_lag=LogHistogram.of(np.full(10, 0.0004)),

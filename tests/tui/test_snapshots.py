@@ -63,6 +63,14 @@ def test_a_screen_over_the_live_one(canned: ModuleType, dashboard: Dashboard, sn
     assert snap_compare(app, terminal_size=(80, 24), run_before=opened)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("key", ["3", "4", "6"], ids=["distributions", "sweep", "config"])
+def test_a_screen_behind_a_number(
+    canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, key: str, size: tuple[int, int]
+) -> None:
+    assert snap_compare(dashboard(canned.growing()), terminal_size=size, press=[key])
+
+
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light", "ansi-dark"])
 def test_the_heat_map(canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, theme: str) -> None:
     app = dashboard(canned.growing())

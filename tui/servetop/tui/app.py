@@ -225,11 +225,12 @@ class DashboardApp(App[str]):
         """Heat map or chart of the latency."""
         self._look(heat=not self._view.heat)
 
-    def action_log(self) -> None:
-        """The log on the whole screen."""
-        from servetop.tui.screens.log import LogScreen
-
-        self.push_screen(LogScreen(self._moment()))
+    def action_look_at(self, name: str) -> None:
+        """One of the screens behind the number keys, over the live one."""
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+        if name != "live":
+            self.push_screen(_screen(name, self._moment()))
 
     def action_help(self) -> None:
         """Keys and definitions."""
@@ -254,6 +255,19 @@ class DashboardApp(App[str]):
         if answer in actions and self._source.is_live():
             self._send(Wish(action=actions[answer]), "")
         self.exit(answer)
+
+
+def _screen(name: str, moment: Moment) -> MomentScreen:
+    """Loaded when first looked at: start-up is for the live screen."""
+    from servetop.tui.screens import details, log
+
+    kinds: dict[str, type[MomentScreen]] = {
+        "distributions": details.DistributionsScreen,
+        "sweep": details.SweepScreen,
+        "log": log.LogScreen,
+        "config": details.ConfigScreen,
+    }
+    return kinds[name](moment)
 
 
 def run_dashboard(source: RunSource, *, start_at: float | None = None, owns_run: bool = False) -> str:

@@ -66,7 +66,12 @@ VIEWING = (
     Key(keys="t", action="next_metric", caption="t", label="metric", tooltip="Charted latency: TTFT, ITL, E2E"),
     Key(keys="h", action="heat", caption="h", label="heat map",
         tooltip="Latency chart or heat map; large terminals show both"),
-    Key(keys="l", action="log", caption="l", label="log", tooltip="Engine log on the whole screen"),
+    Key(keys="1", action="look_at('live')", caption="1", label="", tooltip="The live screen"),
+    Key(keys="3", action="look_at('distributions')", caption="3", label="",
+        tooltip="Cumulative distributions of all latencies, by stage"),
+    Key(keys="4", action="look_at('sweep')", caption="4", label="", tooltip="Batch size × request rate, as measured"),
+    Key(keys="l,5", action="look_at('log')", caption="l 5", label="log", tooltip="Engine log on the whole screen"),
+    Key(keys="6", action="look_at('config')", caption="6", label="", tooltip="Everything that defines the run"),
     Key(keys="question_mark,f1", action="help", caption="?", label="help", tooltip="All keys, and what is measured"),
     Key(keys="q,ctrl+q", action="quit", caption="q", label="quit", tooltip="Quit; asks what becomes of the run"),
     Key(keys="ctrl+c", action="quit", caption="^C", label="", priority=True,
@@ -89,14 +94,14 @@ def bindings(*tables: Iterable[Key]) -> list[Binding]:
 
 LIVE_LINE = (
     ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"),
-    ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("l", "log"),
-    ("← →", "look back"),
+    ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"),
+    ("1 3-6", "screens"), ("← →", "look back"),
 )  # fmt: skip
 """Bottom line of a run that goes on, most important first."""
 
 REPLAY_LINE = (
     ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), (", .", "tick"),
-    ("Home End", "ends"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("l", "log"),
+    ("Home End", "ends"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("1 3-6", "screens"),
 )  # fmt: skip
 """Bottom line of a run that has ended, most important first."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from operator import attrgetter
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ from servetop.core.stats import LiveStats, live_stats
 from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.tui.heat import BinnedHistograms
 from servetop.tui.playhead import Playhead
+from servetop.tui.stage_figures import StageFigures, stage_figures
 from servetop.tui.steering import Target
 
 _Event = TypeVar("_Event", Note, StageChange, LogLine)
@@ -67,6 +69,8 @@ class Moment:
     end: RunEnd | None = None
     heat: Sequence[LogHistogram] = ()
     """Of the charted latency, one for each bin of `stats.series`."""
+    per_stage: Callable[[], Sequence[StageFigures]] = list
+    """Worked out when first asked for: only some screens compare stages."""
     overview: FloatArray
     """Output tokens/s in equal bins from second 0 to the end of the newest tick; shape (bins,)."""
     overview_until: float
@@ -179,6 +183,7 @@ class RunSoFar:
             commands=tuple(each for each in self.commands.values() if each.at <= at + TICK_SECONDS),
             log=self.log[: _count(self.log, at)],
             end=end,
+            per_stage=cache(partial(stage_figures, self.history, self.binned, tuple(self.stages), at)),
             heat=self.binned.over(view.metric, at=at, span=shown, columns=_SERIES_BINS),
             overview=self._overview(),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,

@@ -39,7 +39,7 @@ class LogScreen(MomentScreen):
     """Scrolls by line and by page; keeps following at the end."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,l", "app.pop_screen", "close"),
+        Binding("escape,l", "app.look_at('live')", "close"),
         Binding("up", "scroll_log(1)", "line up", show=False),
         Binding("down", "scroll_log(-1)", "line down", show=False),
         Binding("pageup", "scroll_log(20)", "page up", show=False),

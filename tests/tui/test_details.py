@@ -1,0 +1,111 @@
+"""The screens behind the number keys: what they say, and the way there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+
+from servetop.core.config import WorkloadConfig
+from servetop.core.histogram import LogHistogram
+from servetop.tui.app import DashboardApp
+from servetop.tui.lines import Lines, row_width
+from servetop.tui.panels.cdf import draw_cdf
+from servetop.tui.panels.config import config_rows
+from servetop.tui.panels.panel import Panel
+from servetop.tui.panels.sweep import Cell, draw_sweep, measured
+from servetop.tui.run_so_far import Moment
+from servetop.tui.screens.details import ConfigScreen, DistributionsScreen, SweepScreen
+from servetop.tui.screens.live import LiveScreen
+from servetop.tui.screens.log import LogScreen
+
+Dashboard = Callable[..., DashboardApp]
+MomentOf = Callable[..., Moment]
+
+
+def rows(app: DashboardApp, selector: str) -> list[str]:
+    """What a panel of the screen on top shows."""
+    return app.screen.query_one(selector, Panel).render().plain.split("\n")
+
+
+async def test_number_keys_go_from_any_screen_to_any_other_and_escape_goes_back(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
+    app = dashboard(canned.growing(110.0))
+    async with app.run_test() as pilot:
+        for key, kind in (
+            ("3", DistributionsScreen), ("4", SweepScreen), ("5", LogScreen), ("6", ConfigScreen), ("1", LiveScreen),
+            ("4", SweepScreen), ("escape", LiveScreen),
+        ):  # fmt: skip
+            await pilot.press(key)
+            assert type(app.screen) is kind
+            assert len(app.screen_stack) <= 2
+
+
+async def test_the_sweep_fills_in_as_the_run_goes_on(canned: ModuleType, dashboard: Dashboard) -> None:
+    run = canned.growing(50.0)
+    app = dashboard(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("4")
+        row = rows(app, "#sweep")[1]
+        assert row.split() == ["192", "502★", "910…", "·", "·"]
+        run.now = 110.0
+        app.look_for_news()
+        row = rows(app, "#sweep")[1]
+        assert row.split() == ["192", "502", "856", "1,820★", "2,199▲…"]
+
+
+async def test_the_configuration_scrolls_to_its_end_and_no_further(canned: ModuleType, dashboard: Dashboard) -> None:
+    app = dashboard(canned.growing(110.0))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("6", *["pagedown"] * 9)
+        last = "".join(text for text, _ in config_rows(app._run.header)[-1])
+        assert rows(app, "#config")[-1].rstrip() == last.rstrip()
+        await pilot.press(*["pageup"] * 9)
+        assert rows(app, "#config")[0] == "run"
+
+
+def test_stages_are_compared_as_of_the_instant_shown(canned: ModuleType, moment_of: MomentOf) -> None:
+    figures = moment_of(canned.finished(), 50.0).per_stage()
+    assert [each.stage.request_rate for each in figures] == [4.0, 8.0]
+    assert [each.ended for each in figures] == [True, False]
+
+
+def test_repeats_of_a_cell_are_averaged_and_warm_ups_left_out(canned: ModuleType, moment_of: MomentOf) -> None:
+    run = canned.finished()
+    run.stages = [
+        replace(stage, request_rate=stage.request_rate and 8.0, warmup=stage.index == 0) for stage in run.stages
+    ]
+    figures = moment_of(run, 126.0).per_stage()
+    cells = measured(figures)
+    assert list(cells) == [(192, 8.0)]
+    assert cells[192, 8.0].output_rate == pytest.approx(sum(each.output_rate for each in figures) / 3)
+
+
+def test_only_a_finished_cell_is_the_peak_and_unplanned_cells_stay_blank() -> None:
+    cells: dict[tuple[int | None, float], Cell] = {
+        (64, 8.0): Cell(output_rate=900.0, preempted=False, going_on=False),
+        (128, 16.0): Cell(output_rate=2000.0, preempted=True, going_on=True),
+    }
+    shown = Lines(draw_sweep(cells, [(64, 8.0), (64, 16.0)], 60, 9)).plain.split("\n")
+    assert shown[1].split() == ["64", "900★", "·"]
+    assert shown[2].split() == ["128", "2,000▲…"]
+
+
+@pytest.mark.parametrize(("width", "height"), [(40, 9), (14, 4), (8, 2), (90, 30)])
+def test_a_distribution_stays_in_its_box(width: int, height: int) -> None:
+    drawn = draw_cdf([LogHistogram.of([0.02, 0.03, 1.5]), LogHistogram.of([])], width, height)
+    assert len(drawn) <= height
+    assert max(row_width(row) for row in drawn) <= width
+
+
+def test_every_setting_is_shown_except_the_values_of_http_headers(canned: ModuleType, moment_of: MomentOf) -> None:
+    run = canned.finished()
+    run.config = replace(run.config, workload=WorkloadConfig(headers={"Authorization": "Bearer secret"}))
+    shown = Lines(config_rows(moment_of(run, 60.0).header)).plain
+    assert "headers.Authorization" in shown
+    assert "secret" not in shown
+    assert "4 req/s · batch 192" in shown
+    assert "kv_blocks_total" in shown

@@ -1,0 +1,48 @@
+"""What the live screen draws again, and what it has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+
+from servetop.tui.app import DashboardApp
+
+Dashboard = Callable[..., DashboardApp]
+TextOf = Callable[[DashboardApp, str], str]
+
+
+async def test_the_heat_map_takes_the_charts_place_by_key_and_stands_beside_it_where_there_is_room(
+    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
+) -> None:
+    app = dashboard(canned.growing(110.0))
+    async with app.run_test(size=(80, 24)) as pilot:
+
+        def shown() -> list[str]:
+            return [each for each in ("latency", "heat") if app.screen.query_one(f"#{each}").display]
+
+        assert shown() == ["latency"]
+        await pilot.press("h")
+        await pilot.pause()
+        assert shown() == ["heat"]
+        await pilot.press("t")
+        assert text_of(app, "#heat").startswith("Heat map ITL")
+        for size in ((160, 48), (220, 60)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert shown() == ["latency", "heat"]
+        await pilot.press("h")
+        assert shown() == ["latency", "heat"]
+
+
+async def test_only_rows_and_titles_that_changed_are_drawn_again(canned: ModuleType, dashboard: Dashboard) -> None:
+    run = canned.growing(110.25)
+    app = dashboard(run)
+    async with app.run_test(size=(160, 48)) as pilot:
+        await pilot.pause()
+        load = app.screen_stack[0].query_one("#load")
+        app.redraw()
+        assert not load._repaint_regions
+        run.now = 110.5
+        app.look_for_news()
+        assert {region.height for region in load._repaint_regions} == {1}
+        assert len(load._repaint_regions) < 4  # title and legends; the chart has no new bin before second 111

@@ -1,0 +1,66 @@
+"""Everything that defines the run: the recording's header."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from textual.reactive import reactive
+
+from servetop.core.config import to_data
+from servetop.core.source import RunHeader
+from servetop.tui.lines import Row, fitted
+from servetop.tui.panels.panel import Panel
+from servetop.tui.printable import printable
+from servetop.tui.run_so_far import Moment
+
+_NAME = 34
+"""Cells for a setting's name."""
+
+
+class ConfigPanel(Panel):
+    """One setting a row, from row `top` on."""
+
+    top: reactive[int] = reactive(0)
+
+    def title(self, moment: Moment) -> Sequence[Row]:  # noqa: ARG002
+        """How to move."""
+        return [[("Configuration", "title")], [("↑ ↓ PgUp PgDn scroll, esc closes", "muted")]]
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """As many settings as fit."""
+        return [fitted(row, width) for row in config_rows(moment.header)[self.top : self.top + height]]
+
+
+def config_rows(header: RunHeader) -> list[Row]:
+    """Sections with their settings; values of HTTP headers are not shown, they may be secrets."""
+    config = to_data(header.config)
+    hidden = dict.fromkeys(header.config.workload.headers, "(not shown)")
+    config["workload"] = config["workload"] | {"headers": hidden}
+    sections = {
+        "run": {key: value for key, value in config.items() if key not in ("engine", "workload", "stages")},
+        "engine, as asked for": config["engine"],
+        "engine, as it answers": to_data(header.engine) if header.engine else {"state": "not up yet"},
+        "workload": config["workload"],
+        "stages": {str(number + 1): stage.label for number, stage in enumerate(header.config.stages)},
+        "versions": header.versions,
+        "host": header.host,
+    }
+    rows: list[Row] = []
+    for name, settings in sections.items():
+        rows.append([(name, "title")])
+        rows += [
+            [(f"  {printable(key):<{_NAME - 3}} ", "muted"), (printable(value), "")] for key, value in _flat(settings)
+        ]
+        rows.append([])
+    return rows[:-1]
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{key}.")
+        elif isinstance(value, list | tuple):
+            yield f"{prefix}{key}", ", ".join(str(each) for each in value) or "–"
+        else:
+            yield f"{prefix}{key}", str(value) if value not in ("", {}) else "–"

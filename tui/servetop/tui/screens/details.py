@@ -1,0 +1,71 @@
+"""The screens behind the number keys: distributions, sweep, configuration."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Grid
+
+from servetop.tui.panels.cdf import CdfPanel, StageLegend
+from servetop.tui.panels.config import ConfigPanel, config_rows
+from servetop.tui.panels.footer import StatusLine
+from servetop.tui.panels.header import HeaderLine
+from servetop.tui.panels.sweep import SweepPanel
+from servetop.tui.screens.moment_screen import MomentScreen
+from servetop.tui.stage_figures import METRICS
+
+
+class DetailScreen(MomentScreen):
+    """Escape goes back to the live screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.look_at('live')", "back")]
+
+
+class DistributionsScreen(DetailScreen):
+    """A cumulative distribution for each latency, by stage."""
+
+    def compose(self) -> ComposeResult:
+        """Two by two, the legend above."""
+        yield HeaderLine(id="header")
+        yield StageLegend(id="legend")
+        with Grid(id="distributions"):
+            for metric in METRICS:
+                yield CdfPanel(metric)
+        yield StatusLine(id="status")
+
+
+class SweepScreen(DetailScreen):
+    """Batch size × request rate."""
+
+    def compose(self) -> ComposeResult:
+        """The matrix alone."""
+        yield HeaderLine(id="header")
+        yield SweepPanel(id="sweep")
+        yield StatusLine(id="status")
+
+
+class ConfigScreen(DetailScreen):
+    """All settings; scrolls."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "scroll_config(-1)", "line up", show=False),
+        Binding("down", "scroll_config(1)", "line down", show=False),
+        Binding("pageup", "scroll_config(-20)", "page up", show=False),
+        Binding("pagedown", "scroll_config(20)", "page down", show=False),
+    ]
+
+    def compose(self) -> ComposeResult:
+        """The settings between the lines that every screen has."""
+        yield HeaderLine(id="header")
+        yield ConfigPanel(id="config")
+        yield StatusLine(id="status")
+
+    def action_scroll_config(self, lines: int) -> None:
+        """Down (positive) or up by lines."""
+        panel = self.query_one(ConfigPanel)
+        if panel.moment is not None:
+            most = max(0, len(config_rows(panel.moment.header)) - panel.size.height)
+            panel.top = min(max(panel.top + lines, 0), most)
+            panel.watch_moment(panel.moment)

@@ -1,0 +1,60 @@
+"""What each stage came to, up to an instant: for screens that compare stages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.core.events import StageChange
+from servetop.core.histogram import LogHistogram
+from servetop.core.history import TickHistory
+from servetop.core.tick import TICK_SECONDS
+from servetop.tui.heat import BinnedHistograms
+
+METRICS = ("ttft", "itl", "tpot", "e2el")
+"""Histograms that are compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StageFigures:
+    """One stage with a load."""
+
+    stage: StageChange
+    ended: bool
+    output_rate: float
+    """Output tokens/s, mean over the stage so far; NaN before its first tick."""
+    preemptions: float
+    """NaN where not exported."""
+    histograms: Mapping[str, LogHistogram]
+    """By metric, see `METRICS`."""
+
+
+def stage_figures(
+    history: TickHistory, binned: BinnedHistograms, stages: Sequence[StageChange], at: float
+) -> list[StageFigures]:
+    """Stages with a load that have begun by `at`, warm-ups apart, in order; the last may still go on."""
+    begun = [stage for stage in stages if stage.at <= at]
+    found = []
+    for number, stage in enumerate(begun):
+        if stage.request_rate is None or stage.warmup:
+            continue
+        ended = number + 1 < len(begun)
+        start = history.first_from(stage.at)
+        stop = history.first_from(begun[number + 1].at) if ended else history.up_to(at)
+        merge = binned.between if ended else history.histogram
+        preempted = history.column("preemptions", start=start, stop=stop)
+        seconds = (stop - start) * TICK_SECONDS
+        tokens = float(history.column("output_tokens", start=start, stop=stop).sum())
+        found.append(
+            StageFigures(
+                stage=stage,
+                ended=ended,
+                output_rate=tokens / seconds if seconds > 0 else math.nan,
+                preemptions=math.nan if np.isnan(preempted).all() else float(np.nansum(preempted)),
+                histograms={metric: merge(metric, start=start, stop=stop) for metric in METRICS},
+            )
+        )
+    return found
