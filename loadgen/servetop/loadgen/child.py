@@ -13,6 +13,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from servetop.core.clock import MonotonicClock
@@ -70,9 +71,15 @@ def _raise_file_limit() -> None:
 
 
 def _raise_priority() -> None:
-    """Go before the engine on a shared machine, where that is allowed: a sender that waits for a processor lies."""
+    """Go before the engine on a shared machine, where that is allowed: a sender that waits for a processor lies.
+
+    Linux shares processors between sessions first (autogroup): an engine that spins in a session of its own starved a
+    sender of niceness -10 for seconds. The sender leads a session too, so its group's niceness is its own to lower.
+    """
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, SENDER_NICENESS)
+        if os.getsid(0) == os.getpid():
+            Path("/proc/self/autogroup").write_text(str(SENDER_NICENESS), encoding="ascii")
 
 
 class SenderSession(asyncio.Protocol):

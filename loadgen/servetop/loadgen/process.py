@@ -37,7 +37,7 @@ class SenderProcess:
         """Run a command that ends in `serve_sender`, and give it its set-up; reports begin as soon as it is up."""
         try:
             process = await asyncio.create_subprocess_exec(
-                *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=_READ_BYTES
+                *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=_READ_BYTES, start_new_session=True
             )
         except OSError as error:
             raise LoadError(f"the sender did not start ({error}): is {argv[0]} there?") from error
