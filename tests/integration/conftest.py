@@ -28,7 +28,7 @@ def servetop(tmp_path: Path) -> Servetop:
 
 
 def warm_up(url: str, folder: Path) -> None:
-    """vLLM's gauges move after a step, and its first steps take seconds: they would read as 0 requests all the while."""
+    """vLLM's gauges move after a step, and its first ones take seconds: they would read as 0 requests meanwhile."""
     load = ("--max-concurrency", "24", "--num-prompts", "48", "--input-len", "12", "--output-len", "100")
     assert Servetop(folder, ENVIRONMENT)("--url", url, *load, "--json").summary["completed"] == 48
 
