@@ -217,7 +217,14 @@ async def start() -> AsyncIterator[Callable[..., LoadRun]]:
     """Starts a sender against a URL: `start(url, input_len=5, ...)`, with fields of WorkloadConfig."""
     runs: list[LoadRun] = []
 
-    def started(url: str, *, api_key: str | None = None, continuous_usage: bool = True, **workload: Any) -> LoadRun:
+    def started(
+        url: str,
+        *,
+        api_key: str | None = None,
+        continuous_usage: bool = True,
+        max_model_len: int | None = None,
+        **workload: Any,
+    ) -> LoadRun:
         clock = MonotonicClock(ClockAnchor.take().origin_ns - 120_000_000)  # the first tick ends in 0.13 s
         setup = SenderSetup(
             url=url,
@@ -225,6 +232,7 @@ async def start() -> AsyncIterator[Callable[..., LoadRun]]:
             origin_ns=clock.origin_ns,
             workload=WorkloadConfig(**{"input_len": 5, "output_len": 3, "timeout": 5.0, **workload}),
             continuous_usage=continuous_usage,
+            max_model_len=max_model_len,
             seed=1,
             api_key=api_key,
         )

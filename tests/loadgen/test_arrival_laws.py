@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.loadgen.arrival_laws import ARRIVAL_LAWS, arrivals_for, parse_arrivals, seeded_arrivals
 from servetop.loadgen.arrivals import AllAtOnce, ArrivalProcess, ConstantArrivals
-from servetop.loadgen.checks import check_workload
+from servetop.loadgen.checks import check_load
 from servetop.loadgen.curves import CurvedArrivals, RampCurve, SineCurve
 from servetop.loadgen.stage_play import StagePlay
 
@@ -74,6 +74,7 @@ def test_a_swinging_rate_is_high_in_the_first_half_of_its_period_and_low_in_the_
     st.booleans(),
     st.lists(st.floats(0, 1e5), min_size=2),
 )
+@example(0.1, 0.10000000000000002, 7.0, True, [0.0, 1.0])
 def test_a_ramp_reaches_what_it_expects_in_order_and_within_its_rates(
     start: float, end: float, seconds: float, exponential: bool, expected: list[float]
 ) -> None:
@@ -155,9 +156,9 @@ def test_any_text_is_a_law_or_a_usage_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("workload", "stage", "words"),
     [
-        ({"arrivals": "spaced"}, {"request_rate": 2000.0, "duration": 1.0}, "less than a millisecond apart"),
+        ({"arrivals": "spaced"}, {"request_rate": 2000.0, "duration": 1.0}, "less than 1 ms apart"),
         ({"arrivals": "burst"}, {"request_rate": 9.0, "ramp_from": 1.0, "duration": 1.0}, "burst cannot follow a ramp"),
-        ({"arrivals": "all-at-once"}, {"request_rate": 9.0, "duration": 1.0}, "sends without end"),
+        ({"arrivals": "all-at-once"}, {"request_rate": 9.0, "duration": 1.0}, "without end"),
         ({"arrivals": "burst", "burstiness": 2.0}, {"request_rate": 9.0}, "--burstiness shapes gamma"),
         ({"think_time": "2"}, {"request_rate": 9.0, "duration": 1.0}, "--think-time is for closed loops"),
         ({"think_time": "long"}, {"max_concurrency": 2}, "unknown 'long'"),
@@ -168,7 +169,7 @@ def test_what_does_not_go_together_is_refused(
     workload: dict[str, object], stage: dict[str, object], words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
-        check_workload(WorkloadConfig(**workload), [StageConfig(**stage)])  # type: ignore[arg-type]
+        check_load(WorkloadConfig(**workload), [StageConfig(**stage)])  # type: ignore[arg-type]
 
 
 def test_an_infinite_rate_is_all_at_once_whatever_the_law() -> None:

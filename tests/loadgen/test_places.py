@@ -18,7 +18,7 @@ def test_without_thinking_a_place_is_free_as_soon_as_its_answer_ends() -> None:
     places.freed(3.0, closed=True)
     assert places.free_since(3.5, in_flight=1, limit=2) == 3.0
     assert places.free_since(3.5, in_flight=2, limit=2) is None
-    assert places.next_at == math.inf
+    assert places.usable_at(3.5, not_before=0.0) == math.inf
 
 
 def test_a_thinking_user_keeps_the_place_and_asks_when_the_pause_is_over() -> None:
@@ -26,7 +26,8 @@ def test_a_thinking_user_keeps_the_place_and_asks_when_the_pause_is_over() -> No
     places.freed(3.0, closed=True)
     places.freed(4.0, closed=True)
     assert places.free_since(4.5, in_flight=0, limit=2) is None
-    assert places.next_at == 5.0
+    assert places.usable_at(4.5, not_before=0.0) == 5.0
+    assert places.usable_at(4.5, not_before=4.8) == 4.8
     assert places.free_since(5.1, in_flight=0, limit=2) == 5.0
     assert places.free_since(5.1, in_flight=1, limit=2) is None
     assert places.free_since(5.1, in_flight=1, limit=3) == 0.0

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.core.config import WorkloadConfig
-from servetop.loadgen.prompts import FIRST_ID, LAST_ID, prompts_for
+from servetop.loadgen.prompts import FIRST_ID, LAST_ID
+from servetop.loadgen.workloads import prompts_for
 
 
 @given(st.integers(1, 300), st.integers(0, 1000))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shlex
 from collections.abc import Sequence
-from typing import Any
 
-from servetop.cli.load import Options, checked, stages_of, with_warmup
-from servetop.core.config import EngineConfig, RunConfig, WorkloadConfig
+from servetop.cli.load import check, stages_of, with_warmup
+from servetop.cli.workload import Options, resolved, workload_config
+from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import UsageError
 from servetop.core.units import MS_PER_S
 
@@ -19,10 +18,11 @@ SLO_METRICS = ("ttft", "tpot", "e2el")
 
 def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
     """The configuration that options describe; UsageError says which one is wrong."""
-    workload, stages = workload_config(options), with_warmup(stages_of(options), options["num_warmups"])
+    workload, replay = resolved(workload_config(options))
+    stages = with_warmup(stages_of(options, replay), options["num_warmups"])
+    check(workload, stages)
     if options["threshold"]:
         check_form(options["threshold"])
-    checked(workload, stages)
     return RunConfig(
         engine=engine_config(options, engine_args),
         workload=workload,
@@ -66,27 +66,6 @@ def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
     return config
 
 
-def workload_config(options: Options) -> WorkloadConfig:
-    """What each request asks for."""
-    if options["endpoint"] not in ("completions", "chat"):
-        raise UsageError(f"--endpoint {options['endpoint']}: give completions or chat")
-    if not options["burstiness"] > 0:
-        raise UsageError(f"--burstiness {options['burstiness']:g}: give a number above 0 (1 is Poisson)")
-    return WorkloadConfig(
-        input_len=options["input_len"],
-        output_len=options["output_len"],
-        arrivals=options["arrivals"] or "",
-        burstiness=options["burstiness"],
-        think_time=options["think_time"] or "",
-        ignore_eos=options["ignore_eos"],
-        endpoint=options["endpoint"],
-        temperature=options["temperature"],
-        extra_body=parse_extra_body(options["extra_body"]),
-        timeout=options["timeout"],
-        store_texts=options["store_texts"],
-    )
-
-
 def parse_goodput(texts: Sequence[str]) -> dict[str, float]:
     """Objectives in seconds from `ttft:500` (milliseconds, as the field writes them); several in one text too."""
     objectives: dict[str, float] = {}
@@ -107,14 +86,3 @@ def parse_metadata(texts: Sequence[str]) -> dict[str, str]:
     if bad is not None:
         raise UsageError(f"--metadata {bad}: give KEY=VALUE")
     return dict(text.split("=", 1) for text in texts)
-
-
-def parse_extra_body(text: str | None) -> dict[str, Any]:
-    """The JSON object of --extra-body."""
-    try:
-        body = json.loads(text) if text else {}
-    except json.JSONDecodeError as error:
-        raise UsageError(f"--extra-body is no JSON ({error}): give an object such as '{{\"top_p\": 0.9}}'") from None
-    if not isinstance(body, dict):
-        raise UsageError("--extra-body: give a JSON object such as '{\"top_p\": 0.9}'")
-    return body

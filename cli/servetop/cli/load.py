@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from servetop.cli.workload import Options
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.core.units import parse_rate, parse_seconds
 
-Options = Mapping[str, Any]
-"""Values by the parameter names of `commands`."""
+if TYPE_CHECKING:
+    from servetop.loadgen.checks import Replay
+
 DEFAULT_DURATION = 60.0
 WARMUP_CONCURRENCY = 8
 """Warm-up requests in flight where no limit was given."""
 _SINGLE = {"request_rate": "--request-rate", "num_prompts": "--num-prompts", "duration": "--duration"}
 
 
-def stages_of(options: Options) -> tuple[StageConfig, ...]:
-    """The stages of --ramp, or one stage, or the default ramp when nothing was said about the load."""
+def stages_of(options: Options, replay: Replay | None = None) -> tuple[StageConfig, ...]:
+    """The stages of --ramp, or one stage; when nothing was said about the load, all of a trace, or the default ramp."""
     from servetop.loadgen.stages import default_ramp, parse_ramp
 
     ramp_up = ramp_of(options)
@@ -30,8 +32,10 @@ def stages_of(options: Options) -> tuple[StageConfig, ...]:
         if given or ramp_up:
             raise UsageError("--ramp sets rates and durations: leave out --request-rate, --num-prompts and --duration")
         return parse_ramp(options["ramp"], max_concurrency=concurrency, strategy=options["ramp_up_strategy"])
-    if not given and not ramp_up and concurrency is None:
+    if not given and not ramp_up and concurrency is None and replay is None:
         return default_ramp()
+    if replay is not None and not ramp_up and options["request_rate"] is None:
+        ramp_up = {"request_rate": replay.rate}
     duration = None if options["duration"] is None else parse_seconds(options["duration"])
     stage = StageConfig(
         max_concurrency=concurrency,
@@ -39,7 +43,7 @@ def stages_of(options: Options) -> tuple[StageConfig, ...]:
         num_prompts=options["num_prompts"],
         **(ramp_up or {"request_rate": parse_rate(options["request_rate"] or "inf")}),
     )
-    return (with_an_end(stage),)
+    return (with_an_end(stage, replay),)
 
 
 def ramp_of(options: Options) -> dict[str, Any]:
@@ -55,8 +59,10 @@ def ramp_of(options: Options) -> dict[str, Any]:
     return {"ramp_from": start, "request_rate": end, "ramp_strategy": options["ramp_up_strategy"] or "linear"}
 
 
-def with_an_end(stage: StageConfig) -> StageConfig:
-    """Refuse what would never end or would flood the client; 60 s where only a load was named."""
+def with_an_end(stage: StageConfig, replay: Replay | None = None) -> StageConfig:
+    """Refuse what would never end or would flood the client; a whole trace, or 60 s, where only a load was named."""
+    if replay is not None and stage.duration is None and stage.num_prompts is None:
+        stage = dataclasses.replace(stage, num_prompts=replay.requests)
     if math.isinf(stage.request_rate) and stage.max_concurrency is None and stage.num_prompts is None:
         raise UsageError("an infinite request rate needs a limit: give --max-concurrency or --num-prompts")
     if stage.duration is None and stage.num_prompts is None:
@@ -78,11 +84,11 @@ def with_warmup(stages: Sequence[StageConfig], count: int) -> tuple[StageConfig,
     return (warmup, *stages)
 
 
-def checked(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
-    """UsageError for a workload or a stage that could not be played, before anything starts."""
-    from servetop.loadgen.checks import check_workload
+def check(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
+    """UsageError for stages that could not be played, before anything starts."""
+    from servetop.loadgen.checks import check_load
     from servetop.loadgen.plan import check_stage
 
     for index, stage in enumerate(stages):
         check_stage(index, stage)
-    check_workload(workload, stages)
+    check_load(workload, stages)

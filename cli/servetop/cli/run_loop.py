@@ -18,8 +18,10 @@ from servetop.core.errors import EngineError, ServetopError
 from servetop.core.events import Action, Command, RunEnd, Severity, StageChange
 from servetop.core.source import EngineFacts
 from servetop.core.tick import TICK_SECONDS, ClientTick
+from servetop.loadgen.checks import check_fits
 from servetop.loadgen.messages import LoadPlan, SenderReport, SenderSetup, SenderState
 from servetop.loadgen.process import SenderProcess
+from servetop.loadgen.tokenizing import corpus_tokens
 from servetop.recordings.recorder import Recorder
 from servetop.recordings.resuming import RunStart
 
@@ -78,7 +80,7 @@ class RunLoop:
         if booting.cancelled():
             return
         self._facts_came(booting.result())
-        self._sender = await SenderProcess.start(SENDER_ARGV, self._setup(booting.result()))
+        self._sender = await SenderProcess.start(SENDER_ARGV, await self._setup(booting.result()))
         await self._begin_next(self._sender)
 
     async def _idle_tick(self, booting: asyncio.Future[EngineFacts]) -> None:
@@ -97,17 +99,22 @@ class RunLoop:
                 self.interrupt()
             self._journal.reply(command, "the engine is still loading")
 
-    def _setup(self, facts: EngineFacts) -> SenderSetup:
+    async def _setup(self, facts: EngineFacts) -> SenderSetup:
+        workload, key = self._config.workload, self._engine.api_key
+        await asyncio.to_thread(check_fits, workload, facts.max_model_len)
+        corpus_ids = await corpus_tokens(workload, facts.url or "", model=facts.model or "", api_key=key)
         return SenderSetup(
             url=facts.url or "",
             model=facts.model or "",
-            endpoint=self._config.workload.endpoint,
+            endpoint=workload.endpoint,
             continuous_usage=self._engine.handle.continuous_usage,
-            workload=self._config.workload,
+            workload=workload,
+            max_model_len=facts.max_model_len,
+            corpus_ids=corpus_ids,
             seed=self._config.seed,
             origin_ns=self._start.anchor.origin_ns,
             first_id=self._start.first_request,
-            api_key=self._engine.api_key,
+            api_key=key,
         )
 
     def _facts_came(self, facts: EngineFacts) -> None:
@@ -155,13 +162,19 @@ class RunLoop:
             if self._change.done():
                 await self._changed(sender, self._change)
             return False
-        drained = report.state is SenderState.FINISHED
+        drained = report.state is SenderState.FINISHED and (self._begun or self._outcome.stopped_by is not None)
         if not self._segments:
             return drained
         batch = self._segments[0].max_num_seqs
         if drained or (report.state is SenderState.DRAINING and not self._must_drain(batch)):
             await self._move_on(sender, batch)
         return False
+
+    @property
+    def _begun(self) -> bool:
+        """The segment in force has begun: a report from before that speaks of the one before it."""
+        restarting = self._change_command is not None
+        return restarting or self._playing is None or self._stage >= self._playing.stages[0][0]
 
     async def _move_on(self, sender: SenderProcess, batch: int | None) -> None:
         if batch is None or batch == self._max_num_seqs:

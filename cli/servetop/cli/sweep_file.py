@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from servetop.cli.configure import check_form, parse_goodput
-from servetop.cli.load import checked, with_an_end, with_warmup
+from servetop.cli.load import check, with_an_end, with_warmup
 from servetop.cli.presets import simulator_flags, sweep_data
+from servetop.cli.workload import resolved
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
 from servetop.core.errors import UsageError
 from servetop.core.units import parse_rate, parse_seconds
@@ -76,17 +77,8 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
     """The run that measures every cell, cell by cell, so that each batch size is set once."""
     _check(sweep)
     check_form(sweep.thresholds)
-    grid = itertools.product(
-        sweep.max_num_seqs or (None,),
-        sweep.request_rate or (float("inf"),),
-        sweep.max_concurrency or (None,),
-        range(sweep.repeats),
-    )
-    cells = tuple(_cell(sweep, batch, rate, concurrency, repeat) for batch, rate, concurrency, repeat in grid)
-    stages = with_warmup(cells, sweep.num_warmups)
-    workload = _workload(sweep)
     try:
-        checked(workload, stages)
+        workload, stages = _load(sweep)
     except UsageError as error:
         raise UsageError(f"{sweep.label}: {error}") from None
     return RunConfig(
@@ -99,6 +91,18 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         drain_at_stages=True,
         label=sweep.label,
     )
+
+
+def _load(sweep: SweepFile) -> tuple[WorkloadConfig, tuple[StageConfig, ...]]:
+    workload, replay = resolved(_workload(sweep))
+    rates = sweep.request_rate or (float("inf") if replay is None else replay.rate,)
+    grid = itertools.product(
+        sweep.max_num_seqs or (None,), rates, sweep.max_concurrency or (None,), range(sweep.repeats)
+    )
+    cells = [with_an_end(_cell(sweep, *values), replay) for values in grid]
+    stages = with_warmup(cells, sweep.num_warmups)
+    check(workload, stages)
+    return workload, stages
 
 
 def _engine(sweep: SweepFile) -> EngineConfig:
@@ -127,15 +131,11 @@ def _check(sweep: SweepFile) -> None:
 
 def _cell(sweep: SweepFile, batch: int | None, rate: float, concurrency: int | None, repeat: int) -> StageConfig:
     attached = sweep.engine.url is not None
-    return dataclasses.replace(
-        with_an_end(
-            StageConfig(
-                request_rate=rate,
-                max_concurrency=batch if attached and concurrency is None else concurrency,
-                duration=sweep.duration,
-                num_prompts=sweep.num_prompts,
-            )
-        ),
+    return StageConfig(
+        request_rate=rate,
+        max_concurrency=batch if attached and concurrency is None else concurrency,
+        duration=sweep.duration,
+        num_prompts=sweep.num_prompts,
         max_num_seqs=None if attached else batch,
         repeat=repeat,
     )

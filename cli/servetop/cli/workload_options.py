@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from servetop.cli.options import LOAD
+from servetop.cli.options import LOAD, REQUESTS
+
+DATA = "Data"
 
 Arrivals = Annotated[
     str | None,
@@ -39,4 +41,73 @@ NumWarmups = Annotated[
     typer.Option(
         "--num-warmups", min=0, help="Requests sent first, in a stage that counts in no total.", rich_help_panel=LOAD
     ),
+]
+TimeScale = Annotated[
+    float,
+    typer.Option(
+        "--time-scale", help="A trace takes so many times as long; 0.1 is ten times faster.", rich_help_panel=LOAD
+    ),
+]
+Jitter = Annotated[
+    float | None,
+    typer.Option(
+        "--jitter", help="Spread a trace's arrivals over so many seconds. (default: its grid)", rich_help_panel=LOAD
+    ),
+]
+
+DatasetName = Annotated[
+    str,
+    typer.Option(
+        "--dataset-name",
+        help="random, prefix_repetition, sonnet, shakespeare, sharegpt, custom (JSON lines), csv, parquet, hf, "
+        "azure-conv, azure-code, trace, burstgpt, vidur, mooncake, timed_trace.",
+        rich_help_panel=DATA,
+    ),
+]
+DatasetPath = Annotated[
+    str, typer.Option("--dataset-path", help="File or folder of the dataset.", rich_help_panel=DATA)
+]
+DatasetColumn = Annotated[
+    str, typer.Option("--dataset-column", help="Column with the prompts. (default: prompt)", rich_help_panel=DATA)
+]
+Lengths = Annotated[
+    str | None,
+    typer.Option(
+        "--lengths",
+        help="fixed, uniform, normal, lognormal, capped-exponential, zipf, sharegpt; with numbers, as in "
+        "lognormal:output_mean=200,output_sigma=1.",
+        rich_help_panel=DATA,
+    ),
+]
+RangeRatio = Annotated[
+    float,
+    typer.Option("--random-range-ratio", help="Uniform lengths within ± this share.", rich_help_panel=DATA),
+]
+PrefixLen = Annotated[
+    int, typer.Option("--random-prefix-len", help="Tokens of a prefix that prompts share.", rich_help_panel=DATA)
+]
+NumPrefixes = Annotated[
+    int, typer.Option("--num-prefixes", help="Size of the pool that prefixes come from.", rich_help_panel=DATA)
+]
+ExactLengths = Annotated[
+    bool, typer.Option("--exact-lengths", help="Cut texts by the engine's own /tokenize.", rich_help_panel=DATA)
+]
+SkipBadRows = Annotated[
+    bool, typer.Option("--skip-bad-rows", help="Leave out malformed rows and count them.", rich_help_panel=DATA)
+]
+ClipLengths = Annotated[
+    bool, typer.Option("--clip-lengths", help="Shorten what the model cannot take, and count it.", rich_help_panel=DATA)
+]
+
+Header = Annotated[
+    list[str] | None,
+    typer.Option("--header", help="NAME:VALUE sent with every request; repeat.", rich_help_panel=REQUESTS),
+]
+Stream = Annotated[
+    bool, typer.Option("--stream/--no-stream", help="Ask for streamed answers.", rich_help_panel=REQUESTS)
+]
+Answers = Annotated[int, typer.Option("--n", help="Answers to each prompt.", rich_help_panel=REQUESTS)]
+CancelFraction = Annotated[
+    float,
+    typer.Option("--cancel-fraction", help="Share of requests broken off in mid-answer.", rich_help_panel=REQUESTS),
 ]

@@ -22,6 +22,8 @@ class Prompt:
     """Exactly these tokens, for wires that take ids."""
     input_tokens: int
     output_tokens: int
+    clipped: bool = False
+    """It was longer before; the model does not take more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,11 @@ class Dialect(Protocol):
     """Path of the request URL, such as `/v1/completions`."""
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one streaming request."""
+        """The JSON body of one request."""
+        ...
+
+    def answer(self, body: bytes) -> Sequence[Chunk]:
+        """The chunks of an answer that was not streamed, the last one final or with an error; never raises."""
         ...
 
     def parser(self) -> StreamParser:

@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
-from servetop.core.config import WorkloadConfig
 from servetop.loadgen.arrivals import (
     AllAtOnce,
     ArrivalProcess,
@@ -63,8 +62,3 @@ def seeded_arrivals(*, burstiness: float, seed: int, law: Spec | None = None) ->
     """Arrival processes of one run: the n-th one asked for has a stream of its own, fixed by the seed."""
     numbers = itertools.count()
     return lambda rate: arrivals_for(rate, burstiness=burstiness, seed=(seed, next(numbers)), law=law)
-
-
-def arrivals_of(workload: WorkloadConfig, *, seed: int) -> Callable[[float], ArrivalProcess]:
-    """The arrival processes of a workload, by rate."""
-    return seeded_arrivals(burstiness=workload.burstiness, seed=seed, law=parse_arrivals(workload.arrivals))

@@ -50,7 +50,7 @@ async def _session(dialect_factory: DialectFactory, reports_fd: int) -> int:
 
 def raw_transport(setup: SenderSetup, dialect: Dialect, clock: MonotonicClock) -> ClientFactory:
     """The raw transport to the server of a set-up; request ids are unique to the run."""
-    endpoint = Endpoint.parse(setup.url, api_key=setup.api_key)
+    endpoint = Endpoint.parse(setup.url, api_key=setup.api_key, headers=setup.workload.headers)
     ids = f"servetop-{setup.origin_ns:x}-{setup.worker}"
     return lambda listener: RawTransport(endpoint, path=dialect.path, request_ids=ids, clock=clock, listener=listener)
 

@@ -41,12 +41,12 @@ class RampCurve:
     @classmethod
     def of_length(cls, start: float, end: float, *, requests: float, exponential: bool) -> RampCurve:
         """The ramp that reaches `end` with its last of so many requests."""
-        mean = (end - start) / math.log(end / start) if exponential and start != end else (start + end) / 2
+        mean = (end - start) / _log_ratio(start, end) if exponential and start != end else (start + end) / 2
         return cls(start=start, end=end, seconds=requests / mean, exponential=exponential)
 
     @property
     def _growth(self) -> float:
-        return math.log(self.end / self.start) / self.seconds if self.exponential else 0.0
+        return _log_ratio(self.start, self.end) / self.seconds if self.exponential else 0.0
 
     def rate_at(self, at: float) -> float:
         """See RateCurve."""
@@ -61,8 +61,8 @@ class RampCurve:
         """See RateCurve."""
         growth = self._growth
         if growth:
-            reached = 1 + expected * growth / self.start
-            at = math.log(reached) / growth if reached > 0 else math.inf
+            growth_so_far = expected * growth / self.start
+            at = math.log1p(growth_so_far) / growth if growth_so_far > -1 else math.inf
             whole = (self.end - self.start) / growth
         else:
             slope = (self.end - self.start) / self.seconds
@@ -77,6 +77,11 @@ class RampCurve:
             return None
         left = self.seconds - max(0.0, at)
         return RampCurve(start=self.rate_at(at), end=self.end, seconds=left, exponential=self.exponential)
+
+
+def _log_ratio(start: float, end: float) -> float:
+    """log(end / start), exact for rates next to each other too."""
+    return math.log1p((end - start) / start)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

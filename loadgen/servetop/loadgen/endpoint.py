@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import socket
 import ssl
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from servetop.core.errors import UsageError
@@ -23,9 +24,11 @@ class Endpoint:
     prefix: str
     """Path that stands before the wire's own, such as `/proxy/7`; empty for most servers."""
     api_key: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent besides the usual ones; an `authorization` among them takes the place of the key's."""
 
     @classmethod
-    def parse(cls, url: str, *, api_key: str | None = None) -> Endpoint:
+    def parse(cls, url: str, *, api_key: str | None = None, headers: Mapping[str, str] | None = None) -> Endpoint:
         """From `http://host:port/prefix`; a trailing `/v1` is dropped, because the wire's own path begins with it."""
         try:
             parts = urlsplit(url)
@@ -40,6 +43,7 @@ class Endpoint:
             tls=parts.scheme == "https",
             prefix=parts.path.rstrip("/").removesuffix("/v1"),
             api_key=api_key,
+            headers=headers or {},
         )
 
     @property
@@ -56,8 +60,9 @@ class Endpoint:
             "accept: text/event-stream",
             "user-agent: servetop",
         ]
-        if self.api_key is not None:
+        if self.api_key is not None and "authorization" not in map(str.lower, self.headers):
             lines.append(f"authorization: Bearer {self.api_key}")
+        lines += [f"{name}: {value}" for name, value in self.headers.items()]
         return "".join(f"{line}\r\n" for line in lines).encode()
 
     def tls_context(self) -> ssl.SSLContext | None:

@@ -12,6 +12,7 @@ from servetop.core.wire import Chunk, Dialect, Prompt
 from servetop.loadgen.stage_play import Due
 
 _MAX_ERROR_BODY = 64 << 10
+_MAX_ANSWER = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,9 @@ class PreparedRequest:
 
     prompt: Prompt
     body: bytes
+    streamed: bool = True
+    """The answer is asked for as a stream; else in one piece."""
+    keep_texts: bool = False
 
 
 class Exchange:
@@ -31,7 +35,8 @@ class Exchange:
     __slots__ = (
         "body", "cached_tokens", "chunk_times", "chunk_tokens", "dialect", "done_at", "due", "error", "error_body",
         "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser", "prompt",
-        "prompt_tokens", "prompt_tokens_counted", "retried", "sent", "status", "taken_in", "texts", "usage_seen",
+        "prompt_tokens", "prompt_tokens_counted", "retried", "sent", "status", "streamed", "taken_in", "texts",
+        "usage_seen",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
@@ -61,9 +66,10 @@ class Exchange:
         self.chunk_tokens = array("l")
         self.taken_in = 0
         """Chunks that the accounts have counted."""
-        self.texts: list[str] | None = None
+        self.texts: list[str] | None = [] if request.keep_texts else None
         """A list when the texts are to be kept."""
         self.retried = False
+        self.streamed = request.streamed
 
     def was_sent(self, at: float) -> None:
         """The request's bytes go to the socket now; a second try does not move the stamp."""
@@ -80,7 +86,8 @@ class Exchange:
     def received(self, data: bytes, at: float) -> None:
         """A piece of the answer's body."""
         if self.error_body is not None:
-            self.error_body += data[: _MAX_ERROR_BODY - len(self.error_body)]
+            most = _MAX_ERROR_BODY if self.streamed or self.http_status != 200 else _MAX_ANSWER
+            self.error_body += data[: most - len(self.error_body)]
         elif self.status is None:
             for chunk in self.parser.feed(data):
                 self._take(chunk, at)
@@ -104,7 +111,10 @@ class Exchange:
 
     def complete(self, at: float) -> None:
         """The server has sent all of its answer."""
-        if self.error_body is not None:
+        if self.error_body is not None and self.http_status == 200 and not self.streamed:
+            for chunk in self.dialect.answer(bytes(self.error_body)):
+                self._take(chunk, at)
+        elif self.error_body is not None:
             words = self.dialect.error_text(bytes(self.error_body)) or "no explanation"
             what = f"HTTP {self.http_status}" if self.http_status != 200 else "HTTP 200, but no event stream"
             self._end(RequestStatus.ERROR, at, f"{what}: {words}")

@@ -52,6 +52,10 @@ class SenderSetup:
     """The server understands `stream_options.continuous_usage_stats`."""
     workload: WorkloadConfig = WorkloadConfig()
     seed: int = 0
+    max_model_len: int | None = None
+    """Tokens of the longest context that the engine takes, where it tells."""
+    corpus_ids: tuple[int, ...] = ()
+    """The text corpus of the workload in the engine's own tokens, where exact lengths are wanted."""
     origin_ns: int
     """`perf_counter_ns` at second 0 of the run."""
     worker: int = 0

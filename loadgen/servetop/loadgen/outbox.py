@@ -7,6 +7,7 @@ from collections import deque
 from servetop.core.clock import Clock
 from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Dialect
+from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.exchange import PreparedRequest
 from servetop.loadgen.prompts import PromptSource
 
@@ -17,15 +18,18 @@ LOOK_AHEAD = 64
 class Outbox:
     """The sequence of a run's requests, in order, whoever asks."""
 
-    def __init__(self, source: PromptSource, dialect: Dialect, workload: WorkloadConfig) -> None:
+    def __init__(self, source: PromptSource, dialect: Dialect, workload: WorkloadConfig, *, tally: Tally) -> None:
         self._prompts = source.prompts()
+        self._tally = tally
         self._dialect = dialect
         self._workload = workload
         self._ready: deque[PreparedRequest] = deque()
 
     def take(self) -> PreparedRequest:
         """The next request; rendered now when none is ready."""
-        return self._ready.popleft() if self._ready else self._render()
+        request = self._ready.popleft() if self._ready else self._render()
+        self._tally.clipped += request.prompt.clipped
+        return request
 
     def fill(self, clock: Clock, *, seconds: float) -> None:
         """Render ahead, up to LOOK_AHEAD requests, for about so long at most."""
@@ -37,4 +41,9 @@ class Outbox:
 
     def _render(self) -> PreparedRequest:
         prompt = next(self._prompts)
-        return PreparedRequest(prompt, self._dialect.body(prompt, self._workload))
+        return PreparedRequest(
+            prompt,
+            self._dialect.body(prompt, self._workload),
+            streamed=self._workload.stream,
+            keep_texts=self._workload.store_texts,
+        )

@@ -73,7 +73,8 @@ class Places:
             return None
         return self._free_since
 
-    @property
-    def next_at(self) -> float:
-        """Run time at which the next user has thought enough; inf when nobody thinks."""
+    def usable_at(self, now: float, *, not_before: float) -> float:
+        """Run time at which a place can be used that cannot be used now: the next user has thought enough."""
+        if not_before > now:
+            return not_before
         return self._thinking[0] if self._thinking else math.inf

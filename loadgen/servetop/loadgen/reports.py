@@ -26,6 +26,7 @@ class ReportDraft:
 
     def book(self, exchange: Exchange) -> None:
         """An exchange has ended: its record and its place in the accounts."""
+        self.accounts.progressed(exchange)  # an answer in one piece brings its tokens with its end
         record = exchange.record(worker=self._worker)
         self.accounts.ended(exchange, record)
         self._records.append(record)

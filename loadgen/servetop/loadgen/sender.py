@@ -10,21 +10,22 @@ from servetop.core.events import Action, Command, RequestStatus
 from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.core.wire import Dialect
 from servetop.loadgen.accounts import BEAT_SECONDS
-from servetop.loadgen.arrival_laws import arrivals_of
 from servetop.loadgen.backoff import Backoff
 from servetop.loadgen.crowd import Crowd
+from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.exchange import Exchange
 from servetop.loadgen.messages import SenderReport, SenderSetup, SenderState
 from servetop.loadgen.outbox import Outbox
 from servetop.loadgen.pacing import deadline_timer
 from servetop.loadgen.places import Places, parse_think_time
 from servetop.loadgen.plan import LoadPlan
-from servetop.loadgen.prompts import prompts_for
+from servetop.loadgen.quitters import Quitters
 from servetop.loadgen.reports import ReportDraft
 from servetop.loadgen.schedule import Schedule
 from servetop.loadgen.stage_play import Due
 from servetop.loadgen.steering import steer
 from servetop.loadgen.transport import ClientFactory
+from servetop.loadgen.workloads import arrivals_of, prompts_of
 
 _MAX_BURST = 10_000
 _FILL_SECONDS = 0.0005
@@ -49,9 +50,11 @@ class Sender:
         self._clock = clock
         self._report = report
         self._arrivals = arrivals_of(workload, seed=setup.seed)
-        self._outbox = Outbox(prompts_for(workload, (setup.seed, setup.worker)), dialect, workload)
+        self._tally = Tally()
+        self._outbox = Outbox(prompts_of(setup, self._tally), dialect, workload, tally=self._tally)
         self._transport = transport(self)
         self._crowd = Crowd(workload.timeout)
+        self._quitters = Quitters(workload.cancel_fraction, seed=setup.seed)
         self._backoff = Backoff()
         self._draft = ReportDraft(worker=setup.worker)
         self._schedule: Schedule | None = None
@@ -133,11 +136,10 @@ class Sender:
         self._use_free_places(schedule, now)
         if schedule.draining_since is not None and self._crowd.empty:
             schedule.drained(now)
-        self._due_timer.arm(min(schedule.wake_at(), self._place_at(now) if self._closed else math.inf))
-
-    def _place_at(self, now: float) -> float:
-        """Run time at which a place of a closed loop can be used that cannot be used now."""
-        return self._backoff.until if self._backoff.until > now else self._places.next_at
+            for remark in self._tally.remarks() if schedule.finished else ():
+                self._draft.warn(remark, now)
+        place_at = self._places.usable_at(now, not_before=self._backoff.until) if self._closed else math.inf
+        self._due_timer.arm(min(schedule.wake_at(), place_at))
 
     @property
     def _closed(self) -> bool:
@@ -177,14 +179,12 @@ class Sender:
     def _send(self, due: Due, *, held_back: bool) -> None:
         exchange = self._exchange(due, held_back=held_back)
         self._crowd.add(exchange, self._clock.now())
+        self._quitters.consider(exchange)
         self._transport.submit(exchange)
 
     def _exchange(self, due: Due, *, held_back: bool) -> Exchange:
         number, self._count = self._count, self._count + 1
-        exchange = Exchange(number, due, request=self._outbox.take(), dialect=self._dialect, held_back=held_back)
-        if self._setup.workload.store_texts:
-            exchange.texts = []
-        return exchange
+        return Exchange(number, due, request=self._outbox.take(), dialect=self._dialect, held_back=held_back)
 
     # --- what the transport reports ---
 
@@ -239,13 +239,16 @@ class Sender:
         for exchange in overdue:
             words = f"no complete answer within {self._setup.workload.timeout:g} s"
             self._give_up(exchange, RequestStatus.TIMEOUT, reason=words)
+        quitters = self._quitters.out_of_patience()
+        for exchange in quitters:
+            self._give_up(exchange, RequestStatus.CANCELLED, reason="broken off by the client, as asked")
         schedule = self._schedule
         drain_over = schedule is not None and now >= schedule.drain_deadline
         if drain_over:
             self._drop_waiting(now, "not sent before the drain timeout")
             count = self._cancel_in_flight("not finished within the drain timeout")
             self._draft.warn(f"drain timeout: {count} requests in flight were cancelled", now)
-        if overdue or drain_over:
+        if overdue or quitters or drain_over:
             self._play()
         self._prepare()
 

@@ -34,7 +34,7 @@ class _OpenAIDialect(ABC):
         self.continuous_usage = continuous_usage
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one streaming request; `extra_body` has the last word on every key."""
+        """The JSON body of one request; `extra_body` has the last word on every key."""
         options: dict[str, Any] = {"include_usage": True}
         if self.continuous_usage:
             options["continuous_usage_stats"] = True
@@ -42,9 +42,12 @@ class _OpenAIDialect(ABC):
             "model": self.model,
             **self._question(prompt),
             "max_tokens": prompt.output_tokens,
-            "stream": True,
-            "stream_options": options,
+            "stream": workload.stream,
         }
+        if workload.stream:
+            request["stream_options"] = options
+        if workload.n > 1:
+            request["n"] = workload.n
         if workload.ignore_eos:
             request["ignore_eos"] = True
         if workload.temperature is not None:
@@ -54,6 +57,23 @@ class _OpenAIDialect(ABC):
     @abstractmethod
     def _question(self, prompt: Prompt) -> dict[str, Any]:
         """The part of the body that holds the prompt."""
+
+    def answer(self, body: bytes) -> Sequence[Chunk]:
+        """One chunk with all text, tokens and counts, which is the end too; a body that is no answer is an error."""
+        try:
+            content = orjson.loads(body)
+        except orjson.JSONDecodeError as broken:
+            return [Chunk(error=f"broken answer: {broken}: {_excerpt(body)}")]
+        choices = content.get("choices") if isinstance(content, dict) else None
+        if not isinstance(choices, list) or not choices:
+            return [Chunk(error=f"no answer in the body: {_error_words(content)}")]
+        texts = [_whole_text(choice) for choice in choices if isinstance(choice, dict)]
+        found = content.get("usage")
+        usage = found if isinstance(found, dict) else {}
+        output, details = _count(usage.get("completion_tokens")), usage.get("prompt_tokens_details")
+        cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else None
+        tokens = sum(map(bool, texts)) if output is None else output
+        return [Chunk("".join(texts), tokens, True, _count(usage.get("prompt_tokens")), output, cached)]
 
     def parser(self) -> OpenAIStream:
         """A fresh parser for one answer."""
@@ -156,6 +176,14 @@ class OpenAIStream:
         details = usage.get("prompt_tokens_details")
         cached = details.get("cached_tokens") if isinstance(details, dict) else None
         return Chunk(text, tokens, False, _count(usage.get("prompt_tokens")), output, _count(cached))
+
+
+def _whole_text(choice: Mapping[str, Any]) -> str:
+    """Of one choice of an answer in one piece; a chat's reasoning and content together."""
+    found = choice.get("message")
+    message = found if isinstance(found, dict) else {}
+    texts = (choice.get("text"), *(message.get(key) for key in _CHAT_TEXTS))
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _count(value: object) -> int | None:

@@ -1,0 +1,71 @@
+"""What each request asks for, from the options."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from servetop.core.config import WorkloadConfig
+from servetop.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from servetop.loadgen.checks import Replay
+
+Options = Mapping[str, Any]
+"""Values by the parameter names of `commands`."""
+_SAME_NAMES = (
+    "input_len", "output_len", "range_ratio", "dataset_path", "dataset_column", "prefix_len", "num_prefixes",
+    "exact_lengths", "skip_bad_rows", "clip_lengths", "burstiness", "time_scale", "jitter", "ignore_eos", "endpoint",
+    "temperature", "stream", "n", "cancel_fraction", "timeout", "store_texts",
+)  # fmt: skip
+"""Options that are fields of WorkloadConfig as they are."""
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OWN_HEADERS = ("host", "content-length", "transfer-encoding", "connection", "content-type")
+
+
+def workload_config(options: Options) -> WorkloadConfig:
+    """As typed; what a dataset decides is not filled in yet."""
+    if options["endpoint"] not in ("completions", "chat"):
+        raise UsageError(f"--endpoint {options['endpoint']}: give completions or chat")
+    return WorkloadConfig(
+        dataset=options["dataset_name"],
+        lengths=options["lengths"] or "",
+        arrivals=options["arrivals"] or "",
+        think_time=options["think_time"] or "",
+        extra_body=parse_extra_body(options["extra_body"]),
+        headers=parse_headers(options["header"] or ()),
+        **{name: options[name] for name in _SAME_NAMES},
+    )
+
+
+def resolved(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay | None]:
+    """The workload with what its dataset decides, and how a trace is to be played; UsageError for what cannot work."""
+    from servetop.loadgen.checks import resolve_workload  # numpy: not for --help
+
+    return resolve_workload(workload)
+
+
+def parse_headers(texts: Sequence[str]) -> dict[str, str]:
+    """A dictionary from NAME:VALUE texts; headers that servetop sets itself are refused."""
+    headers: dict[str, str] = {}
+    for text in texts:
+        name, colon, value = (part.strip() for part in text.partition(":"))
+        if not colon or not _HEADER_NAME.fullmatch(name) or not value.isprintable() or not value.isascii():
+            raise UsageError(f"--header {name}: give NAME:VALUE, as in 'X-Tenant: blue'")
+        if name.lower() in _OWN_HEADERS:
+            raise UsageError(f"--header {name}: servetop sets this one itself: leave it out")
+        headers[name] = value
+    return headers
+
+
+def parse_extra_body(text: str | None) -> dict[str, Any]:
+    """The JSON object of --extra-body."""
+    try:
+        body = json.loads(text) if text else {}
+    except json.JSONDecodeError as error:
+        raise UsageError(f"--extra-body is no JSON ({error}): give an object such as '{{\"top_p\": 0.9}}'") from None
+    if not isinstance(body, dict):
+        raise UsageError("--extra-body: give a JSON object such as '{\"top_p\": 0.9}'")
+    return body

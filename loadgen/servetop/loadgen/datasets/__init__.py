@@ -1,0 +1,1 @@
+"""What requests are made of: traces, texts and corpora, read as streams."""

@@ -1,0 +1,40 @@
+"""The engine's own tokenizer, asked over HTTP: `/tokenize`, as vLLM and the simulator offer it."""
+
+from __future__ import annotations
+
+from servetop.core.config import WorkloadConfig
+from servetop.core.errors import UsageError
+from servetop.loadgen.workloads import corpus_text
+
+_SECONDS = 60.0
+
+
+async def corpus_tokens(
+    workload: WorkloadConfig, url: str, *, model: str, api_key: str | None = None
+) -> tuple[int, ...]:
+    """The workload's corpus in the engine's tokens where exact lengths are wanted of it, else none."""
+    if not workload.exact_lengths:
+        return ()
+    return await tokenize(url, corpus_text(workload.dataset), model=model, api_key=api_key)
+
+
+async def tokenize(url: str, text: str, *, model: str, api_key: str | None = None) -> tuple[int, ...]:
+    """The ids of a text's tokens, without special ones; UsageError when the engine does not tell."""
+    import httpx
+
+    headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
+    body = {"model": model, "prompt": text, "add_special_tokens": False}
+    where = f"{url.rstrip('/').removesuffix('/v1')}/tokenize"
+    try:
+        async with httpx.AsyncClient(timeout=_SECONDS) as client:
+            answer = await client.post(where, json=body, headers=headers)
+        ids = answer.json().get("tokens") if answer.status_code == 200 else None
+    except (httpx.HTTPError, ValueError, AttributeError) as error:
+        raise UsageError(_words(where, f"{type(error).__name__}")) from None
+    if not isinstance(ids, list) or not ids or not all(type(each) is int for each in ids):
+        raise UsageError(_words(where, f"HTTP {answer.status_code}"))
+    return tuple(ids)
+
+
+def _words(where: str, why: str) -> str:
+    return f"no tokens from {where} ({why}): leave out --exact-lengths, and lengths are estimates"

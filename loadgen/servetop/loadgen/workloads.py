@@ -1,0 +1,135 @@
+"""From a workload's configuration to what is asked and when."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from servetop.core.config import WorkloadConfig
+from servetop.core.wire import Prompt
+from servetop.loadgen.arrival_laws import parse_arrivals, seeded_arrivals
+from servetop.loadgen.arrivals import ArrivalProcess
+from servetop.loadgen.datasets.catalogue import CORPORA, texts_of, trace_of
+from servetop.loadgen.datasets.files import DATA, whole_text
+from servetop.loadgen.datasets.rows import Tally
+from servetop.loadgen.lengths import lengths_for
+from servetop.loadgen.messages import SenderSetup
+from servetop.loadgen.prompts import (
+    CommonWords,
+    CorpusPrompts,
+    PromptSource,
+    RandomPrompts,
+    SharedPrefixes,
+    TextPrompts,
+    TokenIds,
+    TracePrompts,
+)
+from servetop.loadgen.trace_times import TraceTimes
+
+REPEATED_PREFIX, REPEATED_PREFIXES = 256, 10
+"""vLLM's defaults of its dataset `prefix_repetition`: tokens, and how many of them."""
+
+
+def prompts_for(
+    workload: WorkloadConfig,
+    seed: Sequence[int],
+    *,
+    max_model_len: int | None = None,
+    corpus_ids: tuple[int, ...] = (),
+    tally: Tally | None = None,
+) -> PromptSource:
+    """The prompts of a workload; `corpus_ids` are the engine's tokens of a corpus, the tally takes what is left out."""
+    source = _source(workload, tuple(seed), corpus_ids, tally or Tally())
+    if workload.clip_lengths and max_model_len is not None:
+        return ClippedPrompts(source, max_model_len)
+    return source
+
+
+def prompts_of(setup: SenderSetup, tally: Tally) -> PromptSource:
+    """The prompts of one sender of a run."""
+    return prompts_for(
+        setup.workload,
+        (setup.seed, setup.worker),
+        max_model_len=setup.max_model_len,
+        corpus_ids=setup.corpus_ids,
+        tally=tally,
+    )
+
+
+def _source(workload: WorkloadConfig, seed: tuple[int, ...], corpus_ids: tuple[int, ...], tally: Tally) -> PromptSource:
+    vocabulary = CommonWords() if workload.endpoint == "chat" else TokenIds()
+    lengths = lengths_for(workload, seed).pairs
+    trace, texts = trace_of(workload, seed=seed[0]), texts_of(workload)
+    if trace is not None:
+        return TracePrompts(
+            rows=lambda: trace.endless(tally),
+            vocabulary=vocabulary,
+            prefixes=_prefixes(workload, vocabulary, seed),
+            block_tokens=trace.layout.block_tokens,
+            seed=seed,
+            lengths=lengths if workload.lengths else None,
+        )
+    if texts is not None:
+        return TextPrompts(rows=lambda: texts.endless(tally), lengths=lengths, own_lengths=not workload.lengths)
+    if workload.dataset in CORPORA:
+        return CorpusPrompts(
+            text=corpus_text(workload.dataset),
+            ids=corpus_ids,
+            lengths=lengths,
+            prefix_len=workload.prefix_len,
+            num_prefixes=workload.num_prefixes,
+            seed=seed,
+        )
+    prefixes = _prefixes(workload, vocabulary, seed)
+    return RandomPrompts(vocabulary=vocabulary, lengths=lengths, prefixes=prefixes, seed=seed)
+
+
+def _prefixes(workload: WorkloadConfig, vocabulary: TokenIds | CommonWords, seed: tuple[int, ...]) -> SharedPrefixes:
+    length, count = workload.prefix_len, workload.num_prefixes
+    if workload.dataset == "prefix_repetition":
+        length, count = length or REPEATED_PREFIX, count if count > 1 else REPEATED_PREFIXES
+    return SharedPrefixes(vocabulary=vocabulary, length=length, count=count, seed=seed)
+
+
+def corpus_text(name: str) -> str:
+    """The text of a corpus that comes with servetop."""
+    return whole_text(DATA / CORPORA[name])
+
+
+@dataclass(frozen=True, slots=True)
+class ClippedPrompts:
+    """Prompts cut to what the model takes: the answer to all but one token, then the prompt to what is left."""
+
+    source: PromptSource
+    max_model_len: int
+
+    def prompts(self) -> Iterator[Prompt]:
+        """See PromptSource; what was cut says so."""
+        return (clipped(prompt, self.max_model_len) for prompt in self.source.prompts())
+
+
+def clipped(prompt: Prompt, max_model_len: int) -> Prompt:
+    """The prompt, or as much of it as fits; a text is cut by the share of its tokens."""
+    if prompt.input_tokens + prompt.output_tokens <= max_model_len:
+        return prompt
+    output = max(1, min(prompt.output_tokens, max_model_len - 1))
+    left = max(1, min(prompt.input_tokens, max_model_len - output))
+    return dataclasses.replace(
+        prompt,
+        text=prompt.text[: len(prompt.text) * left // prompt.input_tokens],
+        token_ids=None if prompt.token_ids is None else prompt.token_ids[:left],
+        input_tokens=left,
+        output_tokens=output,
+        clipped=True,
+    )
+
+
+def arrivals_of(workload: WorkloadConfig, *, seed: int) -> Callable[[float], ArrivalProcess]:
+    """The arrival processes of a workload, by rate; those of a trace go on where the one before stopped."""
+    law = parse_arrivals(workload.arrivals)
+    if law.name != "trace":
+        return seeded_arrivals(burstiness=workload.burstiness, seed=seed, law=law)
+    trace = trace_of(workload, seed=seed)
+    times = TraceTimes(trace, rate=workload.trace_rate)
+    return times.at_rate
