@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
@@ -256,73 +255,3 @@ async def test_leaving_a_run_of_others_or_a_finished_one_asks_nothing(
     async with app.run_test() as pilot:
         await pilot.press("q")
     assert app.return_value == result
-
-
-async def test_a_terminal_that_is_too_small_says_so_and_recovers(canned: ModuleType, dashboard: Dashboard) -> None:
-    app = dashboard(canned.finished(), start_at=60.0)
-    async with app.run_test(size=(59, 16)) as pilot:
-        assert app.screen.query_one("#too-small").display
-        assert not app.screen.query_one("#panels").display
-        await pilot.resize_terminal(80, 24)
-        await pilot.pause()
-        assert app.screen.query_one("#panels").display
-        assert not app.screen.query_one("#too-small").display
-        await pilot.resize_terminal(80, 15)
-        await pilot.pause()
-        assert not app.screen.query_one("#panels").display
-
-
-async def test_no_panel_is_left_without_room_at_any_size(canned: ModuleType, dashboard: Dashboard) -> None:
-    app = dashboard(canned.finished(), start_at=110.0)
-    async with app.run_test(size=(60, 16)) as pilot:
-        for size in [
-            (60, 16),
-            (80, 24),
-            (100, 22),
-            (100, 23),
-            (120, 40),
-            (99, 60),
-            (180, 24),
-            (160, 48),
-            (200, 60),
-            (240, 18),
-        ]:
-            await pilot.resize_terminal(*size)
-            await pilot.pause()
-            for panel in app.screen.query("#panels > Panel"):
-                if panel.display:
-                    assert panel.size.height >= 1, (size, panel.id)
-                    assert panel.size.width >= 12, (size, panel.id)
-                    assert panel.region.bottom <= size[1] - 2, (size, panel.id)
-
-
-async def test_the_log_has_the_room_while_the_engine_starts_and_the_error_when_it_fails(
-    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
-) -> None:
-    app = dashboard(canned.booting())
-    async with app.run_test(size=(120, 40)):
-        assert [panel.id for panel in app.screen.query("#panels > Panel") if panel.display] == ["log"]
-        assert "starting vllm 3 s of at most 1800 s" in text_of(app, "#log")
-    failed = dashboard(canned.failed_to_start(), start_at=4.0)
-    async with failed.run_test(size=(120, 40)):
-        assert failed.screen.query_one("#alert").display
-        assert "try --gpu-memory-utilization 0.8" in text_of(failed, "#alert")
-        assert text_of(failed, "#header").endswith("✖ failed (3)")
-
-
-async def test_a_machine_without_a_gpu_has_no_gpu_panel(canned: ModuleType, dashboard: Dashboard) -> None:
-    app = dashboard(canned.without_metrics(), start_at=60.0)
-    async with app.run_test(size=(120, 40)):
-        assert not app.screen.query_one("#gpu").display
-
-
-async def test_the_dashboard_polls_and_draws_by_itself(
-    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
-) -> None:
-    run = canned.growing(110.0)
-    app = dashboard(run)
-    async with app.run_test(size=(120, 30)):
-        run.now = 112.5
-        async with asyncio.timeout(5):
-            while "00:01:52" not in text_of(app, "#header"):
-                await asyncio.sleep(0.01)
