@@ -64,3 +64,9 @@ def test_shades_differ_without_colour_and_the_most_is_the_darkest() -> None:
     text = "".join(text for text, _ in HeatMap(counts=counts, low=0.01, high=1.0).cells()[0])
     assert (text[0], text[-1]) == (" ", "█")
     assert len(set(text)) == 6
+
+
+def test_the_first_bin_of_a_run_stands_alone() -> None:
+    drawn = heat_map([LogHistogram.of([0.1, 0.1])], np.array([1.0]), window=(-119.0, 1.0), shape=(4, 120))
+    assert drawn is not None
+    assert drawn.counts.sum() == 2

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from types import ModuleType
 
+import pytest
+
 from servetop.tui.app import DashboardApp
 
 Dashboard = Callable[..., DashboardApp]
@@ -80,3 +82,14 @@ async def test_the_dashboard_polls_and_draws_by_itself(
         async with asyncio.timeout(5):
             while "00:01:52" not in text_of(app, "#header"):
                 await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+async def test_every_screen_can_be_drawn_from_the_first_tick_on(
+    canned: ModuleType, dashboard: Dashboard, size: tuple[int, int]
+) -> None:
+    app = dashboard(canned.finished())
+    async with app.run_test(size=size) as pilot:
+        for screen in ("1", "3", "4", "6"):
+            await pilot.press(screen, "home", *["."] * 30)
+        assert app.is_running

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,18 @@ _SAME_NAMES = (
     "temperature", "stream", "n", "cancel_fraction", "timeout", "store_texts",
 )  # fmt: skip
 """Options that are fields of WorkloadConfig as they are."""
+_PLAIN = (
+    "input_len",
+    "output_len",
+    "ignore_eos",
+    "endpoint",
+    "temperature",
+    "timeout",
+    "store_texts",
+    "extra_body",
+    "headers",
+)
+"""Fields that say nothing of a dataset, a trace or a law of arrivals."""
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OWN_HEADERS = ("host", "content-length", "transfer-encoding", "connection", "content-type")
 
@@ -40,8 +53,16 @@ def workload_config(options: Options) -> WorkloadConfig:
     )
 
 
+def is_plain(workload: WorkloadConfig) -> bool:
+    """Random prompts of fixed lengths, Poisson arrivals: nothing to look up, so the dashboard opens at once."""
+    kept = {name: getattr(workload, name) for name in _PLAIN}
+    return dataclasses.replace(WorkloadConfig(), **kept) == workload
+
+
 def resolved(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay | None]:
     """The workload with what its dataset decides, and how a trace is to be played; UsageError for what cannot work."""
+    if is_plain(workload):
+        return workload, None
     from servetop.loadgen.checks import resolve_workload  # numpy: not for --help
 
     return resolve_workload(workload)

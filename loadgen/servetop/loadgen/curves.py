@@ -13,7 +13,6 @@ from typing import Protocol
 
 from servetop.loadgen.arrivals import ArrivalProcess
 
-RAMP_STRATEGIES = ("linear", "exponential")
 _PRECISION = 1e-9
 
 

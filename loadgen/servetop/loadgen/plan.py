@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
 from servetop.core.units import MAX_REQUEST_RATE
-from servetop.loadgen.curves import RAMP_STRATEGIES
+
+RAMP_STRATEGIES = ("linear", "exponential")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

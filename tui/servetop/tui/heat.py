@@ -80,7 +80,7 @@ def heat_map(
         rank = np.clip((above * scale).astype(int), 0, rows - 1)
         dense[number + 1] = np.bincount(rank, weights=each.counts, minlength=rows)
     until = np.cumsum(dense, axis=0)
-    step = (window[1] - times[0]) / max(len(bins), 1) if len(bins) < 2 else float(np.diff(times).min())
+    step = float(times[0] if len(bins) < 2 else np.diff(times).min())  # a bin alone is the run's first: it begins at 0
     edges = np.linspace(*window, columns + 1)
     first = np.clip(np.floor((edges[:-1] - times[0]) / step + 1 + 1e-9), 0, len(bins)).astype(int)
     last = np.clip(np.maximum(np.floor((edges[1:] - times[0]) / step + 1 + 1e-9), first + 1), 0, len(bins)).astype(int)
