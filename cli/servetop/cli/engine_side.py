@@ -80,6 +80,7 @@ class EngineSide:
         """Set the batch-size limit, by a restart if the engine cannot change it while it runs."""
         if await self.handle.set_max_num_seqs(max_num_seqs):
             return self.handle.facts
+        await self.last_look()  # its counters go with it
         await self.stop()
         return await self.start(max_num_seqs=max_num_seqs)
 
@@ -122,7 +123,7 @@ class EngineSide:
         self._trouble = trouble
 
     async def last_look(self) -> None:
-        """One more scrape now that the load is over, so that the counters' final values are recorded."""
+        """One more scrape of an engine that is about to go, so that its counters' final values are recorded."""
         sample = await self._handle.sample() if self._handle and not self.dead else None
         if sample is not None:
             self._last_samples.append(sample)

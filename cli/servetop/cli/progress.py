@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Protocol
 
 from rich.console import Console
@@ -10,7 +11,7 @@ from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as RichProgress
 from rich.text import Text
 
-from servetop.core.config import RunConfig
+from servetop.core.config import RunConfig, StageConfig
 from servetop.core.stats import LiveStats
 from servetop.tui import formats
 
@@ -84,11 +85,36 @@ class StatusColumn(ProgressColumn):
         return Text(str(task.fields.get("status", "")), no_wrap=True, overflow="ellipsis")
 
 
+class DoneShare:
+    """How much of the planned load is done, 0-1: stages weigh by their seconds, or alike when some have no duration."""
+
+    def __init__(self, stages: Sequence[StageConfig]) -> None:
+        self._stages = stages
+        seconds = [stage.duration for stage in stages]
+        self._weights = [1.0 if None in seconds else second or 0.0 for second in seconds]
+        self._stage = -1
+        self._began_at = 0.0
+        self._completed_before = 0
+
+    def after(self, stage: int, at: float, completed: int) -> float:
+        """`stage` is in force at `at`, and so many requests of the whole run are completed."""
+        if stage != self._stage:
+            self._stage, self._began_at, self._completed_before = stage, at, completed
+        if not 0 <= stage < len(self._stages):
+            return float(stage > 0)
+        plan = self._stages[stage]
+        by_time = (at - self._began_at) / plan.duration if plan.duration else 0.0
+        by_count = (completed - self._completed_before) / plan.num_prompts if plan.num_prompts else 0.0
+        done = sum(self._weights[:stage]) + self._weights[stage] * min(1.0, max(by_time, by_count))
+        return done / sum(self._weights)
+
+
 class BarProgress:
     """For terminals: how much of the planned load is done, and the status line."""
 
     def __init__(self, config: RunConfig) -> None:
         self._stages = config.stages
+        self._done = DoneShare(config.stages)
         self._bar = RichProgress(
             TextColumn("servetop"),
             BarColumn(bar_width=20),
@@ -97,13 +123,14 @@ class BarProgress:
             console=Console(stderr=True),
             transient=True,
         )
-        self._task = self._bar.add_task("run", total=max(1, len(config.stages)))
+        self._task = self._bar.add_task("run", total=1.0)
         self._bar.start()
 
     def show(self, stats: LiveStats, log_line: str) -> None:
         """Redraw."""
         status = status_line(stats, len(self._stages), log_line=log_line)
-        self._bar.update(self._task, completed=max(0, stats.load.stage), status=status)
+        done = self._done.after(stats.load.stage, stats.at, stats.totals.completed)
+        self._bar.update(self._task, completed=done, status=status)
 
     def say(self, words: str) -> None:
         """Above the bar."""

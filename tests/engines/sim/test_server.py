@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -18,29 +15,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from servetop.engines.sim.build import sim_spec
-from servetop.engines.sim.server import Server, main
+from servetop.engines.sim.server import Server
+from tests.engines.sim.server_process import start, stop
 
 CHUNK_KEYS = {"id", "object", "created", "model", "choices"}
-
-
-def start(*options: str) -> tuple[subprocess.Popen[str], str]:
-    command = [sys.executable, "-m", "servetop.engines.sim.server", "--port", "0", "--time-scale", "0.02", *options]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    url = ""
-    for line in process.stderr:
-        if "http://" in line:
-            url = line.rpartition(" ")[2].strip()
-        if "ready" in line:
-            return process, url
-    raise AssertionError("the server ended before it was ready")
-
-
-def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> int:
-    process.send_signal(number)
-    _, rest = process.communicate(timeout=10)
-    assert "Traceback" not in rest
-    return process.returncode
 
 
 @pytest.fixture(scope="module")
@@ -253,52 +231,3 @@ def test_garbage_after_a_request_ends_the_stream_and_frees_its_blocks(client: ht
     while metrics(client)["vllm:num_requests_running"]:
         pass
     assert metrics(client)["vllm:kv_cache_usage_perc"] == 0
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly_even_amid_streams(number: int) -> None:
-    process, url = start("--model", "opt-125m")
-    body = {"prompt": "x", "max_tokens": 2000, "ignore_eos": True, "stream": True}
-    with httpx.Client(base_url=url) as client, client.stream("POST", "/v1/completions", json=body) as reply:
-        chunks = reply.iter_raw()
-        next(chunks)
-        assert stop(process, number) == 0
-
-
-def test_a_port_in_use_is_one_clear_line(capfd: pytest.CaptureFixture[str]) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        assert main(["--port", str(taken.getsockname()[1]), "--model", "opt-125m"]) == 1
-    (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error:")]
-    assert "is in use" in line
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--model", "llama-2-7"], "did you mean 'llama-2-7b'?"),
-        (["--gpu", "a100"], "no gpu profile 'a100': did you mean"),
-        (["--policy", "recompete"], "did you mean 'recompute'?"),
-        (
-            ["--model", "llama-2-70b"],
-            "Llama-2-70b in fp16 needs 138 GB for weights; A100-40GB has 39.4 GiB: try tensor_parallel=4",
-        ),
-        (["--tensor-parallel", "3"], "does not divide the 32 heads"),
-        (["--max-model-len", "9000"], "above the 4096"),
-    ],
-)
-def test_what_cannot_be_simulated_is_one_clear_line(
-    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(options) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert words in line
-
-
-@pytest.mark.parametrize("options", [["--port", "x"], ["--max-num-seqs", "0"], ["--time-scale", "-1"], ["--nope"]])
-def test_a_bad_option_exits_with_2(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(options)
-    assert ended.value.code == 2
-    assert capsys.readouterr().err

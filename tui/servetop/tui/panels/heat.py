@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.tui import formats
 from servetop.tui.charts import GUTTER, time_axis
 from servetop.tui.heat import SHADES, HeatMap, heat_map
 from servetop.tui.lines import Row, joined, placard
@@ -42,7 +41,7 @@ def draw_heat(drawn: HeatMap, window: tuple[float, float], width: int, height: i
     if height < 5:
         return rows
     shades: Row = [("few ", "muted"), *SHADES, (" many", "muted")]
-    peak = f"{formats.number(float(drawn.counts.max()))} at most in a cell"
+    peak = f"{drawn.counts.max():,.0f} at most in a cell"
     return [joined([shades, [(peak, "muted")]], width=width), *rows, time_axis(window, width - GUTTER, GUTTER)]
 
 

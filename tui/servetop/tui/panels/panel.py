@@ -58,10 +58,10 @@ class Panel(Widget):
         left, top = self.content_offset
         width, height = self.outer_size
         edges = []
-        if not _alike(self._border_title, title):
+        if _looks(self._border_title) != _looks(title):
             self._border_title = title
             edges.append(Region(-left, -top, width, 1))
-        if not _alike(self._border_subtitle, subtitle):
+        if _looks(self._border_subtitle) != _looks(subtitle):
             self._border_subtitle = subtitle
             edges.append(Region(-left, height - 1 - top, width, 1))
         return edges if width and top else []
@@ -102,9 +102,8 @@ class Panel(Widget):
         width = max(self.outer_size.width - 6, 0)
         if parts and row_width(parts[0]) > width:
             parts = [parts[0][:1]]
-        row = joined(parts, width=width, gap=" · ")
         text, spans = "", []
-        for piece, style in row:
+        for piece, style in joined(parts, width=width, gap=" · "):
             if style:
                 look = self.get_visual_style(style, partial=True)
                 spans.append(Span(len(text), len(text) + len(piece), look))
@@ -112,9 +111,8 @@ class Panel(Widget):
         return Content(text, spans)
 
 
-def _alike(old: Content | None, new: Content) -> bool:
-    """In text and looks: contents are equal when their texts are."""
-    return old is not None and (old.plain, old.spans) == (new.plain, new.spans)
+def _looks(content: Content | None) -> object:
+    return content and (content.plain, content.spans)  # contents themselves are equal when their texts are
 
 
 def stage_marks(moment: Moment) -> tuple[float, ...]:

@@ -1,0 +1,27 @@
+"""The engine of a run, through its restarts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from servetop.cli.engine_side import EngineSide
+from servetop.core.clock import MonotonicClock
+from servetop.core.config import EngineConfig
+
+STAND_IN = Path(__file__).parents[1] / "engines" / "stand_in_engine.py"
+
+
+async def test_an_engine_is_asked_for_its_counters_once_more_before_a_restart() -> None:
+    clock = MonotonicClock()
+    engine = EngineSide(EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock)
+    await engine.start(max_num_seqs=4)
+    try:
+        asked = clock.now()
+        facts = await engine.change_batch(8)
+        news = engine.news()
+    finally:
+        await engine.close()
+    assert facts.max_num_seqs == 8
+    gone = next(line.at for line in news.log_lines if line.text == "Shutting down")
+    assert [sample for sample in news.samples if asked <= sample.scrape_start < sample.scrape_end <= gone]
