@@ -1,6 +1,6 @@
 """Load on the simulator's server from one raw client: tokens per second, and how late its tokens are.
 
-python bench/sim_server.py [--streams 256] [--seconds 10] [--time-scale 0.5]
+python bench/sim_server.py [--streams 256] [--seconds 10] [--time-scale 0.28]
 """
 
 from __future__ import annotations

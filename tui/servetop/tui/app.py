@@ -276,4 +276,5 @@ def run_dashboard(source: RunSource, *, start_at: float | None = None, owns_run:
     if app.console.color_system in (None, "standard", "windows"):
         app.theme = "ansi-dark"
     gc.freeze()  # modules and ticks stay: a full collection of them every few seconds takes 30 ms from a frame
+    gc.enable()
     return app.run() or "detach"

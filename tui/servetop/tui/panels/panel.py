@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import ClassVar
 
 from textual.content import Content, Span
 from textual.geometry import Region, Size
@@ -13,7 +12,6 @@ from textual.widget import Widget
 
 from servetop.tui.charts import Axes
 from servetop.tui.lines import Lines, Row, joined, row_width
-from servetop.tui.palette import STYLES
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scale import steady_limit
 
@@ -21,7 +19,6 @@ from servetop.tui.scale import steady_limit
 class Panel(Widget):
     """A box with the main numbers in its title. Subclasses say, as pure functions, what is in both."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
     ALLOW_SELECT = False
     moment: reactive[Moment | None] = reactive(None, repaint=False)
 
@@ -105,7 +102,7 @@ class Panel(Widget):
         text, spans = "", []
         for piece, style in joined(parts, width=width, gap=" · "):
             if style:
-                look = self.get_visual_style(style, partial=True)
+                look = self.screen.get_visual_style(style, partial=True)
                 spans.append(Span(len(text), len(text) + len(piece), look))
             text += piece
         return Content(text, spans)

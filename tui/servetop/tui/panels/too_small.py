@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from textual.widget import Widget
 
 from servetop.tui.lines import Lines, placard
-from servetop.tui.palette import STYLES
 
 NEEDED = (60, 16)
 """Columns and rows below which the dashboard is not drawn."""
@@ -15,8 +12,6 @@ NEEDED = (60, 16)
 
 class TooSmall(Widget):
     """Says how large the terminal is and how large it must be."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
 
     def render(self) -> Lines:
         """In the middle of whatever room there is."""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual.screen import Screen
 
+from servetop.tui.palette import STYLES
 from servetop.tui.panels.panel import Panel
 from servetop.tui.run_so_far import Moment
 
 
 class MomentScreen(Screen[object]):
-    """Hands the moment to all panels on it; subclasses compose them."""
+    """Hands the moment to all panels on it; subclasses compose them.
 
+    The styles of drawings are its component classes: the style sheet is matched with them once, not for every panel.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
     AUTO_FOCUS = ""
 
     def __init__(self, first: Moment) -> None:
