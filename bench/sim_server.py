@@ -67,7 +67,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--streams", type=int, default=256)
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--time-scale", default="0.5")
+    parser.add_argument("--time-scale", default="0.28")
     parser.add_argument("--port", type=int, default=18433)
     options = parser.parse_args()
     command = [sys.executable, "-m", "servetop.engines.sim.server", "--port", str(options.port), "--gpu", "a100-40"]
