@@ -63,6 +63,7 @@ class Sender:
         self._places = Places(parse_think_time(workload.think_time, seed=setup.seed))
         self._count = setup.first_id
         self._stopped = False
+        self._wake_at = math.inf
         self._start_timers()
 
     def _start_timers(self) -> None:
@@ -139,7 +140,8 @@ class Sender:
             for remark in self._tally.remarks() if schedule.finished else ():
                 self._draft.warn(remark, now)
         place_at = self._places.usable_at(now, not_before=self._backoff.until) if self._closed else math.inf
-        self._due_timer.arm(min(schedule.wake_at(), place_at))
+        self._wake_at = min(schedule.wake_at(), place_at)
+        self._due_timer.arm(self._wake_at)
 
     @property
     def _closed(self) -> bool:
@@ -193,8 +195,10 @@ class Sender:
         self._draft.accounts.went_out(exchange)
 
     def progressed(self, exchange: Exchange) -> None:
-        """See ExchangeListener."""
+        """See ExchangeListener. What fell due while other sockets were read goes out before the next of them."""
         self._draft.accounts.progressed(exchange)
+        if self._clock.now() >= self._wake_at:
+            self._play()
 
     def ended(self, exchange: Exchange) -> None:
         """See ExchangeListener."""
