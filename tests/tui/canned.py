@@ -46,7 +46,7 @@ SIM = replace(VLLM, name="sim", title="simulator", version=None, model="llama-2-
 NO_METRICS = EngineFacts(
     name="tgi", title="TGI", version="3.3", model="llama-2-7b", url="http://gpu7:8080",
     not_exported=("running", "waiting", "kv_usage", "kv_blocks_used", "kv_blocks_total", "preemptions_total",
-                  "generation_tokens_total", "prompt_tokens_total"),
+                  "generation_tokens_total", "prompt_tokens_total", "queue_seconds_total", "prefill_seconds_total"),
 )  # fmt: skip
 STAGES = tuple(StageConfig(request_rate=rate, duration=STAGE_SECONDS, max_num_seqs=BATCH) for rate in RATES)
 CONFIG = RunConfig(engine=EngineConfig(name="vllm", model="llama-2-7b"), stages=STAGES)
@@ -115,6 +115,7 @@ def ticks(*, engine: bool = True, gpus: int = 1, seconds: float | None = None) -
 def _simulated(count: int, *, engine: bool, gpus: int) -> Iterator[Tick]:
     rng = np.random.default_rng(7)
     waiting = running = preempted = generated = prompted = done_share = 0.0
+    times = _EngineTimes()
     for index in range(count):
         at = (index + 1) * TICK_SECONDS
         stage = min(int((at - BOOT - 1e-9) // STAGE_SECONDS), len(RATES) - 1) if at > BOOT else -1
@@ -134,11 +135,38 @@ def _simulated(count: int, *, engine: bool, gpus: int) -> Iterator[Tick]:
         running -= finished
         preempted, generated, prompted = preempted + int(evicted), generated + tokens, prompted + admitted * _PROMPT
         usage = min(grown * _BLOCKS_PER_REQUEST / BLOCKS, 0.998)
+        client = _client(index, stage, rate, due, finished, tokens, admitted, waiting, running, speed, rng)
+        sample = _sample(at, running, waiting, usage, preempted, prompted, generated)
+        times.add(client, finished)
         yield Tick(
-            client=_client(index, stage, rate, due, finished, tokens, admitted, waiting, running, speed, rng),
-            engine=_sample(at, running, waiting, usage, preempted, prompted, generated) if engine else None,
+            client=client,
+            engine=times.told(sample) if engine else None,
             gpus=tuple(_gpu(at, number, usage if stage >= 0 else 0.02) for number in range(gpus)),
         )
+
+
+@dataclass
+class _EngineTimes:
+    """An engine that saw each request 4 ms before its client did, and prefilled it in 41 ms."""
+
+    first: float = 0.0
+    first_tokens: int = 0
+    queue: float = 0.0
+    ended: int = 0
+
+    def add(self, client: ClientTick, finished: int) -> None:
+        self.first_tokens += client.ttft.count
+        self.first += client.ttft.total - 0.004 * client.ttft.count
+        if client.ttft.count:
+            self.queue += finished * max(client.ttft.mean - 0.047, 0.0)
+            self.ended += finished
+
+    def told(self, sample: EngineSample) -> EngineSample:
+        return replace(
+            sample, first_token_seconds_total=self.first, first_tokens_total=self.first_tokens,
+            queue_seconds_total=self.queue, queued_requests_total=self.ended,
+            prefill_seconds_total=0.041 * self.ended, prefilled_requests_total=self.ended,
+        )  # fmt: skip
 
 
 def _client(
@@ -160,6 +188,7 @@ def _client(
         chunks=tokens,
         cpu_seconds=0.02,
         ttft=LogHistogram.of(ttft * noise[:first]),
+        ttft_due=LogHistogram.of(ttft * noise[:first] + 0.0007),
         itl=LogHistogram.of(itl * noise[:1], weights=[max(tokens, 1)]) if tokens else LogHistogram.of([]),
         tpot=LogHistogram.of(itl * noise[:finished]),
         e2el=LogHistogram.of((ttft + itl * _OUTPUT) * noise[:finished]),

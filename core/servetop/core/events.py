@@ -105,6 +105,15 @@ class EngineSample:
     requests_finished_total: float | None = None
     max_num_seqs: float | None = None
     """The engine's batch-size limit, where it tells."""
+    first_token_seconds_total: float | None = None
+    """The engine's own times to first token, summed; of requests whose first token came, as `first_tokens_total`."""
+    first_tokens_total: float | None = None
+    queue_seconds_total: float | None = None
+    """Times that requests waited to be scheduled, summed when they end; of `queued_requests_total`."""
+    queued_requests_total: float | None = None
+    prefill_seconds_total: float | None = None
+    """Times from being scheduled to the first token, summed when they end; of `prefilled_requests_total`."""
+    prefilled_requests_total: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

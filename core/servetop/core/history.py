@@ -21,6 +21,12 @@ ENGINE_DELTA_COLUMNS = {
     "preemptions": "preemptions_total",
     "engine_output_tokens": "generation_tokens_total",
     "engine_prompt_tokens": "prompt_tokens_total",
+    "engine_first_token_seconds": "first_token_seconds_total",
+    "engine_first_tokens": "first_tokens_total",
+    "engine_queue_seconds": "queue_seconds_total",
+    "engine_queued": "queued_requests_total",
+    "engine_prefill_seconds": "prefill_seconds_total",
+    "engine_prefilled": "prefilled_requests_total",
 }
 """Increase of an engine's counter within a tick, and the counter's name; NaN where it is not exported."""
 

@@ -12,6 +12,7 @@ from servetop.core.events import EngineSample, FloatArray, GpuSample, IntArray
 from servetop.core.history import TickHistory
 from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.core.trust import Trust
+from servetop.core.ttft import TtftParts, ttft_parts
 
 LATENCIES = ("ttft", "itl", "e2el")
 """Metrics whose percentiles are shown over time."""
@@ -95,6 +96,7 @@ class LiveStats:
     """The newest sample; its age is `at - engine.scrape_end`."""
     gpus: tuple[GpuSample, ...] = ()
     trust: Trust = Trust()
+    ttft: TtftParts = TtftParts()
     series: Series
 
 
@@ -119,6 +121,7 @@ def live_stats(
         engine=_newest_sample(history, stop),
         gpus=newest.gpus,
         trust=trust_between(history, start, stop),
+        ttft=ttft_parts(history, start, stop),
         series=series,
     )
 

@@ -14,6 +14,12 @@ VLLM_FIELDS = {
     "prefix_cache_hits_total": counter("vllm:prefix_cache_hits", "vllm:gpu_prefix_cache_hits"),
     "prefix_cache_queries_total": counter("vllm:prefix_cache_queries", "vllm:gpu_prefix_cache_queries"),
     "requests_finished_total": counter("vllm:request_success"),
+    "first_token_seconds_total": gauge("vllm:time_to_first_token_seconds_sum"),
+    "first_tokens_total": gauge("vllm:time_to_first_token_seconds_count"),
+    "queue_seconds_total": gauge("vllm:request_queue_time_seconds_sum"),
+    "queued_requests_total": gauge("vllm:request_queue_time_seconds_count"),
+    "prefill_seconds_total": gauge("vllm:request_prefill_time_seconds_sum"),
+    "prefilled_requests_total": gauge("vllm:request_prefill_time_seconds_count"),
 }
 """EngineSample's fields by vLLM's series; both usages are shares of 1 in spite of "perc"."""
 

@@ -24,6 +24,11 @@ DEFINITIONS = (
     ("offered", "requests due by the schedule, per second; sent and done: those sent, and those answered well"),
     ("in flight", "sent and not finished; queued: due, but held back by the concurrency limit"),
     ("TTFT", "time to first token: first non-empty chunk − sent"),
+    (
+        "where TTFT goes",
+        "mean from due: client queue (held back, slip); network (sent to first token, less the engine's own "
+        "TTFT); queue and prefill as the engine tells them when requests end; the rest is unexplained",
+    ),
     ("ITL", "inter-token latency: gap between chunks ÷ tokens of the later chunk, pooled over tokens"),
     ("E2E", "end to end: last byte − sent"),
     ("p50 p90 p99", "percentiles over the sliding window, within 1 % of the exact ones (the summary has those)"),

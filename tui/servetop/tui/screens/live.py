@@ -21,6 +21,7 @@ from servetop.tui.panels.throughput import ThroughputPanel
 from servetop.tui.panels.timeline import TimelinePanel
 from servetop.tui.panels.too_small import NEEDED, TooSmall
 from servetop.tui.panels.trust import TrustPanel
+from servetop.tui.panels.ttft import TtftPanel
 from servetop.tui.run_so_far import Moment
 from servetop.tui.screens.moment_screen import MomentScreen
 
@@ -49,6 +50,7 @@ class LiveScreen(MomentScreen):
             yield QueuePanel(id="queue")
             yield PreemptionsPanel(id="preemptions")
             yield TrustPanel(id="trust")
+            yield TtftPanel(id="where-ttft")
             yield GpuPanel(id="gpu")
             yield LogPanel(id="log")
             yield TimelinePanel(id="timeline")

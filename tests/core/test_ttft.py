@@ -1,0 +1,76 @@
+"""The time to first token is split without losing or inventing any of it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servetop.core.events import EngineSample
+from servetop.core.histogram import LogHistogram
+from servetop.core.history import TickHistory
+from servetop.core.tick import ClientTick, Tick
+from servetop.core.ttft import TtftParts, ttft_parts
+
+
+def tick(index: int, *, sent_after: float, ttft: float, engine: EngineSample | None) -> Tick:
+    """Two requests got their first token `ttft` after they were sent."""
+    client = ClientTick(
+        index=index, ttft=LogHistogram.of([ttft, ttft]), ttft_due=LogHistogram.of([sent_after + ttft] * 2)
+    )
+    return Tick(client=client, engine=engine)
+
+
+def told(requests: int, *, first: float, queue: float, prefill: float) -> EngineSample:
+    """An engine after so many requests with these times each."""
+    return EngineSample(
+        scrape_start=0.0, scrape_end=0.0,
+        first_token_seconds_total=first * requests, first_tokens_total=requests,
+        queue_seconds_total=queue * requests, queued_requests_total=requests,
+        prefill_seconds_total=prefill * requests, prefilled_requests_total=requests,
+    )  # fmt: skip
+
+
+def test_each_part_is_a_mean_of_the_window_and_the_rest_is_unexplained() -> None:
+    samples = [told(10 + 2 * number, first=0.9, queue=0.6, prefill=0.2) for number in range(4)]
+    history = TickHistory(tick(n, sent_after=0.5, ttft=1.0, engine=sample) for n, sample in enumerate(samples))
+    parts = ttft_parts(history, 1, 4)
+    assert parts.requests == 6
+    assert parts.total == pytest.approx(1.5)
+    assert parts.parts == pytest.approx((0.5, 0.1, 0.6, 0.2))
+    assert parts.unexplained == pytest.approx(0.1)
+
+
+def test_what_an_engine_does_not_export_is_not_known_and_its_time_unexplained() -> None:
+    bare = EngineSample(scrape_start=0.0, scrape_end=0.0)
+    for engine in (bare, None):
+        parts = ttft_parts(TickHistory([tick(0, sent_after=0.5, ttft=1.0, engine=engine)]), 0, 1)
+        assert parts.client_queue == pytest.approx(0.5)
+        assert all(math.isnan(part) for part in parts.parts[1:])
+        assert parts.unexplained == pytest.approx(1.0)
+
+
+def test_an_engine_that_restarted_counts_from_zero_again() -> None:
+    samples = [told(100, first=2.0, queue=1.0, prefill=0.5), told(4, first=0.9, queue=0.5, prefill=0.3)]
+    history = TickHistory(tick(n, sent_after=0.0, ttft=1.0, engine=sample) for n, sample in enumerate(samples))
+    assert ttft_parts(history, 0, 2).engine_queue == pytest.approx(0.5)
+
+
+def test_a_window_without_a_first_token_has_no_parts() -> None:
+    assert ttft_parts(TickHistory([Tick(client=ClientTick(index=0))]), 0, 1) == TtftParts()
+
+
+times = st.floats(0.0, 100.0)
+
+
+@given(wait=times, ttft=times, first=times, queue=times, prefill=times)
+def test_the_parts_always_add_up_to_the_whole(
+    wait: float, ttft: float, first: float, queue: float, prefill: float
+) -> None:
+    samples = [told(number, first=first, queue=queue, prefill=prefill) for number in (0, 3)]
+    history = TickHistory(tick(n, sent_after=wait, ttft=ttft, engine=sample) for n, sample in enumerate(samples))
+    parts = ttft_parts(history, 0, 2)
+    assert parts.known + parts.unexplained == pytest.approx(parts.total)
+    assert min(parts.parts) >= 0

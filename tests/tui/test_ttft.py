@@ -1,0 +1,54 @@
+"""What the panel says of where TTFT goes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+
+from servetop.core.ttft import TtftParts
+from servetop.tui.lines import Lines, row_width
+from servetop.tui.panels.ttft import draw_ttft, ttft_remark
+from servetop.tui.run_so_far import Moment
+
+MomentOf = Callable[..., Moment]
+PARTS = TtftParts(
+    total=1.0, client_queue=0.25, network=0.05, engine_queue=0.5, prefill=0.1, unexplained=0.1, requests=40
+)
+
+
+def test_the_bar_shows_each_part_by_its_share_and_texture() -> None:
+    bar, *legend = Lines(draw_ttft(PARTS, 100, 4)).plain.split("\n")
+    assert [bar.count(texture) for texture in "▓░█▒╱"] == [25, 5, 50, 10, 10]
+    assert " ".join(legend[0].split()).startswith("▓▓ client queue 250 ms ░░ network 50.0 ms ██ engine queue 500 ms")
+
+
+def test_what_is_not_known_has_no_figure_and_no_share() -> None:
+    unknown = replace(PARTS, network=math.nan, engine_queue=math.nan, prefill=math.nan, unexplained=0.75)
+    shown = Lines(draw_ttft(unknown, 40, 6)).plain
+    assert shown.split("\n")[0] == "▓" * 10 + "╱" * 30
+    assert shown.count("–") == 3
+
+
+def test_a_rest_below_zero_keeps_its_sign_and_takes_no_room() -> None:
+    shown = Lines(draw_ttft(replace(PARTS, prefill=0.4, unexplained=-0.2), 72, 4)).plain
+    assert "╱" not in shown.split("\n")[0]
+    assert "−200 ms" in shown
+
+
+@pytest.mark.parametrize(("width", "height"), [(36, 4), (48, 4), (70, 2), (20, 6), (8, 1), (108, 3)])
+def test_the_panel_stays_in_its_box(width: int, height: int) -> None:
+    rows = draw_ttft(PARTS, width, height)
+    assert len(rows) <= height
+    assert max(row_width(row) for row in rows) <= width
+
+
+def test_an_engine_without_these_times_is_named(canned: ModuleType, moment_of: MomentOf) -> None:
+    assert ttft_remark(moment_of(canned.without_metrics(), 60.0)) == "queue, prefill: not exported by TGI"
+    assert ttft_remark(moment_of(canned.finished(), 50.0)) == ""
+    growing = moment_of(canned.finished(), 104.0)
+    late = replace(growing, stats=replace(growing.stats, ttft=replace(PARTS, unexplained=-0.3)))
+    assert ttft_remark(late) == "▲ parts exceed it: it is changing"

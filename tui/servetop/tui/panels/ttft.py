@@ -1,0 +1,98 @@
+"""Where the time to first token goes: client, network, the engine's queue, prefill."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+from servetop.core.ttft import TtftParts
+from servetop.tui import formats
+from servetop.tui.exported import staleness, why_missing
+from servetop.tui.lines import Row, Run, fitted, placard
+from servetop.tui.panels.panel import Panel
+from servetop.tui.run_so_far import Moment
+
+_LOOKS = (
+    ("client queue", "client", "▓", "rose"),
+    ("network", "net", "░", "sky"),
+    ("engine queue", "queue", "█", "orange"),
+    ("prefill", "prefill", "▒", "green"),
+    ("unexplained", "rest", "╱", "muted"),
+)
+"""Name, short name, texture and style of each part, in the order in which a request goes through them."""
+_ENGINE_FIRST = (2, 3, 0, 1, 4)
+"""Order of the legend where not all of it fits."""
+_FIGURE = 8
+"""Cells for a part's time."""
+
+
+class TtftPanel(Panel):
+    """The mean of the window, split."""
+
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """The mean that is split, and of how many requests."""
+        parts = moment.stats.ttft
+        return [
+            [("Where TTFT goes ", "title"), (formats.seconds(parts.total), "strong")],
+            [(f"mean of {formats.count(parts.requests)}, from due", "muted")],
+        ]
+
+    def subtitle(self, moment: Moment) -> Row:
+        """What is missing, or does not add up."""
+        return [(ttft_remark(moment), "warn" if moment.engine else "muted")]
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """See `draw_ttft`, or that there is nothing yet."""
+        if not moment.stats.ttft.requests:
+            return placard("no first token in the window", width=width, height=height)
+        return draw_ttft(moment.stats.ttft, width, height)
+
+
+def ttft_remark(moment: Moment) -> str:
+    """Why a part is not known, how old the engine's figures are, or that they exceed the whole; else empty."""
+    parts = moment.stats.ttft
+    missing = why_missing(moment, "queue_seconds_total", "prefill_seconds_total")
+    if missing:
+        return f"queue, prefill: {missing}"
+    if parts.unexplained < -0.05 * parts.total:
+        return "▲ parts exceed it: it is changing"
+    return staleness(moment)
+
+
+def draw_ttft(parts: TtftParts, width: int, height: int) -> list[Row]:
+    """One stacked bar; below it each part's time, `–` for what is not known; short names where there is little room."""
+    values = (*parts.parts, parts.unexplained)
+    legend = _legend(values, width, name=0)
+    if len(legend) > height - 1:
+        legend = _legend(values, width, name=1)
+    if len(legend) > height - 1:
+        legend = _legend(values, width, name=1, order=_ENGINE_FIRST)
+    return [_bar(values, width), *legend][:height]
+
+
+def _legend(values: Sequence[float], width: int, *, name: int, order: Sequence[int] = range(5)) -> list[Row]:
+    named, swatch = max(len(look[name]) for look in _LOOKS), 2 - name
+    columns = min(max((width + 1) // (swatch + named + _FIGURE + 2), 1), len(_LOOKS))
+    entries: list[list[Run]] = [
+        [(look[2] * swatch, look[3]), (f" {look[name]:<{named}}", "muted"), (f"{_time(value):>{_FIGURE}} ", "strong")]
+        for look, value in ((_LOOKS[number], values[number]) for number in order)
+    ]
+    lines = [entries[start : start + columns] for start in range(0, len(entries), columns)]
+    return [fitted([run for entry in line for run in entry], width) for line in lines]
+
+
+def _bar(values: Sequence[float], width: int) -> Row:
+    """Each part as long as its share of all that is above zero."""
+    lengths = [0.0 if math.isnan(value) else max(value, 0.0) for value in values]
+    whole = sum(lengths) or 1.0
+    edges = [round(edge / whole * width) for edge in accumulate(lengths, initial=0.0)]
+    return [
+        (look[2] * (high - low), look[3])
+        for look, (low, high) in zip(_LOOKS, pairwise(edges), strict=True)
+        if high > low
+    ]
+
+
+def _time(value: float) -> str:
+    return f"−{formats.seconds(-value)}" if value < -5e-6 else formats.seconds(abs(value))
