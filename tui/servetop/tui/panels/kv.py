@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from servetop.core.stats import LiveStats
 from servetop.tui import formats
+from servetop.tui.blockmap import block_map, blocks_per_cell
 from servetop.tui.braille import Trace
 from servetop.tui.charts import Axes, Bars, block_bars, chart, gauge
 from servetop.tui.exported import staleness, why_missing
-from servetop.tui.lines import Row, Run, placard
+from servetop.tui.lines import Row, Run, fitted, placard, spread
 from servetop.tui.panels.panel import Panel, stage_marks
 from servetop.tui.run_so_far import Moment
 
 NEARLY_FULL = 0.9
+_ROOM_FOR_A_MAP = 44
+"""Cells of width; below it the usage over time needs all of them."""
 
 
 class KvPanel(Panel):
@@ -47,11 +51,13 @@ class KvPanel(Panel):
         if missing:
             return placard(missing, width=width, height=height)
         axes = Axes(window=moment.window, limit=1.0, label=lambda share: f"{share:.0%}", marks=stage_marks(moment))
-        return draw_kv(moment.stats, axes, width, height)
+        return draw_kv(moment.stats, axes, width, height, blocks=kv_blocks(moment))
 
 
-def draw_kv(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Row]:
-    """A bar and an area over time."""
+def draw_kv(
+    stats: LiveStats, axes: Axes, width: int, height: int, *, blocks: tuple[float | None, float | None] = (None, None)
+) -> list[Row]:
+    """A bar and an area over time; where there is room, a map of the blocks (used, of all) instead of the bar."""
     share, series = kv_share(stats), stats.series
     style = "vermilion" if share > NEARLY_FULL else "sky"
     bar = gauge(share, width=width, style=style)
@@ -59,7 +65,16 @@ def draw_kv(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Row]:
         bars = Bars(times=series.times, values=series.kv_usage, style=style)
         return [bar, *block_bars(bars, axes, width=width, height=height - 1)] if height > 1 else [bar]
     area = Trace(times=series.times, values=series.kv_usage, style=style, area=True)
-    return [bar, _prefix_cache(stats), *chart([area], axes, width=width, height=height - 2)]
+    used, total = blocks
+    if width < _ROOM_FOR_A_MAP or used is None or not total:
+        return [bar, _prefix_cache(stats), *chart([area], axes, width=width, height=height - 2)]
+    beside = width * 2 // 5
+    cells = block_map(used, total, width=beside - 2, height=height - 1, style=style)
+    plot = chart([area], axes, width=width - beside, height=height - 1)
+    each = blocks_per_cell(total, cells=(beside - 2) * (height - 1))
+    scale: Row = [("⣿", style), (f" = {formats.exact(each)} block{'s' * (each > 1)}   ", "muted")]
+    rows = [spread(left, right, width=width) for left, right in zip_longest(cells, plot, fillvalue=())]
+    return [fitted([*scale, *_prefix_cache(stats)[-2:]], width), *rows]
 
 
 def kv_share(stats: LiveStats) -> float:

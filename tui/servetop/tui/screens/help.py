@@ -32,7 +32,11 @@ DEFINITIONS = (
     ("ITL", "inter-token latency: gap between chunks ÷ tokens of the later chunk, pooled over tokens"),
     ("E2E", "end to end: last byte − sent"),
     ("p50 p90 p99", "percentiles over the sliding window, within 1 % of the exact ones (the summary has those)"),
-    ("KV blocks", "the engine's paged memory for running requests; full blocks make it preempt"),
+    (
+        "KV blocks",
+        "the engine's paged memory for running requests; full blocks make it preempt; the map "
+        "beside it shows how many are in use, not which",
+    ),
     ("preemptions", "requests thrown out of the running batch, to be computed again later"),
     ("slip", f"sent − due; above {formats.seconds(SLIP_LIMIT)} at p99 the client is the bottleneck"),
     ("loop lag", f"lateness of the client's own timer; limit {formats.seconds(LOOP_LAG_LIMIT)} at p99"),
