@@ -253,8 +253,7 @@ def stage_changes() -> list[StageChange]:
 
 NOTES = (
     Note(at=40.0, severity=Severity.INFO, source="user", text="prefix cache warmed"),
-    Note(at=72.0, severity=Severity.WARNING, source="engine", text="KV blocks above 90 %"),
-    Note(at=99.5, severity=Severity.WARNING, source="engine", text="preemptions began"),
+    Note(at=72.0, severity=Severity.WARNING, source="metrics", text="no answer within 1 s: is the server overloaded?"),
 )
 
 

@@ -81,6 +81,10 @@ class TickHistory:
         """A column's entries for ticks `start` to `stop`; shape (stop - start,)."""
         return np.array(self._columns[name][start:stop], dtype=np.float64)
 
+    def value(self, name: str, position: int) -> float:
+        """One entry of a column."""
+        return self._columns[name][position]
+
     def histogram(self, name: str, *, start: int, stop: int) -> LogHistogram:
         """The sum of one of the ticks' histograms over ticks `start` to `stop`."""
         return LogHistogram.merged(getattr(tick.client, name) for tick in self.ticks[start:stop])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from servetop.core.causes import Cause, CauseKind
 from servetop.core.events import Action, Note, Severity
 from servetop.tui.printable import printable
 from servetop.tui.run_so_far import Moment
@@ -25,9 +26,18 @@ class Happening:
 _NOTES = {Severity.INFO: ("•", "muted", 1), Severity.WARNING: ("▲", "warn", 3), Severity.ERROR: ("✖", "bad", 4)}
 
 
+_CAUSES = {
+    CauseKind.STALL: ("✖", "bad", 4),
+    CauseKind.LOG_ERROR: ("✖", "bad", 4),
+    CauseKind.KNEE: ("◇", "key", 2),
+}
+"""How a cause is drawn; the others are warnings."""
+
+
 def happenings(moment: Moment) -> list[Happening]:
-    """Notes, marks and obeyed commands of the whole run, by time; those after the instant shown too."""
+    """Notes, marks, causes and obeyed commands of the whole run, by time; those after the instant shown too."""
     events = [_note(note) for note in moment.all_notes]
+    events += [_cause(cause) for cause in moment.causes]
     events += [
         Happening(
             at=command.at,
@@ -40,6 +50,11 @@ def happenings(moment: Moment) -> list[Happening]:
         if command.action is not Action.MARK
     ]
     return sorted(events, key=lambda event: event.at)
+
+
+def _cause(cause: Cause) -> Happening:
+    symbol, style, weight = _CAUSES.get(cause.kind, _NOTES[Severity.WARNING])
+    return Happening(at=cause.at, symbol=symbol, style=style, text=printable(cause.text), weight=weight)
 
 
 def _note(note: Note) -> Happening:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from servetop.core.causes import Cause, Causes
 from servetop.core.events import Action, Command, FloatArray, LogLine, Note, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.history import TickHistory
@@ -64,6 +65,8 @@ class Moment:
     all_notes: tuple[Note, ...] = ()
     """Of the whole run, for the time line."""
     notes: tuple[Note, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    """Of the whole run, for the time line."""
     commands: tuple[Command, ...] = ()
     log: Sequence[LogLine] = ()
     end: RunEnd | None = None
@@ -116,6 +119,7 @@ class RunSoFar:
         self.history = TickHistory()
         self.binned = BinnedHistograms(self.history)
         self.header = header
+        self.causes = Causes(streamed=header.config.workload.stream)
         self.end: RunEnd | None = None
         self.stages: list[StageChange] = []
         self.notes: list[Note] = []
@@ -128,15 +132,22 @@ class RunSoFar:
         """Take in what is new; whether there was anything."""
         for tick in update.ticks:
             self.history.append(tick)
+        self.causes.look(self.history)
+        self.causes.read(update.log_lines)
         for command in update.commands:
             self.commands[command.id] = command
             if command.reply is not None and self.wished.get(command.action) == command.value:
                 self.wished.pop(command.action, None)
-        _extend(self.stages, update.stages)
+        for stage in update.stages:
+            if self.stages and self.stages[-1].at < stage.at:
+                self.causes.stage_ended(self.stages[-1], until=stage.at, history=self.history)
+            _extend(self.stages, [stage])
         _extend(self.notes, update.notes)
         _extend(self.log, update.log_lines)
         del self.log[:-MOST_LOG_LINES]
         self.header = update.header or self.header
+        if update.end and not self.end and self.stages:
+            self.causes.stage_ended(self.stages[-1], until=update.end.at, history=self.history)
         self.end = update.end or self.end
         news = (update.ticks, update.stages, update.notes, update.commands, update.log_lines, update.header, update.end)
         return any(news)
@@ -180,6 +191,7 @@ class RunSoFar:
             all_stages=tuple(self.stages),
             notes=tuple(self.notes[: _count(self.notes, at)]),
             all_notes=tuple(self.notes),
+            causes=self.causes.all,
             commands=tuple(each for each in self.commands.values() if each.at <= at + TICK_SECONDS),
             log=self.log[: _count(self.log, at)],
             end=end,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.core.events import LogLine
+from servetop.core.causes import severity_of
+from servetop.core.events import LogLine, Severity
 from servetop.tui import formats
 from servetop.tui.lines import Row, fitted, placard
 from servetop.tui.panels.panel import Panel
 from servetop.tui.printable import printable
 from servetop.tui.run_so_far import Moment
+
+LOUDNESS = {Severity.INFO: "", Severity.WARNING: "warn", Severity.ERROR: "bad"}
+"""Style of a line."""
 
 
 class LogPanel(Panel):
@@ -40,14 +44,7 @@ def draw_log(lines: Sequence[LogLine], width: int, height: int) -> list[Row]:
 
 def _line(line: LogLine, width: int) -> Row:
     text = printable(line.text)
-    return fitted([(f"{formats.clock_time(line.at)[3:]} ", "faint"), (text, _loudness(text))], width)
-
-
-def _loudness(text: str) -> str:
-    words = text[:200].upper()
-    if "ERROR" in words or "TRACEBACK" in words or "FATAL" in words:
-        return "bad"
-    return "warn" if "WARN" in words else ""
+    return fitted([(f"{formats.clock_time(line.at)[3:]} ", "faint"), (text, LOUDNESS[severity_of(text)])], width)
 
 
 def _why_empty(moment: Moment) -> str:

@@ -43,7 +43,10 @@ DEFINITIONS = (
     ("sent / offered", f"below {SENT_SHARE_LIMIT:.0%} the offered load was not delivered"),
     ("Little's law", f"engine running + waiting against client in flight; within {AGREEMENT_LIMIT:.0%}"),
     ("tokens", f"the engine's count against the client's; within {AGREEMENT_LIMIT:.0%}"),
-    ("time line", "┿ stage  ● command  ◆ mark  • note  ▲ warning  ✖ error"),
+    (
+        "time line",
+        "┿ stage  ● command  ◆ mark  • note  ▲ warning  ✖ error or stall  ◇ knee (Kneedle, over the stages' TTFT p90)",
+    ),
 )
 
 
