@@ -11,8 +11,8 @@ import pytest
 from servetop.core.config import WorkloadConfig
 from servetop.core.histogram import LogHistogram
 from servetop.tui.app import DashboardApp
+from servetop.tui.distributions import draw_cdf, draw_ridges
 from servetop.tui.lines import Lines, row_width
-from servetop.tui.panels.cdf import draw_cdf
 from servetop.tui.panels.config import config_rows
 from servetop.tui.panels.panel import Panel
 from servetop.tui.panels.sweep import Cell, draw_sweep, measured
@@ -109,3 +109,44 @@ def test_every_setting_is_shown_except_the_values_of_http_headers(canned: Module
     assert "secret" not in shown
     assert "4 req/s · batch 192" in shown
     assert "kv_blocks_total" in shown
+
+
+@pytest.mark.parametrize(("width", "height"), [(40, 9), (14, 4), (8, 2), (90, 30)])
+def test_histograms_of_stages_stay_in_their_box(width: int, height: int) -> None:
+    drawn = draw_ridges([LogHistogram.of([0.02, 0.03, 1.5]), LogHistogram.of([])], width, height, limit=0.5)
+    assert len(drawn) <= height
+    assert max(row_width(row) for row in drawn) <= width
+
+
+def test_each_histogram_has_the_swatch_of_its_stage_and_the_objective_its_line() -> None:
+    shown = Lines(draw_ridges([LogHistogram.of([0.02] * 9), LogHistogram.of([0.09])], 44, 5, limit=0.05)).plain
+    first, base, second, again, axis = shown.split("\n")
+    assert (base[:3], again[:3]) == ("⠤⠤⠤", "⠤⠤⠄")
+    assert base.index("█") < base.index("┊") < again.index("█")
+    assert base.index("┊") == again.index("┊") == first.index("┊") == second.index("┊")
+    assert axis.split() == ["10ms", "32ms", "100ms"]
+
+
+async def test_the_distributions_tell_how_many_requests_keep_their_objectives(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
+    run = canned.finished()
+    run.config = replace(run.config, goodput={"ttft": 0.5, "e2el": 5.0})
+    app = dashboard(run, start_at=126.0)
+    async with app.run_test(size=(160, 48)) as pilot:
+        await pilot.press("3")
+        newest, *_, oldest = rows(app, "#legend")[0].split("   ")
+        assert newest.startswith("⠤⠤⠤ 20 req/s · batch 192 goodput 0.0–")
+        assert oldest.startswith("⠤⠤⠤ 4 req/s · batch 192 goodput 9")
+        assert any("┊" in row for row in rows(app, "#ttft"))
+        assert not any("┊" in row for row in rows(app, "#itl"))
+
+
+async def test_a_small_screen_shows_curves_or_histograms_by_key(canned: ModuleType, dashboard: Dashboard) -> None:
+    app = dashboard(canned.growing(110.0))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("3")
+        assert "100%┤" in rows(app, "#ttft")[0]
+        await pilot.press("h")
+        assert "100%┤" not in rows(app, "#ttft")[0]
+        assert any("█" in row for row in rows(app, "#ttft"))

@@ -192,7 +192,7 @@ def test_the_time_line_has_stages_events_and_the_position(canned: ModuleType, mo
     labels, line = text(draw_timeline(moment_of(canned.finished(), 63.0), 126, 2)).split("\n")
     assert labels[6:].startswith("┊4 req/s · batch 192")
     assert {line[0], line[6], line[36], line[96]} == {"┿"}
-        assert line[66] == "◇"
+    assert line[66] == "◇"
     assert (line[40], line[63], line[72], line[99]) == ("◆", "█", "▲", "▲")
     assert (line[62], line[64]) == ("━", "─")
 

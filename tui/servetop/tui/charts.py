@@ -15,7 +15,8 @@ from servetop.tui.lines import Row, Run, joined
 
 GUTTER = 6
 """Cells for the vertical axis and its labels; the same in all charts, so that their time axes line up."""
-_EIGHTHS = " ▁▂▃▄▅▆▇█"
+EIGHTHS = " ▁▂▃▄▅▆▇█"
+"""Bars that fill none to eight eighths of a cell, from below."""
 _LEFT_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -39,7 +40,7 @@ def chart(traces: Sequence[Trace], axes: Axes, *, width: int, height: int) -> li
     below = 1 if height >= 4 else 0
     canvas, rows = width - gutter, height - below
     drawn = raster(traces, width=canvas, height=rows, window=axes.window, limit=axes.limit)
-    marked = _with_marks(drawn, axes, canvas)
+    marked = with_marks(drawn, window=axes.window, marks=axes.marks, width=canvas)
     plot: list[Row] = [[*_gutter(y, rows, axes)[: bool(gutter)], *row] for y, row in enumerate(marked)]
     return [*plot, time_axis(axes.window, canvas, gutter)] if below else plot
 
@@ -57,7 +58,8 @@ def bar_chart(bars: Bars, axes: Axes, *, width: int, height: int) -> list[Row]:
     """Bars over time, with the axes of `chart`; each cell is the mean over the time that it covers."""
     below = 1 if height >= 4 else 0
     canvas, rows = width - GUTTER, height - below
-    drawn = _with_marks(block_bars(bars, axes, width=canvas, height=rows), axes, canvas)
+    bare = block_bars(bars, axes, width=canvas, height=rows)
+    drawn = with_marks(bare, window=axes.window, marks=axes.marks, width=canvas)
     plot: list[Row] = [[*_gutter(y, rows, axes), *row] for y, row in enumerate(drawn)]
     return [*plot, time_axis(axes.window, canvas, GUTTER)] if below else plot
 
@@ -68,7 +70,7 @@ def block_bars(bars: Bars, axes: Axes, *, width: int, height: int = 1) -> list[l
     scaled = np.rint(np.nan_to_num(means) / axes.limit * height * 8)
     eighths = np.where(means > 0, np.maximum(scaled, 1), 0)
     levels = [np.clip(eighths - y * 8, 0, 8).astype(int) for y in reversed(range(height))]
-    return [[("".join(_EIGHTHS[level] for level in row), bars.style)] for row in levels]
+    return [[("".join(EIGHTHS[level] for level in row), bars.style)] for row in levels]
 
 
 def _cell_means(bars: Bars, window: tuple[float, float], cells: int) -> FloatArray:
@@ -110,22 +112,24 @@ def _gutter(y: int, rows: int, axes: Axes) -> list[Run]:
     return [(f"{axes.label(labelled[y]):>{GUTTER - 1}}┤", "faint")]
 
 
-def _with_marks(rows: Sequence[list[Run]], axes: Axes, width: int) -> list[list[Run]]:
+def with_marks(
+    rows: Sequence[list[Run]], *, window: tuple[float, float], marks: Sequence[float], width: int, style: str = "faint"
+) -> list[list[Run]]:
     """A dotted vertical line at each mark, only where nothing is drawn."""
-    start, end = axes.window
-    columns = {round((at - start) / (end - start) * width) for at in axes.marks if start < at < end}
+    start, end = window
+    columns = {round((at - start) / (end - start) * width) for at in marks if start < at < end}
     inside = sorted(column for column in columns if 0 <= column < width)
-    return [_punctured(row, inside) for row in rows] if inside else list(rows)
+    return [_punctured(row, inside, style) for row in rows] if inside else list(rows)
 
 
-def _punctured(row: list[Run], columns: Sequence[int]) -> list[Run]:
+def _punctured(row: list[Run], columns: Sequence[int], mark: str) -> list[Run]:
     result: list[Run] = []
     position = 0
     for text, style in row:
         low = 0
         for column in (each - position for each in columns if position <= each < position + len(text)):
             if text[column] == " ":
-                result += [(text[low:column], style), ("┊", "faint")]
+                result += [(text[low:column], style), ("┊", mark)]
                 low = column + 1
         result.append((text[low:], style))
         position += len(text)
