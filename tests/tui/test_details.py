@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
@@ -17,9 +18,11 @@ from servetop.tui.panels.config import config_rows
 from servetop.tui.panels.panel import Panel
 from servetop.tui.panels.sweep import Cell, draw_sweep, measured
 from servetop.tui.run_so_far import Moment
+from servetop.tui.scatter import Point, draw_scatter, knees, pareto
 from servetop.tui.screens.details import ConfigScreen, DistributionsScreen, SweepScreen
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.log import LogScreen
+from servetop.tui.stage_figures import dips
 
 Dashboard = Callable[..., DashboardApp]
 MomentOf = Callable[..., Moment]
@@ -50,11 +53,11 @@ async def test_the_sweep_fills_in_as_the_run_goes_on(canned: ModuleType, dashboa
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("4")
         row = rows(app, "#sweep")[1]
-        assert row.split() == ["192", "502★", "910…", "·", "·"]
+        assert re.findall(r"[\d,]+\S*|·+", row)[:3] == ["192", "502★", "910…"]
         run.now = 110.0
         app.look_for_news()
         row = rows(app, "#sweep")[1]
-        assert row.split() == ["192", "502", "856", "1,820★", "2,199▲…"]
+        assert re.findall(r"[\d,]+\S*", row) == ["192", "502", "856", "1,820★", "2,199▲…"]
 
 
 async def test_the_configuration_scrolls_to_its_end_and_no_further(canned: ModuleType, dashboard: Dashboard) -> None:
@@ -90,8 +93,8 @@ def test_only_a_finished_cell_is_the_peak_and_unplanned_cells_stay_blank() -> No
         (128, 16.0): Cell(output_rate=2000.0, preempted=True, going_on=True),
     }
     shown = Lines(draw_sweep(cells, [(64, 8.0), (64, 16.0)], 60, 9)).plain.split("\n")
-    assert shown[1].split() == ["64", "900★", "·"]
-    assert shown[2].split() == ["128", "2,000▲…"]
+    assert re.findall(r"[\d,]+\S*|·", shown[1]) == ["64", "900★", "·"]
+    assert re.findall(r"[\d,]+\S*|·", shown[3]) == ["128", "2,000▲…"]
 
 
 @pytest.mark.parametrize(("width", "height"), [(40, 9), (14, 4), (8, 2), (90, 30)])
@@ -135,9 +138,9 @@ async def test_the_distributions_tell_how_many_requests_keep_their_objectives(
     app = dashboard(run, start_at=126.0)
     async with app.run_test(size=(160, 48)) as pilot:
         await pilot.press("3")
-        newest, *_, oldest = rows(app, "#legend")[0].split("   ")
+        newest, *_, older = rows(app, "#legend")[0].split("   ")
         assert newest.startswith("⠤⠤⠤ 20 req/s · batch 192 goodput 0.0–")
-        assert oldest.startswith("⠤⠤⠤ 4 req/s · batch 192 goodput 9")
+        assert older.startswith("⠤⠤⠄ 8 req/s · batch 192 goodput 100 %")
         assert any("┊" in row for row in rows(app, "#ttft"))
         assert not any("┊" in row for row in rows(app, "#itl"))
 
@@ -150,3 +153,40 @@ async def test_a_small_screen_shows_curves_or_histograms_by_key(canned: ModuleTy
         await pilot.press("h")
         assert "100%┤" not in rows(app, "#ttft")[0]
         assert any("█" in row for row in rows(app, "#ttft"))
+
+
+def test_a_dip_is_clearly_below_what_the_same_batch_size_did_at_a_lower_rate() -> None:
+    done: dict[tuple[int | None, float], float]
+    done = {(64, 4.0): 500.0, (64, 8.0): 900.0, (64, 16.0): 600.0, (64, 20.0): 880.0, (128, 16.0): 400.0}
+    assert dips(done) == {(64, 16.0)}
+
+
+POINTS = [
+    Point(batch=64, rate=rate, throughput=throughput, latency=latency)
+    for rate, throughput, latency in [
+        (4, 400, 0.05),
+        (8, 800, 0.05),
+        (16, 1500, 0.06),
+        (20, 1600, 4.0),
+        (24, 1500, 9.0),
+    ]
+]
+
+
+def test_the_pareto_front_is_what_nothing_else_beats_and_the_knee_where_latency_turns() -> None:
+    assert pareto(POINTS) == {1, 2, 3}
+    assert knees(POINTS) == {2}
+    assert knees([replace(point, latency=0.05) for point in POINTS]) == set()
+
+
+def test_the_curve_marks_front_and_knee_by_letters_and_symbols() -> None:
+    shown = Lines(draw_scatter(POINTS, 80, 12)).plain
+    assert (shown.count("A◇"), sum(line.count("A") for line in shown.split("\n")[:-1])) == (1, 3)
+    assert shown.split("\n")[-1] == "batch a 64  CAPITAL Pareto front  ◇ knee"
+
+
+@pytest.mark.parametrize(("width", "height"), [(40, 9), (14, 4), (8, 2), (150, 30)])
+def test_the_curve_stays_in_its_box(width: int, height: int) -> None:
+    drawn = draw_scatter(POINTS, width, height)
+    assert len(drawn) <= height
+    assert max(row_width(row) for row in drawn) <= width

@@ -195,7 +195,9 @@ class RunSoFar:
             commands=tuple(each for each in self.commands.values() if each.at <= at + TICK_SECONDS),
             log=self.log[: _count(self.log, at)],
             end=end,
-            per_stage=cache(partial(stage_figures, self.history, self.binned, tuple(self.stages), at)),
+            per_stage=cache(
+                partial(stage_figures, self.history, self.binned, tuple(self.stages), at, over=end is not None)
+            ),
             heat=self.binned.over(view.metric, at=at, span=shown, columns=_SERIES_BINS),
             overview=self._overview(),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,

@@ -14,6 +14,8 @@ from servetop.core.history import TickHistory
 from servetop.core.tick import TICK_SECONDS
 from servetop.tui.heat import BinnedHistograms
 
+DIP = 0.95
+"""Share of the best throughput at a lower rate; less is no noise."""
 METRICS = ("ttft", "itl", "tpot", "e2el")
 """Histograms that are compared."""
 
@@ -33,28 +35,37 @@ class StageFigures:
 
 
 def stage_figures(
-    history: TickHistory, binned: BinnedHistograms, stages: Sequence[StageChange], at: float
+    history: TickHistory, binned: BinnedHistograms, stages: Sequence[StageChange], at: float, *, over: bool = False
 ) -> list[StageFigures]:
-    """Stages with a load that have begun by `at`, warm-ups apart, in order; the last may still go on."""
+    """Stages with a load that have begun by `at`, warm-ups apart; the last goes on unless the run is `over`."""
     begun = [stage for stage in stages if stage.at <= at]
     found = []
     for number, stage in enumerate(begun):
         if stage.request_rate is None or stage.warmup:
             continue
-        ended = number + 1 < len(begun)
+        followed = number + 1 < len(begun)
         start = history.first_from(stage.at)
-        stop = history.first_from(begun[number + 1].at) if ended else history.up_to(at)
-        merge = binned.between if ended else history.histogram
+        stop = history.first_from(begun[number + 1].at) if followed else history.up_to(at)
+        merge = binned.between if followed else history.histogram
         preempted = history.column("preemptions", start=start, stop=stop)
         seconds = (stop - start) * TICK_SECONDS
         tokens = float(history.column("output_tokens", start=start, stop=stop).sum())
         found.append(
             StageFigures(
                 stage=stage,
-                ended=ended,
+                ended=followed or over,
                 output_rate=tokens / seconds if seconds > 0 else math.nan,
                 preemptions=math.nan if np.isnan(preempted).all() else float(np.nansum(preempted)),
                 histograms={metric: merge(metric, start=start, stop=stop) for metric in METRICS},
             )
         )
     return found
+
+
+def dips(done: Mapping[tuple[int | None, float], float]) -> set[tuple[int | None, float]]:
+    """Finished cells with clearly less throughput than the same batch size had at a lower rate."""
+    return {
+        (batch, rate)
+        for (batch, rate), value in done.items()
+        if value < DIP * max((done[each] for each in done if each[0] == batch and each[1] < rate), default=0.0)
+    }

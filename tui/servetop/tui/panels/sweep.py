@@ -10,13 +10,17 @@ import numpy as np
 
 from servetop.core.config import StageConfig
 from servetop.tui import formats
+from servetop.tui.heat import SHADES
 from servetop.tui.lines import Row, Run, fitted, placard
 from servetop.tui.panels.panel import Panel
 from servetop.tui.run_so_far import Moment
-from servetop.tui.stage_figures import StageFigures
+from servetop.tui.stage_figures import StageFigures, dips
 
-_WIDTH = 10
+_HEAD = 9
+"""Cells of the batch sizes at the left."""
+_WIDTH = 11
 """Cells of a column."""
+_SHADES = SHADES[1:]
 _Key = tuple[int | None, float]
 
 
@@ -62,32 +66,46 @@ def measured(figures: Sequence[StageFigures]) -> dict[_Key, Cell]:
 
 
 def draw_sweep(cells: dict[_Key, Cell], planned: Sequence[_Key], width: int, height: int) -> list[Row]:
-    """The matrix, with the best finished cell starred and preempting ones marked; the legend below."""
+    """The matrix as a heat map, with the best finished cell, dips and preempting cells marked; the legend below."""
     keys = {*cells, *planned}
     batches = sorted({batch for batch, _ in keys}, key=lambda batch: batch or 0)
     rates = sorted({rate for _, rate in keys})
     done = {key: cell.output_rate for key, cell in cells.items() if not cell.going_on}
     peak = max(done, key=lambda key: done[key], default=None)
-    head: Row = [
-        (f"{'batch':>8}", "muted"),
-        *[(f"{formats.number(rate):>{_WIDTH - 2}}  ", "muted") for rate in rates],
+    fallen = dips(done)
+    most = max((cell.output_rate for cell in cells.values()), default=0.0)
+    column = min(max((width - _HEAD) // max(len(rates), 1), _WIDTH), 2 * _WIDTH)
+    tall = 2 if height >= 2 * len(batches) + 4 else 1
+    rows: list[Row] = [
+        [
+            (f"{'batch':>{_HEAD - 1}} ", "muted"),
+            *[(f"{formats.number(rate):>{column - 3}}   ", "muted") for rate in rates],
+        ]
     ]
-    rows: list[Row] = [head]
     for batch in batches:
-        row: list[Run] = [(f"{formats.exact(batch):>8}", "muted")]
-        row += [_shown(cells.get((batch, rate)), (batch, rate) == peak, (batch, rate) in planned) for rate in rates]
-        rows.append(row)
-    legend: Row = [("★ peak   ▲ preempted   … measuring now   · to come", "muted")]
+        marks = {key: ("★" if key == peak else "") + ("▼" if key in fallen else "") for key in keys if key[0] == batch}
+        drawn = [
+            _shown(cells.get((batch, rate)), marks.get((batch, rate), ""), (batch, rate) in planned, (column, most))
+            for rate in rates
+        ]
+        rows.append([(f"{formats.exact(batch):>{_HEAD - 1}} ", "muted"), *[run for cell in drawn for run in cell]])
+        shade = [run for cell in drawn for run in (cell[0], (" " * (column - len(cell[0][0])), ""))]
+        rows += [[(" " * _HEAD, ""), *shade]] * (tall - 1)
+    legend: Row = [*_SHADES, (" tok/s   ★ peak   ▼ dip   ▲ preempted   … now   · to come", "muted")]
     shown: list[Row] = [*rows[: max(height - 2, 1)], [], legend]
     return [fitted(row, width) for row in shown[:height]]
 
 
-def _shown(cell: Cell | None, best: bool, planned: bool) -> Run:
+def _shown(cell: Cell | None, marks: str, planned: bool, scale: tuple[int, float]) -> list[Run]:
+    """Shade, number and marks of one cell; `scale` is the column's width, and the number of the darkest shade."""
+    width, most = scale
     if cell is None:
-        return (f"{'·' if planned else '':>{_WIDTH - 2}}  ", "faint")
-    marks = ("★" if best else "") + ("▲" if cell.preempted else "") + ("…" if cell.going_on else "")
-    style = "good" if best else ("warn" if cell.preempted else "strong")
-    return (f"{formats.count(cell.output_rate):>{_WIDTH - 2}}{marks[:2]:<2}", style)
+        return [("", ""), (f"{'·' if planned else '':>{width - 3}}   ", "faint")]
+    marks += ("▲" if cell.preempted else "") + ("…" if cell.going_on else "")
+    style = "good" if "★" in marks else ("warn" if "▲" in marks or "▼" in marks else "strong")
+    shade, heat = _SHADES[min(int(cell.output_rate / most * 4), 3)] if most > 0 else _SHADES[0]
+    room = width - 9
+    return [(shade * room, heat), (f"{formats.count(cell.output_rate):>6}{marks[:3]:<3}", style)]
 
 
 def _key(stage: StageConfig) -> _Key:

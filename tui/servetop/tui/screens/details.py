@@ -10,6 +10,7 @@ from textual.containers import Grid
 
 from servetop.tui.panels.cdf import CdfPanel, StageLegend
 from servetop.tui.panels.config import ConfigPanel, config_rows
+from servetop.tui.panels.curve import CurvePanel
 from servetop.tui.panels.footer import StatusLine
 from servetop.tui.panels.header import HeaderLine
 from servetop.tui.panels.sweep import SweepPanel
@@ -37,12 +38,13 @@ class DistributionsScreen(DetailScreen):
 
 
 class SweepScreen(DetailScreen):
-    """Batch size × request rate."""
+    """Batch size × request rate, and the throughput-latency curve."""
 
     def compose(self) -> ComposeResult:
-        """The matrix alone."""
+        """The matrix above, what it costs in latency below."""
         yield HeaderLine(id="header")
         yield SweepPanel(id="sweep")
+        yield CurvePanel(id="curve")
         yield StatusLine(id="status")
 
 

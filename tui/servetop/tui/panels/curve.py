@@ -1,0 +1,31 @@
+"""What throughput costs in latency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from servetop.tui.lines import Row
+from servetop.tui.panels.panel import Panel
+from servetop.tui.run_so_far import Moment
+from servetop.tui.scatter import Point, draw_scatter
+from servetop.tui.stage_figures import StageFigures
+
+
+class CurvePanel(Panel):
+    """What throughput costs in latency: a point for each finished stage."""
+
+    def title(self, moment: Moment) -> Sequence[Row]:  # noqa: ARG002
+        """What is on the axes."""
+        return [[("Throughput and latency ", "title"), ("output tok/s across, TTFT p90 up", "")]]
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """See `draw_scatter`."""
+        points = [_point(each) for each in moment.per_stage() if each.ended and each.stage.request_rate]
+        return draw_scatter(points, width, height)
+
+
+def _point(figures: StageFigures) -> Point:
+    return Point(
+        batch=figures.stage.max_num_seqs, rate=figures.stage.request_rate or 0.0, throughput=figures.output_rate,
+        latency=figures.histograms["ttft"].percentile(90),
+    )  # fmt: skip
