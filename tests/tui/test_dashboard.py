@@ -11,9 +11,10 @@ import pytest
 from servetop.core.clock import ManualClock
 from servetop.core.events import Action, LogLine
 from servetop.tui.app import DashboardApp
+from servetop.tui.panels.whole_log import WholeLog
 from servetop.tui.screens.help import HelpScreen
 from servetop.tui.screens.live import LiveScreen
-from servetop.tui.screens.log import LogScreen, WholeLog
+from servetop.tui.screens.log import LogScreen
 from servetop.tui.screens.question import NoteQuestion, Question
 
 Dashboard = Callable[..., DashboardApp]
@@ -192,6 +193,7 @@ async def test_zoom_and_metric_go_round(canned: ModuleType, dashboard: Dashboard
 async def test_the_log_fills_the_screen_and_scrolls(canned: ModuleType, dashboard: Dashboard) -> None:
     run = canned.finished()
     run.log_lines = [LogLine(at=number * 0.1, text=f"line {number}") for number in range(100)]
+    run.notes = ()
     app = dashboard(run, start_at=60.0)
     async with app.run_test() as pilot:
         await pilot.press("l")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -69,6 +70,16 @@ def test_a_screen_behind_a_number(
     canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, key: str, size: tuple[int, int]
 ) -> None:
     assert snap_compare(dashboard(canned.growing()), terminal_size=size, press=[key])
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("keys", [("3", "h"), ("5", "slash", *"engine", "enter")], ids=["objectives", "search"])
+def test_a_screen_that_is_asked_for_more(
+    canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, keys: tuple[str, ...], size: tuple[int, int]
+) -> None:
+    run = canned.finished()
+    run.config = replace(run.config, goodput={"ttft": 0.5, "e2el": 5.0})
+    assert snap_compare(dashboard(run, start_at=126.0), terminal_size=size, press=keys)
 
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light", "ansi-dark"])

@@ -148,7 +148,7 @@ class Causes:
         grew = start >= 0 and queue_grew(history, start, position)
         if grew and not self._queue_grew:
             waiting = _queued(history, position)
-            text = f"the queue grows: {waiting:.0f} wait, {_queued(history, start):.0f} {QUEUE_WINDOW:g} s before"
+            text = f"the queue grows: {waiting:.0f} wait, {QUEUE_WINDOW:g} s before {_queued(history, start):.0f}"
             self._begin(CauseKind.QUEUE, history.ticks[position].end, text)
         self._queue_grew = grew
 

@@ -1,42 +1,23 @@
-"""The engine's log on the whole screen."""
+"""The engine's log and servetop's own words on the whole screen."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.reactive import reactive
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
 
-from servetop.tui.lines import Row, placard
 from servetop.tui.panels.footer import StatusLine
 from servetop.tui.panels.header import HeaderLine
-from servetop.tui.panels.log import LogPanel, draw_log
-from servetop.tui.run_so_far import Moment
+from servetop.tui.panels.whole_log import WholeLog
 from servetop.tui.screens.moment_screen import MomentScreen
 
 
-class WholeLog(LogPanel):
-    """The log, `back` lines before its end."""
-
-    back: reactive[int] = reactive(0)
-
-    def title(self, moment: Moment) -> Sequence[Row]:
-        """Where in the log this is."""
-        where = "the end" if not self.back else f"{self.back} lines before the end"
-        return [*super().title(moment), [(where, "muted")], [("↑ ↓ PgUp PgDn scroll, esc closes", "muted")]]
-
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
-        """The lines that end `back` lines before the newest."""
-        if not moment.log:
-            return placard("nothing written yet", width=width, height=height)
-        end = max(len(moment.log) - self.back, min(height, len(moment.log)))
-        return draw_log(moment.log[:end], width, height)
-
-
 class LogScreen(MomentScreen):
-    """Scrolls by line and by page; keeps following at the end."""
+    """Scrolls by line and by page; keeps following at the end. `n` is the next match here, not the next stage."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,l", "app.look_at('live')", "close"),
@@ -44,6 +25,10 @@ class LogScreen(MomentScreen):
         Binding("down", "scroll_log(-1)", "line down", show=False),
         Binding("pageup", "scroll_log(20)", "page up", show=False),
         Binding("pagedown", "scroll_log(-20)", "page down", show=False),
+        Binding("v", "next_level", "level", tooltip="All lines, warnings and errors, errors only"),
+        Binding("slash", "search", "search", tooltip="Words to look for, whatever their case"),
+        Binding("n", "go_to_match(-1)", "older match", show=False),
+        Binding("N", "go_to_match(1)", "newer match", show=False),
     ]
 
     def compose(self) -> ComposeResult:
@@ -54,7 +39,38 @@ class LogScreen(MomentScreen):
 
     def action_scroll_log(self, lines: int) -> None:
         """Up (positive) or down by lines."""
+        self.query_one(WholeLog).scroll(lines)
+
+    def action_next_level(self) -> None:
+        """The next filter."""
+        self.query_one(WholeLog).next_level()
+
+    def action_go_to_match(self, direction: int) -> None:
+        """Older (-1) or newer (1)."""
+        self.query_one(WholeLog).go_to_match(direction)
+
+    def action_search(self) -> None:
+        """Ask for words, beginning with the last ones."""
         log = self.query_one(WholeLog)
-        most = max(0, len(log.moment.log) - log.size.height) if log.moment else 0
-        log.back = min(max(log.back + lines, 0), most)
-        log.watch_moment(log.moment)
+        self.app.push_screen(SearchQuestion(log.words), lambda words: None if words is None else log.search(words))
+
+
+class SearchQuestion(ModalScreen[str]):
+    """One line of words; empty ends the search; escape gives None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self._words = words
+
+    def compose(self) -> ComposeResult:
+        """The field has the focus."""
+        with Vertical(classes="dialog"):
+            yield Static("Search the log for:", classes="question")
+            yield Input(self._words, max_length=120, compact=True)
+            yield Static("enter searches, nothing ends the search, esc goes back", classes="hint")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter."""
+        self.dismiss(event.value.strip())

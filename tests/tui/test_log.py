@@ -1,0 +1,110 @@
+"""The log screen: both voices, levels, search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+
+from servetop.core.events import LogLine, Severity
+from servetop.tui.app import DashboardApp
+from servetop.tui.lines import Lines
+from servetop.tui.logbook import Entry, LogBook, found
+from servetop.tui.panels.whole_log import WholeLog, entry_row
+from servetop.tui.run_so_far import Moment
+
+Dashboard = Callable[..., DashboardApp]
+MomentOf = Callable[..., Moment]
+
+
+def texts(entries: list[Entry]) -> list[str]:
+    return [entry.text for entry in entries]
+
+
+def test_lines_of_engine_and_servetop_stand_in_one_order_of_time(canned: ModuleType, moment_of: MomentOf) -> None:
+    entries = LogBook().entries(moment_of(canned.finished(), 104.0))
+    assert [entry.at for entry in entries] == sorted(entry.at for entry in entries)
+    assert "KV blocks above 90 %" in [entry.text for entry in entries if entry.symbol == "▲"]
+    assert "Application startup complete." in "".join(entry.text for entry in entries if not entry.symbol)
+    assert entries[-1].at <= 104.0
+
+
+def test_a_level_leaves_out_what_is_less_severe(canned: ModuleType, moment_of: MomentOf) -> None:
+    moment, book = moment_of(canned.finished(), 126.0), LogBook()
+    every, warnings, errors = (len(book.entries(moment, least=least)) for least in Severity)
+    assert every > warnings > errors == 0
+    assert {entry.severity for entry in book.entries(moment, least=Severity.WARNING)} == {Severity.WARNING}
+
+
+def test_the_book_reads_on_goes_back_and_takes_in_lines_that_come_late(canned: ModuleType, moment_of: MomentOf) -> None:
+    moment, book = moment_of(canned.without_metrics(), 5.0), LogBook()
+    a, b, c = (LogLine(at=at, text=text) for at, text in ((1.0, "a"), (2.0, "b"), (1.5, "c")))
+
+    def read(*lines: LogLine) -> list[str]:
+        return texts(list(book.entries(replace(moment, log=lines))))
+
+    assert read(a) == ["a"]
+    assert read(a, b) == ["a", "b"]
+    assert read(a, c, b) == ["a", "c", "b"]
+    assert read(a) == ["a"]
+    assert read() == []
+    assert read(b) == ["b"]
+
+
+def test_a_search_does_not_mind_case_and_nothing_finds_nothing() -> None:
+    entries = [
+        Entry(1.0, Severity.INFO, "Engine ready"),
+        Entry(2.0, Severity.INFO, "swap"),
+        Entry(3.0, Severity.INFO, "ENGINE"),
+    ]
+    assert found(entries, "engine") == [0, 2]
+    assert found(entries, "") == []
+
+
+def test_servetops_lines_carry_its_name_and_what_was_found_stands_in_brackets() -> None:
+    engine = Entry(61.0, Severity.INFO, "Engine ready")
+    own = Entry(62.0, Severity.WARNING, "preemptions began", "▲")
+    rows = [entry_row(engine, 60, query="READY", chosen=True), entry_row(own, 60)]
+    assert Lines(rows).plain.split("\n") == ["▸01:01   Engine [ready]", " 01:02 ▲ servetop preemptions began"]
+    assert rows[1][2][1] == "warn"
+
+
+async def test_v_filters_and_slash_searches_and_n_goes_from_match_to_match(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
+    run = canned.growing(110.0)
+    app = dashboard(run)
+    async with app.run_test(size=(120, 14)) as pilot:
+        await pilot.press("5")
+        log = app.screen.query_one(WholeLog)
+
+        def shown() -> str:
+            return log.render().plain
+
+        await pilot.press("slash", *"api_server", "enter")
+        assert "2 of 2 found" in str(log._border_title)
+        assert "▸00:04   INFO 11-21 10:58:05 [[api_server]" in shown()
+        await pilot.press("n")
+        assert "1 of 2 found" in str(log._border_title)
+        assert "▸00:00   INFO 11-21 10:58:01 [[api_server]" in shown()
+        run.now = 118.0
+        app.look_for_news()
+        assert "▸00:00" in shown()
+        await pilot.press("N", "N")
+        assert "2 of 2 found" in str(log._border_title)
+        await pilot.press("slash", "escape")
+        assert log.words == "api_server"
+        await pilot.press("v")
+        assert "INFO" not in shown()
+        assert "preempted by RECOMPUTE" in shown()
+        await pilot.press("v")
+        assert "no such lines" in shown()
+        assert run.sent == []
+
+
+async def test_hostile_words_stay_words(canned: ModuleType, dashboard: Dashboard) -> None:
+    app = dashboard(canned.hostile(), start_at=110.0)
+    async with app.run_test(size=(120, 30)) as pilot:
+        await pilot.press("5", "slash", *"[link=x]", "enter")
+        assert "\x1b" not in app.screen.query_one(WholeLog).render().plain
+        assert "/[link=x]" in str(app.screen.query_one(WholeLog)._border_title)
