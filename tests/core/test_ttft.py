@@ -23,10 +23,10 @@ def tick(index: int, *, sent_after: float, ttft: float, engine: EngineSample | N
     return Tick(client=client, engine=engine)
 
 
-def told(requests: int, *, first: float, queue: float, prefill: float) -> EngineSample:
+def told(requests: int, *, first: float, queue: float, prefill: float, at: float = math.inf) -> EngineSample:
     """An engine after so many requests with these times each."""
     return EngineSample(
-        scrape_start=0.0, scrape_end=0.0,
+        scrape_start=at, scrape_end=at,
         first_token_seconds_total=first * requests, first_tokens_total=requests,
         queue_seconds_total=queue * requests, queued_requests_total=requests,
         prefill_seconds_total=prefill * requests, prefilled_requests_total=requests,
@@ -50,6 +50,24 @@ def test_what_an_engine_does_not_export_is_not_known_and_its_time_unexplained() 
         assert parts.client_queue == pytest.approx(0.5)
         assert all(math.isnan(part) for part in parts.parts[1:])
         assert parts.unexplained == pytest.approx(1.0)
+
+
+def test_a_scrape_at_the_beginning_of_a_tick_is_held_against_the_ticks_before_it() -> None:
+    """TTFT doubles from tick to tick; the engine saw each request 0.1 s before its client, and tells a tick later."""
+    ttfts = [1.0, 2.0, 4.0, 8.0]
+    summed = [0.0, *(sum(2 * (each - 0.1) for each in ttfts[: number + 1]) for number in range(3))]
+    samples = [
+        EngineSample(
+            scrape_start=number * 0.25, scrape_end=number * 0.25,
+            first_token_seconds_total=seconds, first_tokens_total=2 * number,
+        )
+        for number, seconds in enumerate(summed)
+    ]  # fmt: skip
+    ticks = [
+        tick(number, sent_after=0.0, ttft=ttft, engine=sample)
+        for number, (ttft, sample) in enumerate(zip(ttfts, samples, strict=True))
+    ]
+    assert ttft_parts(TickHistory(ticks), 1, 4).network == pytest.approx(0.1)
 
 
 def test_an_engine_that_restarted_counts_from_zero_again() -> None:

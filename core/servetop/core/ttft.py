@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from servetop.core.history import TickHistory
+from servetop.core.tick import TICK_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,22 +46,40 @@ class TtftParts:
 
 def ttft_parts(history: TickHistory, start: int, stop: int) -> TtftParts:
     """Over ticks `start` to `stop`; a part that comes out below zero is left to `unexplained`."""
-    ticks = [tick.client for tick in history.ticks[start:stop] if tick.client.ttft_due.buckets.size]
-    requests = sum(client.ttft_due.count for client in ticks)
+    requests, from_sent = _client_mean(history, "ttft", start, stop)
     if not requests:
         return TtftParts()
-    total = math.fsum(client.ttft_due.total for client in ticks) / requests
-    from_sent = math.fsum(client.ttft.total for client in ticks) / requests
+    _, total = _client_mean(history, "ttft_due", start, stop)
+    lag = _lag(history, stop)
+    _, seen = _client_mean(history, "ttft", max(start - lag, 0), stop - lag)
     at_engine = _mean(history, "engine_first_token_seconds", "engine_first_tokens", start, stop)
     parts = TtftParts(
         total=total,
         client_queue=max(total - from_sent, 0.0),
-        network=math.nan if math.isnan(at_engine) else max(from_sent - at_engine, 0.0),
+        network=math.nan if math.isnan(at_engine) or math.isnan(seen) else max(seen - at_engine, 0.0),
         engine_queue=_mean(history, "engine_queue_seconds", "engine_queued", start, stop),
         prefill=_mean(history, "engine_prefill_seconds", "engine_prefilled", start, stop),
         requests=requests,
     )
     return replace(parts, unexplained=parts.total - parts.known)
+
+
+def _client_mean(history: TickHistory, name: str, start: int, stop: int) -> tuple[int, float]:
+    """How many, and their mean in seconds; NaN for none."""
+    histograms = [getattr(tick.client, name) for tick in history.ticks[start:stop]]
+    count = sum(each.count for each in histograms if each.buckets.size)
+    return count, math.fsum(each.total for each in histograms) / count if count else math.nan
+
+
+def _lag(history: TickHistory, stop: int) -> int:
+    """1 when the engine's figures in a tick are those of its beginning: scraped then, they cover the ticks before it.
+
+    First tokens come in bursts, and while TTFT grows one burst more or less in the window is a large difference.
+    """
+    sample = history.ticks[stop - 1].engine
+    if sample is None:
+        return 0
+    return int(history.ticks[stop - 1].end - (sample.scrape_start + sample.scrape_end) / 2 > TICK_SECONDS / 2)
 
 
 def _mean(history: TickHistory, seconds: str, count: str, start: int, stop: int) -> float:
