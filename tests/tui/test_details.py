@@ -190,3 +190,14 @@ def test_the_curve_stays_in_its_box(width: int, height: int) -> None:
     drawn = draw_scatter(POINTS, width, height)
     assert len(drawn) <= height
     assert max(row_width(row) for row in drawn) <= width
+
+
+async def test_a_plan_without_batch_sizes_has_the_one_that_is_measured(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
+    run = canned.growing(50.0)
+    run.config = replace(run.config, stages=tuple(replace(stage, max_num_seqs=None) for stage in run.config.stages))
+    app = dashboard(run)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("4")
+        assert "–" not in "".join(rows(app, "#sweep"))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.core.config import StageConfig
 from servetop.tui import formats
 from servetop.tui.heat import SHADES
 from servetop.tui.lines import Row, Run, fitted, placard
@@ -43,7 +42,9 @@ class SweepPanel(Panel):
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """See `draw_sweep`."""
         cells = measured(moment.per_stage())
-        planned = [_key(stage) for stage in moment.header.config.stages if not stage.warmup]
+        own = next((batch for batch, _ in cells), None)  # a plan that names no batch size has the engine's
+        stages = [stage for stage in moment.header.config.stages if not stage.warmup]
+        planned = [(stage.max_num_seqs or own, stage.request_rate) for stage in stages]
         if not cells and not planned:
             return placard("no stages planned or measured", width=width, height=height)
         return draw_sweep(cells, planned, width, height)
@@ -106,7 +107,3 @@ def _shown(cell: Cell | None, marks: str, planned: bool, scale: tuple[int, float
     shade, heat = _SHADES[min(int(cell.output_rate / most * 4), 3)] if most > 0 else _SHADES[0]
     room = width - 9
     return [(shade * room, heat), (f"{formats.count(cell.output_rate):>6}{marks[:3]:<3}", style)]
-
-
-def _key(stage: StageConfig) -> _Key:
-    return (stage.max_num_seqs, stage.request_rate)
