@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -9,13 +11,14 @@ import pytest
 from servetop.core.clock import ClockAnchor, MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
-from servetop.core.events import Note, RunEnd, Severity, StageChange
+from servetop.core.events import EngineSample, Note, RunEnd, Severity, StageChange
 from servetop.core.source import RunHeader
 from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.batch import Batch
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
 from servetop.recordings.resuming import resume_recording
+from servetop.recordings.schema import USER_VERSION
 from servetop.recordings.sittings import RESUMED, finished_stages
 
 
@@ -72,6 +75,23 @@ def test_run_time_and_numbers_go_on_where_they_stood_still(interrupted: Path) ->
     assert [note.source for note in reader.notes()] == [RESUMED]
     recorder.close(PLANNED)
     assert reader.poll().end == PLANNED
+
+
+def test_a_recording_of_an_older_minor_version_gets_the_columns_that_it_lacks(interrupted: Path) -> None:
+    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        connection.execute("ALTER TABLE tick DROP COLUMN engine_queue_seconds_total")
+        connection.execute("PRAGMA user_version = 1001")
+        connection.commit()
+    recorder, start = resume_recording(interrupted)
+    sample = EngineSample(scrape_start=2.0, scrape_end=2.1, queue_seconds_total=3.5)
+    recorder.commit(Batch(tick=Tick(client=ClientTick(index=start.first_tick), engine=sample)))
+    recorder.close(PLANNED)
+    with contextlib.closing(RecordingReader.open(interrupted)) as reader:
+        ticks = reader.poll().ticks
+    assert ticks[0].engine is None
+    assert ticks[-1].engine == sample
+    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (USER_VERSION,)
 
 
 def test_a_recording_that_is_being_written_cannot_be_resumed(tmp_path: Path) -> None:

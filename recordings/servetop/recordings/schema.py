@@ -88,6 +88,17 @@ INDEXES = (
 )
 
 
+def add_new_columns(connection: sqlite3.Connection) -> None:
+    """Give a file of an older minor version the columns that it lacks, so that it can be written on; NULL so far."""
+    for table in EVENT_TABLES:
+        there = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
+        for column in table.codec.columns:
+            if column.name not in there:
+                connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.sql_type}")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.execute(f"PRAGMA user_version = {max(version, USER_VERSION)}")
+
+
 def create_tables(connection: sqlite3.Connection) -> None:
     """Lay out an empty file, within the caller's transaction; afterwards its first page names it a recording."""
     run = ", ".join(f"{name} {sql_type}" for name, sql_type in RUN_COLUMNS.items())
