@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass
-
-import numpy as np
 
 from servetop.core.events import RequestRecord, RequestStatus, TokenSource
 from servetop.core.wire import Chunk, Dialect, Prompt
+from servetop.loadgen.chunk_log import ChunkLog
 from servetop.loadgen.stage_play import Due
 
 _MAX_ERROR_BODY = 64 << 10
@@ -29,11 +27,11 @@ class PreparedRequest:
 class Exchange:
     """Filled in by a transport: `was_sent`, `answered`, `received`, then `complete` or `broke`, or `give_up`.
 
-    The first outcome stays. The token arrivals are kept as plain arrays (8 bytes each) until the record is made.
+    The first outcome stays.
     """
 
     __slots__ = (
-        "body", "cached_tokens", "chunk_times", "chunk_tokens", "dialect", "done_at", "due", "error", "error_body",
+        "body", "cached_tokens", "chunks", "dialect", "done_at", "due", "error", "error_body",
         "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser", "prompt",
         "prompt_tokens", "prompt_tokens_counted", "retried", "sent", "status", "streamed", "taken_in", "texts",
         "usage_seen",
@@ -62,8 +60,7 @@ class Exchange:
         """Of `prompt_tokens`, what the accounts have counted."""
         self.cached_tokens: int | None = None
         self.usage_seen = False
-        self.chunk_times = array("d")
-        self.chunk_tokens = array("l")
+        self.chunks = ChunkLog()
         self.taken_in = 0
         """Chunks that the accounts have counted."""
         self.texts: list[str] | None = [] if request.keep_texts else None
@@ -96,8 +93,7 @@ class Exchange:
         if chunk.tokens:
             if self.first_token_at is None:
                 self.first_token_at = at
-            self.chunk_times.append(at)
-            self.chunk_tokens.append(chunk.tokens)
+            self.chunks.add(at, chunk.tokens)
         if self.texts is not None:
             self.texts.append(chunk.text)
         if chunk.output_tokens is not None:
@@ -126,7 +122,7 @@ class Exchange:
         if self.headers_at is None or self.error_body is not None:
             self._end(RequestStatus.ERROR, at, reason)
         else:
-            self._end(RequestStatus.TRUNCATED, at, f"{reason} after {sum(self.chunk_tokens)} tokens")
+            self._end(RequestStatus.TRUNCATED, at, f"{reason} after {self.chunks.tokens} tokens")
 
     def give_up(self, status: RequestStatus, at: float, *, reason: str) -> None:
         """The sender itself ends it: a timeout, a cancellation."""
@@ -146,7 +142,6 @@ class Exchange:
         """The finished request; the status must be known."""
         if self.status is None:
             raise ValueError(f"request {self.id} has not ended")
-        counted = sum(self.chunk_tokens)
         return RequestRecord(
             id=self.id,
             stage=self.due.stage,
@@ -156,15 +151,15 @@ class Exchange:
             first_token_at=self.first_token_at,
             done_at=self.done_at,
             prompt_tokens=self.prompt_tokens,
-            output_tokens=self.output_tokens if self.usage_seen else counted,
+            output_tokens=self.output_tokens if self.usage_seen else self.chunks.tokens,
             cached_tokens=self.cached_tokens,
             status=self.status,
             error=self.error,
             http_status=self.http_status,
             worker=worker,
             token_source=self.token_source(),
-            chunk_times=np.array(self.chunk_times, dtype=np.float64),
-            chunk_tokens=np.array(self.chunk_tokens, dtype=np.int64),
+            chunk_times=self.chunks.times(),
+            chunk_tokens=self.chunks.counts(),
             prompt_text=None if self.texts is None else self.prompt.text,
             output_text=None if self.texts is None else "".join(self.texts),
         )
