@@ -98,13 +98,14 @@ class CompletionsDialect(_OpenAIDialect):
 
 
 class ChatDialect(_OpenAIDialect):
-    """`/v1/chat/completions` with one user message; token ids cannot be sent, the prompt's text is."""
+    """`/v1/chat/completions`: what was said before, and one user message; token ids cannot be sent, the text is."""
 
     path = "/v1/chat/completions"
     chat = True
 
     def _question(self, prompt: Prompt) -> dict[str, Any]:
-        return {"messages": [{"role": "user", "content": prompt.text}]}
+        said = [{"role": role, "content": content} for role, content in prompt.messages]
+        return {"messages": [*said, {"role": "user", "content": prompt.text}]}
 
 
 class OpenAIStream:
