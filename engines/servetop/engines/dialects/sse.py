@@ -8,6 +8,7 @@ from __future__ import annotations
 
 MAX_EVENT_BYTES = 4 << 20
 """An event longer than this is not kept: no engine sends one, and memory stays bounded."""
+_SHORT = 4096
 
 
 class SseSplitter:
@@ -18,6 +19,19 @@ class SseSplitter:
         self._pieces: list[bytes] = []
         self._data: list[bytes] = []
         self._held = 0
+
+    @property
+    def holds(self) -> bool:
+        """The beginning of an event is here and its end is not."""
+        return self._held > 0
+
+    def take_back(self) -> bytes:
+        """What is held, where that is a short beginning of a line: to be fed again with what follows; else nothing."""
+        if self._data or self._held > _SHORT:
+            return b""
+        held = b"".join(self._pieces)
+        self._pieces, self._held = [], 0
+        return held
 
     def feed(self, data: bytes) -> list[bytes]:
         """The data of each event that these bytes complete; several data lines are joined by a newline."""
