@@ -84,12 +84,14 @@ def _read(event: bytes, text_of: Callable[[object], tuple[str, bool]]) -> Readin
     content = parsed(event)
     if isinstance(content, Reading):
         return content
-    found = content.get("choices")
+    found, usage = content.get("choices"), openai_usage(content)
     choices = found if isinstance(found, list) else []
+    if len(choices) == 1:
+        text, reasoning = text_of(choices[0])
+        return Reading(text, 1 if text else 0, reasoning, usage, True)
     texts = [each for each in map(text_of, choices) if each[0]]
     reasoning = bool(texts) and all(thought for _, thought in texts)
-    text = texts[0][0] if len(texts) == 1 else "".join(each for each, _ in texts)
-    return Reading(text, len(texts), reasoning, openai_usage(content), bool(choices))
+    return Reading("".join(text for text, _ in texts), len(texts), reasoning, usage, bool(choices))
 
 
 def _completion_text(choice: object) -> tuple[str, bool]:
@@ -102,6 +104,9 @@ def _chat_text(choice: object) -> tuple[str, bool]:
     if not isinstance(delta, dict):
         return "", False
     answer = delta.get("content")
-    answer = answer if isinstance(answer, str) else ""
+    if not isinstance(answer, str):
+        answer = ""
+    if len(delta) == 1 and answer:
+        return answer, False
     thought = next((text for key in _REASONING if (text := delta.get(key)) and isinstance(text, str)), "")
     return answer + thought, bool(thought) and not answer

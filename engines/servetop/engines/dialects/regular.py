@@ -12,7 +12,7 @@ from servetop.engines.dialects.shapes import TEXT, Shape, Shapes
 _NEVER = b"\0"
 """Begins no event and ends none."""
 _TOKEN, _THOUGHT = Chunk(tokens=1), Chunk(tokens=1, reasoning=True)
-_text = TEXT.match
+_text, _whole_text = TEXT.match, TEXT.fullmatch
 
 
 class RegularEvents:
@@ -31,13 +31,36 @@ class RegularEvents:
         self._keep_texts = keep_texts
         self._shape: Shape | None = None
         self._head = self._tail = _NEVER
-        self._repeated: tuple[bytes | None, ...] = (None, None, None)
+        self._edges = -1
+        """Bytes of head and tail together, where a lone event can be told by them; -1 where it cannot."""
+        self._lone = (_TOKEN,)
+        self._repeated: list[bytes | None] = []
         self._counts: tuple[int | None, ...] = (None, None, None)
 
     def adopt(self, shape: Shape) -> None:
         """Expect events of this shape next."""
         self._shape = shape
         self._head = self._tail = _NEVER
+        self._edges = -1
+        self._lone = (_THOUGHT if shape.reasoning else _TOKEN,)
+
+    def stop(self) -> None:
+        """Nothing more is wanted: no event is told by `one` any more."""
+        self._edges = -1
+
+    def one(self, data: bytes) -> tuple[Chunk] | None:
+        """The chunk of bytes that are one event just like the first of its shape, which most reads are; else None."""
+        if (
+            0 <= self._edges < len(data)
+            and data.startswith(self._head)
+            and data.endswith(self._tail)
+            and data.isascii()
+            and _whole_text(data, len(self._head), len(data) - len(self._tail))
+        ):
+            self.seen += 1
+            self.reasoning = self._lone[0].reasoning
+            return self._lone
+        return None
 
     def take(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
         """Append the chunks of the regular events from `position`, the beginning of an event; where they end."""
@@ -81,6 +104,7 @@ class RegularEvents:
                 break
             if head is _NEVER:
                 head, tail = self._head, self._tail = data[position:start], data[end:after]
+                self._edges = -1 if shape.counted or self._keep_texts else len(head) + len(tail)
             if shape.counted and counts is not None:
                 chunks.append(self._counted(counts, text, has_text=end > start))
             elif end > start:
@@ -96,8 +120,7 @@ class RegularEvents:
         return -1 if found is None else found.end()
 
     def _counted(self, counts: re.Match[bytes], text: str, *, has_text: bool) -> Chunk:
-        prompt, output, cached, reasoning = counts.group("prompt", "output", "cached", "reasoning")
-        repeated = (prompt, cached, reasoning)
+        output, *repeated = counts.group("output", "prompt", "cached", "reasoning")
         if repeated != self._repeated:
             self._repeated = repeated
             self._counts = tuple(None if digits is None else int(digits) for digits in repeated)

@@ -30,14 +30,16 @@ class EventStream:
 
     def feed(self, data: bytes) -> Sequence[Chunk]:
         """The chunks that these bytes complete; after a chunk with `error` there are no more."""
+        if not self._events.held and (lone := self._regular.one(data)) is not None:
+            return lone
         chunks: list[Chunk] = []
         if self._broken:
             return chunks
-        if self._events.holds and b"\n" in data:
+        if self._events.held and b"\n" in data:
             data = self._events.take_back() + data
         position, size = 0, len(data)
         while position < size:
-            if not self._events.holds:
+            if not self._events.held:
                 position = self._regular.take(data, position, chunks)
             if position < size:
                 position = self._read_one(data, position, chunks)
@@ -48,7 +50,7 @@ class EventStream:
         blank = data.find(b"\n\n", position)
         after = len(data) if blank < 0 else blank + 2
         framed = data[position:after]
-        held = self._events.holds
+        held = self._events.held
         events = self._events.feed(framed)
         for event in events:
             reading = self._reader(event)
@@ -72,6 +74,7 @@ class EventStream:
 
     def _error(self, words: str) -> Chunk:
         self._broken = True
+        self._regular.stop()
         return Chunk(error=words)
 
     def _chunk(self, reading: Reading) -> Chunk | None:
