@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from servetop.core.config import WorkloadConfig
 
@@ -31,11 +31,11 @@ class Prompt:
     """It was longer before; the model does not take more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """One event of an answer that carries tokens, or that ends or breaks it."""
+class Chunk(NamedTuple):
+    """One event of an answer that carries tokens, or that ends or breaks it; a tuple, as one is made for each event."""
 
     text: str = ""
+    """Empty where the parser was told that texts are not wanted."""
     tokens: int = 0
     """Tokens that this event brought; 0 for events that bring none (role, usage, end)."""
     final: bool = False
@@ -46,6 +46,10 @@ class Chunk:
     cached_tokens: int | None = None
     error: str | None = None
     """The server reports an error in the stream, or the event cannot be parsed; one line."""
+    reasoning: bool = False
+    """Its tokens are the model's reasoning, before (or between) those of the answer."""
+    reasoning_tokens: int | None = None
+    """The server's own count of those so far, where the event carries it."""
 
 
 class StreamParser(Protocol):
@@ -70,8 +74,8 @@ class Dialect(Protocol):
         """The chunks of an answer that was not streamed, the last one final or with an error; never raises."""
         ...
 
-    def parser(self) -> StreamParser:
-        """A fresh parser for one answer."""
+    def parser(self, *, keep_texts: bool) -> StreamParser:
+        """A fresh parser for one answer; without `keep_texts` its chunks need not have any."""
         ...
 
     def error_text(self, body: bytes) -> str:

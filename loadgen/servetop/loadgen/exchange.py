@@ -47,7 +47,7 @@ class Exchange:
         self.prompt = request.prompt
         self.body = request.body
         self.dialect = dialect
-        self.parser = dialect.parser()
+        self.parser = dialect.parser(keep_texts=request.keep_texts)
         self.held_back = held_back
         self.sent: float | None = None
         self.headers_at: float | None = None
