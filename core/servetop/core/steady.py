@@ -111,12 +111,15 @@ class SteadyWindow:
         return None if self.start is None or self.end is None else self.end - self.start
 
 
-def steady_window(stage: TickColumns) -> SteadyWindow:
-    """The longest steady window among the ticks that lie wholly within one stage."""
+def steady_window(stage: TickColumns, *, cooldown: float = 0.0) -> SteadyWindow:
+    """The longest steady window among the ticks that lie wholly within one stage.
+
+    The last `cooldown` seconds of its load are left out.
+    """
     due = np.flatnonzero(stage.due > 0)
     if not due.size:
         return SteadyWindow(reason="no request was due")
-    load = stage.part(int(due[0]), int(due[-1]) + 1)
+    load = stage.part(int(due[0]), int(due[-1]) + 1 - math.ceil(cooldown / TICK_SECONDS))
     if load.size < MIN_TICKS:
         return SteadyWindow(reason=f"the load lasted {_seconds(load.size)}: at least {_seconds(MIN_TICKS)} are needed")
     first, stop = _longest_constant(load)

@@ -58,8 +58,11 @@ def _connect(path: Path, anchor: ClockAnchor) -> sqlite3.Connection:
         connection = connect_for_writing(path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        if "steady" not in {row[1] for row in connection.execute("PRAGMA table_info(run)")}:
+            connection.execute("ALTER TABLE run ADD COLUMN steady TEXT")  # a file of format 1.1 or older
         connection.execute(
-            "UPDATE run SET origin_ns = ?, pid = ?, writer = ?, end_at = NULL, exit_code = NULL, end_reason = NULL",
+            "UPDATE run SET origin_ns = ?, pid = ?, writer = ?, end_at = NULL, exit_code = NULL, end_reason = NULL,"
+            " steady = NULL",
             (anchor.origin_ns, os.getpid(), Writer.this_process().to_json()),
         )
     except sqlite3.Error as error:

@@ -36,13 +36,16 @@ class Selection:
     stage: int | None = None
     start: float | None = None
     until: float | None = None
+    left_out: Sequence[tuple[int, float]] = ()
+    """Stages, each with the instant from which on what was due in it does not count: their cool-downs."""
 
     @property
     def where(self) -> tuple[str, tuple[float, ...]]:
         """As an SQL condition with its parameters."""
         conditions = {"stage = ?": self.stage, "due >= ?": self.start, "due < ?": self.until}
         chosen = {text: value for text, value in conditions.items() if value is not None}
-        return " AND ".join(chosen), tuple(chosen.values())
+        cut = ["NOT (stage = ? AND due >= ?)"] * len(self.left_out)
+        return " AND ".join([*chosen, *cut]), (*chosen.values(), *(value for pair in self.left_out for value in pair))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -23,7 +23,7 @@ APPLICATION_ID = 0x73767470
 """`svtp`; bytes 68-71 of the file."""
 FORMAT_MAJOR = 1
 """Files of a higher major version are refused."""
-FORMAT_MINOR = 1
+FORMAT_MINOR = 2
 """A new column or table raises it; readers ignore what they do not know."""
 USER_VERSION = FORMAT_MAJOR * 1000 + FORMAT_MINOR
 """PRAGMA user_version; bytes 60-63 of the file."""
@@ -75,8 +75,10 @@ RUN_COLUMNS = {
     "end_at": "REAL",
     "exit_code": "INTEGER",
     "end_reason": "TEXT",
+    "steady": "TEXT",
 }
-"""Table `run`: one row, the header and how it ended; `config`, `versions`, `host`, `engine`, `writer` are JSON."""
+"""Table `run`: one row, the header and how it ended; `config`, `versions`, `host`, `engine`, `writer`, `steady` are
+JSON."""
 
 TICK_TOTALS = ("number", "ok", "errors", "timeouts", "cancelled", "truncated", "output_tokens")
 """What a list of recordings needs of the ticks: an index holds it, so that the wide rows stay unread."""
