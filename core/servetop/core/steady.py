@@ -2,8 +2,8 @@
 
 1. Only ticks under one unchanging load count, up to the last request that was due: a ramp has no such time, and the
    drain that follows a load is none of it.
-2. In an open loop whose requests pile up (a trend of more than half of the mean, and of 5 % of what was due, while the
-   throughput has none) there is no steady state: the offered load is above what the engine serves.
+2. In an open loop whose requests pile up (a trend of more than half of the mean, and of 5 % of what was due, in both
+   halves, while the throughput has none) there is no steady state: the offered load is above what the engine serves.
 3. Else it is the longest window of blocks (24 to the load) in which neither the requests in the system nor the output
    tokens have a trend. A trend is significant (Mann-Kendall, two-sided, 1 %) and matters (more than 10 % of the mean
    from one end to the other by the Theil-Sen slope; perf_analyzer's `--stability-percentage` is 10 by default too).
@@ -40,8 +40,10 @@ _Z = 2.5758
 _MATTERS = 0.10
 _PILES_UP = 0.50
 _OF_THE_DUE = 0.05
+_IN_EACH_HALF = 0.25
+"""Of the slope over all: what is less changed its level once."""
 _SETTLING = 0.15
-"""Share of the load in which requests may pile up: an empty engine fills."""
+"""Share of the load in which requests may pile up, as they do until the first one ends: an empty engine fills."""
 _BATCH = 5
 """Ticks in one of MSER-5's batches."""
 
@@ -157,10 +159,17 @@ def _longest_constant(load: TickColumns) -> tuple[int, int]:
 
 def _growth(load: TickColumns) -> float | None:
     """Requests/s by which an open loop's requests pile up while the throughput gains nothing; None when they do not."""
-    late = load.part(int(load.size * _SETTLING), load.size)
+    first_end = int(np.argmax(load.completed > 0))
+    late = load.part(max(int(load.size * _SETTLING), first_end), load.size)
+    if late.size < _BLOCKS:
+        return None
     edges = _edges(late.size)
-    growth, gain = (_trend(_block_means(each, edges)) for each in (late.in_system, late.output_tokens))
+    in_system, tokens = (_block_means(each, edges) for each in (late.in_system, late.output_tokens))
+    growth, gain = _trend(in_system), _trend(tokens)
     if growth <= _PILES_UP or gain > 0 or not np.isfinite(load.request_rate).all():
+        return None
+    halves = [_slope(half) for half in np.split(in_system, 2)]
+    if min(halves) < _IN_EACH_HALF * _slope(in_system):
         return None
     a_tick = growth * float(late.in_system.mean()) / late.size
     return a_tick / TICK_SECONDS if a_tick > _OF_THE_DUE * float(late.due.mean()) else None
@@ -189,19 +198,24 @@ def _block_means(values: FloatArray, edges: npt.NDArray[np.int64]) -> FloatArray
 def _trend(values: FloatArray) -> float:
     """By how much the values change from first to last, as a share of their mean; 0 when that is chance or too little.
 
-    Mann-Kendall's S with its variance for untied values; Theil-Sen's slope is the median over all pairs.
+    Mann-Kendall's S with its variance for untied values.
     """
     count, mean = values.size, float(np.abs(values).mean())
     if count < 3 or mean == 0:
         return 0.0
     early, late = np.triu_indices(count, 1)
-    steps = values[late] - values[early]
-    score = float(np.sign(steps).sum())
+    score = float(np.sign(values[late] - values[early]).sum())
     deviation = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
     if abs(score) - 1 < _Z * deviation:
         return 0.0
-    change = float(np.median(steps / (late - early))) * (count - 1) / mean
+    change = _slope(values) * (count - 1) / mean
     return change if abs(change) > _MATTERS else 0.0
+
+
+def _slope(values: FloatArray) -> float:
+    """Theil-Sen: the median change from one value to the next, over all pairs."""
+    early, late = np.triu_indices(values.size, 1)
+    return float(np.median((values[late] - values[early]) / (late - early)))
 
 
 def _trimmed(load: TickColumns, first: int, stop: int, *, shortest: int) -> tuple[int, int]:
