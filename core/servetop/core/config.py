@@ -81,7 +81,7 @@ class WorkloadConfig:
     """Pause of a closed loop's place between answer and next request, as in `2` or `exponential:mean=2`."""
     ignore_eos: bool = True
     endpoint: str = "completions"
-    """`completions` or `chat`."""
+    """`completions`, `chat` or `responses`."""
     temperature: float | None = None
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -64,6 +64,10 @@ class RequestRecord:
     prompt_text: str | None = None
     """Only with `--store-texts`."""
     output_text: str | None = None
+    first_output_at: float | None = None
+    """First token of the answer itself, of a request that reasoned; None: it did not, or did nothing else."""
+    reasoning_tokens: int | None = None
+    """Of `output_tokens`: by the server's count, else those that came as reasoning; None: no reasoning."""
 
     @property
     def ttft(self) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,9 +35,9 @@ class Exchange:
 
     __slots__ = (
         "body", "cached_tokens", "chunk_times", "chunk_tokens", "dialect", "done_at", "due", "error", "error_body",
-        "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser", "prompt",
-        "prompt_tokens", "prompt_tokens_counted", "retried", "sent", "status", "streamed", "taken_in", "texts",
-        "usage_seen",
+        "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser",
+        "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "retried", "sent",
+        "status", "streamed", "taken_in", "texts", "usage_seen",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
@@ -50,6 +51,12 @@ class Exchange:
         self.sent: float | None = None
         self.headers_at: float | None = None
         self.first_token_at: float | None = None
+        self.first_output_at: float | None = None
+        """First token of the answer after reasoning."""
+        self.reasoning_tokens = 0
+        """As counted here."""
+        self.reasoning_told: int | None = None
+        """As counted by the server."""
         self.done_at: float | None = None
         self.http_status: int | None = None
         self.status: RequestStatus | None = None
@@ -98,12 +105,16 @@ class Exchange:
                 self.first_token_at = at
             self.chunk_times.append(at)
             self.chunk_tokens.append(chunk.tokens)
+            if chunk.reasoning:
+                self.reasoning_tokens += chunk.tokens
+            elif self.reasoning_tokens and self.first_output_at is None:
+                self.first_output_at = at
         if self.texts is not None:
             self.texts.append(chunk.text)
         if chunk.output_tokens is not None:
             self.output_tokens, self.usage_seen = chunk.output_tokens, True
             self.prompt_tokens = self.prompt_tokens if chunk.prompt_tokens is None else chunk.prompt_tokens
-            self.cached_tokens = chunk.cached_tokens
+            self.cached_tokens, self.reasoning_told = chunk.cached_tokens, chunk.reasoning_tokens
         if chunk.error is not None:
             self._end(RequestStatus.ERROR, at, chunk.error)
         elif chunk.final:
@@ -167,4 +178,17 @@ class Exchange:
             chunk_tokens=np.array(self.chunk_tokens, dtype=np.int64),
             prompt_text=None if self.texts is None else self.prompt.text,
             output_text=None if self.texts is None else "".join(self.texts),
+            **reasoning_of(self),
         )
+
+
+def reasoning_of(exchange: Exchange) -> dict[str, Any]:
+    """A record's fields about reasoning; where it was counted but not shown, the first token is the answer's."""
+    tokens = exchange.reasoning_told or exchange.reasoning_tokens
+    if not tokens:
+        return {}
+    seen = exchange.reasoning_tokens > 0
+    return {
+        "reasoning_tokens": tokens,
+        "first_output_at": exchange.first_output_at if seen else exchange.first_token_at,
+    }

@@ -58,7 +58,7 @@ def prompts_of(setup: SenderSetup, tally: Tally) -> PromptSource:
 
 
 def _source(workload: WorkloadConfig, seed: tuple[int, ...], corpus_ids: tuple[int, ...], tally: Tally) -> PromptSource:
-    vocabulary = CommonWords() if workload.endpoint == "chat" else TokenIds()
+    vocabulary = TokenIds() if workload.endpoint == "completions" else CommonWords()
     lengths = lengths_for(workload, seed).pairs
     trace, texts = trace_of(workload, seed=seed[0]), texts_of(workload)
     if trace is not None:

@@ -22,7 +22,8 @@ BoolArray = npt.NDArray[np.bool_]
 BLOCK = 5000
 """Requests whose chunks are in memory at a time."""
 STATUSES = tuple(RequestStatus)
-_NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens")
+_NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
+            "first_output_at", "reasoning_tokens")  # fmt: skip
 _COLUMNS = (*_NUMBERS, "status", "chunk_times", "chunk_tokens")
 _STATUS = _COLUMNS.index("status")
 _MOST_PENDING = 4_000_000
@@ -55,6 +56,9 @@ class Samples:
     done_at: FloatArray
     prompt_tokens: FloatArray
     output_tokens: FloatArray
+    first_output_at: FloatArray
+    reasoning_tokens: FloatArray
+    """NaN: no reasoning."""
     status: IntArray
     """Index in STATUSES."""
     itl: Distribution

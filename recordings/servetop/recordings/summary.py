@@ -17,7 +17,7 @@ from servetop.recordings.samples import Selection, collect_samples
 from servetop.recordings.sittings import finished_stages
 from servetop.recordings.trust_figures import trust_figures
 
-_ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat"}
+_ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat", "responses": "openai-responses"}
 """What vLLM's benchmark calls them."""
 
 
