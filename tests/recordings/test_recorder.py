@@ -149,12 +149,12 @@ def test_secrets_never_reach_the_file(
         assert reader.poll().log_lines[0].text == "args: {'api_key': [redacted], 'port': 8000}"
 
 
-def test_the_layout_of_format_1_1_is_what_it_was() -> None:
+def test_the_layout_of_format_1_2_is_what_it_was() -> None:
     """When this fails a column was added: raise FORMAT_MINOR, extend docs/recording-format.md, then this number."""
     widths = {table.name: len(table.names) + 1 for table in schema.EVENT_TABLES}
     assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 2)
     assert widths == {
-        "request": 20,
+        "request": 22,
         "tick": 43,
         "engine_sample": 15,
         "gpu_sample": 11,
