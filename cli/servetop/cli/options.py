@@ -91,7 +91,7 @@ IgnoreEos = Annotated[
 ]
 Endpoint = Annotated[
     str,
-    typer.Option("--endpoint", help="completions or chat.", rich_help_panel=REQUESTS),
+    typer.Option("--endpoint", help="completions, chat or responses.", rich_help_panel=REQUESTS),
 ]
 Temperature = Annotated[
     Optional[float],

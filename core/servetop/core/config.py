@@ -86,7 +86,7 @@ class WorkloadConfig:
     """Pause between an answer and the same user's next request, as in `2` or `exponential:mean=2`."""
     ignore_eos: bool = True
     endpoint: str = "completions"
-    """`completions` or `chat`."""
+    """`completions`, `chat` or `responses`."""
     temperature: float | None = None
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -68,6 +68,10 @@ class RequestRecord:
     """Id of the first request of the conversation that it is a turn of; None: of none."""
     turn: int | None = None
     """Which turn of its conversation, from 1."""
+    first_output_at: float | None = None
+    """First token of the answer itself, of a request that reasoned; None: it did not, or did nothing else."""
+    reasoning_tokens: int | None = None
+    """Of `output_tokens`: by the server's count, else those that came as reasoning; None: no reasoning."""
 
     @property
     def ttft(self) -> float | None:

@@ -67,6 +67,8 @@ def _check_numbers(workload: WorkloadConfig) -> None:
     wrong = next(((option, value, words) for option, (fine, value, words) in bounds.items() if not fine), None)
     if wrong is not None:
         raise UsageError(f"{wrong[0]} {wrong[1]:g}: give {wrong[2]}")
+    if workload.n > 1 and workload.endpoint == "responses":
+        raise UsageError("--n: /v1/responses gives one answer: leave it out, or give --endpoint chat")
 
 
 def _check_exact(workload: WorkloadConfig) -> None:
@@ -74,7 +76,7 @@ def _check_exact(workload: WorkloadConfig) -> None:
         return
     if workload.dataset not in CORPORA:
         raise UsageError(f"--exact-lengths cuts {' and '.join(CORPORA)}: random token prompts are exact without it")
-    if workload.endpoint == "chat":
+    if workload.endpoint != "completions":
         raise UsageError("--exact-lengths: a chat template adds tokens of its own: give --endpoint completions")
 
 

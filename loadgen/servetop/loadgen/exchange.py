@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from servetop.core.events import RequestRecord, RequestStatus, TokenSource
 from servetop.core.wire import Chunk, Dialect, Prompt
@@ -36,9 +37,9 @@ class Exchange:
 
     __slots__ = (
         "body", "cached_tokens", "chunks", "dialect", "done_at", "due", "error", "error_body",
-        "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser", "prompt",
-        "prompt_tokens", "prompt_tokens_counted", "record_texts", "retried", "sent", "status", "streamed", "taken_in",
-        "texts", "usage_seen",
+        "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser",
+        "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "record_texts",
+        "retried", "sent", "status", "streamed", "taken_in", "texts", "usage_seen",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
@@ -52,6 +53,12 @@ class Exchange:
         self.sent: float | None = None
         self.headers_at: float | None = None
         self.first_token_at: float | None = None
+        self.first_output_at: float | None = None
+        """First token of the answer after reasoning."""
+        self.reasoning_tokens = 0
+        """As counted here."""
+        self.reasoning_told: int | None = None
+        """As counted by the server."""
         self.done_at: float | None = None
         self.http_status: int | None = None
         self.status: RequestStatus | None = None
@@ -107,12 +114,16 @@ class Exchange:
             if self.first_token_at is None:
                 self.first_token_at = at
             self.chunks.add(at, chunk.tokens)
+            if chunk.reasoning:
+                self.reasoning_tokens += chunk.tokens
+            elif self.reasoning_tokens and self.first_output_at is None:
+                self.first_output_at = at
         if self.texts is not None:
             self.texts.append(chunk.text)
         if chunk.output_tokens is not None:
             self.output_tokens, self.usage_seen = chunk.output_tokens, True
             self.prompt_tokens = self.prompt_tokens if chunk.prompt_tokens is None else chunk.prompt_tokens
-            self.cached_tokens = chunk.cached_tokens
+            self.cached_tokens, self.reasoning_told = chunk.cached_tokens, chunk.reasoning_tokens
         if chunk.error is not None:
             self._end(RequestStatus.ERROR, at, chunk.error)
         elif chunk.final:
@@ -189,4 +200,17 @@ class Exchange:
             output_text="".join(self.texts or ()) if self.record_texts else None,
             conversation=None if turn is None else self.conversation,
             turn=None if turn is None else turn.turn,
+            **reasoning_of(self),
         )
+
+
+def reasoning_of(exchange: Exchange) -> dict[str, Any]:
+    """A record's fields about reasoning; where it was counted but not shown, the first token is the answer's."""
+    tokens = exchange.reasoning_told or exchange.reasoning_tokens
+    if not tokens:
+        return {}
+    seen = exchange.reasoning_tokens > 0
+    return {
+        "reasoning_tokens": tokens,
+        "first_output_at": exchange.first_output_at if seen else exchange.first_token_at,
+    }

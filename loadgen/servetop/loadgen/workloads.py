@@ -59,7 +59,7 @@ def prompts_of(setup: SenderSetup, tally: Tally) -> PromptSource:
 
 
 def _source(workload: WorkloadConfig, seed: tuple[int, ...], corpus_ids: tuple[int, ...], tally: Tally) -> PromptSource:
-    words = workload.endpoint == "chat" or workload.conversational
+    words = workload.endpoint != "completions" or workload.conversational
     vocabulary = CommonWords() if words else TokenIds()
     lengths = lengths_for(workload, seed).pairs
     trace, texts = trace_of(workload, seed=seed[0]), texts_of(workload)

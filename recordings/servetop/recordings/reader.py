@@ -170,7 +170,9 @@ class RecordingReader:
         self, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = ()
     ) -> Iterator[tuple[Any, ...]]:
         """Raw rows of table `request`, streamed in the order in which they were written; stops at damage."""
-        return self._tables.rows("request", columns, where=where, parameters=parameters)
+        return self._tables.rows(
+            "request", self._tables.or_null("request", columns), where=where, parameters=parameters
+        )
 
     def tick_totals(self, *, ticks_per_bin: int) -> TickTotals:
         """Sums over all ticks, read from an index alone: milliseconds for an hour."""

@@ -24,7 +24,8 @@ BLOCK = 5000
 _LONGEST_RUN = 10_000_000
 """Seconds, four months; what is later is damage."""
 STATUSES = tuple(RequestStatus)
-_NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens")
+_NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
+            "first_output_at", "reasoning_tokens")  # fmt: skip
 _COLUMNS = (*_NUMBERS, "status", "chunk_times", "chunk_tokens")
 _STATUS = _COLUMNS.index("status")
 _MOST_PENDING = 4_000_000
@@ -60,6 +61,9 @@ class Samples:
     done_at: FloatArray
     prompt_tokens: FloatArray
     output_tokens: FloatArray
+    first_output_at: FloatArray
+    reasoning_tokens: FloatArray
+    """NaN: no reasoning."""
     status: IntArray
     """Index in STATUSES."""
     itl: Distribution

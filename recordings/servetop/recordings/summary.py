@@ -22,7 +22,7 @@ from servetop.recordings.steady_codec import window_data
 from servetop.recordings.trust_figures import trust_figures
 from servetop.recordings.turn_figures import turn_figures
 
-_ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat"}
+_ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat", "responses": "openai-responses"}
 """What vLLM's benchmark calls them."""
 
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servetop.core.wire import Chunk
@@ -15,7 +15,7 @@ from servetop.engines.dialects.shapes import Shapes
 from servetop.engines.dialects.stream import EventStream
 
 Captured = Callable[[str], bytes]
-Render = Callable[[str, int], bytes]
+Render = Callable[[str, int], str]
 """An event from its text (as JSON has it, quotes and all) and a number that goes up."""
 
 VLLM_ENDS = ',"logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]'
@@ -74,7 +74,7 @@ def openai_responses(text: str, count: int) -> str:
     return f'event: response.reasoning_text.delta\ndata: {{{kind},"delta":{text},"obfuscation":"x{count}"}}\n\n'
 
 
-Renders = Sequence[Callable[[str, int], str]]
+Renders = Sequence[Render]
 COMPLETIONS: Renders = (vllm, vllm_counted, vllm_cached, llama_cpp, tgi, several_choices)
 CHATS: Renders = (vllm_chat, vllm_reasoning)
 RESPONSES: Renders = (responses, openai_responses)
@@ -141,6 +141,7 @@ def body_of(renders: Renders) -> st.SearchStrategy[bytes]:
 )
 @pytest.mark.parametrize("continuous", [False, True])
 def test_any_interleaving_in_any_pieces_reads_the_same(reader: Reader, renders: Renders, continuous: bool) -> None:
+    @settings(max_examples=50)
     @given(body_of(renders), body_of(renders), st.lists(st.integers(0, 5000), max_size=8))
     def same(before: bytes, body: bytes, places: Sequence[int]) -> None:
         shapes = Shapes(reader)
@@ -153,6 +154,17 @@ def test_any_interleaving_in_any_pieces_reads_the_same(reader: Reader, renders: 
         ]
 
     same()
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("keep_texts", [False, True])
+def test_a_text_that_is_no_utf_8_is_an_error_in_a_regular_event_too(together: bool, keep_texts: bool) -> None:
+    stream = EventStream(read_completion, Shapes(read_completion), continuous=False, keep_texts=keep_texts)
+    events = [vllm('" a"', 1).encode()] * 3 + [vllm('"BAD"', 4).encode().replace(b"BAD", b"\xff\xfe")]
+    chunks = chunks_of([b"".join(events)] if together else events, stream)
+    assert [chunk.tokens for chunk in chunks] == [1, 1, 1, 0]
+    assert "broken event in the stream" in (chunks[-1].error or "")
+    assert stream.feed(events[0]) == []
 
 
 class Counting:
@@ -176,7 +188,7 @@ class Counting:
     + [(read_response, each) for each in RESPONSES],
 )
 def test_a_second_stream_of_a_known_server_needs_no_parse(
-    reader: Reader, render: Callable[[str, int], str], together: bool, continuous: bool
+    reader: Reader, render: Render, together: bool, continuous: bool
 ) -> None:
     counting = Counting(reader)
     shapes = Shapes(counting)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import orjson
 
@@ -13,10 +14,12 @@ from servetop.engines.sim.generation import ApiError, Generation, read_body, rea
 from servetop.engines.sim.httpd import Connection, HttpRequest
 from servetop.engines.sim.realtime import RealTimeEngine
 from servetop.engines.sim.request import Request, Sequence
+from servetop.engines.sim.responses import StreamedResponse, WholeResponse, as_chat
 from servetop.engines.sim.settings import SimSpec
 from servetop.engines.sim.telemetry import Telemetry
 from servetop.engines.sim.tokens import block_hashes, draw_output_length, token_ids
 
+AnswerKind = type[StreamedAnswer | WholeAnswer | StreamedResponse | WholeResponse]
 VERSION = "0.32.0"
 """The vLLM whose wire and metrics are imitated."""
 _TEXT = b"text/plain; version=0.0.4; charset=utf-8"
@@ -70,6 +73,7 @@ class Api:
         self._routes: dict[tuple[str, str], Callable[[HttpRequest, Connection], None]] = {
             ("POST", "/v1/completions"): lambda request, to: self._generate(request, to, chat=False),
             ("POST", "/v1/chat/completions"): lambda request, to: self._generate(request, to, chat=True),
+            ("POST", "/v1/responses"): self._respond,
             ("GET", "/v1/models"): self._models,
             ("GET", "/health"): lambda _, to: to.respond(200, b""),
             ("GET", "/ping"): lambda _, to: to.respond(200, b""),
@@ -98,15 +102,25 @@ class Api:
         return ApiError(text, status=status, kind=text.replace(" ", ""))
 
     def _generate(self, request: HttpRequest, to: Connection, *, chat: bool) -> None:
-        data = read_body(request.body)
+        kinds = (StreamedAnswer, WholeAnswer)
+        self._start(read_body(request.body), to, chat=chat, kinds=kinds, prefix="chatcmpl" if chat else "cmpl")
+
+    def _respond(self, request: HttpRequest, to: Connection) -> None:
+        data = as_chat(read_body(request.body))
+        self._start(data, to, chat=True, kinds=(StreamedResponse, WholeResponse), prefix="resp")
+
+    def _start(
+        self, data: dict[str, Any], to: Connection, *, chat: bool, kinds: tuple[AnswerKind, AnswerKind], prefix: str
+    ) -> None:
         self._check_model(data.get("model", self._name))
         generation = read_generation(data, chat=chat, context_limit=self._spec.context_limit)
         wanted = self._request(generation)
         self._check_fits(wanted)
         self._count += 1
-        identity = f"{'chatcmpl' if chat else 'cmpl'}-{self._count:016x}"
-        kind = StreamedAnswer if generation.stream else WholeAnswer
-        answer = kind(generation, to, heading=Heading(identity, self._name, int(wall_clock())))
+        heading = Heading(
+            f"{prefix}{'_' if prefix == 'resp' else '-'}{self._count:016x}", self._name, int(wall_clock())
+        )
+        answer = kinds[0 if generation.stream else 1](generation, to, heading=heading)
         answer.seq = self._engine.submit(wanted, answer)
         to.on_gone = lambda: self._gone(answer)
 
