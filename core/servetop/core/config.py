@@ -18,6 +18,23 @@ from servetop.core.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionConfig:
+    """How to reach a server at a URL; `core.connection` decides what applies. It holds no secret."""
+
+    transport: str = ""
+    """`raw` or `httpx`; empty: raw, unless a proxy or a client certificate applies."""
+    proxy: str | None = field(default=None, repr=False)
+    """`http://host:port`; None: what the environment says."""
+    ca_cert: str | None = None
+    """PEM file of authorities to trust besides the system's."""
+    client_cert: str | None = None
+    """PEM file that says who we are, its key in it or in `client_key`."""
+    client_key: str | None = None
+    insecure: bool = False
+    """Believe any certificate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
     """Which engine to start, or, with `url`, to attach to."""
 
@@ -38,6 +55,7 @@ class EngineConfig:
     """Seconds that loading may take."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the API key; the key itself is never stored."""
+    connection: ConnectionConfig = ConnectionConfig()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from servetop.core.config import WorkloadConfig
+from servetop.core.config import ConnectionConfig, WorkloadConfig
+from servetop.core.connection import tls_context
 from servetop.core.errors import UsageError
 from servetop.loadgen.workloads import corpus_text
 
@@ -10,23 +11,32 @@ _SECONDS = 60.0
 
 
 async def corpus_tokens(
-    workload: WorkloadConfig, url: str, *, model: str, api_key: str | None = None
+    workload: WorkloadConfig,
+    url: str,
+    *,
+    model: str,
+    api_key: str | None = None,
+    connection: ConnectionConfig | None = None,
 ) -> tuple[int, ...]:
     """The workload's corpus in the engine's tokens where exact lengths are wanted of it, else none."""
     if not workload.exact_lengths:
         return ()
-    return await tokenize(url, corpus_text(workload.dataset), model=model, api_key=api_key)
+    return await tokenize(url, corpus_text(workload.dataset), model=model, api_key=api_key, connection=connection)
 
 
-async def tokenize(url: str, text: str, *, model: str, api_key: str | None = None) -> tuple[int, ...]:
+async def tokenize(
+    url: str, text: str, *, model: str, api_key: str | None = None, connection: ConnectionConfig | None = None
+) -> tuple[int, ...]:
     """The ids of a text's tokens, without special ones; UsageError when the engine does not tell."""
     import httpx
 
+    way = connection or ConnectionConfig()
     headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
     body = {"model": model, "prompt": text, "add_special_tokens": False}
     where = f"{url.rstrip('/').removesuffix('/v1')}/tokenize"
     try:
-        async with httpx.AsyncClient(timeout=_SECONDS) as client:
+        verify = tls_context(way) if url.startswith("https:") else False
+        async with httpx.AsyncClient(timeout=_SECONDS, trust_env=False, proxy=way.proxy, verify=verify) as client:
             answer = await client.post(where, json=body, headers=headers)
         ids = answer.json().get("tokens") if answer.status_code == 200 else None
     except (httpx.HTTPError, ValueError, AttributeError) as error:
