@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,13 +12,14 @@ import pytest
 from servetop.core.clock import ClockAnchor, MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
-from servetop.core.events import Note, RunEnd, Severity, StageChange
+from servetop.core.events import Note, RequestRecord, RunEnd, Severity, StageChange
 from servetop.core.source import RunHeader
 from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.batch import Batch
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
 from servetop.recordings.resuming import resume_recording
+from servetop.recordings.schema import USER_VERSION
 from servetop.recordings.sittings import RESUMED, finished_stages
 
 
@@ -72,6 +76,21 @@ def test_run_time_and_numbers_go_on_where_they_stood_still(interrupted: Path) ->
     assert [note.source for note in reader.notes()] == [RESUMED]
     recorder.close(PLANNED)
     assert reader.poll().end == PLANNED
+
+
+def test_a_recording_of_an_older_minor_version_gets_the_columns_that_it_lacks(
+    interrupted: Path, make_request: Callable[..., RequestRecord]
+) -> None:
+    with contextlib.closing(sqlite3.connect(interrupted, isolation_level=None)) as connection:
+        connection.execute("ALTER TABLE request DROP COLUMN model")
+        connection.execute("PRAGMA user_version = 1001")
+    recorder, _ = resume_recording(interrupted)
+    recorder.commit(Batch(requests=[make_request(1, 2.5, model="adapter-a")]))
+    recorder.close(PLANNED)
+    with contextlib.closing(RecordingReader.open(interrupted)) as reader:
+        assert [request.model for request in reader.requests(0.0, 9.0)] == ["adapter-a"]
+    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (USER_VERSION,)
 
 
 def test_a_recording_that_is_being_written_cannot_be_resumed(tmp_path: Path) -> None:

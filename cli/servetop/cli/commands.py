@@ -73,6 +73,7 @@ def run(
     header: w.Header = None,
     stream: w.Stream = True,
     n: w.Answers = 1,
+    model_mix: w.ModelMix = None,
     cancel_fraction: w.CancelFraction = 0.0,
     timeout: o.Timeout = 600.0,
     goodput: o.Goodput = None,

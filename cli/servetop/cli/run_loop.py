@@ -22,6 +22,7 @@ from servetop.core.source import EngineFacts
 from servetop.core.tick import TICK_SECONDS, ClientTick
 from servetop.loadgen.checks import check_fits
 from servetop.loadgen.messages import LoadPlan, SenderReport, SenderSetup, SenderState
+from servetop.loadgen.model_mix import check_served
 from servetop.loadgen.process import SenderProcess
 from servetop.loadgen.tokenizing import corpus_tokens
 from servetop.recordings.recorder import Recorder
@@ -104,6 +105,7 @@ class RunLoop:
     async def _setup(self, facts: EngineFacts) -> SenderSetup:
         workload, key = self._config.workload, self._engine.api_key
         connection = self._connection(facts)
+        check_served(workload.model_mix, facts.models)
         await asyncio.to_thread(check_fits, workload, facts.max_model_len)
         corpus_ids = await corpus_tokens(
             workload, facts.url or "", model=facts.model or "", api_key=key, connection=connection

@@ -49,8 +49,18 @@ def workload_config(options: Options) -> WorkloadConfig:
         think_time=options["think_time"] or "",
         extra_body=parse_extra_body(options["extra_body"]),
         headers=parse_headers(options["header"] or ()),
+        model_mix=model_mix(options["model_mix"]),
         **{name: options[name] for name in _SAME_NAMES},
     )
+
+
+def model_mix(text: str | None) -> dict[str, float]:
+    """Weights by model; empty without a mix."""
+    if not text:
+        return {}
+    from servetop.loadgen.model_mix import parse_model_mix  # numpy: not for --help
+
+    return parse_model_mix(text)
 
 
 def is_plain(workload: WorkloadConfig) -> bool:

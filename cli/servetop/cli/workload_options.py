@@ -103,6 +103,15 @@ Header = Annotated[
     list[str] | None,
     typer.Option("--header", help="NAME:VALUE sent with every request; repeat.", rich_help_panel=REQUESTS),
 ]
+ModelMix = Annotated[
+    str | None,
+    typer.Option(
+        "--model-mix",
+        "--lora-modules",
+        help="Served models or LoRA adapters by weight: base=3,adapter-a=1, or names alone.",
+        rich_help_panel=REQUESTS,
+    ),
+]
 Stream = Annotated[
     bool, typer.Option("--stream/--no-stream", help="Ask for streamed answers.", rich_help_panel=REQUESTS)
 ]

@@ -110,6 +110,8 @@ class WorkloadConfig:
     """Answers wanted to each prompt."""
     cancel_fraction: float = 0.0
     """Share of the requests, 0 to 1, that the client breaks off somewhere in the middle of their answer."""
+    model_mix: Mapping[str, float] = field(default_factory=dict)
+    """Weights by served name: each request asks for one of these models; empty: all for the one model."""
     timeout: float = 600.0
     """Seconds after which an unfinished request is given up."""
     store_texts: bool = False

@@ -64,6 +64,8 @@ class RequestRecord:
     prompt_text: str | None = None
     """Only with `--store-texts`."""
     output_text: str | None = None
+    model: str | None = None
+    """Which of several models was asked; None where all requests asked the same."""
 
     @property
     def ttft(self) -> float | None:

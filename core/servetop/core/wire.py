@@ -24,6 +24,8 @@ class Prompt:
     output_tokens: int
     clipped: bool = False
     """It was longer before; the model does not take more."""
+    model: str | None = None
+    """The served model to ask; None: the one that all requests ask."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,4 +167,5 @@ class Exchange:
             chunk_tokens=np.array(self.chunk_tokens, dtype=np.int64),
             prompt_text=None if self.texts is None else self.prompt.text,
             output_text=None if self.texts is None else "".join(self.texts),
+            model=self.prompt.model,
         )

@@ -15,6 +15,7 @@ from servetop.loadgen.datasets.files import DATA, whole_text
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.lengths import lengths_for
 from servetop.loadgen.messages import SenderSetup
+from servetop.loadgen.model_mix import MixedModels
 from servetop.loadgen.prompts import (
     CommonWords,
     CorpusPrompts,
@@ -41,6 +42,8 @@ def prompts_for(
 ) -> PromptSource:
     """The prompts of a workload; `corpus_ids` are the engine's tokens of a corpus, the tally takes what is left out."""
     source = _source(workload, tuple(seed), corpus_ids, tally or Tally())
+    if workload.model_mix:
+        source = MixedModels(source, workload.model_mix, seed)
     if workload.clip_lengths and max_model_len is not None:
         return ClippedPrompts(source, max_model_len)
     return source

@@ -36,11 +36,18 @@ class Selection:
     stage: int | None = None
     start: float | None = None
     until: float | None = None
+    model: str | None = None
+    """Only those that asked for it; of a run whose requests asked for several."""
 
     @property
-    def where(self) -> tuple[str, tuple[float, ...]]:
+    def where(self) -> tuple[str, tuple[float | str, ...]]:
         """As an SQL condition with its parameters."""
-        conditions = {"stage = ?": self.stage, "due >= ?": self.start, "due < ?": self.until}
+        conditions: dict[str, float | str | None] = {
+            "stage = ?": self.stage,
+            "due >= ?": self.start,
+            "due < ?": self.until,
+            "model = ?": self.model,
+        }
         chosen = {text: value for text, value in conditions.items() if value is not None}
         return " AND ".join(chosen), tuple(chosen.values())
 

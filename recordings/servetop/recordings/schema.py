@@ -23,7 +23,7 @@ APPLICATION_ID = 0x73767470
 """`svtp`; bytes 68-71 of the file."""
 FORMAT_MAJOR = 1
 """Files of a higher major version are refused."""
-FORMAT_MINOR = 1
+FORMAT_MINOR = 2
 """A new column or table raises it; readers ignore what they do not know."""
 USER_VERSION = FORMAT_MAJOR * 1000 + FORMAT_MINOR
 """PRAGMA user_version; bytes 60-63 of the file."""
@@ -86,6 +86,16 @@ INDEXES = (
     "CREATE INDEX request_by_stage ON request (stage)",
     f"CREATE INDEX tick_totals ON tick ({', '.join(TICK_TOTALS)})",
 )
+
+
+def add_missing_columns(connection: sqlite3.Connection) -> None:
+    """Bring a file of an older minor version up to this one, before it is written to again."""
+    for table in EVENT_TABLES:
+        there = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
+        for column in table.codec.columns:
+            if column.name not in there:
+                connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.sql_type}")
+                connection.execute(f"PRAGMA user_version = {USER_VERSION}")
 
 
 def create_tables(connection: sqlite3.Connection) -> None:

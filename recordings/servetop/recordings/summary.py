@@ -11,6 +11,7 @@ from servetop.core.events import StageChange
 from servetop.recordings.engine_figures import engine_facts, server_figures
 from servetop.recordings.figures import request_figures
 from servetop.recordings.flights import Flights
+from servetop.recordings.model_figures import model_figures
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.run_data import Period, RunData, StagePeriod
 from servetop.recordings.samples import Selection, collect_samples
@@ -34,7 +35,8 @@ def run_summary(reader: RecordingReader) -> dict[str, Any]:
         for stage in run.stages
         if not stage.change.warmup
     ]
-    return {**_set_up(reader, run), **whole, "stages": stages}
+    models = model_figures(reader, run, selection)
+    return {**_set_up(reader, run), **whole, **({"models": models} if models else {}), "stages": stages}
 
 
 def summarise(

@@ -39,7 +39,7 @@ class _OpenAIDialect(ABC):
         if self.continuous_usage:
             options["continuous_usage_stats"] = True
         request: dict[str, Any] = {
-            "model": self.model,
+            "model": prompt.model or self.model,
             **self._question(prompt),
             "max_tokens": prompt.output_tokens,
             "stream": workload.stream,
