@@ -61,6 +61,7 @@ def run(
     prefix_len: w.PrefixLen = 0,
     num_prefixes: w.NumPrefixes = 1,
     exact_lengths: w.ExactLengths = False,
+    tokenizer: w.TokenizerFile = "",
     skip_bad_rows: w.SkipBadRows = False,
     clip_lengths: w.ClipLengths = False,
     seed: o.Seed = 0,

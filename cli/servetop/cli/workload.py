@@ -18,8 +18,8 @@ Options = Mapping[str, Any]
 """Values by the parameter names of `commands`."""
 _SAME_NAMES = (
     "input_len", "output_len", "range_ratio", "dataset_path", "dataset_column", "prefix_len", "num_prefixes",
-    "exact_lengths", "skip_bad_rows", "clip_lengths", "burstiness", "time_scale", "jitter", "ignore_eos", "endpoint",
-    "temperature", "stream", "n", "cancel_fraction", "timeout", "store_texts",
+    "exact_lengths", "tokenizer", "skip_bad_rows", "clip_lengths", "burstiness", "time_scale", "jitter", "ignore_eos",
+    "endpoint", "temperature", "stream", "n", "cancel_fraction", "timeout", "store_texts",
 )  # fmt: skip
 """Options that are fields of WorkloadConfig as they are."""
 _PLAIN = (

@@ -90,7 +90,16 @@ NumPrefixes = Annotated[
     int, typer.Option("--num-prefixes", help="Size of the pool that prefixes come from.", rich_help_panel=DATA)
 ]
 ExactLengths = Annotated[
-    bool, typer.Option("--exact-lengths", help="Cut texts by the engine's own /tokenize.", rich_help_panel=DATA)
+    bool,
+    typer.Option(
+        "--exact-lengths", help="Cut texts by the engine's own /tokenize, or by --tokenizer.", rich_help_panel=DATA
+    ),
+]
+TokenizerFile = Annotated[
+    str,
+    typer.Option(
+        "--tokenizer", help="tokenizer.json, tiktoken or SentencePiece file that counts tokens.", rich_help_panel=DATA
+    ),
 ]
 SkipBadRows = Annotated[
     bool, typer.Option("--skip-bad-rows", help="Leave out malformed rows and count them.", rich_help_panel=DATA)

@@ -80,7 +80,9 @@ class WorkloadConfig:
     num_prefixes: int = 1
     """Size of the pool that each request draws its prefix from."""
     exact_lengths: bool = False
-    """Cut texts to tokens by the engine's own `/tokenize`."""
+    """Cut texts to tokens by the engine's own `/tokenize`, or by `tokenizer`."""
+    tokenizer: str = ""
+    """File, folder or tiktoken encoding whose tokens count, on this machine; empty: the engine's, else estimates."""
     skip_bad_rows: bool = False
     """Leave out malformed rows of a dataset, and count them, instead of refusing it."""
     clip_lengths: bool = False

@@ -22,6 +22,8 @@ class Prompt:
     """Exactly these tokens, for wires that take ids."""
     input_tokens: int
     output_tokens: int
+    counted: bool = False
+    """`input_tokens` of the text were counted by a tokenizer, not estimated."""
     clipped: bool = False
     """It was longer before; the model does not take more."""
     model: str | None = None

@@ -14,6 +14,7 @@ from servetop.loadgen.datasets.catalogue import CORPORA, check_dataset_name, tex
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.datasets.traces import TraceFacts, measure
 from servetop.loadgen.lengths import lengths_for, parse_lengths
+from servetop.loadgen.local_tokenizer import load_tokenizer
 from servetop.loadgen.model_mix import check_mix
 from servetop.loadgen.places import parse_think_time
 
@@ -40,6 +41,8 @@ def resolve_workload(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay |
     check_dataset_name(workload.dataset)
     _check_exact(workload)
     check_mix(workload)
+    if workload.tokenizer:
+        load_tokenizer(workload.tokenizer)
     next(lengths_for(workload, (0,)).pairs())
     _read_texts(workload)
     facts = _trace_facts(workload)

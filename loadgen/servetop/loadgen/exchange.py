@@ -9,6 +9,7 @@ import numpy as np
 
 from servetop.core.events import RequestRecord, RequestStatus, TokenSource
 from servetop.core.wire import Chunk, Dialect, Prompt
+from servetop.loadgen.local_tokenizer import LocalTokenizer
 from servetop.loadgen.stage_play import Due
 
 _MAX_ERROR_BODY = 64 << 10
@@ -24,6 +25,8 @@ class PreparedRequest:
     streamed: bool = True
     """The answer is asked for as a stream; else in one piece."""
     keep_texts: bool = False
+    tokenizer: LocalTokenizer | None = None
+    """Counts the answer where the server does not."""
 
 
 class Exchange:
@@ -34,9 +37,9 @@ class Exchange:
 
     __slots__ = (
         "body", "cached_tokens", "chunk_times", "chunk_tokens", "dialect", "done_at", "due", "error", "error_body",
-        "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser", "prompt",
-        "prompt_tokens", "prompt_tokens_counted", "retried", "sent", "status", "streamed", "taken_in", "texts",
-        "usage_seen",
+        "first_token_at", "headers_at", "held_back", "http_status", "id", "keep_texts", "output_tokens", "parser",
+        "prompt", "prompt_tokens", "prompt_tokens_counted", "retried", "sent", "status", "streamed", "taken_in",
+        "texts", "tokenizer", "usage_seen",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
@@ -66,8 +69,10 @@ class Exchange:
         self.chunk_tokens = array("l")
         self.taken_in = 0
         """Chunks that the accounts have counted."""
-        self.texts: list[str] | None = [] if request.keep_texts else None
-        """A list when the texts are to be kept."""
+        self.keep_texts = request.keep_texts
+        self.tokenizer = request.tokenizer
+        self.texts: list[str] | None = [] if request.keep_texts or request.tokenizer is not None else None
+        """A list when the texts are to be kept, or counted."""
         self.retried = False
         self.streamed = request.streamed
 
@@ -140,13 +145,20 @@ class Exchange:
         """Best knowledge of both counts: the server's usage, else our own count, else an estimated prompt."""
         if self.usage_seen:
             return TokenSource.USAGE
-        return TokenSource.CHUNKS if self.prompt.token_ids is not None else TokenSource.ESTIMATE
+        known = self.prompt.token_ids is not None or self.prompt.counted
+        return TokenSource.CHUNKS if known else TokenSource.ESTIMATE
+
+    def _tokens_counted(self) -> int:
+        """Of the answer so far: by the tokenizer where there is one, else those of the chunks."""
+        if self.tokenizer is None or self.texts is None:
+            return sum(self.chunk_tokens)
+        return self.tokenizer.count("".join(self.texts))
 
     def record(self, *, worker: int) -> RequestRecord:
         """The finished request; the status must be known."""
         if self.status is None:
             raise ValueError(f"request {self.id} has not ended")
-        counted = sum(self.chunk_tokens)
+        texts = self.texts if self.keep_texts else None
         return RequestRecord(
             id=self.id,
             stage=self.due.stage,
@@ -156,7 +168,7 @@ class Exchange:
             first_token_at=self.first_token_at,
             done_at=self.done_at,
             prompt_tokens=self.prompt_tokens,
-            output_tokens=self.output_tokens if self.usage_seen else counted,
+            output_tokens=self.output_tokens if self.usage_seen else self._tokens_counted(),
             cached_tokens=self.cached_tokens,
             status=self.status,
             error=self.error,
@@ -165,7 +177,7 @@ class Exchange:
             token_source=self.token_source(),
             chunk_times=np.array(self.chunk_times, dtype=np.float64),
             chunk_tokens=np.array(self.chunk_tokens, dtype=np.int64),
-            prompt_text=None if self.texts is None else self.prompt.text,
-            output_text=None if self.texts is None else "".join(self.texts),
+            prompt_text=None if texts is None else self.prompt.text,
+            output_text=None if texts is None else "".join(texts),
             model=self.prompt.model,
         )

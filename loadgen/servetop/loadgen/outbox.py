@@ -9,6 +9,7 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Dialect
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.exchange import PreparedRequest
+from servetop.loadgen.local_tokenizer import load_tokenizer
 from servetop.loadgen.prompts import PromptSource
 
 LOOK_AHEAD = 64
@@ -23,6 +24,7 @@ class Outbox:
         self._tally = tally
         self._dialect = dialect
         self._workload = workload
+        self._tokenizer = load_tokenizer(workload.tokenizer) if workload.tokenizer else None
         self._ready: deque[PreparedRequest] = deque()
 
     def take(self) -> PreparedRequest:
@@ -46,4 +48,5 @@ class Outbox:
             self._dialect.body(prompt, self._workload),
             streamed=self._workload.stream,
             keep_texts=self._workload.store_texts,
+            tokenizer=self._tokenizer,
         )

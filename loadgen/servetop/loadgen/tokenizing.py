@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from servetop.core.config import ConnectionConfig, WorkloadConfig
 from servetop.core.connection import tls_context
 from servetop.core.errors import UsageError
+from servetop.loadgen.local_tokenizer import load_tokenizer
 from servetop.loadgen.workloads import corpus_text
 
 _SECONDS = 60.0
@@ -18,10 +21,16 @@ async def corpus_tokens(
     api_key: str | None = None,
     connection: ConnectionConfig | None = None,
 ) -> tuple[int, ...]:
-    """The workload's corpus in the engine's tokens where exact lengths are wanted of it, else none."""
+    """The workload's corpus in tokens where exact lengths are wanted, else none; the engine's or `tokenizer`'s."""
     if not workload.exact_lengths:
         return ()
+    if workload.tokenizer:
+        return await asyncio.to_thread(_counted_here, workload)
     return await tokenize(url, corpus_text(workload.dataset), model=model, api_key=api_key, connection=connection)
+
+
+def _counted_here(workload: WorkloadConfig) -> tuple[int, ...]:
+    return tuple(load_tokenizer(workload.tokenizer).encode(corpus_text(workload.dataset)))
 
 
 async def tokenize(
@@ -47,4 +56,4 @@ async def tokenize(
 
 
 def _words(where: str, why: str) -> str:
-    return f"no tokens from {where} ({why}): leave out --exact-lengths, and lengths are estimates"
+    return f"no tokens from {where} ({why}): give --tokenizer FILE, or leave out --exact-lengths for estimates"

@@ -94,7 +94,7 @@ def _set_up(reader: RecordingReader, run: RunData) -> dict[str, Any]:
         "backend": config.engine.name if facts is None else facts.name,
         "label": config.label or None,
         "model_id": (facts and facts.model) or config.engine.model or None,
-        "tokenizer_id": None,
+        "tokenizer_id": config.workload.tokenizer or None,
         "request_rate": json_rate(_common(changes, "request_rate")),
         "burstiness": json_rate(config.workload.burstiness),
         "max_concurrency": _common(changes, "max_concurrency"),
