@@ -218,7 +218,7 @@ import asyncio, json, resource, sys
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.child import raw_transport
+from servetop.loadgen.child import chosen_transport
 from servetop.loadgen.messages import SenderSetup, SenderState
 from servetop.loadgen.plan import LoadPlan
 from servetop.loadgen.sender import Sender
@@ -233,7 +233,7 @@ async def main(url):
         reports.append(report)
         if report.state is SenderState.FINISHED:
             over.set()
-    transport = raw_transport(setup, dialect, clock)
+    transport = chosen_transport(setup, dialect, clock)
     sender = Sender(setup, dialect, clock=clock, transport=transport, report=take)
     sender.begin(LoadPlan(segments=((0, StageConfig(num_prompts=100)),), begin=clock.now()))
     await asyncio.wait_for(over.wait(), 20)

@@ -13,6 +13,12 @@ ONE = StageConfig(num_prompts=1)
 Start = Callable[..., Any]
 
 
+@pytest.fixture(params=["raw", "httpx"])
+def transport(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
 async def only_record(run: Any) -> Any:
     run.begin(ONE)
     await run.finish()
@@ -230,9 +236,9 @@ async def test_tls_with_a_server_that_has_none(start: Start) -> None:
 async def test_a_certificate_that_nobody_trusts(tls_server: Any, start: Start) -> None:
     record = await only_record(start(tls_server.url))
     address = f"127.0.0.1:{tls_server.port}"
-    assert record.error == (
-        f"the certificate of {address} is not trusted (self-signed certificate): "
-        "set SSL_CERT_FILE to the file of who signed it"
+    assert (
+        record.error
+        == f"the certificate of {address} is not trusted (self-signed certificate): give --ca-cert FILE, or --insecure"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,21 @@ def test_run_time_and_numbers_go_on_where_they_stood_still(interrupted: Path) ->
     assert reader.poll().end == PLANNED
 
 
+def test_a_recording_of_an_older_minor_version_gets_the_columns_that_it_lacks(
+    interrupted: Path, make_request: Callable[..., RequestRecord]
+) -> None:
+    with contextlib.closing(sqlite3.connect(interrupted, isolation_level=None)) as connection:
+        connection.execute("ALTER TABLE request DROP COLUMN model")
+        connection.execute("PRAGMA user_version = 1001")
+    recorder, _ = resume_recording(interrupted)
+    recorder.commit(Batch(requests=[make_request(1, 2.5, model="adapter-a")]))
+    recorder.close(PLANNED)
+    with contextlib.closing(RecordingReader.open(interrupted)) as reader:
+        assert [request.model for request in reader.requests(0.0, 9.0)] == ["adapter-a"]
+    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (USER_VERSION,)
+
+
 def test_a_recording_that_is_being_written_cannot_be_resumed(tmp_path: Path) -> None:
     path = tmp_path / "run.servetop"
     recorder = Recorder.create(path, RunHeader(config=RunConfig(), anchor=ClockAnchor.take()))
@@ -86,7 +102,7 @@ def test_a_recording_that_is_being_written_cannot_be_resumed(tmp_path: Path) -> 
     recorder.close(PLANNED)
 
 
-def test_a_recording_of_an_older_minor_version_gets_the_columns_that_it_lacks(interrupted: Path) -> None:
+def test_a_flag_that_an_older_file_had_not_was_not_set(interrupted: Path) -> None:
     with contextlib.closing(sqlite3.connect(interrupted)) as connection:
         connection.execute("ALTER TABLE request DROP COLUMN turn")
         connection.execute("ALTER TABLE stage DROP COLUMN warmup")

@@ -7,6 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from servetop.cli import connection_options as c
 from servetop.cli import options as o
 from servetop.cli import workload_options as w
 
@@ -32,6 +33,12 @@ def run(
     engine_command: o.EngineCommand = None,
     start_timeout: o.StartTimeout = 1800.0,
     api_key_env: o.ApiKeyEnv = None,
+    transport: c.Transport = None,
+    proxy: c.Proxy = None,
+    ca_cert: c.CaCert = None,
+    client_cert: c.ClientCert = None,
+    client_key: c.ClientKey = None,
+    insecure: c.Insecure = False,
     request_rate: o.RequestRate = None,
     burstiness: o.Burstiness = 1.0,
     max_concurrency: o.MaxConcurrency = None,
@@ -56,6 +63,7 @@ def run(
     prefix_len: w.PrefixLen = 0,
     num_prefixes: w.NumPrefixes = 1,
     exact_lengths: w.ExactLengths = False,
+    tokenizer: w.TokenizerFile = "",
     skip_bad_rows: w.SkipBadRows = False,
     clip_lengths: w.ClipLengths = False,
     seed: o.Seed = 0,
@@ -68,6 +76,7 @@ def run(
     header: w.Header = None,
     stream: w.Stream = True,
     n: w.Answers = 1,
+    model_mix: w.ModelMix = None,
     cancel_fraction: w.CancelFraction = 0.0,
     timeout: o.Timeout = 600.0,
     goodput: o.Goodput = None,

@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Sequence
 
+from servetop.cli.connection_options import connection_config
 from servetop.cli.load import check, checked_cooldown, stages_of, with_warmup
 from servetop.cli.workload import Options, resolved, workload_config
 from servetop.core.config import EngineConfig, RunConfig
@@ -59,6 +60,7 @@ def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
         command=tuple(shlex.split(options["engine_command"] or "")),
         start_timeout=options["start_timeout"],
         api_key_env=options["api_key_env"],
+        connection=connection_config(options),
     )
     if config.api_key_env:
         from servetop.engines.starting import api_key

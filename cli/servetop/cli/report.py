@@ -50,6 +50,8 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
     steady = steady_table(summary)
     if steady is not None:
         console.print(steady)
+    if summary.get("models"):
+        console.print(_models(summary["models"]))
     if len(summary["stages"]) > 1:
         console.print(_stages(summary["stages"]))
     for table in grid_tables(summary["stages"]):
@@ -91,6 +93,15 @@ def _latencies(summary: Summary) -> Group:
         cells = [_number(summary.get(f"{statistic}_{metric}_ms")) for statistic in ("mean", "p50", "p90", "p99")]
         table.add_row(name, *cells)
     return titled("Latency, ms", table)
+
+
+def _models(models: Sequence[Summary]) -> Group:
+    table = light_table("", "weight", "ok", "fail", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99")
+    for model in models:
+        keys = ("request_throughput", "output_throughput", "p50_ttft_ms", "p99_ttft_ms", "p99_itl_ms")
+        ends = (formats.exact(model["completed"]), formats.exact(model["failed"]))
+        table.add_row(Text(model["model"]), f"{model['weight']:g}", *ends, *(_number(model[key]) for key in keys))
+    return titled("Models (latency in ms)", table)
 
 
 def _stages(stages: Sequence[Summary]) -> Group:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 import sys
 from collections import deque
 from typing import Any
@@ -13,13 +14,15 @@ from servetop.cli.journal import Journal
 from servetop.cli.outcome import Outcome
 from servetop.cli.segments import Segment, segments, with_other_batch
 from servetop.core.clock import MonotonicClock
-from servetop.core.config import RunConfig
+from servetop.core.config import ConnectionConfig, RunConfig
+from servetop.core.connection import route_to
 from servetop.core.errors import EngineError, ServetopError
 from servetop.core.events import Action, Command, RunEnd, Severity, StageChange
 from servetop.core.source import EngineFacts
 from servetop.core.tick import TICK_SECONDS, ClientTick
 from servetop.loadgen.checks import check_fits
 from servetop.loadgen.messages import LoadPlan, SenderReport, SenderSetup, SenderState
+from servetop.loadgen.model_mix import check_served
 from servetop.loadgen.process import SenderProcess
 from servetop.loadgen.tokenizing import corpus_tokens
 from servetop.recordings.recorder import Recorder
@@ -101,8 +104,12 @@ class RunLoop:
 
     async def _setup(self, facts: EngineFacts) -> SenderSetup:
         workload, key = self._config.workload, self._engine.api_key
+        connection = self._connection(facts)
+        check_served(workload.model_mix, facts.models)
         await asyncio.to_thread(check_fits, workload, facts.max_model_len)
-        corpus_ids = await corpus_tokens(workload, facts.url or "", model=facts.model or "", api_key=key)
+        corpus_ids = await corpus_tokens(
+            workload, facts.url or "", model=facts.model or "", api_key=key, connection=connection
+        )
         return SenderSetup(
             url=facts.url or "",
             model=facts.model or "",
@@ -115,7 +122,16 @@ class RunLoop:
             origin_ns=self._start.anchor.origin_ns,
             first_id=self._start.first_request,
             api_key=key,
+            connection=connection,
         )
+
+    def _connection(self, facts: EngineFacts) -> ConnectionConfig:
+        """How the senders reach the engine; an engine of our own by no proxy."""
+        wanted = self._config.engine
+        route = route_to(facts.url or "", wanted.connection, os.environ if wanted.url else {})
+        if route.remark:
+            self._journal.note(Severity.INFO, "load", text=route.remark)
+        return route.connection
 
     def _facts_came(self, facts: EngineFacts) -> None:
         self._recorder.set_engine(facts)

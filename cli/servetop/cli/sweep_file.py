@@ -23,6 +23,7 @@ from servetop.cli.load import check, checked_cooldown, with_an_end, with_warmup
 from servetop.cli.presets import simulator_flags, sweep_data
 from servetop.cli.workload import resolved
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
+from servetop.core.connection import check_connection
 from servetop.core.errors import UsageError
 from servetop.core.units import parse_rate, parse_seconds
 
@@ -79,6 +80,7 @@ def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
 def sweep_config(sweep: SweepFile) -> RunConfig:
     """The run that measures every cell, cell by cell, so that each batch size is set once."""
     _check(sweep)
+    check_connection(sweep.engine.connection, attached=sweep.engine.url is not None)
     check_form(sweep.thresholds)
     try:
         workload, stages = _load(sweep)

@@ -105,7 +105,16 @@ NumPrefixes = Annotated[
     int, typer.Option("--num-prefixes", help="Size of the pool that prefixes come from.", rich_help_panel=DATA)
 ]
 ExactLengths = Annotated[
-    bool, typer.Option("--exact-lengths", help="Cut texts by the engine's own /tokenize.", rich_help_panel=DATA)
+    bool,
+    typer.Option(
+        "--exact-lengths", help="Cut texts by the engine's own /tokenize, or by --tokenizer.", rich_help_panel=DATA
+    ),
+]
+TokenizerFile = Annotated[
+    str,
+    typer.Option(
+        "--tokenizer", help="tokenizer.json, tiktoken or SentencePiece file that counts tokens.", rich_help_panel=DATA
+    ),
 ]
 SkipBadRows = Annotated[
     bool, typer.Option("--skip-bad-rows", help="Leave out malformed rows and count them.", rich_help_panel=DATA)
@@ -117,6 +126,15 @@ ClipLengths = Annotated[
 Header = Annotated[
     list[str] | None,
     typer.Option("--header", help="NAME:VALUE sent with every request; repeat.", rich_help_panel=REQUESTS),
+]
+ModelMix = Annotated[
+    str | None,
+    typer.Option(
+        "--model-mix",
+        "--lora-modules",
+        help="Served models or LoRA adapters by weight: base=3,adapter-a=1, or names alone.",
+        rich_help_panel=REQUESTS,
+    ),
 ]
 Stream = Annotated[
     bool, typer.Option("--stream/--no-stream", help="Ask for streamed answers.", rich_help_panel=REQUESTS)

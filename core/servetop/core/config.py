@@ -21,6 +21,23 @@ CONVERSATIONS = ("mtbench", "conversations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionConfig:
+    """How to reach a server at a URL; `core.connection` decides what applies. It holds no secret."""
+
+    transport: str = ""
+    """`raw` or `httpx`; empty: raw, unless a proxy or a client certificate applies."""
+    proxy: str | None = field(default=None, repr=False)
+    """`http://host:port`; None: what the environment says."""
+    ca_cert: str | None = None
+    """PEM file of authorities to trust besides the system's."""
+    client_cert: str | None = None
+    """PEM file that says who we are, its key in it or in `client_key`."""
+    client_key: str | None = None
+    insecure: bool = False
+    """Believe any certificate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
     """Which engine to start, or, with `url`, to attach to."""
 
@@ -41,6 +58,7 @@ class EngineConfig:
     """Seconds that loading may take."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the API key; the key itself is never stored."""
+    connection: ConnectionConfig = ConnectionConfig()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +85,9 @@ class WorkloadConfig:
     num_prefixes: int = 1
     """Size of the pool that each request draws its prefix from."""
     exact_lengths: bool = False
-    """Cut texts to tokens by the engine's own `/tokenize`."""
+    """Cut texts to tokens by the engine's own `/tokenize`, or by `tokenizer`."""
+    tokenizer: str = ""
+    """File, folder or tiktoken encoding whose tokens count, on this machine; empty: the engine's, else estimates."""
     skip_bad_rows: bool = False
     """Leave out malformed rows of a dataset, and count them, instead of refusing it."""
     clip_lengths: bool = False
@@ -97,6 +117,8 @@ class WorkloadConfig:
     """Answers wanted to each prompt."""
     cancel_fraction: float = 0.0
     """Share of the requests, 0 to 1, that the client breaks off somewhere in the middle of their answer."""
+    model_mix: Mapping[str, float] = field(default_factory=dict)
+    """Weights by served name: each request asks for one of these models; empty: all for the one model."""
     timeout: float = 600.0
     """Seconds after which an unfinished request is given up."""
     store_texts: bool = False

@@ -72,6 +72,8 @@ class RequestRecord:
     """First token of the answer itself, of a request that reasoned; None: it did not, or did nothing else."""
     reasoning_tokens: int | None = None
     """Of `output_tokens`: by the server's count, else those that came as reasoning; None: no reasoning."""
+    model: str | None = None
+    """Which of several models was asked; None where all requests asked the same."""
 
     @property
     def ttft(self) -> float | None:

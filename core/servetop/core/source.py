@@ -23,6 +23,8 @@ class EngineFacts:
     version: str | None = None
     model: str | None = None
     """The name that requests must ask for."""
+    models: tuple[str, ...] = ()
+    """All that it serves, by its own list; empty where it has none."""
     url: str | None = None
     managed: bool = False
     """servetop started it, and will stop it."""

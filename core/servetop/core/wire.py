@@ -27,8 +27,12 @@ class Prompt:
     output_tokens: int
     messages: tuple[Message, ...] = ()
     """What was said before `text`, for wires that take messages; others find all of it in `text`."""
+    counted: bool = False
+    """`input_tokens` of the text were counted by a tokenizer, not estimated."""
     clipped: bool = False
     """It was longer before; the model does not take more."""
+    model: str | None = None
+    """The served model to ask; None: the one that all requests ask."""
 
 
 class Chunk(NamedTuple):

@@ -14,6 +14,8 @@ from servetop.loadgen.datasets.catalogue import CORPORA, RANDOM, check_dataset_n
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.datasets.traces import TraceFacts, measure
 from servetop.loadgen.lengths import lengths_for, parse_lengths
+from servetop.loadgen.local_tokenizer import load_tokenizer
+from servetop.loadgen.model_mix import check_mix
 from servetop.loadgen.places import parse_think_time
 from servetop.loadgen.turns import most_turns, parse_turns
 
@@ -40,6 +42,9 @@ def resolve_workload(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay |
     check_dataset_name(workload.dataset)
     _check_exact(workload)
     _check_conversations(workload)
+    check_mix(workload)
+    if workload.tokenizer:
+        load_tokenizer(workload.tokenizer)
     next(lengths_for(workload, (0,)).pairs())
     _read_texts(workload)
     facts = _trace_facts(workload)

@@ -48,10 +48,18 @@ async def _session(dialect_factory: DialectFactory, reports_fd: int) -> int:
     return await SenderSession(dialect_factory).serve(reports_fd)
 
 
-def raw_transport(setup: SenderSetup, dialect: Dialect, clock: MonotonicClock) -> ClientFactory:
-    """The raw transport to the server of a set-up; request ids are unique to the run."""
-    endpoint = Endpoint.parse(setup.url, api_key=setup.api_key, headers=setup.workload.headers)
+def chosen_transport(setup: SenderSetup, dialect: Dialect, clock: MonotonicClock) -> ClientFactory:
+    """The transport of a set-up, to its server; request ids are unique to the run."""
+    endpoint = Endpoint.parse(
+        setup.url, api_key=setup.api_key, headers=setup.workload.headers, connection=setup.connection
+    )
     ids = f"servetop-{setup.origin_ns:x}-{setup.worker}"
+    if setup.connection.transport == "httpx":
+        from servetop.loadgen.httpx_transport import HttpxTransport
+
+        return lambda listener: HttpxTransport(
+            endpoint, path=dialect.path, request_ids=ids, clock=clock, listener=listener
+        )
     return lambda listener: RawTransport(endpoint, path=dialect.path, request_ids=ids, clock=clock, listener=listener)
 
 
@@ -130,7 +138,7 @@ class SenderSession(asyncio.Protocol):
 
     def _make(self, setup: SenderSetup) -> Sender:
         clock, dialect = MonotonicClock(setup.origin_ns), self._dialect_factory(setup)
-        transport = raw_transport(setup, dialect, clock)
+        transport = chosen_transport(setup, dialect, clock)
         return Sender(setup, dialect, clock=clock, transport=transport, report=self._send)
 
     def _send(self, report: SenderReport) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from servetop.core.events import RequestRecord, RequestStatus, TokenSource
 from servetop.core.wire import Chunk, Dialect, Prompt
 from servetop.loadgen.chunk_log import ChunkLog
+from servetop.loadgen.local_tokenizer import LocalTokenizer
 from servetop.loadgen.stage_play import Due
 from servetop.loadgen.turns import TurnPrompt
 
@@ -27,6 +28,8 @@ class PreparedRequest:
     """Collect the answer's text."""
     record_texts: bool = False
     """And record it, and the prompt's."""
+    tokenizer: LocalTokenizer | None = None
+    """Counts the answer where the server does not."""
 
 
 class Exchange:
@@ -39,7 +42,7 @@ class Exchange:
         "body", "cached_tokens", "chunks", "dialect", "done_at", "due", "error", "error_body",
         "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser",
         "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "record_texts",
-        "retried", "sent", "status", "streamed", "taken_in", "texts", "usage_seen",
+        "retried", "sent", "status", "streamed", "taken_in", "texts", "tokenizer", "usage_seen",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
@@ -77,6 +80,7 @@ class Exchange:
         self.texts: list[str] | None = [] if request.keep_texts else None
         """A list when the answer's text is to be kept."""
         self.record_texts = request.record_texts
+        self.tokenizer = request.tokenizer
         self.retried = False
         self.streamed = request.streamed
 
@@ -159,7 +163,7 @@ class Exchange:
     @property
     def answer_tokens(self) -> int:
         """The server's count, else the chunks'."""
-        return self.output_tokens if self.usage_seen else self.chunks.tokens
+        return self.output_tokens if self.usage_seen else self._tokens_counted()
 
     @property
     def conversation(self) -> int:
@@ -171,7 +175,14 @@ class Exchange:
         """Best knowledge of both counts: the server's usage, else our own count, else an estimated prompt."""
         if self.usage_seen:
             return TokenSource.USAGE
-        return TokenSource.CHUNKS if self.prompt.token_ids is not None else TokenSource.ESTIMATE
+        known = self.prompt.token_ids is not None or self.prompt.counted
+        return TokenSource.CHUNKS if known else TokenSource.ESTIMATE
+
+    def _tokens_counted(self) -> int:
+        """Of the answer so far: by the tokenizer where there is one, else those of the chunks."""
+        if self.tokenizer is None or self.texts is None:
+            return self.chunks.tokens
+        return self.tokenizer.count("".join(self.texts))
 
     def record(self, *, worker: int) -> RequestRecord:
         """The finished request; the status must be known."""
@@ -200,6 +211,7 @@ class Exchange:
             output_text="".join(self.texts or ()) if self.record_texts else None,
             conversation=None if turn is None else self.conversation,
             turn=None if turn is None else turn.turn,
+            model=self.prompt.model,
             **reasoning_of(self),
         )
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import numpy as np
 
-from servetop.core.config import WorkloadConfig
+from servetop.core.config import ConnectionConfig, WorkloadConfig
 from servetop.core.errors import LoadError
 from servetop.core.events import Command, FloatArray, IntArray, Note, RequestRecord, StageChange
 from servetop.core.tick import ClientTick
@@ -63,6 +63,8 @@ class SenderSetup:
     """Number of the first request: a resumed run goes on counting."""
     api_key: str | None = field(default=None, repr=False)
     """Lives in memory and in the pipe to the sender only."""
+    connection: ConnectionConfig = field(default=ConnectionConfig(), repr=False)
+    """With all decided; a proxy's credentials live where the key does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

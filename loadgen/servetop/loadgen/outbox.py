@@ -9,6 +9,7 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Dialect, Prompt
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.exchange import PreparedRequest
+from servetop.loadgen.local_tokenizer import load_tokenizer
 from servetop.loadgen.prompts import PromptSource
 from servetop.loadgen.stage_play import Due
 from servetop.loadgen.turns import TurnPrompt
@@ -25,6 +26,7 @@ class Outbox:
         self._tally = tally
         self._dialect = dialect
         self._workload = workload
+        self._tokenizer = load_tokenizer(workload.tokenizer) if workload.tokenizer else None
         self._ready: deque[PreparedRequest] = deque()
 
     def take(self, due: Due) -> PreparedRequest:
@@ -47,11 +49,13 @@ class Outbox:
         return self._rendered(next(self._prompts))
 
     def _rendered(self, prompt: Prompt) -> PreparedRequest:
+        answer_needed = self._tokenizer is not None or (isinstance(prompt, TurnPrompt) and not prompt.last)
         body = self._dialect.body(prompt, self._workload)
         return PreparedRequest(
             prompt,
             bytes(memoryview(body)),  # a copy of its own size: orjson's results keep the 4 KB they were written into
             streamed=self._workload.stream,
-            keep_texts=self._workload.store_texts or (isinstance(prompt, TurnPrompt) and not prompt.last),
+            keep_texts=self._workload.store_texts or answer_needed,
             record_texts=self._workload.store_texts,
+            tokenizer=self._tokenizer,
         )

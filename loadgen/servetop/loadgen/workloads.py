@@ -14,7 +14,9 @@ from servetop.loadgen.datasets.catalogue import CORPORA, texts_of, trace_of
 from servetop.loadgen.datasets.files import DATA, whole_text
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.lengths import lengths_for
+from servetop.loadgen.local_tokenizer import CountedPrompts, load_tokenizer
 from servetop.loadgen.messages import SenderSetup
+from servetop.loadgen.model_mix import MixedModels
 from servetop.loadgen.prompts import (
     CommonWords,
     CorpusPrompts,
@@ -42,6 +44,10 @@ def prompts_for(
 ) -> PromptSource:
     """The prompts of a workload; `corpus_ids` are the engine's tokens of a corpus, the tally takes what is left out."""
     source = _source(workload, tuple(seed), corpus_ids, tally or Tally())
+    if workload.tokenizer:
+        source = CountedPrompts(source, load_tokenizer(workload.tokenizer), fit=texts_of(workload) is None)
+    if workload.model_mix:
+        source = MixedModels(source, workload.model_mix, seed)
     if workload.clip_lengths and max_model_len is not None:
         return ClippedPrompts(source, max_model_len)
     return source
@@ -133,6 +139,7 @@ def clipped(prompt: Prompt, max_model_len: int) -> Prompt:
         token_ids=None if prompt.token_ids is None else prompt.token_ids[:left],
         input_tokens=left,
         output_tokens=output,
+        counted=False,
         clipped=True,
     )
 

@@ -41,11 +41,18 @@ class Selection:
     until: float | None = None
     left_out: Sequence[tuple[int, float]] = ()
     """Stages, each with the instant from which on what was due in it does not count: their cool-downs."""
+    model: str | None = None
+    """Only those that asked for it; of a run whose requests asked for several."""
 
     @property
-    def where(self) -> tuple[str, tuple[float, ...]]:
+    def where(self) -> tuple[str, tuple[float | str, ...]]:
         """As an SQL condition with its parameters."""
-        conditions = {"stage = ?": self.stage, "due >= ?": self.start, "due < ?": self.until}
+        conditions: dict[str, float | str | None] = {
+            "stage = ?": self.stage,
+            "due >= ?": self.start,
+            "due < ?": self.until,
+            "model = ?": self.model,
+        }
         chosen = {text: value for text, value in conditions.items() if value is not None}
         cut = ["NOT (stage = ? AND due >= ?)"] * len(self.left_out)
         return " AND ".join([*chosen, *cut]), (*chosen.values(), *(value for pair in self.left_out for value in pair))

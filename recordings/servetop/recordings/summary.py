@@ -13,6 +13,7 @@ from servetop.recordings.cooldown import CoolDowns
 from servetop.recordings.engine_figures import engine_facts, server_figures
 from servetop.recordings.figures import request_figures
 from servetop.recordings.flights import Flights
+from servetop.recordings.model_figures import model_figures
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.run_data import Period, RunData, StagePeriod
 from servetop.recordings.samples import Selection, collect_samples
@@ -44,7 +45,9 @@ def run_summary(reader: RecordingReader) -> dict[str, Any]:
     ]
     steady = {"steady": whole_steady([stage["steady"] for stage in stages])}
     cooldown = {"cooldown_requests": sum(cooldowns.requests.values())}
-    return {**_set_up(reader, run), **whole, **cooldown, **steady, "stages": stages}
+    models = model_figures(reader, run, selection)
+    parts = {**cooldown, **steady} | ({"models": models} if models else {})
+    return {**_set_up(reader, run), **whole, **parts, "stages": stages}
 
 
 def summarise(
@@ -120,7 +123,7 @@ def _set_up(reader: RecordingReader, run: RunData) -> dict[str, Any]:
         "backend": config.engine.name if facts is None else facts.name,
         "label": config.label or None,
         "model_id": (facts and facts.model) or config.engine.model or None,
-        "tokenizer_id": None,
+        "tokenizer_id": config.workload.tokenizer or None,
         "request_rate": json_rate(_common(changes, "request_rate")),
         "burstiness": json_rate(config.workload.burstiness),
         "max_concurrency": _common(changes, "max_concurrency"),

@@ -40,7 +40,7 @@ class OpenAIDialect(ABC):
         if self.continuous_usage:
             options["continuous_usage_stats"] = True
         request: dict[str, Any] = {
-            "model": self.model,
+            "model": prompt.model or self.model,
             **self._question(prompt),
             "max_tokens": prompt.output_tokens,
             "stream": workload.stream,

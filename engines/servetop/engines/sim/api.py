@@ -61,11 +61,18 @@ class Api:
     """Answers the requests of all connections."""
 
     def __init__(
-        self, engine: RealTimeEngine, spec: SimSpec, *, served_name: str, telemetry: Telemetry, seed: int = 0
+        self,
+        engine: RealTimeEngine,
+        spec: SimSpec,
+        *,
+        served_names: tuple[str, ...],
+        telemetry: Telemetry,
+        seed: int = 0,
     ) -> None:
         self._engine = engine
         self._spec = spec
-        self._name = served_name
+        self._names = served_names
+        """The model itself, then its adapters."""
         self._telemetry = telemetry
         self._lengths = random.Random(seed)
         self._born = int(wall_clock())
@@ -112,14 +119,13 @@ class Api:
     def _start(
         self, data: dict[str, Any], to: Connection, *, chat: bool, kinds: tuple[AnswerKind, AnswerKind], prefix: str
     ) -> None:
-        self._check_model(data.get("model", self._name))
+        name = self._asked_model(data.get("model", self._names[0]))
         generation = read_generation(data, chat=chat, context_limit=self._spec.context_limit)
         wanted = self._request(generation)
         self._check_fits(wanted)
         self._count += 1
-        heading = Heading(
-            f"{prefix}{'_' if prefix == 'resp' else '-'}{self._count:016x}", self._name, int(wall_clock())
-        )
+        identity = f"{prefix}{'_' if prefix == 'resp' else '-'}{self._count:016x}"
+        heading = Heading(identity, name, int(wall_clock()))
         answer = kinds[0 if generation.stream else 1](generation, to, heading=heading)
         answer.seq = self._engine.submit(wanted, answer)
         to.on_gone = lambda: self._gone(answer)
@@ -129,9 +135,10 @@ class Api:
             self._engine.drop(answer.seq)
             self._telemetry.aborted()
 
-    def _check_model(self, model: object) -> None:
-        if model != self._name:
+    def _asked_model(self, model: object) -> str:
+        if not isinstance(model, str) or model not in self._names:
             raise ApiError(f"The model `{model}` does not exist.", status=404, kind="NotFoundError", param="model")
+        return model
 
     def _check_fits(self, request: Request) -> None:
         scheduler = self._engine.scheduler
@@ -157,16 +164,12 @@ class Api:
         return Request(generation.prompt_tokens, output, generation.max_tokens, prefix)
 
     def _models(self, _: HttpRequest, to: Connection) -> None:
-        model = {
-            "id": self._name,
-            "object": "model",
-            "created": self._born,
-            "owned_by": "servetop",
-            "root": self._spec.model.hub_name,
-            "parent": None,
-            "max_model_len": self._spec.context_limit,
-        }
-        to.respond(200, orjson.dumps({"object": "list", "data": [model]}))
+        common = {"object": "model", "created": self._born, "owned_by": "servetop"}
+        limit = {"max_model_len": self._spec.context_limit}
+        base, *adapters = self._names
+        models = [{"id": base, **common, "root": self._spec.model.hub_name, "parent": None, **limit}]
+        models += [{"id": name, **common, "root": name, "parent": base, **limit} for name in adapters]
+        to.respond(200, orjson.dumps({"object": "list", "data": models}))
 
     def _load(self, _: HttpRequest, to: Connection) -> None:
         to.respond(200, orjson.dumps({"server_load": self._engine.scheduler.unfinished}))
