@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from servetop.core.clock import ClockAnchor, MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
-from servetop.core.events import Note, RunEnd, Severity, StageChange
+from servetop.core.events import Note, RequestRecord, RequestStatus, RunEnd, Severity, StageChange
 from servetop.core.source import RunHeader
 from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.batch import Batch
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
 from servetop.recordings.resuming import resume_recording
+from servetop.recordings.schema import USER_VERSION
 from servetop.recordings.sittings import RESUMED, finished_stages
 
 
@@ -80,3 +84,25 @@ def test_a_recording_that_is_being_written_cannot_be_resumed(tmp_path: Path) -> 
     with pytest.raises(RecordingError, match="still being written"):
         resume_recording(path)
     recorder.close(PLANNED)
+
+
+def test_a_recording_of_an_older_minor_version_gets_the_columns_that_it_lacks(interrupted: Path) -> None:
+    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        connection.execute("ALTER TABLE request DROP COLUMN turn")
+        connection.execute("ALTER TABLE stage DROP COLUMN warmup")
+        connection.execute("PRAGMA user_version = 1000")
+        connection.commit()
+    recorder, start = resume_recording(interrupted)
+    tick = Tick(client=ClientTick(index=start.first_tick))
+    request = RequestRecord(
+        id=0, stage=1, due=2.0, sent=2.0, prompt_tokens=3, status=RequestStatus.CANCELLED, conversation=0, turn=1,
+        chunk_times=np.empty(0), chunk_tokens=np.empty(0, np.int64),
+    )  # fmt: skip
+    recorder.commit(Batch(tick=tick, requests=[request], stages=[stage(1, 2.0)]))
+    assert recorder.trouble is None
+    recorder.close(PLANNED)
+    with contextlib.closing(RecordingReader.open(interrupted)) as reader:
+        assert [each.turn for each in reader.requests(0.0, 9.0)] == [1]
+        assert [each.warmup for each in reader.stages()] == [False, False]
+    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (USER_VERSION,)

@@ -49,6 +49,7 @@ def run(
     dataset_name: w.DatasetName = "random",
     dataset_path: w.DatasetPath = "",
     dataset_column: w.DatasetColumn = "",
+    num_turns: w.NumTurns = None,
     lengths: w.Lengths = None,
     range_ratio: w.RangeRatio = 0.0,
     prefix_len: w.PrefixLen = 0,

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from servetop.cli.tables import light_table, titled
+from servetop.cli.turns_table import turns_table
 from servetop.core.errors import ExitCode
 from servetop.recordings.catalog import RecordingInfo, list_recordings, resolve
 from servetop.recordings.places import recordings_folder
@@ -43,6 +44,8 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
     console = Console()
     console.print(_totals(summary))
     console.print(_latencies(summary))
+    if summary.get("turns"):
+        console.print(turns_table(summary["turns"]))
     if len(summary["stages"]) > 1:
         console.print(_stages(summary["stages"]))
     for table in grid_tables(summary["stages"]):

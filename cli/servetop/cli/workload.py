@@ -47,6 +47,7 @@ def workload_config(options: Options) -> WorkloadConfig:
         lengths=options["lengths"] or "",
         arrivals=options["arrivals"] or "",
         think_time=options["think_time"] or "",
+        num_turns=options["num_turns"] or "",
         extra_body=parse_extra_body(options["extra_body"]),
         headers=parse_headers(options["header"] or ()),
         **{name: options[name] for name in _SAME_NAMES},

@@ -21,7 +21,9 @@ Arrivals = Annotated[
 ThinkTime = Annotated[
     str | None,
     typer.Option(
-        "--think-time", help="Pause of each closed-loop user: 2, 500ms, exponential:mean=2.", rich_help_panel=LOAD
+        "--think-time",
+        help="Pause of each user before the next question: 2, 500ms, exponential:mean=2.",
+        rich_help_panel=LOAD,
     ),
 ]
 RampUpStrategy = Annotated[
@@ -59,7 +61,8 @@ DatasetName = Annotated[
     str,
     typer.Option(
         "--dataset-name",
-        help="random, prefix_repetition, sonnet, shakespeare, sharegpt, custom (JSON lines), csv, parquet, hf, "
+        help="random, prefix_repetition, sonnet, shakespeare, sharegpt, mtbench, conversations, custom (JSON lines), "
+        "csv, parquet, hf, "
         "azure-conv, azure-code, trace, burstgpt, vidur, mooncake, timed_trace.",
         rich_help_panel=DATA,
     ),
@@ -69,6 +72,14 @@ DatasetPath = Annotated[
 ]
 DatasetColumn = Annotated[
     str, typer.Option("--dataset-column", help="Column with the prompts. (default: prompt)", rich_help_panel=DATA)
+]
+NumTurns = Annotated[
+    str | None,
+    typer.Option(
+        "--num-turns",
+        help="Ask in conversations of so many turns: 3, uniform:min=2,max=6; of a dataset at most so many.",
+        rich_help_panel=DATA,
+    ),
 ]
 Lengths = Annotated[
     str | None,

@@ -16,6 +16,9 @@ from typing import Any, TypeVar
 
 from servetop.core.errors import UsageError
 
+CONVERSATIONS = ("mtbench", "conversations")
+"""Datasets of conversations of several turns."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
@@ -55,6 +58,8 @@ class WorkloadConfig:
     dataset: str = "random"
     """What prompts are made of, or the trace that is replayed."""
     dataset_path: str = ""
+    num_turns: str = ""
+    """Law of the turns of a conversation, as in `3` or `uniform:min=2,max=6`; at most so many of a dataset's."""
     dataset_column: str = ""
     """Of a table, the column with the prompts; empty: `prompt`."""
     prefix_len: int = 0
@@ -78,7 +83,7 @@ class WorkloadConfig:
     jitter: float | None = None
     """Seconds by which a trace's arrivals are spread at random; None: what the trace's own time grid needs."""
     think_time: str = ""
-    """Pause of a closed loop's place between answer and next request, as in `2` or `exponential:mean=2`."""
+    """Pause between an answer and the same user's next request, as in `2` or `exponential:mean=2`."""
     ignore_eos: bool = True
     endpoint: str = "completions"
     """`completions`, `chat` or `responses`."""
@@ -95,6 +100,11 @@ class WorkloadConfig:
     timeout: float = 600.0
     """Seconds after which an unfinished request is given up."""
     store_texts: bool = False
+
+    @property
+    def conversational(self) -> bool:
+        """Requests are turns of conversations."""
+        return bool(self.num_turns) or self.dataset in CONVERSATIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

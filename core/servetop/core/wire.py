@@ -11,6 +11,9 @@ from typing import NamedTuple, Protocol
 
 from servetop.core.config import WorkloadConfig
 
+Message = tuple[str, str]
+"""A role (`system`, `user`, `assistant`) and what it said."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
@@ -22,6 +25,8 @@ class Prompt:
     """Exactly these tokens, for wires that take ids."""
     input_tokens: int
     output_tokens: int
+    messages: tuple[Message, ...] = ()
+    """What was said before `text`, for wires that take messages; others find all of it in `text`."""
     clipped: bool = False
     """It was longer before; the model does not take more."""
 

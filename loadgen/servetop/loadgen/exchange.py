@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from servetop.core.events import RequestRecord, RequestStatus, TokenSource
 from servetop.core.wire import Chunk, Dialect, Prompt
+from servetop.loadgen.chunk_log import ChunkLog
 from servetop.loadgen.stage_play import Due
+from servetop.loadgen.turns import TurnPrompt
 
 _MAX_ERROR_BODY = 64 << 10
 _MAX_ANSWER = 64 << 20
@@ -25,19 +24,22 @@ class PreparedRequest:
     streamed: bool = True
     """The answer is asked for as a stream; else in one piece."""
     keep_texts: bool = False
+    """Collect the answer's text."""
+    record_texts: bool = False
+    """And record it, and the prompt's."""
 
 
 class Exchange:
     """Filled in by a transport: `was_sent`, `answered`, `received`, then `complete` or `broke`, or `give_up`.
 
-    The first outcome stays. The token arrivals are kept as plain arrays (8 bytes each) until the record is made.
+    The first outcome stays.
     """
 
     __slots__ = (
-        "body", "cached_tokens", "chunk_times", "chunk_tokens", "dialect", "done_at", "due", "error", "error_body",
-        "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser",
-        "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "retried", "sent",
-        "status", "streamed", "taken_in", "texts", "usage_seen",
+        "body", "cached_tokens", "chunks", "dialect", "done_at", "due", "error", "error_body", "first_output_at",
+        "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser", "prompt",
+        "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "record_texts", "retried",
+        "sent", "status", "streamed", "taken_in", "texts", "usage_seen",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
@@ -69,12 +71,12 @@ class Exchange:
         """Of `prompt_tokens`, what the accounts have counted."""
         self.cached_tokens: int | None = None
         self.usage_seen = False
-        self.chunk_times = array("d")
-        self.chunk_tokens = array("l")
+        self.chunks = ChunkLog()
         self.taken_in = 0
         """Chunks that the accounts have counted."""
         self.texts: list[str] | None = [] if request.keep_texts else None
-        """A list when the texts are to be kept."""
+        """A list when the answer's text is to be kept."""
+        self.record_texts = request.record_texts
         self.retried = False
         self.streamed = request.streamed
 
@@ -87,8 +89,16 @@ class Exchange:
         """The answer's headers are there."""
         self.headers_at = at
         self.http_status = http_status
+        self._forget_question()
         if http_status != 200 or not is_stream:
             self.error_body = bytearray()
+
+    def _forget_question(self) -> None:
+        """It has reached the server; it may be a thousand times as long as what is kept of the answer."""
+        self.body = b""
+        if not self.record_texts and type(self.prompt) is Prompt:
+            ids = None if self.prompt.token_ids is None else ()
+            self.prompt = replace(self.prompt, text="", token_ids=ids)
 
     def received(self, data: bytes, at: float) -> None:
         """A piece of the answer's body."""
@@ -103,8 +113,7 @@ class Exchange:
         if chunk.tokens:
             if self.first_token_at is None:
                 self.first_token_at = at
-            self.chunk_times.append(at)
-            self.chunk_tokens.append(chunk.tokens)
+            self.chunks.add(at, chunk.tokens)
             if chunk.reasoning:
                 self.reasoning_tokens += chunk.tokens
             elif self.reasoning_tokens and self.first_output_at is None:
@@ -137,7 +146,7 @@ class Exchange:
         if self.headers_at is None or self.error_body is not None:
             self._end(RequestStatus.ERROR, at, reason)
         else:
-            self._end(RequestStatus.TRUNCATED, at, f"{reason} after {sum(self.chunk_tokens)} tokens")
+            self._end(RequestStatus.TRUNCATED, at, f"{reason} after {self.chunks.tokens} tokens")
 
     def give_up(self, status: RequestStatus, at: float, *, reason: str) -> None:
         """The sender itself ends it: a timeout, a cancellation."""
@@ -146,6 +155,17 @@ class Exchange:
     def _end(self, status: RequestStatus, at: float, error: str | None = None) -> None:
         if self.status is None:
             self.status, self.done_at, self.error = status, at, error
+
+    @property
+    def answer_tokens(self) -> int:
+        """The server's count, else the chunks'."""
+        return self.output_tokens if self.usage_seen else self.chunks.tokens
+
+    @property
+    def conversation(self) -> int:
+        """Id of the first request of its conversation; its own where it is the first, or of none."""
+        first = self.prompt.conversation if isinstance(self.prompt, TurnPrompt) else None
+        return self.id if first is None else first
 
     def token_source(self) -> TokenSource:
         """Best knowledge of both counts: the server's usage, else our own count, else an estimated prompt."""
@@ -157,7 +177,7 @@ class Exchange:
         """The finished request; the status must be known."""
         if self.status is None:
             raise ValueError(f"request {self.id} has not ended")
-        counted = sum(self.chunk_tokens)
+        turn = self.prompt if isinstance(self.prompt, TurnPrompt) else None
         return RequestRecord(
             id=self.id,
             stage=self.due.stage,
@@ -167,17 +187,19 @@ class Exchange:
             first_token_at=self.first_token_at,
             done_at=self.done_at,
             prompt_tokens=self.prompt_tokens,
-            output_tokens=self.output_tokens if self.usage_seen else counted,
+            output_tokens=self.answer_tokens,
             cached_tokens=self.cached_tokens,
             status=self.status,
             error=self.error,
             http_status=self.http_status,
             worker=worker,
             token_source=self.token_source(),
-            chunk_times=np.array(self.chunk_times, dtype=np.float64),
-            chunk_tokens=np.array(self.chunk_tokens, dtype=np.int64),
-            prompt_text=None if self.texts is None else self.prompt.text,
-            output_text=None if self.texts is None else "".join(self.texts),
+            chunk_times=self.chunks.times(),
+            chunk_tokens=self.chunks.counts(),
+            prompt_text=self.prompt.text if self.record_texts else None,
+            output_text="".join(self.texts or ()) if self.record_texts else None,
+            conversation=None if turn is None else self.conversation,
+            turn=None if turn is None else turn.turn,
             **reasoning_of(self),
         )
 

@@ -6,10 +6,12 @@ from collections import deque
 
 from servetop.core.clock import Clock
 from servetop.core.config import WorkloadConfig
-from servetop.core.wire import Dialect
+from servetop.core.wire import Dialect, Prompt
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.exchange import PreparedRequest
 from servetop.loadgen.prompts import PromptSource
+from servetop.loadgen.stage_play import Due
+from servetop.loadgen.turns import TurnPrompt
 
 LOOK_AHEAD = 64
 """Requests kept ready."""
@@ -25,8 +27,10 @@ class Outbox:
         self._workload = workload
         self._ready: deque[PreparedRequest] = deque()
 
-    def take(self) -> PreparedRequest:
-        """The next request; rendered now when none is ready."""
+    def take(self, due: Due) -> PreparedRequest:
+        """The request that is due; rendered now when it is not ready."""
+        if due.prompt is not None:
+            return self._rendered(due.prompt)
         request = self._ready.popleft() if self._ready else self._render()
         self._tally.clipped += request.prompt.clipped
         return request
@@ -40,10 +44,14 @@ class Outbox:
                 return
 
     def _render(self) -> PreparedRequest:
-        prompt = next(self._prompts)
+        return self._rendered(next(self._prompts))
+
+    def _rendered(self, prompt: Prompt) -> PreparedRequest:
+        body = self._dialect.body(prompt, self._workload)
         return PreparedRequest(
             prompt,
-            self._dialect.body(prompt, self._workload),
+            bytes(memoryview(body)),  # a copy of its own size: orjson's results keep the 4 KB they were written into
             streamed=self._workload.stream,
-            keep_texts=self._workload.store_texts,
+            keep_texts=self._workload.store_texts or (isinstance(prompt, TurnPrompt) and not prompt.last),
+            record_texts=self._workload.store_texts,
         )

@@ -81,11 +81,13 @@ class TimerFd:
         self._callback = callback
         self._loop = asyncio.get_running_loop()
         self._fd = _timerfd_create()
+        self._at = math.inf
         self._loop.add_reader(self._fd, self._fired)
 
     def arm(self, at: float) -> None:
-        """See DeadlineTimer."""
-        if self._fd >= 0:
+        """See DeadlineTimer; the same deadline again costs nothing."""
+        if self._fd >= 0 and at != self._at:
+            self._at = at
             _timerfd_settime(self._fd, 0 if math.isinf(at) else max(1, self._origin_ns + round(at * NS_PER_S)))
 
     def _fired(self) -> None:
@@ -93,6 +95,7 @@ class TimerFd:
             os.read(self._fd, 8)
         except BlockingIOError:  # armed anew since the loop saw it
             return
+        self._at = math.inf
         self._callback()
 
     def close(self) -> None:

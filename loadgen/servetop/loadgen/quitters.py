@@ -24,7 +24,7 @@ class Quitters:
         """Those that have had as many tokens as they wait for; asked at every heartbeat, so up to 20 ms late."""
         if not self._patience:
             return []
-        over = [each for each, tokens in self._patience.items() if each.status or sum(each.chunk_tokens) >= tokens]
+        over = [each for each, tokens in self._patience.items() if each.status or each.chunks.tokens >= tokens]
         for exchange in over:
             del self._patience[exchange]
         return [exchange for exchange in over if exchange.status is None]

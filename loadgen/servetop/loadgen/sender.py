@@ -11,13 +11,14 @@ from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.core.wire import Dialect
 from servetop.loadgen.accounts import BEAT_SECONDS
 from servetop.loadgen.backoff import Backoff
+from servetop.loadgen.conversations import Conversations
 from servetop.loadgen.crowd import Crowd
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.exchange import Exchange
 from servetop.loadgen.messages import SenderReport, SenderSetup, SenderState
 from servetop.loadgen.outbox import Outbox
 from servetop.loadgen.pacing import deadline_timer
-from servetop.loadgen.places import Places, parse_think_time
+from servetop.loadgen.places import Places
 from servetop.loadgen.plan import LoadPlan
 from servetop.loadgen.quitters import Quitters
 from servetop.loadgen.reports import ReportDraft
@@ -60,9 +61,11 @@ class Sender:
         self._schedule: Schedule | None = None
         self._stage = -1
         self._limit: int | None = None
-        self._places = Places(parse_think_time(workload.think_time, seed=setup.seed))
+        self._talks = Conversations.of(setup, self._tally)
+        self._places = Places.of(setup)
         self._count = setup.first_id
         self._stopped = False
+        self._wake_at = math.inf
         self._start_timers()
 
     def _start_timers(self) -> None:
@@ -133,13 +136,16 @@ class Sender:
         now = self._clock.now()
         for due in schedule.due(now):
             self._admit(due)
+        for due in self._talks.due(now, schedule):
+            self._admit(due)
         self._use_free_places(schedule, now)
-        if schedule.draining_since is not None and self._crowd.empty:
+        if schedule.draining_since is not None and self._crowd.empty and not self._talks.thinking:
             schedule.drained(now)
             for remark in self._tally.remarks() if schedule.finished else ():
                 self._draft.warn(remark, now)
         place_at = self._places.usable_at(now, not_before=self._backoff.until) if self._closed else math.inf
-        self._due_timer.arm(min(schedule.wake_at(), place_at))
+        self._wake_at = min(schedule.wake_at(), place_at, self._talks.wake_at)
+        self._due_timer.arm(self._wake_at)
 
     @property
     def _closed(self) -> bool:
@@ -159,8 +165,8 @@ class Sender:
         while self._crowd.waiting and self._crowd.has_room(limit):
             self._send(self._crowd.waiting.popleft(), held_back=True)
         while now >= self._backoff.until:
-            free_since = self._places.free_since(now, in_flight=self._crowd.in_flight, limit=limit)
-            due = None if free_since is None else schedule.slot(max(free_since, self._backoff.until))
+            since = self._places.free_since(now, in_flight=self._crowd.in_flight + self._talks.thinking, limit=limit)
+            due = None if since is None else schedule.slot(max(since, self._backoff.until))
             if due is None:
                 return
             self._draft.accounts.due += 1
@@ -184,7 +190,7 @@ class Sender:
 
     def _exchange(self, due: Due, *, held_back: bool) -> Exchange:
         number, self._count = self._count, self._count + 1
-        return Exchange(number, due, request=self._outbox.take(), dialect=self._dialect, held_back=held_back)
+        return Exchange(number, due, request=self._outbox.take(due), dialect=self._dialect, held_back=held_back)
 
     # --- what the transport reports ---
 
@@ -193,21 +199,24 @@ class Sender:
         self._draft.accounts.went_out(exchange)
 
     def progressed(self, exchange: Exchange) -> None:
-        """See ExchangeListener."""
+        """See ExchangeListener. What fell due while other sockets were read goes out before the next of them."""
         self._draft.accounts.progressed(exchange)
+        if self._clock.now() >= self._wake_at:
+            self._play()
 
     def ended(self, exchange: Exchange) -> None:
         """See ExchangeListener."""
-        self._book(exchange)
-        if exchange.done_at is not None:
+        goes_on = self._book(exchange)
+        if exchange.done_at is not None and not goes_on:
             self._places.freed(exchange.done_at, closed=self._closed)
         if self._backoff.outcome(exchange, self._clock.now()):
             self._draft.warn(f"{exchange.error}; a closed loop tries again every second", self._clock.now())
         self._play()
 
-    def _book(self, exchange: Exchange) -> None:
+    def _book(self, exchange: Exchange) -> bool:
         self._crowd.remove(exchange)
         self._draft.book(exchange)
+        return self._talks.ended(exchange)
 
     def _give_up(self, exchange: Exchange, status: RequestStatus, *, reason: str) -> None:
         exchange.give_up(status, self._clock.now(), reason=reason)
@@ -245,6 +254,7 @@ class Sender:
         schedule = self._schedule
         drain_over = schedule is not None and now >= schedule.drain_deadline
         if drain_over:
+            self._talks.cut_short()
             self._drop_waiting(now, "not sent before the drain timeout")
             count = self._cancel_in_flight("not finished within the drain timeout")
             self._draft.warn(f"drain timeout: {count} requests in flight were cancelled", now)
@@ -274,23 +284,16 @@ class Sender:
             self._draft.take_stages(self._schedule.changes)
 
     def _gauges(self) -> LoadGauges:
-        counts = LoadGauges(
-            stage=self._stage,
-            max_concurrency=self._limit_in_force(),
-            in_flight=self._crowd.in_flight,
-            queued=len(self._crowd.waiting),
-        )
+        limit, in_flight, queued = self._limit_in_force(), self._crowd.in_flight, len(self._crowd.waiting)
+        counts = LoadGauges(stage=self._stage, max_concurrency=limit, in_flight=in_flight, queued=queued)
         return counts if self._schedule is None else self._schedule.gauges(counts, at=self._clock.now())
 
     @property
     def state(self) -> SenderState:
         """As of now."""
-        schedule = self._schedule
-        if schedule is None:
+        if self._schedule is None:
             return SenderState.FINISHED if self._stopped else SenderState.IDLE
-        if schedule.finished:
-            return SenderState.FINISHED
-        return SenderState.RUNNING if schedule.draining_since is None else SenderState.DRAINING
+        return self._schedule.state
 
     async def close(self) -> None:
         """Send nothing more, report nothing more, close every connection."""

@@ -26,6 +26,7 @@ from servetop.loadgen.prompts import (
     TracePrompts,
 )
 from servetop.loadgen.trace_times import TraceTimes
+from servetop.loadgen.turns import RandomTalks, TalkPrompts
 
 REPEATED_PREFIX, REPEATED_PREFIXES = 256, 10
 """vLLM's defaults of its dataset `prefix_repetition`: tokens, and how many of them."""
@@ -58,7 +59,8 @@ def prompts_of(setup: SenderSetup, tally: Tally) -> PromptSource:
 
 
 def _source(workload: WorkloadConfig, seed: tuple[int, ...], corpus_ids: tuple[int, ...], tally: Tally) -> PromptSource:
-    vocabulary = TokenIds() if workload.endpoint == "completions" else CommonWords()
+    words = workload.endpoint != "completions" or workload.conversational
+    vocabulary = CommonWords() if words else TokenIds()
     lengths = lengths_for(workload, seed).pairs
     trace, texts = trace_of(workload, seed=seed[0]), texts_of(workload)
     if trace is not None:
@@ -69,6 +71,14 @@ def _source(workload: WorkloadConfig, seed: tuple[int, ...], corpus_ids: tuple[i
             block_tokens=trace.layout.block_tokens,
             seed=seed,
             lengths=lengths if workload.lengths else None,
+        )
+    if texts is not None and workload.conversational:
+        return TalkPrompts(
+            rows=lambda: texts.endless(tally),
+            lengths=lengths,
+            own_lengths=not workload.lengths,
+            workload=workload,
+            seed=seed,
         )
     if texts is not None:
         return TextPrompts(rows=lambda: texts.endless(tally), lengths=lengths, own_lengths=not workload.lengths)
@@ -82,6 +92,8 @@ def _source(workload: WorkloadConfig, seed: tuple[int, ...], corpus_ids: tuple[i
             seed=seed,
         )
     prefixes = _prefixes(workload, vocabulary, seed)
+    if workload.conversational:
+        return RandomTalks(lengths=lengths, prefixes=prefixes, workload=workload, seed=seed)
     return RandomPrompts(vocabulary=vocabulary, lengths=lengths, prefixes=prefixes, seed=seed)
 
 

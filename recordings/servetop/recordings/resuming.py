@@ -17,7 +17,7 @@ from servetop.recordings.batch import Batch
 from servetop.recordings.liveness import Writer
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder, connect_for_writing, known_secrets
-from servetop.recordings.schema import add_columns
+from servetop.recordings.schema import add_missing_columns
 from servetop.recordings.sittings import RESUMED
 
 
@@ -59,7 +59,7 @@ def _connect(path: Path, anchor: ClockAnchor) -> sqlite3.Connection:
         connection = connect_for_writing(path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        add_columns(connection)
+        add_missing_columns(connection)
         connection.execute(
             "UPDATE run SET origin_ns = ?, pid = ?, writer = ?, end_at = NULL, exit_code = NULL, end_reason = NULL",
             (anchor.origin_ns, os.getpid(), Writer.this_process().to_json()),

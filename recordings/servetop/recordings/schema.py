@@ -88,14 +88,19 @@ INDEXES = (
 )
 
 
-def add_columns(connection: sqlite3.Connection) -> None:
-    """Give a file of an older minor version the columns that are new since, empty, so that it can be gone on with."""
+def add_missing_columns(connection: sqlite3.Connection) -> None:
+    """Bring a file of an older minor version up to this one; a flag that was not there was not set."""
     for table in EVENT_TABLES:
         there = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
         for column in table.codec.columns:
-            if column.name not in (*there, "seq"):
-                connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.sql_type}")
-    connection.execute(f"PRAGMA user_version = {USER_VERSION}")
+            if column.name not in {*there, "seq"}:
+                default = " DEFAULT 0" if column.required else ""
+                connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.sql_type}{default}")
+    connection.execute(f"PRAGMA user_version = {max(USER_VERSION, _version_of(connection))}")
+
+
+def _version_of(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def create_tables(connection: sqlite3.Connection) -> None:

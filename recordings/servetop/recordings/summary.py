@@ -16,6 +16,7 @@ from servetop.recordings.run_data import Period, RunData, StagePeriod
 from servetop.recordings.samples import Selection, collect_samples
 from servetop.recordings.sittings import finished_stages
 from servetop.recordings.trust_figures import trust_figures
+from servetop.recordings.turn_figures import turn_figures
 
 _ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat", "responses": "openai-responses"}
 """What vLLM's benchmark calls them."""
@@ -60,6 +61,7 @@ def _summary(
     samples = collect_samples(reader, selection)
     return {
         **request_figures(samples, goodput=run.header.config.goodput),
+        **turn_figures(reader, selection),
         "server": server_figures(run, period),
         "trust": trust_figures(run, samples, flights=flights, period=period),
     }

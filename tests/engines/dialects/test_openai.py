@@ -56,6 +56,13 @@ def test_a_chat_asks_with_text_and_only_what_every_server_knows() -> None:
     }
 
 
+def test_what_was_said_before_goes_in_front_of_the_question_as_messages() -> None:
+    said = (("system", "Be brief."), ("user", "One?"), ("assistant", "One."))
+    prompt = Prompt(text="Two?", messages=said, input_tokens=9, output_tokens=6)
+    body = json.loads(ChatDialect("m").body(prompt, WorkloadConfig()))
+    assert [(each["role"], each["content"]) for each in body["messages"]] == [*said, ("user", "Two?")]
+
+
 def test_extra_body_has_the_last_word() -> None:
     workload = WorkloadConfig(extra_body={"min_tokens": 6, "max_tokens": 9})
     body = json.loads(CompletionsDialect("m").body(PROMPT, workload))

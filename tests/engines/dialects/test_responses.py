@@ -37,6 +37,15 @@ def test_it_asks_with_text_and_its_own_name_of_the_limit(stream: bool) -> None:
     assert json.loads(RESPONSES.body(PROMPT, WorkloadConfig()))["ignore_eos"] is True
 
 
+def test_what_was_said_before_is_asked_as_messages() -> None:
+    prompt = Prompt(text="and you?", messages=(("user", "hi"), ("assistant", "ho")), input_tokens=3, output_tokens=6)
+    assert json.loads(RESPONSES.body(prompt, WorkloadConfig()))["input"] == [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "ho"},
+        {"role": "user", "content": "and you?"},
+    ]
+
+
 def test_vllms_reasoning_and_answer_are_told_apart_and_the_completed_event_is_the_end(captured: Captured) -> None:
     chunks = RESPONSES.parser(keep_texts=True).feed(captured("vllm_responses_reasoning_stream"))
     assert [(chunk.text, chunk.tokens, chunk.reasoning) for chunk in chunks] == [

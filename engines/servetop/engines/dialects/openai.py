@@ -95,13 +95,14 @@ class CompletionsDialect(OpenAIDialect):
 
 
 class ChatDialect(OpenAIDialect):
-    """`/v1/chat/completions` with one user message; token ids cannot be sent, the prompt's text is."""
+    """`/v1/chat/completions`: what was said before, and one user message; token ids cannot be sent, the text is."""
 
     path = "/v1/chat/completions"
     reader = staticmethod(read_chat)
 
     def _question(self, prompt: Prompt) -> dict[str, Any]:
-        return {"messages": [{"role": "user", "content": prompt.text}]}
+        said = [{"role": role, "content": content} for role, content in prompt.messages]
+        return {"messages": [*said, {"role": "user", "content": prompt.text}]}
 
 
 def _whole_text(choice: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ _FAILURES = ("response.failed", "error")
 
 
 class ResponsesDialect:
-    """`/v1/responses` with the prompt's text as input; token ids cannot be sent, and there is but one answer."""
+    """`/v1/responses` with text or messages as input; token ids cannot be sent, and there is but one answer."""
 
     path = "/v1/responses"
 
@@ -40,7 +40,7 @@ class ResponsesDialect:
         """The JSON body of one request; `extra_body` has the last word on every key."""
         request: dict[str, Any] = {
             "model": self.model,
-            "input": prompt.text,
+            "input": _asked(prompt),
             "max_output_tokens": prompt.output_tokens,
             "stream": workload.stream,
         }
@@ -70,6 +70,14 @@ class ResponsesDialect:
     def error_text(self, body: bytes) -> str:
         """The message of an error object, else the text itself."""
         return error_text(body)
+
+
+def _asked(prompt: Prompt) -> str | list[dict[str, str]]:
+    """The text; as the last of several messages where something was said before."""
+    if not prompt.messages:
+        return prompt.text
+    said = [{"role": role, "content": content} for role, content in prompt.messages]
+    return [*said, {"role": "user", "content": prompt.text}]
 
 
 def read_response(event: bytes) -> Reading:

@@ -1,0 +1,150 @@
+"""The clients that bench/duel.py compares, behind one call: play a shape against a server, say what was seen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+from client import Shape, pinned, play
+
+from servetop.core.events import FloatArray
+
+HERE = Path(__file__).parent
+VLLM = Path.home() / ".cache" / "servetop-integration" / "vllm"
+SAMPLE_SECONDS = 0.05
+CPUS = (1, 0) if (os.cpu_count() or 1) > 1 else (None, None)
+"""Of the server, and of the client."""
+REQUESTS = {"paced256": 256, "closed256": 4000}
+"""How many a client without a time limit sends."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a client says of its own bout; arrays are empty where it does not say."""
+
+    ttft: Mapping[str, float]
+    """Seconds, by request id."""
+    gaps: FloatArray
+    slips: FloatArray
+    cpu_seconds: float | None = None
+    """None: take what was seen from outside."""
+
+
+Contender = Callable[[Shape, int, str], "tuple[Seen, CpuWatch | None]"]
+"""Plays a shape, whose name it is given too, against the server at a port."""
+
+
+class CpuWatch:
+    """Processor time of a process tree over time, looked at twenty times a second from a thread."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._tree = psutil.Process(process.pid)
+        self._instants: list[float] = []
+        self._used: list[float] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not self._over.wait(SAMPLE_SECONDS):
+            try:
+                each = [member.cpu_times() for member in (self._tree, *self._tree.children(recursive=True))]
+            except psutil.Error:
+                continue
+            self._instants.append(time.perf_counter())
+            self._used.append(sum(member.user + member.system for member in each))
+
+    def stop(self) -> None:
+        """No more."""
+        self._over.set()
+        self._thread.join()
+
+    def between(self, start: float, until: float) -> float:
+        """Seconds of processor time."""
+        return float(np.interp(until, self._instants, self._used) - np.interp(start, self._instants, self._used))
+
+
+def servetop(shape: Shape, port: int, name: str) -> tuple[Seen, CpuWatch | None]:  # noqa: ARG001
+    """servetop's own sender."""
+    total, records, origin_ns, _ = asyncio.run(play(shape, port, CPUS[1]))
+    ttft = {f"servetop-{origin_ns:x}-0-{each.id}": each.ttft for each in records if each.ttft is not None}
+    slips = [each.sent - each.due for each in records if each.sent is not None]
+    gaps = np.concatenate([np.diff(each.chunk_times) for each in records])
+    return Seen(ttft, gaps, np.array(slips), total.cpu_seconds), None
+
+
+def reference(stack: str) -> Contender:
+    """bench/reference_client.py over a library."""
+
+    def bout(shape: Shape, port: int, name: str) -> tuple[Seen, CpuWatch]:
+        argv = [sys.executable, str(HERE / "reference_client.py"), stack, "--port", str(port)]
+        argv += ["--tokens", str(shape.tokens)]
+        if (rate := shape.stage.request_rate) != float("inf"):
+            argv += ["--rate", str(rate), "--requests", str(round(rate * (shape.stage.duration or 1.0)))]
+        elif shape.stage.duration:
+            argv += ["--seconds", str(shape.stage.duration)]
+        else:
+            argv += ["--requests", str(REQUESTS[name])]
+        out, watch = _run(argv)
+        seen = json.loads(out)
+        gaps = np.concatenate([each["gaps"] for each in seen])
+        slips = np.array([each["sent"] - each["due"] for each in seen])
+        return Seen({each["id"]: each["first"] - each["sent"] for each in seen}, gaps, slips), watch
+
+    return bout
+
+
+def in_c(program: Path) -> Contender:
+    """bench/sseserver/ccli.c: epoll, no JSON; the physical limit. It sends no ids and keeps percentiles only."""
+
+    def bout(shape: Shape, port: int, name: str) -> tuple[Seen, CpuWatch]:
+        argv = [str(program), "--port", str(port), "--tokens", str(shape.tokens)]
+        if (rate := shape.stage.request_rate) != float("inf"):
+            argv += ["--rate", str(rate), "--requests", str(round(rate * (shape.stage.duration or 1.0)))]
+        else:
+            argv += ["--concurrency", str(shape.stage.max_concurrency), "--requests", str(REQUESTS[name])]
+        out, watch = _run(argv)
+        found = json.loads(out)
+        p99 = {key: np.array([found[f"{key}_ms"]["p99"] * 1e-3]) for key in ("ttft", "itl", "slip")}
+        return Seen({"": float(p99["ttft"][0])}, p99["itl"], p99["slip"]), watch
+
+    return bout
+
+
+def vllm_bench(shape: Shape, port: int, name: str) -> tuple[Seen, CpuWatch]:
+    """`vllm bench serve`, in Python."""
+    with tempfile.TemporaryDirectory() as folder:
+        argv = [str(VLLM / "bin" / "vllm"), "bench", "serve", "--backend", "openai", "--model", "tiny-llama"]
+        argv += ["--base-url", f"http://127.0.0.1:{port}", "--endpoint", "/v1/completions"]
+        argv += ["--tokenizer", str(VLLM / "tiny-llama"), "--dataset-name", "random", "--random-input-len", "16"]
+        argv += ["--random-output-len", str(shape.tokens), "--ignore-eos", "--request-id-prefix", "vllm-"]
+        argv += ["--save-result", "--save-detailed", "--result-dir", folder, "--result-filename", "found.json"]
+        if (rate := shape.stage.request_rate) != float("inf"):
+            argv += ["--request-rate", str(rate), "--num-prompts", str(round(rate * (shape.stage.duration or 1.0)))]
+        else:
+            argv += ["--max-concurrency", str(shape.stage.max_concurrency), "--num-prompts", str(REQUESTS[name])]
+        _, watch = _run(argv)
+        found = json.loads((Path(folder) / "found.json").read_text())
+    ttft = {f"vllm-{number}": each for number, each in enumerate(found["ttfts"])}
+    return Seen(ttft, np.concatenate(found["itls"]), np.array([])), watch
+
+
+def _run(argv: Sequence[str]) -> tuple[str, CpuWatch]:
+    process = subprocess.Popen(pinned(CPUS[1], argv), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    watch = CpuWatch(process)
+    out, _ = process.communicate()
+    watch.stop()
+    if process.returncode:
+        raise SystemExit(f"{argv[0]} ended with exit code {process.returncode}")
+    return out, watch
