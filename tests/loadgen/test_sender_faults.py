@@ -230,12 +230,15 @@ async def test_tls_with_a_server_that_has_none(start: Start) -> None:
 async def test_a_certificate_that_nobody_trusts(tls_server: Any, start: Start) -> None:
     record = await only_record(start(tls_server.url))
     address = f"127.0.0.1:{tls_server.port}"
-    assert record.error == f"the certificate of {address} is not trusted: self-signed certificate"
+    assert record.error == (
+        f"the certificate of {address} is not trusted (self-signed certificate): "
+        "set SSL_CERT_FILE to the file of who signed it"
+    )
 
 
 async def test_a_host_that_does_not_exist(start: Start) -> None:
     record = await only_record(start("http://no-such-host.invalid:8000"))
-    assert record.error == "no such host: no-such-host.invalid"
+    assert record.error == "no such host: no-such-host.invalid: is the name in --url right?"
 
 
 async def test_a_name_with_several_addresses_finds_the_one_that_answers(server: Any, start: Start) -> None:

@@ -44,6 +44,7 @@ def run(
     ramp_up_start_rps: w.RampUpStart = None,
     ramp_up_end_rps: w.RampUpEnd = None,
     num_warmups: w.NumWarmups = 0,
+    cooldown: w.CoolDown = None,
     time_scale: w.TimeScale = 1.0,
     jitter: w.Jitter = None,
     dataset_name: w.DatasetName = "random",

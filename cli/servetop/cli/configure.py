@@ -7,7 +7,7 @@ import os
 import shlex
 from collections.abc import Sequence
 
-from servetop.cli.load import check, stages_of, with_warmup
+from servetop.cli.load import check, checked_cooldown, stages_of, with_warmup
 from servetop.cli.workload import Options, resolved, workload_config
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import UsageError
@@ -29,6 +29,7 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
         stages=stages,
         seed=options["seed"],
         goodput=parse_goodput(options["goodput"] or ()),
+        cooldown=checked_cooldown(options["cooldown"], stages),
         thresholds=tuple(options["threshold"] or ()),
         label=options["label"],
         metadata=parse_metadata(options["metadata"] or ()),

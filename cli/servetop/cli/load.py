@@ -84,6 +84,26 @@ def with_warmup(stages: Sequence[StageConfig], count: int) -> tuple[StageConfig,
     return (warmup, *stages)
 
 
+def checked_cooldown(text: str | None, stages: Sequence[StageConfig]) -> float:
+    """Seconds of --cooldown; UsageError when it would leave nothing of a stage, as far as that is known beforehand."""
+    if text is None or text == "0":
+        return 0.0
+    try:
+        seconds = parse_seconds(text)
+    except UsageError as wrong:
+        raise UsageError(f"--cooldown: {wrong}") from None
+    for stage in stages:
+        if stage.warmup:
+            continue
+        if math.isinf(stage.request_rate) and stage.max_concurrency is None:
+            raise UsageError("--cooldown: requests that are sent all at once have no last part: give --request-rate")
+        if stage.duration is not None and seconds >= stage.duration:
+            raise UsageError(
+                f"--cooldown {seconds:g} s leaves nothing of {stage.duration:g} s: give less, or more load"
+            )
+    return seconds
+
+
 def check(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
     """UsageError for stages that could not be played, before anything starts."""
     if not stages or not is_plain(workload) or any(stage.ramp_from is not None for stage in stages):

@@ -14,6 +14,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from servetop.cli.steady_report import UNSTEADY, steady_lines, steady_mark, steady_seconds, steady_table
 from servetop.cli.tables import light_table, titled
 from servetop.cli.turns_table import turns_table
 from servetop.core.errors import ExitCode
@@ -46,6 +47,9 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
     console.print(_latencies(summary))
     if summary.get("turns"):
         console.print(turns_table(summary["turns"]))
+    steady = steady_table(summary)
+    if steady is not None:
+        console.print(steady)
     if len(summary["stages"]) > 1:
         console.print(_stages(summary["stages"]))
     for table in grid_tables(summary["stages"]):
@@ -54,6 +58,8 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
     if plot is not None:
         console.print(plot)
     _print_trust(console, summary)
+    for line in steady_lines(summary["stages"]):
+        console.print(Text(line), soft_wrap=True)
     console.print(Text(f"recording  {summary['recording']}"), soft_wrap=True)
 
 
@@ -88,7 +94,7 @@ def _latencies(summary: Summary) -> Group:
 
 
 def _stages(stages: Sequence[Summary]) -> Group:
-    columns = ("", "ok", "fail", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99", "preempt.")
+    columns = ("", "ok", "fail", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99", "preempt.", "steady\ns")
     table = light_table(*columns)
     for stage in stages:
         measured = ("request_throughput", "output_throughput", "p50_ttft_ms", "p99_ttft_ms", "p99_itl_ms")
@@ -98,6 +104,7 @@ def _stages(stages: Sequence[Summary]) -> Group:
             formats.exact(stage["failed"]),
             *(_number(stage.get(key)) for key in measured),
             formats.exact(stage["preemptions"]),
+            steady_seconds(stage),
         )
     return titled("Stages (latency in ms)", table)
 
@@ -162,8 +169,14 @@ def _row(stages: Sequence[Summary], batch: int) -> list[Summary]:
 def _grid(title: str, key: str, *, rows: Mapping[int, Sequence[Summary]], rates: Sequence[float]) -> Group:
     table = light_table("batch", *(f"{rate:g}" for rate in rates))
     for batch, row in rows.items():
-        table.add_row(str(batch), *(_number(_mean(row, rate, key)) for rate in rates))
-    return titled(f"{title} (batch size down, requests/s across)", table)
+        table.add_row(str(batch), *(_number(_mean(row, rate, key)) + _mark(row, rate) for rate in rates))
+    words = "batch size down, requests/s across"
+    marked = any(_mark(row, rate) for row in rows.values() for rate in rates)
+    return titled(f"{title} ({words}{f'; {UNSTEADY} not steady' if marked else ''})", table)
+
+
+def _mark(row: Sequence[Summary], rate: float) -> str:
+    return steady_mark([stage for stage in row if float(stage["request_rate"] or 0) == rate])
 
 
 def _mean(row: Sequence[Summary], rate: float, key: str) -> float | None:

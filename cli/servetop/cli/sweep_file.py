@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from servetop.cli.configure import check_form, parse_goodput
-from servetop.cli.load import check, with_an_end, with_warmup
+from servetop.cli.load import check, checked_cooldown, with_an_end, with_warmup
 from servetop.cli.presets import simulator_flags, sweep_data
 from servetop.cli.workload import resolved
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
@@ -43,6 +43,8 @@ class SweepFile:
     repeats: int = 1
     num_warmups: int = 0
     """Requests before the first cell that count in no total."""
+    cooldown: float = 0.0
+    """Seconds at the end of each cell that count in no total."""
     seed: int = 0
     goodput: tuple[str, ...] = ()
     thresholds: tuple[str, ...] = ()
@@ -64,8 +66,9 @@ def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
         if key in plain and not isinstance(plain[key], list):
             plain[key] = [plain[key]]
     try:
-        if "duration" in plain:
-            plain["duration"] = parse_seconds(str(plain["duration"]))
+        for key in ("duration", "cooldown"):
+            if key in plain:
+                plain[key] = parse_seconds(str(plain[key]))
         if "request_rate" in plain:
             plain["request_rate"] = [parse_rate(str(rate)) for rate in plain["request_rate"]]
     except UsageError as error:
@@ -79,6 +82,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
     check_form(sweep.thresholds)
     try:
         workload, stages = _load(sweep)
+        cooldown = checked_cooldown(f"{sweep.cooldown:g}" if sweep.cooldown else None, stages)
     except UsageError as error:
         raise UsageError(f"{sweep.label}: {error}") from None
     return RunConfig(
@@ -89,6 +93,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         goodput=parse_goodput(sweep.goodput),
         thresholds=sweep.thresholds,
         drain_at_stages=True,
+        cooldown=cooldown,
         label=sweep.label,
     )
 

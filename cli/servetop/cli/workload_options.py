@@ -44,6 +44,10 @@ NumWarmups = Annotated[
         "--num-warmups", min=0, help="Requests sent first, in a stage that counts in no total.", rich_help_panel=LOAD
     ),
 ]
+CoolDown = Annotated[
+    str | None,
+    typer.Option("--cooldown", help="Last part of each stage that counts in no total: 5, 5s.", rich_help_panel=LOAD),
+]
 TimeScale = Annotated[
     float,
     typer.Option(

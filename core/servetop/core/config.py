@@ -155,6 +155,8 @@ class RunConfig:
     """Let all requests of a stage finish before the next one starts (sweeps)."""
     drain_timeout: float = 120.0
     """Seconds that requests in flight get to finish at the end."""
+    cooldown: float = 0.0
+    """Requests due in the last so many seconds of each stage's load count in no total."""
     label: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
 

@@ -75,9 +75,12 @@ class Endpoint:
             case ConnectionRefusedError():
                 return f"connection refused at {self.address}"
             case socket.gaierror() | UnicodeError():
-                return f"no such host: {self.host}"
+                return f"no such host: {self.host}: is the name in --url right?"
             case ssl.SSLCertVerificationError():
-                return f"the certificate of {self.address} is not trusted: {error.verify_message}"
+                return (
+                    f"the certificate of {self.address} is not trusted ({error.verify_message}): "
+                    "set SSL_CERT_FILE to the file of who signed it"
+                )
             case ssl.SSLError():
                 return f"TLS with {self.address} failed: {error.reason}"
             case OSError() if error.errno in (errno.EMFILE, errno.ENFILE):

@@ -24,6 +24,8 @@ TOTALS = (
     "total_input_tokens", "total_output_tokens", "request_throughput", "request_goodput", "output_throughput",
     "total_token_throughput", "max_output_tokens_per_s", "max_concurrent_requests",
 )  # fmt: skip
+FIGURES = (*TOTALS, *(f"{statistic}_{metric}_ms" for metric in METRICS for statistic in STATISTICS))
+"""Keys of `request_figures`."""
 
 
 def request_figures(samples: Samples, *, goodput: Mapping[str, float]) -> dict[str, Any]:

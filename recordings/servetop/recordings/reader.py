@@ -14,18 +14,20 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.errors import RecordingError, UsageError
 from servetop.core.events import Action, Command, EngineSample, Note, RequestRecord, RunEnd, Severity, StageChange
 from servetop.core.source import RunHeader, RunUpdate
+from servetop.core.steady import SteadyWindow
 from servetop.core.tick import Tick
 from servetop.recordings import schema
 from servetop.recordings.header import decode_end, decode_header
 from servetop.recordings.liveness import Writer
 from servetop.recordings.opening import Opened, fold_wal, open_for_reading
 from servetop.recordings.request_codec import ENDED
+from servetop.recordings.steady_codec import decode_windows
 from servetop.recordings.table_reader import TableReader
 
 SEND_TIMEOUT = 2.0
 """Seconds that sending a command waits for the writer's transaction."""
 
-_END_COLUMNS = {"end_at", "exit_code", "end_reason"}
+_END_COLUMNS = {"end_at", "exit_code", "end_reason", "steady"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,11 @@ class RecordingReader:
     def end(self) -> RunEnd | None:
         """How the run ended, as of the last poll or refresh; None while it goes on, and when it broke off."""
         return decode_end(self._run)
+
+    @property
+    def steady(self) -> dict[int, SteadyWindow]:
+        """Steady windows by stage, as they were stored at the run's end; empty before it."""
+        return {} if self.end is None else decode_windows(self._run["steady"])
 
     @property
     def damage(self) -> str | None:

@@ -21,6 +21,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 BLOCK = 5000
 """Requests whose chunks are in memory at a time."""
+_LONGEST_RUN = 10_000_000
+"""Seconds, four months; what is later is damage."""
 STATUSES = tuple(RequestStatus)
 _NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
             "first_output_at", "reasoning_tokens")  # fmt: skip
@@ -37,13 +39,16 @@ class Selection:
     stage: int | None = None
     start: float | None = None
     until: float | None = None
+    left_out: Sequence[tuple[int, float]] = ()
+    """Stages, each with the instant from which on what was due in it does not count: their cool-downs."""
 
     @property
     def where(self) -> tuple[str, tuple[float, ...]]:
         """As an SQL condition with its parameters."""
         conditions = {"stage = ?": self.stage, "due >= ?": self.start, "due < ?": self.until}
         chosen = {text: value for text, value in conditions.items() if value is not None}
-        return " AND ".join(chosen), tuple(chosen.values())
+        cut = ["NOT (stage = ? AND due >= ?)"] * len(self.left_out)
+        return " AND ".join([*chosen, *cut]), (*chosen.values(), *(value for pair in self.left_out for value in pair))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -161,6 +166,8 @@ def _arrivals(micros: IntArray, chunks: IntArray, *, base: FloatArray) -> FloatA
 
 def _by_second(instants: FloatArray, tokens: IntArray) -> FloatArray:
     seconds = np.maximum(np.floor(instants), 0).astype(np.int64)
+    if seconds.size and seconds.max() > _LONGEST_RUN:
+        raise ValueError(f"a token came in second {seconds.max():,} of the run")
     return np.bincount(seconds, weights=tokens).astype(np.float64)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial
 from operator import attrgetter
 from typing import TypeVar
@@ -16,10 +16,12 @@ from servetop.core.histogram import LogHistogram
 from servetop.core.history import TickHistory
 from servetop.core.source import EngineFacts, RunHeader, RunUpdate
 from servetop.core.stats import LiveStats, live_stats
+from servetop.core.steady import SteadyWindow
 from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.tui.heat import BinnedHistograms
 from servetop.tui.playhead import Playhead
 from servetop.tui.stage_figures import StageFigures, stage_figures
+from servetop.tui.steady_stages import SteadyStages
 from servetop.tui.steering import Target
 
 _Event = TypeVar("_Event", Note, StageChange, LogLine)
@@ -67,6 +69,8 @@ class Moment:
     commands: tuple[Command, ...] = ()
     log: Sequence[LogLine] = ()
     end: RunEnd | None = None
+    steady: Mapping[int, SteadyWindow] = field(default_factory=dict)
+    """Of the whole run, for the time line: by stage that is over, its steady part or why it has none."""
     heat: Sequence[LogHistogram] = ()
     """Of the charted latency, one for each bin of `stats.series`."""
     per_stage: Callable[[], Sequence[StageFigures]] = list
@@ -115,6 +119,7 @@ class RunSoFar:
     def __init__(self, header: RunHeader) -> None:
         self.history = TickHistory()
         self.binned = BinnedHistograms(self.history)
+        self.steady = SteadyStages(self.history)
         self.header = header
         self.end: RunEnd | None = None
         self.stages: list[StageChange] = []
@@ -183,6 +188,9 @@ class RunSoFar:
             commands=tuple(each for each in self.commands.values() if each.at <= at + TICK_SECONDS),
             log=self.log[: _count(self.log, at)],
             end=end,
+            steady=self.steady.windows(
+                self.stages, end=self.end.at if self.end else None, cooldown=self.header.config.cooldown
+            ),
             per_stage=cache(partial(stage_figures, self.history, self.binned, tuple(self.stages), at)),
             heat=self.binned.over(view.metric, at=at, span=shown, columns=_SERIES_BINS),
             overview=self._overview(),

@@ -66,6 +66,10 @@ def _line(moment: Moment, width: int) -> Row:
     cells: list[Run] = [("─", "faint")] * width
     here = _column(moment.stats.at, moment, width)
     cells[: here + 1] = [("━", "muted")] * (here + 1)
+    for window in moment.steady.values():
+        if window.start is not None and window.end is not None:
+            first, last = _column(window.start, moment, width), _column(window.end, moment, width)
+            cells[first : last + 1] = [("═", style) for _, style in cells[first : last + 1]]
     for stage in moment.all_stages:
         cells[_column(stage.at, moment, width)] = ("┿", "muted")
     for event in sorted(happenings(moment), key=lambda event: event.weight):

@@ -34,7 +34,7 @@ DEFINITIONS = (
     ("sent / offered", f"below {SENT_SHARE_LIMIT:.0%} the offered load was not delivered"),
     ("Little's law", f"engine running + waiting against client in flight; within {AGREEMENT_LIMIT:.0%}"),
     ("tokens", f"the engine's count against the client's; within {AGREEMENT_LIMIT:.0%}"),
-    ("time line", "┿ stage  ● command  ◆ mark  • note  ▲ warning  ✖ error"),
+    ("time line", "┿ stage  ═ steady state  ● command  ◆ mark  • note  ▲ warning  ✖ error"),
 )
 
 
