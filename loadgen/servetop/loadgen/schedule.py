@@ -9,6 +9,7 @@ from collections.abc import Callable
 from servetop.core.events import StageChange
 from servetop.core.tick import LoadGauges
 from servetop.loadgen.arrivals import ArrivalProcess
+from servetop.loadgen.messages import SenderState
 from servetop.loadgen.plan import LoadPlan
 from servetop.loadgen.stage_play import Due, StagePlay
 
@@ -99,15 +100,22 @@ class Schedule:
 
     def next_stage(self, at: float) -> bool:
         """End the stage in force now; False when there is none, or none after it."""
-        if self.play is None or not self._following:
+        if self.play is None or not self.following:
             return False
         self._end_stage(at)
         return True
 
     @property
+    def state(self) -> SenderState:
+        """Of the sender that plays it."""
+        if self.finished:
+            return SenderState.FINISHED
+        return SenderState.RUNNING if self.draining_since is None else SenderState.DRAINING
+
+    @property
     def following(self) -> int:
         """Number of stages that have not begun."""
-        return len(self._following)
+        return len(self._following) + self.plan.followed_by
 
     def connections_wanted(self, in_flight: int) -> int:
         """How many idle connections will be of use soon: for 20 ms of an open loop, for all of a closed loop's start.
