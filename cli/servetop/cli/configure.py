@@ -7,7 +7,7 @@ import os
 import shlex
 from collections.abc import Sequence
 
-from servetop.cli.load import check, stages_of, with_warmup
+from servetop.cli.load import check, parse_workers, stages_of, with_warmup
 from servetop.cli.workload import Options, resolved, workload_config
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import UsageError
@@ -28,6 +28,7 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
         workload=workload,
         stages=stages,
         seed=options["seed"],
+        workers=parse_workers(options["workers"]),
         goodput=parse_goodput(options["goodput"] or ()),
         thresholds=tuple(options["threshold"] or ()),
         label=options["label"],

@@ -16,9 +16,19 @@ if TYPE_CHECKING:
     from servetop.loadgen.checks import Replay
 
 DEFAULT_DURATION = 60.0
+MOST_WORKERS = 64
 WARMUP_CONCURRENCY = 8
 """Warm-up requests in flight where no limit was given."""
 _SINGLE = {"request_rate": "--request-rate", "num_prompts": "--num-prompts", "duration": "--duration"}
+
+
+def parse_workers(text: str) -> int:
+    """A number of senders, or 0 for `auto`; UsageError for anything else."""
+    if text.strip().lower() == "auto":
+        return 0
+    if not text.strip().isdecimal() or not 1 <= int(text) <= MOST_WORKERS:
+        raise UsageError(f"--workers {text}: give 1 to {MOST_WORKERS} sender processes, or auto")
+    return int(text)
 
 
 def stages_of(options: Options, replay: Replay | None = None) -> tuple[StageConfig, ...]:

@@ -145,6 +145,8 @@ class RunConfig:
     """Let all requests of a stage finish before the next one starts (sweeps)."""
     drain_timeout: float = 120.0
     """Seconds that requests in flight get to finish at the end."""
+    workers: int = 1
+    """Sender processes that share the load; 0 is `auto`: one, and others join in when the load is too much for it."""
     label: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from servetop.core.errors import LoadError
 from servetop.core.events import Command
 from servetop.loadgen.child import serve_sender
-from servetop.loadgen.messages import FrameCodec, SenderReport, SenderSetup, ToSender
+from servetop.loadgen.messages import FrameCodec, Order, SenderReport, SenderSetup, ToSender
 from servetop.loadgen.plan import LoadPlan
 
 __all__ = ["SenderProcess", "serve_sender"]
@@ -59,9 +59,13 @@ class SenderProcess:
         """Play a plan from its `begin` on, instead of the one before."""
         await self._tell(ToSender(plan=plan))
 
-    async def command(self, command: Command) -> None:
-        """Change the load that is being played; the reply comes with a report."""
-        await self._tell(ToSender(command=command))
+    async def command(self, command: Command, order: Order | None = None) -> None:
+        """Change the load that is being played, at once or as an order says; the reply comes with a report."""
+        await self._tell(ToSender(command=command, order=order))
+
+    async def order(self, order: Order) -> None:
+        """Change who is at work."""
+        await self._tell(ToSender(order=order))
 
     async def reports(self) -> AsyncIterator[SenderReport]:
         """One report a tick until `close`; LoadError when the sender dies."""
