@@ -122,7 +122,7 @@ class Share:
     def count_from(self, number: int | None) -> None:
         """All senders count from there on, because a plan says so."""
         if number is not None:
-            self._index = max(self._index, number)
+            self._index, self._next = max(self._index, number), max(self._next, number)
 
     def places(self, limit: int | None, *, number_from: int | None = None) -> int | None:
         """This sender's part of a concurrency limit; below the number of senders, the first ones get one place each.

@@ -23,7 +23,12 @@ class Strain:
     def take(self, ticks: Mapping[int, ClientTick]) -> str | None:
         """One tick of each sender at work; the worst one's figures, in words, when something has to be done."""
         strained = {worker: words for worker, tick in ticks.items() if (words := _strained(tick))}
-        self._ticks = self._ticks + 1 if strained else min(0, self._ticks + 1)
+        if strained:
+            self._ticks += 1
+        elif all(
+            tick.loop_lag.count for tick in ticks.values()
+        ):  # a tick in which a sender's loop stood still says nothing
+            self._ticks = min(0, self._ticks + 1)
         if self._ticks < PATIENCE_TICKS:
             return None
         self._ticks = -_SETTLING_TICKS
