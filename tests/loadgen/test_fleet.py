@@ -326,3 +326,17 @@ async def test_one_worker_is_a_sender_without_a_fleet(server: Any) -> None:
     sender = await start_senders(ARGV, setup_for(server.url, MonotonicClock()), workers=1)
     assert isinstance(sender, SenderProcess)
     await sender.close()
+
+
+async def test_after_a_stop_for_a_restart_the_stage_is_played_again_as_a_new_one(server: Any, fleet: Any) -> None:
+    server.script = slow_tokens
+    run = await fleet(2)
+    await run.begin(StageConfig(request_rate=50.0, duration=60.0), StageConfig(request_rate=50.0, duration=60.0))
+    await run.until(lambda report: report.tick.ok)
+    await run.tell(Action.STOP)
+    await run.finish()
+    first = len(run.records)
+    await run.begin(StageConfig(request_rate=50.0, num_prompts=10), first=2)
+    await run.until(lambda report: report.state is SenderState.FINISHED and report.tick.gauges.stage == 2)
+    assert [stage.index for report in run.reports for stage in report.stages] == [0, 2]
+    assert [record.id for record in run.records] == list(range(100, 100 + first + 10))

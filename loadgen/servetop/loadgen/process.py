@@ -100,7 +100,7 @@ class SenderProcess:
         try:
             self._process.stdin.write(self._outgoing.frame(message))
             await self._process.stdin.drain()
-        except ConnectionError as error:
+        except (ConnectionError, RuntimeError) as error:  # RuntimeError: uvloop's word for a pipe that has closed
             raise await self._death() from error
 
     async def _death(self) -> LoadError:
