@@ -93,7 +93,7 @@ class SenderFleet:
             dataclasses.replace(setup, worker=number, workers=workers, active=tuple(range(at_work)))
             for number in range(workers)
         ]
-        processes = await asyncio.gather(*(SenderProcess.start(argv, each) for each in setups))
+        processes = await SenderProcess.start_all(argv, setups)
         members = [Member(number, process) for number, process in enumerate(processes)]
         clock = MonotonicClock(setup.origin_ns)
         return cls(members, at_work=at_work, clock=clock, first_number=setup.first_id)

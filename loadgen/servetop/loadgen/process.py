@@ -45,6 +45,17 @@ class SenderProcess:
         await sender._tell(ToSender(setup=setup))
         return sender
 
+    @classmethod
+    async def start_all(cls, argv: Sequence[str], setups: Sequence[SenderSetup]) -> list[SenderProcess]:
+        """One for each set-up, or none: those that started are ended when another did not."""
+        started = await asyncio.gather(*(cls.start(argv, setup) for setup in setups), return_exceptions=True)
+        failures = [each for each in started if isinstance(each, BaseException)]
+        senders = [each for each in started if isinstance(each, SenderProcess)]
+        if failures:
+            await asyncio.gather(*(sender.close() for sender in senders))
+            raise failures[0]
+        return senders
+
     @property
     def pid(self) -> int:
         """Of the sender's process."""
