@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import Action, Command
 from servetop.loadgen.datasets.rows import Tally
-from servetop.loadgen.dealing import Share, part_of
+from servetop.loadgen.dealing import DealtPrompts, Share, part_of
 from servetop.loadgen.messages import Order, SenderSetup
 from servetop.loadgen.pieces import pieces_of, share_of
 from servetop.loadgen.plan import LoadPlan
@@ -163,3 +163,16 @@ def test_a_plan_is_cut_where_no_sender_alone_knows_when_to_go_on() -> None:
     plan = LoadPlan(segments=tuple(enumerate([warmup, open_loop, open_loop, closed, open_loop])), begin=0.0)
     assert [[index for index, _ in piece.segments] for piece in pieces_of(plan)] == [[0], [1, 2, 3], [4]]
     assert [piece.followed_by for piece in pieces_of(plan)] == [4, 1, 0]
+
+
+def test_prompts_stay_those_of_their_numbers_when_senders_are_dealt_anew() -> None:
+    every = list(itertools.islice(prompts_of(setup_of(0, 1), Tally()).prompts(), 60))
+    setup = setup_of(1, 3)
+    share = Share(setup)
+    prompts = DealtPrompts(prompts_of(setup, Tally()), share, first=0)
+    own = prompts.prompts()
+    assert [next(own) for _ in range(2)] == [every[1], every[4]]
+    numbers(share, 6)
+    share.reform(Order(at=2.0, number_from=40, active=(0, 1)))
+    assert [next(own) for _ in range(3)] == [every[41], every[43], every[45]]
+    assert list(prompts.drawn) == [1, 4, 41, 43, 45]

@@ -303,6 +303,7 @@ async def test_a_sender_that_stands_by_joins_in_when_those_at_work_are_at_their_
     seen = len(run.reports)
     await run.until(lambda report: len(run.reports) > seen + 2 and report.records)
     assert {record.worker for report in run.reports[:seen] for record in report.records} == {0}
+    assert {gauges.max_concurrency for gauges in run.gauges} == {None}
     assert {record.worker for report in run.reports[seen + 1 :] for record in report.records} == {0, 1}
     (words,) = [note for note in run.notes if "joins in" in note]
     assert words.startswith("sender 0 ")

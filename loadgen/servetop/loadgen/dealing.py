@@ -65,7 +65,7 @@ class Share:
         """Whether the request of that number is this sender's."""
         for start, team in reversed(self._teams):
             if number >= start:
-                return team[number % len(team)] == self._worker
+                return bool(team) and team[number % len(team)] == self._worker
         return False
 
     @property
@@ -137,8 +137,9 @@ class Share:
     def _form_team(self, number_from: int | None) -> None:
         team = self._active if self._limit is None else self._active[: self._limit]
         if team != self._teams[-1][1]:
+            left_out = self._next
             self.count_from(number_from)
-            self._teams.append((self._index, team))
+            self._teams += [(left_out, ()), (self._index, team)]
         if self._worker not in team:
             self._places = 0
         else:
@@ -166,7 +167,7 @@ class Share:
         begun, self._begun = tuple(self._begun), []
         return dataclasses.replace(report, begun=begun, next_number=max(self._index, self._next))
 
-    def follow(self, steps: int = 50) -> None:
+    def follow(self, steps: int = 200) -> None:
         """While standing by: walk on through the prompts, so that work can begin at once."""
         if self._prompts is not None and not self.working:
             self._prompts.skip(min(steps, self._index - self._prompts.position))

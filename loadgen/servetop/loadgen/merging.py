@@ -26,7 +26,7 @@ def slowest(states: Sequence[SenderState]) -> SenderState:
 def merged_tick(parts: Mapping[int, SenderReport], *, lost: int) -> ClientTick:
     """The sum; the rate is the schedule's, which all play, and requests lost with a sender count as errors."""
     gauges = [report.tick.gauges for report in parts.values()]
-    limits = [each.max_concurrency for each in gauges if each.max_concurrency is not None]
+    limits = [each.max_concurrency for each in gauges if each.max_concurrency]  # not those who stand by
     whole = LoadGauges(
         stage=max(each.stage for each in gauges),
         request_rate=next((each.request_rate for each in gauges if each.request_rate is not None), None),
