@@ -229,12 +229,13 @@ class SenderFleet:
     async def _state(self, parts: dict[int, SenderReport]) -> SenderState:
         """The slowest sender's; while pieces are left, the load goes on with the next one."""
         piece = self._piece
-        playing = [parts[each.worker] for each in self._alive if each.playing and each.worker in parts]
+        players = [each.worker for each in self._alive if each.playing]
         if piece is None or self._stopped:
             return slowest([report.state for report in parts.values()])
-        if any(report.tick.gauges.stage < piece.segments[0][0] for report in playing):
+        first = piece.segments[0][0]
+        if any(worker not in parts or parts[worker].tick.gauges.stage < first for worker in players):
             return SenderState.RUNNING
-        state = slowest([report.state for report in playing])
+        state = slowest([parts[worker].state for worker in players])
         over = state is SenderState.FINISHED or (state is SenderState.DRAINING and not must_drain(piece))
         if not self._pieces:
             return state
