@@ -55,6 +55,29 @@ def test_a_stage_is_finished_when_another_follows_in_the_same_sitting(
     assert [each.index for each in finished_stages(STAGES, notes, end=end)] == finished
 
 
+def test_request_numbers_go_on_above_the_highest_where_several_senders_left_gaps(tmp_path: Path) -> None:
+    path = tmp_path / "gaps.servetop"
+    recorder = Recorder.create(path, RunHeader(config=RunConfig(), anchor=ClockAnchor.take()))
+    recorder.commit(Batch(tick=Tick(client=ClientTick(index=0)), requests=[request(0), request(500)]))
+    recorder.close(INTERRUPTED)
+    recorder, start = resume_recording(path)
+    assert start.first_request == 501
+    recorder.close(INTERRUPTED)
+
+
+def request(number: int) -> RequestRecord:
+    nothing = np.empty(0), np.empty(0, dtype=np.int64)
+    return RequestRecord(
+        id=number,
+        stage=0,
+        due=1.0,
+        prompt_tokens=4,
+        status=RequestStatus.ERROR,
+        chunk_times=nothing[0],
+        chunk_tokens=nothing[1],
+    )
+
+
 @pytest.fixture
 def interrupted(tmp_path: Path) -> Path:
     path = tmp_path / "run.servetop"

@@ -66,6 +66,7 @@ def run(
     tokenizer: w.TokenizerFile = "",
     skip_bad_rows: w.SkipBadRows = False,
     clip_lengths: w.ClipLengths = False,
+    workers: o.Workers = "1",
     seed: o.Seed = 0,
     input_len: o.InputLen = 128,
     output_len: o.OutputLen = 128,

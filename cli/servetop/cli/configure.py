@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 
 from servetop.cli.connection_options import connection_config
-from servetop.cli.load import check, checked_cooldown, stages_of, with_warmup
+from servetop.cli.load import check, checked_cooldown, parse_workers, stages_of, with_warmup
 from servetop.cli.workload import Options, resolved, workload_config
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import UsageError
@@ -21,7 +21,8 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
     """The configuration that options describe; UsageError says which one is wrong."""
     workload, replay = resolved(workload_config(options))
     stages = with_warmup(stages_of(options, replay), options["num_warmups"])
-    check(workload, stages)
+    workers = parse_workers(options["workers"])
+    check(workload, stages, workers=workers)
     if options["threshold"]:
         check_form(options["threshold"])
     return RunConfig(
@@ -29,6 +30,7 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
         workload=workload,
         stages=stages,
         seed=options["seed"],
+        workers=workers,
         goodput=parse_goodput(options["goodput"] or ()),
         cooldown=checked_cooldown(options["cooldown"], stages),
         thresholds=tuple(options["threshold"] or ()),

@@ -16,9 +16,19 @@ if TYPE_CHECKING:
     from servetop.loadgen.checks import Replay
 
 DEFAULT_DURATION = 60.0
+MOST_WORKERS = 64
 WARMUP_CONCURRENCY = 8
 """Warm-up requests in flight where no limit was given."""
 _SINGLE = {"request_rate": "--request-rate", "num_prompts": "--num-prompts", "duration": "--duration"}
+
+
+def parse_workers(text: str) -> int:
+    """A number of senders, or 0 for `auto`; UsageError for anything else."""
+    if text.strip().lower() == "auto":
+        return 0
+    if not text.strip().isdecimal() or not 1 <= int(text) <= MOST_WORKERS:
+        raise UsageError(f"--workers {text}: give 1 to {MOST_WORKERS} sender processes, or auto")
+    return int(text)
 
 
 def stages_of(options: Options, replay: Replay | None = None) -> tuple[StageConfig, ...]:
@@ -104,8 +114,10 @@ def checked_cooldown(text: str | None, stages: Sequence[StageConfig]) -> float:
     return seconds
 
 
-def check(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
+def check(workload: WorkloadConfig, stages: Sequence[StageConfig], *, workers: int) -> None:
     """UsageError for stages that could not be played, before anything starts."""
+    if workers != 1 and workload.conversational:  # a later turn belongs to the sender that had the first
+        raise UsageError("conversations are played by one sender: leave --workers at 1")
     if not stages or not is_plain(workload) or any(stage.ramp_from is not None for stage in stages):
         from servetop.loadgen.checks import check_load  # numpy: not for every start
 

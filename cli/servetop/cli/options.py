@@ -73,6 +73,10 @@ Ramp = Annotated[
         rich_help_panel=LOAD,
     ),
 ]
+Workers = Annotated[
+    str,
+    typer.Option("--workers", help="Sender processes that share the load, or auto.", rich_help_panel=LOAD),
+]
 Seed = Annotated[int, typer.Option("--seed", help="Same seed, same requests at the same times.", rich_help_panel=LOAD)]
 
 InputLen = Annotated[

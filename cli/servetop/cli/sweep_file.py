@@ -5,6 +5,7 @@ request_rate = [32, 64, "inf"]  # requests per second
 max_concurrency = [256]         # optional third dimension
 duration = "30s"                # and/or num_prompts = 500: per cell
 repeats = 1
+workers = "auto"                # sender processes; 1 by default
 goodput = ["ttft:500"]          # milliseconds
 [engine]                        # keys of EngineConfig
 [workload]                      # keys of WorkloadConfig
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from servetop.cli.configure import check_form, parse_goodput
-from servetop.cli.load import check, checked_cooldown, with_an_end, with_warmup
+from servetop.cli.load import check, checked_cooldown, parse_workers, with_an_end, with_warmup
 from servetop.cli.presets import simulator_flags, sweep_data
 from servetop.cli.workload import resolved
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
@@ -46,6 +47,8 @@ class SweepFile:
     """Requests before the first cell that count in no total."""
     cooldown: float = 0.0
     """Seconds at the end of each cell that count in no total."""
+    workers: int = 1
+    """Sender processes; 0, written `auto`, as many as needed."""
     seed: int = 0
     goodput: tuple[str, ...] = ()
     thresholds: tuple[str, ...] = ()
@@ -70,6 +73,8 @@ def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
         for key in ("duration", "cooldown"):
             if key in plain:
                 plain[key] = parse_seconds(str(plain[key]))
+        if "workers" in plain:
+            plain["workers"] = parse_workers(str(plain["workers"]))
         if "request_rate" in plain:
             plain["request_rate"] = [parse_rate(str(rate)) for rate in plain["request_rate"]]
     except UsageError as error:
@@ -92,6 +97,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         workload=workload,
         stages=stages,
         seed=sweep.seed,
+        workers=sweep.workers,
         goodput=parse_goodput(sweep.goodput),
         thresholds=sweep.thresholds,
         drain_at_stages=True,
@@ -108,7 +114,7 @@ def _load(sweep: SweepFile) -> tuple[WorkloadConfig, tuple[StageConfig, ...]]:
     )
     cells = [with_an_end(_cell(sweep, *values), replay) for values in grid]
     stages = with_warmup(cells, sweep.num_warmups)
-    check(workload, stages)
+    check(workload, stages, workers=sweep.workers)
     return workload, stages
 
 

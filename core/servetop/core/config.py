@@ -179,6 +179,8 @@ class RunConfig:
     """Seconds that requests in flight get to finish at the end."""
     cooldown: float = 0.0
     """Requests due in the last so many seconds of each stage's load count in no total."""
+    workers: int = 1
+    """Sender processes that share the load; 0 is `auto`: one, and others join in when the load is too much for it."""
     label: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
 

@@ -19,6 +19,7 @@ from typing import Any
 from servetop.core.clock import MonotonicClock
 from servetop.core.errors import LoadError, ServetopError
 from servetop.core.wire import Dialect
+from servetop.loadgen.appointments import Appointments
 from servetop.loadgen.endpoint import Endpoint
 from servetop.loadgen.messages import FrameCodec, SenderReport, SenderSetup, ToSender
 from servetop.loadgen.pacing import quiet_collector
@@ -101,6 +102,7 @@ class SenderSession(asyncio.Protocol):
         self._incoming = FrameCodec(ToSender)
         self._outgoing = FrameCodec(SenderReport)
         self._sender: Sender | None = None
+        self._appointments: Appointments | None = None
         self._pipe: asyncio.WriteTransport | None = None
         self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
@@ -112,6 +114,8 @@ class SenderSession(asyncio.Protocol):
         self._pipe, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, reports)
         await loop.connect_read_pipe(lambda: self, sys.stdin)
         code = await self._over
+        if self._appointments is not None:
+            self._appointments.close()
         if self._sender is not None:
             await self._sender.close()
         self._pipe.abort()
@@ -128,12 +132,15 @@ class SenderSession(asyncio.Protocol):
     def _obey(self, message: ToSender) -> None:
         if message.setup is not None:
             self._sender = self._make(message.setup)
+            self._appointments = Appointments(self._sender, MonotonicClock(message.setup.origin_ns))
             return
-        if self._sender is None:
+        if self._sender is None or self._appointments is None:
             raise LoadError("a sender was given work before its set-up")
         if message.plan is not None:
             self._sender.begin(message.plan)
-        if message.command is not None:
+        if message.order is not None:
+            self._appointments.make(message)
+        elif message.command is not None:
             self._sender.obey(message.command)
 
     def _make(self, setup: SenderSetup) -> Sender:

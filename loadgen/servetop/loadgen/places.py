@@ -52,10 +52,10 @@ class Places:
         self._thinking: list[float] = []
 
     @classmethod
-    def of(cls, setup: SenderSetup) -> Places:
+    def of(cls, setup: SenderSetup, *, seed: int) -> Places:
         """Those of one sender; in a conversation the pause is before its next turn, not before the next user."""
         workload = setup.workload
-        return cls(None if workload.conversational else parse_think_time(workload.think_time, seed=setup.seed))
+        return cls(None if workload.conversational else parse_think_time(workload.think_time, seed=seed))
 
     def opened(self, at: float) -> None:
         """A command may have made room: such places are free from now on."""

@@ -92,13 +92,6 @@ class Schedule:
         """Run time after which what is still in flight is to be cancelled; inf while nothing drains."""
         return math.inf if self.draining_since is None else self.draining_since + self.plan.drain_timeout
 
-    @property
-    def state(self) -> SenderState:
-        """As of now."""
-        if self.finished:
-            return SenderState.FINISHED
-        return SenderState.RUNNING if self.draining_since is None else SenderState.DRAINING
-
     def turn_due(self, at: float) -> None:
         """A turn of a conversation is due at `at`: a drain that it falls into has its time from then on."""
         if self.draining_since is not None:
@@ -116,15 +109,22 @@ class Schedule:
 
     def next_stage(self, at: float) -> bool:
         """End the stage in force now; False when there is none, or none after it."""
-        if self.play is None or not self._following:
+        if self.play is None or not self.following:
             return False
         self._end_stage(at)
         return True
 
     @property
+    def state(self) -> SenderState:
+        """Of the sender that plays it."""
+        if self.finished:
+            return SenderState.FINISHED
+        return SenderState.RUNNING if self.draining_since is None else SenderState.DRAINING
+
+    @property
     def following(self) -> int:
         """Number of stages that have not begun."""
-        return len(self._following)
+        return len(self._following) + self.plan.followed_by
 
     def connections_wanted(self, in_flight: int) -> int:
         """How many idle connections will be of use soon: for 20 ms of an open loop, for all of a closed loop's start.

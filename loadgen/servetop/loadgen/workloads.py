@@ -57,7 +57,7 @@ def prompts_of(setup: SenderSetup, tally: Tally) -> PromptSource:
     """The prompts of one sender of a run."""
     return prompts_for(
         setup.workload,
-        (setup.seed, setup.worker),
+        (setup.seed, 0),  # of all senders the same: each takes its own out of one stream
         max_model_len=setup.max_model_len,
         corpus_ids=setup.corpus_ids,
         tally=tally,

@@ -150,6 +150,11 @@ class RecordingReader:
         """Requests that ended, however they did."""
         return next((int(row[0]) for row in self._tables.rows("request", ("count(*)",))), 0)
 
+    def next_request(self) -> int:
+        """The lowest number above those of all requests that ended; several senders may leave gaps."""
+        newest = next((row[0] for row in self._tables.rows("request", ("max(id)",))), None)
+        return 0 if newest is None else int(newest) + 1
+
     def ticks(self) -> list[Tick]:
         """All ticks, whatever `poll` gave."""
         return self._tables.events(schema.TICK)

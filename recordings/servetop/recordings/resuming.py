@@ -40,7 +40,7 @@ def resume_recording(path: Path) -> tuple[Recorder, RunStart]:
         if reader.damage is not None:
             raise RecordingError(f"{path} is damaged ({reader.damage}): measure anew, into another file")
         update, header = reader.poll(), reader.header
-        requests = reader.request_count()
+        first_request = reader.next_request()
     first_tick = update.ticks[-1].index + 1 if update.ticks else 0
     now = ClockAnchor.take()
     anchor = ClockAnchor(
@@ -51,7 +51,9 @@ def resume_recording(path: Path) -> tuple[Recorder, RunStart]:
     recorder.commit(Batch(notes=[_note(first_tick * TICK_SECONDS, now.wall_epoch_s - anchor.wall_epoch_s)]))
     stages = [stage.index for stage in update.stages]
     first_stage = max(stages, default=-1) + 1
-    return recorder, RunStart(anchor=anchor, first_tick=first_tick, first_stage=first_stage, first_request=requests)
+    return recorder, RunStart(
+        anchor=anchor, first_tick=first_tick, first_stage=first_stage, first_request=first_request
+    )
 
 
 def _connect(path: Path, anchor: ClockAnchor) -> sqlite3.Connection:
