@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from operator import attrgetter
 from typing import TypeVar
@@ -17,6 +17,7 @@ from servetop.core.history import TickHistory
 from servetop.core.source import EngineFacts, RunHeader, RunUpdate
 from servetop.core.stats import LiveStats, live_stats
 from servetop.core.tick import TICK_SECONDS, LoadGauges
+from servetop.tui.cursor import Cursor
 from servetop.tui.heat import BinnedHistograms
 from servetop.tui.playhead import Playhead
 from servetop.tui.stage_figures import StageFigures, stage_figures
@@ -27,7 +28,7 @@ _Event = TypeVar("_Event", Note, StageChange, LogLine)
 MOST_LOG_LINES = 50_000
 """Older ones are forgotten here; the recording has them all."""
 _OVERVIEW_BINS = 240
-_SERIES_BINS = 120
+SERIES_BINS = 120
 _SHORTEST_SPAN = 30.0
 """Seconds that the time axis covers at least, when it covers the whole run."""
 
@@ -45,13 +46,18 @@ class View:
     """The heat map stands in the place of the latency chart, where there is no room for both."""
     message: str = ""
     """What the app itself has to say about the last key."""
+    cursor: Cursor | None = None
+    """The instant on the time axis whose figures are shown; None for the playhead's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moment:
-    """What there is to see of a run at one instant; nothing in it lies after `stats.at`, except where it says so."""
+    """What there is to see of a run at one instant, the playhead's; nothing in it is later, except where it says so."""
 
     stats: LiveStats
+    """Figures of the cursor's instant where there is one, else of the playhead's; its series end at the playhead."""
+    pointed: LiveStats | None = None
+    """The cursor's figures with series that end at the cursor; None without one."""
     header: RunHeader
     view: View
     live: bool
@@ -75,6 +81,11 @@ class Moment:
     """Output tokens/s in equal bins from second 0 to the end of the newest tick; shape (bins,)."""
     overview_until: float
     """End of the last of these bins, seconds."""
+
+    @property
+    def cursor(self) -> float | None:
+        """The cursor's instant, seconds; None without one."""
+        return None if self.pointed is None else self.pointed.at
 
     @property
     def stage(self) -> StageChange | None:
@@ -105,7 +116,7 @@ class Moment:
     def window(self) -> tuple[float, float]:
         """Left and right edge of the time axis that all charts share, seconds."""
         times = self.stats.series.times
-        right = float(times[-1]) if times.size else self.stats.at
+        right = float(times[-1]) if times.size else self.view.playhead.at
         return (right - self.stats.span, right)
 
 
@@ -170,8 +181,13 @@ class RunSoFar:
         at = view.playhead.at
         shown = view.span or max(at, _SHORTEST_SPAN)
         end = self.end if self.end is not None and self.end.at <= at + TICK_SECONDS else None
+        stats = live_stats(self.history, at, span=shown, columns=SERIES_BINS)
+        pointed = None
+        if view.cursor is not None:
+            pointed = live_stats(self.history, min(view.cursor.at, at), span=shown, columns=SERIES_BINS)
         return Moment(
-            stats=live_stats(self.history, at, span=shown, columns=_SERIES_BINS),
+            stats=stats if pointed is None else replace(pointed, series=stats.series),
+            pointed=pointed,
             header=self.header,
             view=view,
             live=live,
@@ -184,7 +200,7 @@ class RunSoFar:
             log=self.log[: _count(self.log, at)],
             end=end,
             per_stage=cache(partial(stage_figures, self.history, self.binned, tuple(self.stages), at)),
-            heat=self.binned.over(view.metric, at=at, span=shown, columns=_SERIES_BINS),
+            heat=self.binned.over(view.metric, at=at, span=shown, columns=SERIES_BINS),
             overview=self._overview(),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,
         )

@@ -29,7 +29,7 @@ class HeaderLine(Panel):
 def draw_header(moment: Moment, width: int) -> Row:
     """What runs at the left, the stage after it, time and state at the right; narrow lines lose the least important."""
     stage = stage_runs(moment, short=width < 100)
-    now: list[Run] = [("  ", ""), (formats.clock_time(moment.stats.at), "strong"), (" ", ""), *state(moment)]
+    now: list[Run] = [("  ", ""), (formats.clock_time(moment.view.playhead.at), "strong"), (" ", ""), *state(moment)]
     name: list[Run] = [("servetop ", "title"), ("▸ ", "muted")]
     room = width - row_width([*name, *stage, *now]) - 2
     if room < 8:

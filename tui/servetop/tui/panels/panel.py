@@ -10,6 +10,7 @@ from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from servetop.tui import formats
 from servetop.tui.charts import Axes
 from servetop.tui.lines import Lines, Row, joined, row_width
 from servetop.tui.run_so_far import Moment
@@ -20,6 +21,8 @@ class Panel(Widget):
     """A box with the main numbers in its title. Subclasses say, as pure functions, what is in both."""
 
     ALLOW_SELECT = False
+    shows_cursor = False
+    """Its figures are those of the cursor's instant; the bottom edge says so."""
     moment: reactive[Moment | None] = reactive(None, repaint=False)
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -51,7 +54,7 @@ class Panel(Widget):
 
     def _set_titles(self, moment: Moment) -> list[Region]:
         """The edges that need repainting. Not by `border_title`: setting it repaints the whole panel."""
-        title, subtitle = self._content(self.title(moment)), self._content([self.subtitle(moment)])
+        title, subtitle = self._content(self.title(moment)), self._content(self._remarks(moment))
         left, top = self.content_offset
         width, height = self.outer_size
         edges = []
@@ -83,6 +86,12 @@ class Panel(Widget):
         """A remark at the bottom edge; empty for none."""
         return []
 
+    def _remarks(self, moment: Moment) -> Sequence[Row]:
+        if moment.cursor is None or not self.shows_cursor:
+            return [self.subtitle(moment)]
+        pointed = [("│ ", "cursor"), (formats.clock_time(moment.cursor), "strong")]
+        return [pointed, self.subtitle(moment)] if self.subtitle(moment) else [pointed]
+
     def peak(self, moment: Moment) -> float:  # noqa: ARG002
         """Largest value in the chart, for its limit."""
         return 1.0
@@ -93,7 +102,7 @@ class Panel(Widget):
 
     def axes(self, moment: Moment) -> Axes:
         """The shared time axis with this panel's limit."""
-        return Axes(window=moment.window, limit=self.limit, marks=stage_marks(moment))
+        return Axes(window=moment.window, limit=self.limit, marks=stage_marks(moment), cursor=moment.cursor)
 
     def _content(self, parts: Sequence[Row]) -> Content:
         width = max(self.outer_size.width - 6, 0)
