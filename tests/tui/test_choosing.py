@@ -15,7 +15,7 @@ def shown(app: DashboardApp) -> list[str]:
 
 
 def chosen(app: DashboardApp) -> str | None:
-    return app.focused and app.focused.id
+    return None if app.focused is None else app.focused.id
 
 
 async def test_tab_goes_round_the_panels_and_back(canned: ModuleType, dashboard: Dashboard) -> None:
@@ -47,6 +47,7 @@ async def test_enter_maximises_and_escape_brings_all_back_where_they_were(
 ) -> None:
     app = dashboard(canned.finished(), start_at=110.0)
     async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
         before = {panel.id: panel.region for panel in app.screen.query("#panels > Panel")}
         await pilot.press("tab", "tab", "enter")
         assert shown(app) == ["throughput"]
@@ -54,9 +55,11 @@ async def test_enter_maximises_and_escape_brings_all_back_where_they_were(
         for name in ("#header", "#diagnosis", "#status", "#keys"):
             assert app.screen.query_one(name).display
         await pilot.press("escape")
+        await pilot.pause()
         assert {panel.id: panel.region for panel in app.screen.query("#panels > Panel")} == before
         assert chosen(app) == "throughput"
         await pilot.press("enter", "enter")
+        await pilot.pause()
         assert {panel.id: panel.region for panel in app.screen.query("#panels > Panel")} == before
 
 

@@ -92,7 +92,7 @@ class DashboardApp(Watching):
 
     def _moment(self) -> Moment:
         self._drawn, self._live = self._view, self._source.is_live()
-        return self._run.at(self._view, live=self._live)
+        return replace(self._run.at(self._view, live=self._live), requests=self._requests)
 
     def _has_moved(self) -> bool:
         return self._drawn != self._view or self._live != self._source.is_live()
@@ -229,9 +229,10 @@ class DashboardApp(Watching):
 
 def _screen(name: str, moment: Moment) -> MomentScreen:
     """Loaded when first looked at: start-up is for the live screen."""
-    from servetop.tui.screens import details, log
+    from servetop.tui.screens import details, log, requests
 
     kinds: dict[str, type[MomentScreen]] = {
+        "requests": requests.RequestsScreen,
         "distributions": details.DistributionsScreen,
         "sweep": details.SweepScreen,
         "log": log.LogScreen,

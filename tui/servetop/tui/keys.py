@@ -76,6 +76,8 @@ VIEWING = (
     Key(keys="enter", action="maximise", caption="Enter", label="",
         tooltip="The chosen panel on the whole screen, and back; a double click does too"),
     Key(keys="1", action="look_at('live')", caption="1", label="", tooltip="The live screen"),
+    Key(keys="2", action="look_at('requests')", caption="2", label="",
+        tooltip="Requests around this instant (the cursor's, if there is one): waterfall and table"),
     Key(keys="3", action="look_at('distributions')", caption="3", label="",
         tooltip="Cumulative distributions of all latencies, by stage"),
     Key(keys="4", action="look_at('sweep')", caption="4", label="", tooltip="Batch size × request rate, as measured"),
@@ -106,14 +108,14 @@ def bindings(*tables: Iterable[Key]) -> list[Binding]:
 LIVE_LINE = (
     ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"),
     ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"),
-    ("c", "cursor"), ("1 3-6", "screens"), ("← →", "look back"),
+    ("c", "cursor"), ("1-6", "screens"), ("← →", "look back"),
 )  # fmt: skip
 """Bottom line of a run that goes on, most important first."""
 
 REPLAY_LINE = (
     ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), ("[ ]", "event"), ("c", "cursor"),
     ("g", "go to"), (", .", "tick"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("Tab Enter", "maximise"),
-    ("1 3-6", "screens"), ("Home End", "ends"),
+    ("1-6", "screens"), ("Home End", "ends"),
 )  # fmt: skip
 """Bottom line of a run that has ended, most important first."""
 

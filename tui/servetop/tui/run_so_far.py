@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from servetop.core.events import Action, Command, FloatArray, LogLine, Note, RunEnd, StageChange
+from servetop.core.events import Action, Command, FloatArray, LogLine, Note, RequestRecord, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.history import TickHistory
 from servetop.core.source import EngineFacts, RunHeader, RunUpdate
@@ -29,6 +29,8 @@ MOST_LOG_LINES = 50_000
 """Older ones are forgotten here; the recording has them all."""
 _OVERVIEW_BINS = 240
 SERIES_BINS = 120
+MOST_REQUESTS = 400
+"""Requests that are looked at together."""
 _SHORTEST_SPAN = 30.0
 """Seconds that the time axis covers at least, when it covers the whole run."""
 
@@ -48,6 +50,11 @@ class View:
     """What the app itself has to say about the last key."""
     cursor: Cursor | None = None
     """The instant on the time axis whose figures are shown; None for the playhead's."""
+
+
+def no_requests(start: float, until: float) -> Sequence[RequestRecord]:  # noqa: ARG001
+    """What there is to read between two instants when nothing can be read."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,6 +82,10 @@ class Moment:
     end: RunEnd | None = None
     heat: Sequence[LogHistogram] = ()
     """Of the charted latency, one for each bin of `stats.series`."""
+    requests: Callable[[float, float], Sequence[RequestRecord]] = no_requests
+    """Reads those under way between two instants that have ended, by due time; the last `MOST_REQUESTS` of them."""
+    between: Callable[[float, float], LiveStats]
+    """Figures at the second of two instants, with series that begin at the first."""
     per_stage: Callable[[], Sequence[StageFigures]] = list
     """Worked out when first asked for: only some screens compare stages."""
     overview: FloatArray
@@ -199,6 +210,7 @@ class RunSoFar:
             commands=tuple(each for each in self.commands.values() if each.at <= at + TICK_SECONDS),
             log=self.log[: _count(self.log, at)],
             end=end,
+            between=lambda start, until: live_stats(self.history, until, span=until - start, columns=SERIES_BINS),
             per_stage=cache(partial(stage_figures, self.history, self.binned, tuple(self.stages), at)),
             heat=self.binned.over(view.metric, at=at, span=shown, columns=SERIES_BINS),
             overview=self._overview(),

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from textual.app import App
 
+from servetop.core.errors import ServetopError
+from servetop.core.events import RequestRecord
 from servetop.core.source import RunSource
 from servetop.tui.cursor import FAR, Cursor
 from servetop.tui.instants import event_instants, next_instant
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.panels.timeline import TimelinePanel
-from servetop.tui.run_so_far import SERIES_BINS, RunSoFar, View
+from servetop.tui.run_so_far import MOST_REQUESTS, SERIES_BINS, RunSoFar, View
 from servetop.tui.screens.question import InstantQuestion
 
 SPANS = (30.0, 120.0, 600.0, 0.0)
 """Time axes that the zoom key and the wheel go through; 0 is all of the run."""
+_PATIENCE = 3.0
+"""Of the 99th percentile of E2E latency: so long after an instant requests under way then are looked for."""
 _NEAR_SEEK = 5.0
 """Seconds; a longer seek moves the cursor far."""
 
@@ -39,6 +44,16 @@ class Watching(App[str]):
     def action_step_concurrency(self, direction: int) -> None:
         """Lower (-1) or raise (1) the concurrency limit."""
         raise NotImplementedError
+
+    def _requests(self, start: float, until: float) -> Sequence[RequestRecord]:
+        """Read from the source; those that end long after `until` are left out: a seek must not read the whole run."""
+        tail = self._run.history.percentiles("e2el", start=0, stop=self._run.history.up_to(until))[2]
+        ended_by = until + _PATIENCE * (1.0 if math.isnan(tail) else tail)
+        try:
+            return self._source.requests(start, until, ended_by=ended_by, most=MOST_REQUESTS)
+        except ServetopError as error:
+            self.call_later(self.say, str(error))
+            return ()
 
     # The playhead.
 

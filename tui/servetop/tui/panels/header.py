@@ -58,7 +58,7 @@ def stage_runs(moment: Moment, *, short: bool = False) -> list[Run]:
     planned = len(moment.header.config.stages)
     place = f"{stage.index + 1}/{planned} " if stage.index < planned else f"{stage.index + 1} "
     runs: list[Run] = [("" if short else "stage ", "muted"), (place, "muted"), (label, "strong")]
-    if load.request_rate is not None and load.request_rate != stage.request_rate:
+    if moment.cursor is None and load.request_rate is not None and load.request_rate != stage.request_rate:
         runs.append((f" → {formats.number(load.request_rate)} req/s", "key"))
     if load.paused:
         runs.append((" ‖ load paused", "warn"))

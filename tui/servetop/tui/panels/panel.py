@@ -89,8 +89,9 @@ class Panel(Widget):
     def _remarks(self, moment: Moment) -> Sequence[Row]:
         if moment.cursor is None or not self.shows_cursor:
             return [self.subtitle(moment)]
+        remark = self.subtitle(moment)
         pointed = [("│ ", "cursor"), (formats.clock_time(moment.cursor), "strong")]
-        return [pointed, self.subtitle(moment)] if self.subtitle(moment) else [pointed]
+        return [pointed, remark] if row_width(remark) else [pointed]
 
     def peak(self, moment: Moment) -> float:  # noqa: ARG002
         """Largest value in the chart, for its limit."""

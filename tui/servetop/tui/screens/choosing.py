@@ -7,17 +7,17 @@ from typing import ClassVar
 from textual import events
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widget import Widget
 
 from servetop.tui.panels.panel import Panel
 from servetop.tui.panels.timeline import TimelinePanel
+from servetop.tui.screens.moment_screen import MomentScreen
 
 _CHOSEN = "-maximised"
 
 
-class Choosing(Screen[object]):
-    """Tab or a click chooses a panel (it has the focus), enter or a double click maximises it, escape brings all back."""
+class Choosing(MomentScreen):
+    """Tab or a click chooses a panel (the focus), enter or a double click maximises it, escape brings all back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "next_panel(1)", "next panel", show=False),
