@@ -10,9 +10,9 @@ from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from servetop.tui import formats
 from servetop.tui.charts import Axes
 from servetop.tui.lines import Lines, Row, joined, row_width
+from servetop.tui.panels.remarks import remarks
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scale import steady_limit
 
@@ -54,7 +54,10 @@ class Panel(Widget):
 
     def _set_titles(self, moment: Moment) -> list[Region]:
         """The edges that need repainting. Not by `border_title`: setting it repaints the whole panel."""
-        title, subtitle = self._content(self.title(moment)), self._content(self._remarks(moment))
+        title, subtitle = (
+            self._content(self.title(moment)),
+            self._content(remarks(moment, self.subtitle(moment), pointed=self.shows_cursor)),
+        )
         left, top = self.content_offset
         width, height = self.outer_size
         edges = []
@@ -85,13 +88,6 @@ class Panel(Widget):
     def subtitle(self, moment: Moment) -> Row:  # noqa: ARG002
         """A remark at the bottom edge; empty for none."""
         return []
-
-    def _remarks(self, moment: Moment) -> Sequence[Row]:
-        if moment.cursor is None or not self.shows_cursor:
-            return [self.subtitle(moment)]
-        remark = self.subtitle(moment)
-        pointed = [("│ ", "cursor"), (formats.clock_time(moment.cursor), "strong")]
-        return [pointed, remark] if row_width(remark) else [pointed]
 
     def peak(self, moment: Moment) -> float:  # noqa: ARG002
         """Largest value in the chart, for its limit."""

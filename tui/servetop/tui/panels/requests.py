@@ -7,21 +7,16 @@ from collections.abc import Sequence
 
 from servetop.core.events import RequestRecord
 from servetop.tui import formats
-from servetop.tui.lines import Row, Run, fitted, joined, placard
+from servetop.tui.lines import Row, joined, placard
 from servetop.tui.panels.panel import Panel
-from servetop.tui.request_rows import COLUMNS, PHASES, RequestRow, bar, ended_at, ordered, row_of
+from servetop.tui.request_rows import COLUMNS, RequestRow, ended_at, ordered, row_of
+from servetop.tui.request_table import header, request_row
 from servetop.tui.run_so_far import MOST_REQUESTS, Moment
 
 _SHORTEST = 2.0
 """Seconds of the time axis at least."""
 _STEPS = 8
 """The time axis moves by such parts of its length, so that bars stand still in between."""
-_FIELDS = (
-    ("id", "id", 8), ("due", "due", 8), ("ttft", "TTFT", 8), ("e2el", "E2E", 8), ("itl_max", "max ITL", 8),
-    ("status", "status", 11), ("itl", "ITL", 8), ("prompt_tokens", "in", 7), ("output_tokens", "out", 6),
-)  # fmt: skip
-"""Column, heading and cells, most important first."""
-_LEAST_BAR = 24
 
 
 class RequestsPanel(Panel):
@@ -96,54 +91,6 @@ class RequestsPanel(Panel):
         return next(
             (row.record for row in (*self.rows, *first) if row.id == self.selected or self.selected is None), None
         )
-
-
-def _fields(width: int) -> tuple[tuple[str, str, int], ...]:
-    """As many columns as leave room for the bars."""
-    kept = 3
-    while kept < len(_FIELDS) and sum(each[2] for each in _FIELDS[: kept + 1]) + 2 + _LEAST_BAR <= width:
-        kept += 1
-    return _FIELDS[:kept]
-
-
-def header(width: int, axis: tuple[float, float], *, order: str, descending: bool) -> Row:
-    """Headings, an arrow at the one that orders, what the bars' shades mean, and the ends of their time axis."""
-    arrow = "▼" if descending else "▲"
-    names: list[Run] = [("  ", "")]
-    for column, name, cells in _fields(width):
-        text = f"{arrow}{name}" if column == order else name
-        names.append((f" {text:<{cells - 1}}" if column == "status" else f"{text:>{cells}}",
-                      "strong" if column == order else "muted"))  # fmt: skip
-    room = width - sum(len(text) for text, _ in names) - 1
-    left, right = (f"{formats.clock_time(at)[3:]}.{int(at * 10) % 10}" for at in axis)
-    shades = joined([[(f"{glyph * 2}", style), (f" {name}", "muted")] for glyph, style, name in PHASES],
-                    width=max(room - 18, 0), gap="  ") if room >= 42 else []  # fmt: skip
-    used = sum(len(text) for text, _ in shades)
-    gap = max(room - 14 - used, 0)
-    return fitted([*names, (" ", ""), (left, "faint"), (" " * (gap // 2), ""), *shades,
-                   (" " * (gap - gap // 2), ""), (right, "faint")], width)  # fmt: skip
-
-
-def request_row(row: RequestRow, width: int, axis: tuple[float, float], *, at: float, chosen: bool) -> Row:
-    """Figures at the left, bar at the right."""
-    runs: list[Run] = [("▸ " if chosen else "  ", "key")]
-    for column, _, cells in _fields(width):
-        value = getattr(row, column)
-        if column == "status":
-            runs.append((f" {value:<{cells - 1}}", "bad" if row.failed else "muted"))
-        elif column == "due":
-            runs.append(
-                (
-                    f"{formats.clock_time(value)[3:]}.{int(value * 10 + 1e-6) % 10}".rjust(cells),
-                    "strong" if chosen else "",
-                )
-            )
-        else:
-            whole = column in ("prompt_tokens", "output_tokens")
-            text = str(value) if column == "id" else (formats.count(value) if whole else formats.seconds(value))
-            runs.append((f"{text:>{cells}}", "strong" if chosen else ""))
-    room = width - sum(len(text) for text, _ in runs) - 1
-    return [*runs, (" ", ""), *bar(row.record, axis, max(room, 1), at=at)]
 
 
 def _why_empty(moment: Moment, *, failed_only: bool) -> str:
