@@ -85,10 +85,16 @@ class DashboardApp(Watching):
         """Show the run at the playhead, now."""
         self._drawn_at = self._clock.now()
         moment = self._moment()
+        shown = [screen for screen in self.screen_stack if isinstance(screen, MomentScreen)]
         with self.batch_update():
-            for screen in self.screen_stack:
-                if isinstance(screen, MomentScreen):
-                    screen.show(moment)
+            for screen in shown[
+                -1:
+            ]:  # those below are hidden, yet each of their changes would repaint the whole screen
+                screen.show(moment)
+
+    def on_moment_screen_resumed(self) -> None:
+        """It may show what was before it was covered."""
+        self.redraw()
 
     def _moment(self) -> Moment:
         self._drawn, self._live = self._view, self._source.is_live()

@@ -60,3 +60,12 @@ def request_row(row: RequestRow, width: int, axis: tuple[float, float], *, at: f
             runs.append((f"{text:>{cells}}", "strong" if chosen else ""))
     room = width - sum(len(text) for text, _ in runs) - 1
     return [*runs, (" ", ""), *bar(row.record, axis, max(room, 1), at=at)]
+
+
+def why_empty(in_flight: int, *, failed_only: bool) -> str:
+    """What to say where no request can be shown."""
+    if failed_only:
+        return "no request failed here"
+    if in_flight:
+        return f"{in_flight} requests in flight, none has ended yet: each is recorded when it ends"
+    return "no request was under way here"

@@ -10,11 +10,13 @@ from servetop.tui import formats
 from servetop.tui.lines import Row, joined, placard
 from servetop.tui.panels.panel import Panel
 from servetop.tui.request_rows import COLUMNS, RequestRow, ended_at, ordered, row_of
-from servetop.tui.request_table import header, request_row
+from servetop.tui.request_table import header, request_row, why_empty
 from servetop.tui.run_so_far import MOST_REQUESTS, Moment
 
 _SHORTEST = 2.0
 """Seconds of the time axis at least."""
+_REDRAW = 0.5
+"""Seconds of run time."""
 _STEPS = 8
 """The time axis moves by such parts of its length, so that bars stand still in between."""
 
@@ -28,6 +30,27 @@ class RequestsPanel(Panel):
     rows: Sequence[RequestRow] = ()
     """All that can be scrolled through, in order."""
     _top = 0
+
+    _shown_at = math.nan
+
+    def watch_moment(self, moment: Moment | None) -> None:
+        """While time passes, twice a second: a new request moves all rows, and over ssh every row counts."""
+        if moment is not None:
+            at, playhead = moment.stats.at, moment.view.playhead
+            moves = playhead.following or playhead.playing
+            if moves and self._shown_at <= at < self._shown_at + _REDRAW and self._drawn_for == self.size:
+                return
+            self._shown_at = at
+        super().watch_moment(moment)
+
+    def on_resize(self) -> None:
+        """Other rows fit now."""
+        self.show_again()
+
+    def show_again(self) -> None:
+        """Another order or another choice: at once."""
+        self._shown_at = math.nan
+        self.watch_moment(self.moment)
 
     def title(self, moment: Moment) -> Sequence[Row]:
         """How many, and what is not known of those in flight."""
@@ -74,7 +97,9 @@ class RequestsPanel(Panel):
         self._top = max(0, min(max(self._top, place - room + 1), place, len(self.rows) - 1))
         shown = self.rows[self._top : self._top + room]
         if not shown:
-            return placard(_why_empty(moment, failed_only=self.failed_only), width=width, height=height)
+            return placard(
+                why_empty(moment.stats.load.in_flight, failed_only=self.failed_only), width=width, height=height
+            )
         head = header(width, axis, order=self.order, descending=self.descending)
         return [head, *(request_row(row, width, axis, at=at, chosen=row.id == self.selected) for row in shown)]
 
@@ -83,7 +108,7 @@ class RequestsPanel(Panel):
         places = [number for number, row in enumerate(self.rows) if row.id == self.selected]
         place = min(max(places[0] + rows, 0), len(self.rows) - 1) if places else 0
         self.selected = self.rows[place].id if self.rows else None
-        self.watch_moment(self.moment)
+        self.show_again()
 
     def chosen(self) -> RequestRecord | None:
         """The request to open: the chosen one, else the first."""
@@ -91,11 +116,3 @@ class RequestsPanel(Panel):
         return next(
             (row.record for row in (*self.rows, *first) if row.id == self.selected or self.selected is None), None
         )
-
-
-def _why_empty(moment: Moment, *, failed_only: bool) -> str:
-    if failed_only:
-        return "no request failed here"
-    if moment.stats.load.in_flight:
-        return f"{moment.stats.load.in_flight} requests in flight, none has ended yet: each is recorded when it ends"
-    return "no request was under way here"

@@ -61,7 +61,7 @@ class RequestsScreen(DetailScreen):
     def _arrange(self, **changes: object) -> None:
         for name, value in changes.items():
             setattr(self._panel, name, value)
-        self._panel.watch_moment(self._panel.moment)
+        self._panel.show_again()
 
     def action_open(self) -> None:
         """The chosen request's tokens."""
