@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -138,13 +139,16 @@ class RecordingReader:
         except sqlite3.Error as error:
             raise RecordingError(f"cannot steer {self.name} ({error}): may you write to {self.path}?") from error
 
-    def requests(self, start: float, until: float) -> Sequence[RequestRecord]:
-        """Finished requests that were in flight at any time between two instants, by due time."""
-        where = f"{ENDED} >= ? AND sent <= ?"
+    def requests(
+        self, start: float, until: float, *, ended_by: float = math.inf, most: int | None = None
+    ) -> Sequence[RequestRecord]:
+        """Finished requests that were in flight at any time between two instants, by due time; see `RunSource`."""
+        where = f"{ENDED} BETWEEN ? AND ? AND sent <= ?"
+        limit = "" if most is None else f" LIMIT {most:d}"
         found: list[RequestRecord] = self._tables.events(
-            schema.REQUEST, where=where, parameters=(start, until), order="due, seq"
+            schema.REQUEST, where=where, parameters=(start, ended_by, until), order=f"due DESC, seq DESC{limit}"
         )
-        return found
+        return found[::-1]
 
     def request_count(self) -> int:
         """Requests that ended, however they did."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from servetop.core.stats import LiveStats
 from servetop.tui import formats
@@ -11,13 +12,13 @@ from servetop.tui.braille import Trace
 from servetop.tui.charts import Axes, Bars, block_bars, chart, gauge
 from servetop.tui.exported import staleness, why_missing
 from servetop.tui.lines import Row, Run, placard
-from servetop.tui.panels.panel import Panel, stage_marks
+from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.run_so_far import Moment
 
 NEARLY_FULL = 0.9
 
 
-class KvPanel(Panel):
+class KvPanel(TimeChart):
     """KV blocks used of all, and their share over time."""
 
     def title(self, moment: Moment) -> Sequence[Row]:
@@ -46,7 +47,7 @@ class KvPanel(Panel):
         missing = why_missing(moment, "kv_usage", "kv_blocks_used")
         if missing:
             return placard(missing, width=width, height=height)
-        axes = Axes(window=moment.window, limit=1.0, label=lambda share: f"{share:.0%}", marks=stage_marks(moment))
+        axes = replace(self.axes(moment), limit=1.0, label=lambda share: f"{share:.0%}")
         return draw_kv(moment.stats, axes, width, height)
 
 
