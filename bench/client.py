@@ -1,6 +1,7 @@
 """How fast and how truthful is servetop's sender? Against bench/sseserver, which logs what really happened.
 
     python bench/client.py [--shape paced256|open400|closed256] [--seconds 8] [--runs 3] [--server-cpu 1 --client-cpu 0]
+                           [--transport raw|httpx] [--workers 1]
 
 One line per run: CPU of the sender's process per streamed event, TTFT as the sender saw it minus TTFT as the server did
 it, request by request (matched by x-request-id), slip of the schedule, rate achieved. Needs gcc.
@@ -24,12 +25,12 @@ from pathlib import Path
 import numpy as np
 
 from servetop.core.clock import MonotonicClock
-from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.core.config import ConnectionConfig, StageConfig, WorkloadConfig
 from servetop.core.events import RequestRecord
 from servetop.core.tick import ClientTick, merge_client_ticks
 from servetop.loadgen.messages import SenderSetup, SenderState
 from servetop.loadgen.plan import LoadPlan
-from servetop.loadgen.process import SenderProcess
+from servetop.loadgen.senders import start_senders
 
 SOURCE = Path(__file__).parent / "sseserver"
 BEGIN_AHEAD = 0.6
@@ -98,8 +99,10 @@ async def wait_for_port(port: int) -> None:
                 return
 
 
-async def play(shape: Shape, port: int, cpu: int | None) -> tuple[ClientTick, Sequence[RequestRecord], int, float]:
-    """Run the sender over the shape: the sum of its ticks, its records, its time origin, the load's duration."""
+async def play(
+    shape: Shape, port: int, cpu: int | None, *, transport: str = "raw", workers: int = 1
+) -> tuple[ClientTick, Sequence[RequestRecord], int, float]:
+    """Run the senders over the shape: the sum of their ticks, their records, its time origin, the load's duration."""
     clock = MonotonicClock()
     setup = SenderSetup(
         url=f"http://127.0.0.1:{port}",
@@ -107,8 +110,10 @@ async def play(shape: Shape, port: int, cpu: int | None) -> tuple[ClientTick, Se
         origin_ns=clock.origin_ns,
         workload=WorkloadConfig(input_len=16, output_len=shape.tokens),
         seed=1,
+        connection=ConnectionConfig(transport=transport),
     )
-    sender = await SenderProcess.start(pinned(cpu, [sys.executable, "-m", "servetop.cli.sender"]), setup)
+    argv = pinned(cpu, [sys.executable, "-m", "servetop.cli.sender"])
+    sender = await start_senders(argv, setup, workers=workers)
     begin = clock.now() + BEGIN_AHEAD
     await sender.begin(LoadPlan(segments=((0, shape.stage),), begin=begin))
     ticks: list[ClientTick] = []
@@ -123,7 +128,9 @@ async def play(shape: Shape, port: int, cpu: int | None) -> tuple[ClientTick, Se
     return total, records, clock.origin_ns, max(record.done_at or 0.0 for record in records) - begin
 
 
-async def run_once(server: Path, shape: Shape, cpus: tuple[int | None, int | None]) -> Result:
+async def run_once(
+    server: Path, shape: Shape, cpus: tuple[int | None, int | None], *, transport: str, workers: int
+) -> Result:
     """Start the server, play the shape, stop the server, read its log."""
     with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -135,7 +142,7 @@ async def run_once(server: Path, shape: Shape, cpus: tuple[int | None, int | Non
         process = subprocess.Popen(argv, stderr=subprocess.DEVNULL)
         try:
             await wait_for_port(port)
-            total, records, origin_ns, seconds = await play(shape, port, cpus[1])
+            total, records, origin_ns, seconds = await play(shape, port, cpus[1], transport=transport, workers=workers)
         finally:
             process.terminate()
             process.wait(10)
@@ -148,7 +155,7 @@ def ttft_errors(result: Result) -> np.ndarray:
     """Seconds by which each request's TTFT was seen too long; the server's own is first byte - arrival."""
     errors = []
     for record in result.records:
-        row = result.log.get(f"servetop-{result.origin_ns:x}-0-{record.id}")
+        row = result.log.get(f"servetop-{result.origin_ns:x}-{record.worker}-{record.id}")
         if row is not None and record.ttft is not None:
             errors.append(record.ttft - (int(row["t_first"]) - int(row["t_arr"])) * 1e-9)
     return np.array(errors)
@@ -183,15 +190,24 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--server-cpu", type=int, default=1 if (os.cpu_count() or 1) > 1 else None)
     parser.add_argument("--client-cpu", type=int, default=0 if (os.cpu_count() or 1) > 1 else None)
+    parser.add_argument("--transport", choices=("raw", "httpx"), default="raw")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="sender processes; with several, --client-cpu is ignored"
+    )
     options = parser.parse_args()
     if not (options.seconds > 0 and math.isfinite(options.seconds)):
         parser.error("--seconds must be above 0")
+    if options.workers < 1:
+        parser.error("--workers must be 1 or more")
+    cpus = (options.server_cpu, options.client_cpu if options.workers == 1 else None)
     with tempfile.TemporaryDirectory() as folder:
         server = build(Path(folder))
         for _ in range(options.runs):
             for name in options.shape or ["paced256", "open400"]:
                 shape = shapes(options.seconds)[name]
-                result = asyncio.run(run_once(server, shape, (options.server_cpu, options.client_cpu)))
+                result = asyncio.run(
+                    run_once(server, shape, cpus, transport=options.transport, workers=options.workers)
+                )
                 print(line(name, shape, result), flush=True)
 
 

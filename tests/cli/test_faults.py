@@ -34,7 +34,7 @@ BRIEF = ("--num-prompts", "4", "--max-concurrency", "2", "--input-len", "8", "--
         (("--threshold", "p99_tfft_ms<=5"), "p99_ttft_ms"),
         (("--metadata", "novalue"), "KEY=VALUE"),
         (("--extra-body", "{"), "JSON"),
-        (("--endpoint", "embeddings"), "completions or chat"),
+        (("--endpoint", "embeddings"), "completions, chat or responses"),
         (("--url", "http://x", "--", "--dtype", "half"), "attaches"),
         (("--record", "a", "--no-record"), "exclude each other"),
         (("--api-key-env", "SERVETOP_NO_SUCH_KEY"), "export it"),

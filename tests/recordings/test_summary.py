@@ -53,6 +53,25 @@ def test_latencies_of_three_requests(summary_of: Summarise, make_request: MakeRe
     assert summary["mean_e2el_from_due_ms"] == pytest.approx(1700.0 / 3)
 
 
+def test_time_to_the_first_token_of_the_answer_where_a_model_reasoned(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    summary = summary_of(
+        make_request(1, 0.0, tokens_at=[0.1, 0.2, 0.5], reasoning_tokens=2, first_output_at=0.5),
+        make_request(2, 1.0, tokens_at=[0.3, 0.4]),  # it did not reason: its first token is the answer's
+        make_request(3, 2.0, tokens_at=[0.1, 0.2], reasoning_tokens=2),  # its answer never came
+    )
+    assert summary["mean_ttfot_ms"] == pytest.approx(400.0)
+    assert summary["p99_ttfot_ms"] == pytest.approx(498.0)
+    assert summary["mean_ttft_ms"] == pytest.approx(500.0 / 3)
+    assert summary["total_reasoning_tokens"] == 4
+
+
+def test_without_reasoning_there_is_no_word_of_it(summary_of: Summarise, make_request: MakeRequest) -> None:
+    summary = summary_of(make_request(1, 0.0), make_request(2, 0.0, reasoning_tokens=0))
+    assert [key for key in summary if "ttfot" in key or "reasoning" in key] == []
+
+
 def test_totals_and_throughput_from_first_sent_to_last_done(summary_of: Summarise, make_request: MakeRequest) -> None:
     summary = summary_of(
         make_request(1, 1.0, tokens_at=[0.5, 1.0]),
@@ -215,7 +234,7 @@ def test_figures_from_blocks_are_the_figures_of_the_whole(
 
 
 def test_every_key_of_a_threshold_is_a_number_of_the_summary(summary_of: Summarise, make_request: MakeRequest) -> None:
-    summary = summary_of(make_request(1, 0.0))
+    summary = summary_of(make_request(1, 0.0, reasoning_tokens=1, first_output_at=0.2))
     for key in threshold_keys():
         part, _, name = key.rpartition(".")
         assert name in (summary[part] if part else summary), key

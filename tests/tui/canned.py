@@ -22,6 +22,7 @@ from servetop.core.events import (
     LogLine,
     Note,
     RequestRecord,
+    RequestStatus,
     RunEnd,
     Severity,
     StageChange,
@@ -67,6 +68,7 @@ class CannedRun:
     live: bool = False
     answers: bool = True
     """Commands get a reply."""
+    records: Sequence[RequestRecord] = ()
     sent: list[Command] = field(default_factory=list)
     _shown: float = -1.0
     _told: int = 0
@@ -100,8 +102,48 @@ class CannedRun:
                     obeyed_at=at if self.answers else None, reply=reply)
         )  # fmt: skip
 
-    def requests(self, start: float, until: float) -> Sequence[RequestRecord]:
-        return ()
+    def requests(
+        self, start: float, until: float, *, ended_by: float = math.inf, most: int | None = None
+    ) -> Sequence[RequestRecord]:
+        known = min(ended_by, self.now if self.live else math.inf)
+        found = [
+            each
+            for each in self.records
+            if each.sent is not None and each.sent <= until and start <= (each.done_at or each.sent) <= known
+        ]
+        return found if most is None else found[-most:]
+
+
+@cache
+def records() -> Sequence[RequestRecord]:
+    """Requests of the ramp by due time: every 40th fails, every 90th is never answered; the later, the slower."""
+    rng = np.random.default_rng(11)
+    found: list[RequestRecord] = []
+    due = BOOT
+    while due < BOOT + STAGE_SECONDS * len(RATES) - 8:
+        stage = min(int((due - BOOT) // STAGE_SECONDS), len(RATES) - 1)
+        found.append(_record(len(found), stage, due, rng))
+        due += float(rng.exponential(1 / RATES[stage]))
+    return tuple(found)
+
+
+def _record(number: int, stage: int, due: float, rng: np.random.Generator) -> RequestRecord:
+    sent = due + (0.0005 if stage < 3 else float(rng.uniform(0, 0.6)))
+    first = sent + 0.06 * (1 + stage**2) * float(rng.lognormal(0, 0.4))
+    gaps = (0.014 + 0.006 * stage) * rng.lognormal(0, 0.3, size=int(rng.integers(40, 160)))
+    gaps[len(gaps) // 3] += 0.25 * (stage > 1)
+    times = np.concatenate(([first], first + np.cumsum(gaps)))
+    failed, silent = number % 40 == 39, number % 90 == 89
+    times = times[:0] if silent else (times[: len(times) // 2] if failed else times)
+    return RequestRecord(
+        id=number, stage=stage, due=due, sent=sent, headers_at=sent + 0.01,
+        first_token_at=float(times[0]) if times.size else None,
+        done_at=float(times[-1]) + 0.001 if times.size else sent + 5.0,
+        prompt_tokens=_PROMPT + number % 64, output_tokens=times.size,
+        status=RequestStatus.TIMEOUT if silent else (RequestStatus.ERROR if failed else RequestStatus.OK),
+        error="timed out after 5 s" if silent else ("HTTP 500: engine died" if failed else None),
+        chunk_times=times, chunk_tokens=np.ones(times.size, dtype=np.int64),
+    )  # fmt: skip
 
 
 @cache
@@ -245,7 +287,7 @@ NOTES = (
 def finished() -> CannedRun:
     """A whole run that ended well."""
     return CannedRun(
-        ticks=ticks(), stages=stage_changes(), notes=NOTES, log_lines=boot_log(),
+        ticks=ticks(), stages=stage_changes(), notes=NOTES, log_lines=boot_log(), records=records(),
         end=RunEnd(at=BOOT + STAGE_SECONDS * len(RATES), exit_code=0, reason=""),
     )  # fmt: skip
 

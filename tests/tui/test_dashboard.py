@@ -82,7 +82,7 @@ async def test_nothing_steers_a_run_that_has_ended(canned: ModuleType, dashboard
     run = canned.finished()
     app = dashboard(run)
     async with app.run_test() as pilot:
-        for key in ("up", "[", "b", "p", "n", "x", "m"):
+        for key in ("up", "b", "p", "n", "x", "m"):
             await pilot.press(key)
             assert "nothing to steer: the run has ended" in text_of(app, "#status")
         assert run.sent == []

@@ -57,7 +57,7 @@ async def test_the_sweep_fills_in_as_the_run_goes_on(canned: ModuleType, dashboa
         run.now = 110.0
         app.look_for_news()
         row = rows(app, "#sweep")[1]
-        assert re.findall(r"[\d,]+\S*", row) == ["192", "502", "856", "1,820★", "2,199▲…"]
+        assert re.findall(r"[\d,]+\S*", row) == ["192", "502", "856", "1,820★~", "2,199▲…"]
 
 
 async def test_the_configuration_scrolls_to_its_end_and_no_further(canned: ModuleType, dashboard: Dashboard) -> None:
@@ -82,19 +82,39 @@ def test_repeats_of_a_cell_are_averaged_and_warm_ups_left_out(canned: ModuleType
         replace(stage, request_rate=stage.request_rate and 8.0, warmup=stage.index == 0) for stage in run.stages
     ]
     figures = moment_of(run, 126.0).per_stage()
-    cells = measured(figures)
+    cells = measured(figures, {})
     assert list(cells) == [(192, 8.0)]
+    assert not cells[192, 8.0].unsteady
     assert cells[192, 8.0].output_rate == pytest.approx(sum(each.output_rate for each in figures) / 3)
 
 
 def test_only_a_finished_cell_is_the_peak_and_unplanned_cells_stay_blank() -> None:
     cells: dict[tuple[int | None, float], Cell] = {
-        (64, 8.0): Cell(output_rate=900.0, preempted=False, going_on=False),
-        (128, 16.0): Cell(output_rate=2000.0, preempted=True, going_on=True),
+        (64, 8.0): Cell(output_rate=900.0, preempted=False, unsteady=False, going_on=False),
+        (128, 16.0): Cell(output_rate=2000.0, preempted=True, unsteady=False, going_on=True),
+        (128, 32.0): Cell(output_rate=800.0, preempted=True, unsteady=True, going_on=False),
     }
     shown = Lines(draw_sweep(cells, [(64, 8.0), (64, 16.0)], 60, 9)).plain.split("\n")
     assert re.findall(r"[\d,]+\S*|·", shown[1]) == ["64", "900★", "·"]
-    assert re.findall(r"[\d,]+\S*|·", shown[3]) == ["128", "2,000▲…"]
+    assert re.findall(r"[\d,]+\S*|·", shown[3]) == ["128", "2,000▲…", "800▲~"]
+
+
+def test_a_cell_is_marked_when_a_stage_of_it_that_is_over_was_not_steady(
+    canned: ModuleType, moment_of: MomentOf
+) -> None:
+    moment = moment_of(canned.finished(), 100.0)
+    cells = measured(moment.per_stage(), moment.steady)
+    marked = {rate: cell.unsteady for (_, rate), cell in cells.items()}
+    assert marked == {4.0: False, 8.0: False, 16.0: True, 20.0: False}  # the last one goes on
+    assert moment.steady[3].reason.startswith("the load lasted 30 s, but a request takes")
+
+
+def test_steady_windows_are_those_of_stages_that_are_over(canned: ModuleType, moment_of: MomentOf) -> None:
+    run = canned.growing(50.0)
+    assert list(moment_of(run, 50.0).steady) == [0]
+    assert list(moment_of(canned.finished(), 50.0).steady) == [0, 1, 2, 3]
+    run.stages = [replace(stage, warmup=stage.index == 0) for stage in run.stages]
+    assert list(moment_of(run, 50.0).steady) == []
 
 
 @pytest.mark.parametrize(("width", "height"), [(40, 9), (14, 4), (8, 2), (90, 30)])

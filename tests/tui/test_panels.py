@@ -194,7 +194,8 @@ def test_the_time_line_has_stages_events_and_the_position(canned: ModuleType, mo
     assert {line[0], line[6], line[36], line[96]} == {"┿"}
     assert line[66] == "◇"
     assert (line[40], line[63], line[72], line[99]) == ("◆", "█", "▲", "▲")
-    assert (line[62], line[64]) == ("━", "─")
+    assert {line[number] for number in (12, 35, 47, 62, 64)} == {"═"}  # steady from 11 s to 36 s, from 46 s to 66 s
+    assert (line[8], line[38], line[70]) == ("━", "━", "─")
 
 
 def test_commands_are_events_too(canned: ModuleType, moment_of: MomentOf) -> None:

@@ -65,7 +65,7 @@ def test_a_screen_over_the_live_one(canned: ModuleType, dashboard: Dashboard, sn
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)], ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("key", ["3", "4", "6"], ids=["distributions", "sweep", "config"])
+@pytest.mark.parametrize("key", ["2", "3", "4", "6"], ids=["requests", "distributions", "sweep", "config"])
 def test_a_screen_behind_a_number(
     canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, key: str, size: tuple[int, int]
 ) -> None:
@@ -94,3 +94,22 @@ def test_another_theme(canned: ModuleType, dashboard: Dashboard, snap_compare: C
     app = dashboard(canned.growing())
     app.theme = theme
     assert snap_compare(app, terminal_size=(120, 40))
+
+
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light", "ansi-dark"])
+@pytest.mark.parametrize(
+    ("keys", "size"),
+    [
+        (["c", *["shift+left"] * 3, "tab"], (120, 40)),
+        (["c", *["shift+left"] * 3], (80, 24)),
+        (["tab", "tab", "tab", "enter"], (120, 40)),
+        (["2", "down", "down", "enter"], (120, 40)),
+    ],
+    ids=["cursor", "cursor-small", "maximised", "request"],
+)
+def test_a_way_of_watching(
+    canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, theme: str, keys: list[str], size: tuple[int, int]
+) -> None:
+    app = dashboard(canned.finished(), start_at=108.0)
+    app.theme = theme
+    assert snap_compare(app, terminal_size=size, press=keys)

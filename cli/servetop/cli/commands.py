@@ -7,6 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from servetop.cli import connection_options as c
 from servetop.cli import options as o
 from servetop.cli import workload_options as w
 
@@ -32,6 +33,12 @@ def run(
     engine_command: o.EngineCommand = None,
     start_timeout: o.StartTimeout = 1800.0,
     api_key_env: o.ApiKeyEnv = None,
+    transport: c.Transport = None,
+    proxy: c.Proxy = None,
+    ca_cert: c.CaCert = None,
+    client_cert: c.ClientCert = None,
+    client_key: c.ClientKey = None,
+    insecure: c.Insecure = False,
     request_rate: o.RequestRate = None,
     burstiness: o.Burstiness = 1.0,
     max_concurrency: o.MaxConcurrency = None,
@@ -44,18 +51,22 @@ def run(
     ramp_up_start_rps: w.RampUpStart = None,
     ramp_up_end_rps: w.RampUpEnd = None,
     num_warmups: w.NumWarmups = 0,
+    cooldown: w.CoolDown = None,
     time_scale: w.TimeScale = 1.0,
     jitter: w.Jitter = None,
     dataset_name: w.DatasetName = "random",
     dataset_path: w.DatasetPath = "",
     dataset_column: w.DatasetColumn = "",
+    num_turns: w.NumTurns = None,
     lengths: w.Lengths = None,
     range_ratio: w.RangeRatio = 0.0,
     prefix_len: w.PrefixLen = 0,
     num_prefixes: w.NumPrefixes = 1,
     exact_lengths: w.ExactLengths = False,
+    tokenizer: w.TokenizerFile = "",
     skip_bad_rows: w.SkipBadRows = False,
     clip_lengths: w.ClipLengths = False,
+    workers: o.Workers = "1",
     seed: o.Seed = 0,
     input_len: o.InputLen = 128,
     output_len: o.OutputLen = 128,
@@ -66,6 +77,7 @@ def run(
     header: w.Header = None,
     stream: w.Stream = True,
     n: w.Answers = 1,
+    model_mix: w.ModelMix = None,
     cancel_fraction: w.CancelFraction = 0.0,
     timeout: o.Timeout = 600.0,
     goodput: o.Goodput = None,

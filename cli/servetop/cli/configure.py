@@ -7,7 +7,8 @@ import os
 import shlex
 from collections.abc import Sequence
 
-from servetop.cli.load import check, stages_of, with_warmup
+from servetop.cli.connection_options import connection_config
+from servetop.cli.load import check, checked_cooldown, parse_workers, stages_of, with_warmup
 from servetop.cli.workload import Options, resolved, workload_config
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import UsageError
@@ -20,7 +21,8 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
     """The configuration that options describe; UsageError says which one is wrong."""
     workload, replay = resolved(workload_config(options))
     stages = with_warmup(stages_of(options, replay), options["num_warmups"])
-    check(workload, stages)
+    workers = parse_workers(options["workers"])
+    check(workload, stages, workers=workers)
     if options["threshold"]:
         check_form(options["threshold"])
     return RunConfig(
@@ -28,7 +30,9 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
         workload=workload,
         stages=stages,
         seed=options["seed"],
+        workers=workers,
         goodput=parse_goodput(options["goodput"] or ()),
+        cooldown=checked_cooldown(options["cooldown"], stages),
         thresholds=tuple(options["threshold"] or ()),
         label=options["label"],
         metadata=parse_metadata(options["metadata"] or ()),
@@ -58,6 +62,7 @@ def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
         command=tuple(shlex.split(options["engine_command"] or "")),
         start_timeout=options["start_timeout"],
         api_key_env=options["api_key_env"],
+        connection=connection_config(options),
     )
     if config.api_key_env:
         from servetop.engines.starting import api_key

@@ -16,9 +16,19 @@ if TYPE_CHECKING:
     from servetop.loadgen.checks import Replay
 
 DEFAULT_DURATION = 60.0
+MOST_WORKERS = 64
 WARMUP_CONCURRENCY = 8
 """Warm-up requests in flight where no limit was given."""
 _SINGLE = {"request_rate": "--request-rate", "num_prompts": "--num-prompts", "duration": "--duration"}
+
+
+def parse_workers(text: str) -> int:
+    """A number of senders, or 0 for `auto`; UsageError for anything else."""
+    if text.strip().lower() == "auto":
+        return 0
+    if not text.strip().isdecimal() or not 1 <= int(text) <= MOST_WORKERS:
+        raise UsageError(f"--workers {text}: give 1 to {MOST_WORKERS} sender processes, or auto")
+    return int(text)
 
 
 def stages_of(options: Options, replay: Replay | None = None) -> tuple[StageConfig, ...]:
@@ -84,8 +94,30 @@ def with_warmup(stages: Sequence[StageConfig], count: int) -> tuple[StageConfig,
     return (warmup, *stages)
 
 
-def check(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
+def checked_cooldown(text: str | None, stages: Sequence[StageConfig]) -> float:
+    """Seconds of --cooldown; UsageError when it would leave nothing of a stage, as far as that is known beforehand."""
+    if text is None or text == "0":
+        return 0.0
+    try:
+        seconds = parse_seconds(text)
+    except UsageError as wrong:
+        raise UsageError(f"--cooldown: {wrong}") from None
+    for stage in stages:
+        if stage.warmup:
+            continue
+        if math.isinf(stage.request_rate) and stage.max_concurrency is None:
+            raise UsageError("--cooldown: requests that are sent all at once have no last part: give --request-rate")
+        if stage.duration is not None and seconds >= stage.duration:
+            raise UsageError(
+                f"--cooldown {seconds:g} s leaves nothing of {stage.duration:g} s: give less, or more load"
+            )
+    return seconds
+
+
+def check(workload: WorkloadConfig, stages: Sequence[StageConfig], *, workers: int) -> None:
     """UsageError for stages that could not be played, before anything starts."""
+    if workers != 1 and workload.conversational:  # a later turn belongs to the sender that had the first
+        raise UsageError("conversations are played by one sender: leave --workers at 1")
     if not stages or not is_plain(workload) or any(stage.ramp_from is not None for stage in stages):
         from servetop.loadgen.checks import check_load  # numpy: not for every start
 

@@ -73,6 +73,10 @@ Ramp = Annotated[
         rich_help_panel=LOAD,
     ),
 ]
+Workers = Annotated[
+    str,
+    typer.Option("--workers", help="Sender processes that share the load, or auto.", rich_help_panel=LOAD),
+]
 Seed = Annotated[int, typer.Option("--seed", help="Same seed, same requests at the same times.", rich_help_panel=LOAD)]
 
 InputLen = Annotated[
@@ -91,7 +95,7 @@ IgnoreEos = Annotated[
 ]
 Endpoint = Annotated[
     str,
-    typer.Option("--endpoint", help="completions or chat.", rich_help_panel=REQUESTS),
+    typer.Option("--endpoint", help="completions, chat or responses.", rich_help_panel=REQUESTS),
 ]
 Temperature = Annotated[
     Optional[float],

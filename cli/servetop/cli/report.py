@@ -14,7 +14,9 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from servetop.cli.steady_report import UNSTEADY, steady_lines, steady_mark, steady_seconds, steady_table
 from servetop.cli.tables import light_table, titled
+from servetop.cli.turns_table import turns_table
 from servetop.core.errors import ExitCode
 from servetop.recordings.catalog import RecordingInfo, list_recordings, resolve
 from servetop.recordings.places import recordings_folder
@@ -43,6 +45,13 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
     console = Console()
     console.print(_totals(summary))
     console.print(_latencies(summary))
+    if summary.get("turns"):
+        console.print(turns_table(summary["turns"]))
+    steady = steady_table(summary)
+    if steady is not None:
+        console.print(steady)
+    if summary.get("models"):
+        console.print(_models(summary["models"]))
     if len(summary["stages"]) > 1:
         console.print(_stages(summary["stages"]))
     for table in grid_tables(summary["stages"]):
@@ -51,6 +60,8 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
     if plot is not None:
         console.print(plot)
     _print_trust(console, summary)
+    for line in steady_lines(summary["stages"]):
+        console.print(Text(line), soft_wrap=True)
     console.print(Text(f"recording  {summary['recording']}"), soft_wrap=True)
 
 
@@ -84,8 +95,17 @@ def _latencies(summary: Summary) -> Group:
     return titled("Latency, ms", table)
 
 
+def _models(models: Sequence[Summary]) -> Group:
+    table = light_table("", "weight", "ok", "fail", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99")
+    for model in models:
+        keys = ("request_throughput", "output_throughput", "p50_ttft_ms", "p99_ttft_ms", "p99_itl_ms")
+        ends = (formats.exact(model["completed"]), formats.exact(model["failed"]))
+        table.add_row(Text(model["model"]), f"{model['weight']:g}", *ends, *(_number(model[key]) for key in keys))
+    return titled("Models (latency in ms)", table)
+
+
 def _stages(stages: Sequence[Summary]) -> Group:
-    columns = ("", "ok", "fail", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99", "preempt.")
+    columns = ("", "ok", "fail", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99", "preempt.", "steady\ns")
     table = light_table(*columns)
     for stage in stages:
         measured = ("request_throughput", "output_throughput", "p50_ttft_ms", "p99_ttft_ms", "p99_itl_ms")
@@ -95,6 +115,7 @@ def _stages(stages: Sequence[Summary]) -> Group:
             formats.exact(stage["failed"]),
             *(_number(stage.get(key)) for key in measured),
             formats.exact(stage["preemptions"]),
+            steady_seconds(stage),
         )
     return titled("Stages (latency in ms)", table)
 
@@ -159,8 +180,14 @@ def _row(stages: Sequence[Summary], batch: int) -> list[Summary]:
 def _grid(title: str, key: str, *, rows: Mapping[int, Sequence[Summary]], rates: Sequence[float]) -> Group:
     table = light_table("batch", *(f"{rate:g}" for rate in rates))
     for batch, row in rows.items():
-        table.add_row(str(batch), *(_number(_mean(row, rate, key)) for rate in rates))
-    return titled(f"{title} (batch size down, requests/s across)", table)
+        table.add_row(str(batch), *(_number(_mean(row, rate, key)) + _mark(row, rate) for rate in rates))
+    words = "batch size down, requests/s across"
+    marked = any(_mark(row, rate) for row in rows.values() for rate in rates)
+    return titled(f"{title} ({words}{f'; {UNSTEADY} not steady' if marked else ''})", table)
+
+
+def _mark(row: Sequence[Summary], rate: float) -> str:
+    return steady_mark([stage for stage in row if float(stage["request_rate"] or 0) == rate])
 
 
 def _mean(row: Sequence[Summary], rate: float, key: str) -> float | None:

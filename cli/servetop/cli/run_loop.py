@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 import sys
 from collections import deque
 from typing import Any
@@ -13,14 +14,16 @@ from servetop.cli.journal import Journal
 from servetop.cli.outcome import Outcome
 from servetop.cli.segments import Segment, segments, with_other_batch
 from servetop.core.clock import MonotonicClock
-from servetop.core.config import RunConfig
+from servetop.core.config import ConnectionConfig, RunConfig
+from servetop.core.connection import route_to
 from servetop.core.errors import EngineError, ServetopError
 from servetop.core.events import Action, Command, RunEnd, Severity, StageChange
 from servetop.core.source import EngineFacts
 from servetop.core.tick import TICK_SECONDS, ClientTick
 from servetop.loadgen.checks import check_fits
 from servetop.loadgen.messages import LoadPlan, SenderReport, SenderSetup, SenderState
-from servetop.loadgen.process import SenderProcess
+from servetop.loadgen.model_mix import check_served
+from servetop.loadgen.senders import LoadSenders, start_senders
 from servetop.loadgen.tokenizing import corpus_tokens
 from servetop.recordings.recorder import Recorder
 from servetop.recordings.resuming import RunStart
@@ -41,7 +44,7 @@ class RunLoop:
         self._engine = EngineSide(config.engine, self._clock)
         self._journal = Journal(recorder, self._engine, clock=self._clock)
         self._outcome = Outcome()
-        self._sender: SenderProcess | None = None
+        self._sender: LoadSenders | None = None
         self._segments: deque[Segment] = deque(segments(config.stages, first_index=start.first_stage))
         self._playing: Segment | None = None
         self._next_index = start.first_stage + len(config.stages)
@@ -80,7 +83,9 @@ class RunLoop:
         if booting.cancelled():
             return
         self._facts_came(booting.result())
-        self._sender = await SenderProcess.start(SENDER_ARGV, await self._setup(booting.result()))
+        self._sender = await start_senders(
+            SENDER_ARGV, await self._setup(booting.result()), workers=self._config.workers
+        )
         await self._begin_next(self._sender)
 
     async def _idle_tick(self, booting: asyncio.Future[EngineFacts]) -> None:
@@ -101,8 +106,12 @@ class RunLoop:
 
     async def _setup(self, facts: EngineFacts) -> SenderSetup:
         workload, key = self._config.workload, self._engine.api_key
+        connection = self._connection(facts)
+        check_served(workload.model_mix, facts.models)
         await asyncio.to_thread(check_fits, workload, facts.max_model_len)
-        corpus_ids = await corpus_tokens(workload, facts.url or "", model=facts.model or "", api_key=key)
+        corpus_ids = await corpus_tokens(
+            workload, facts.url or "", model=facts.model or "", api_key=key, connection=connection
+        )
         return SenderSetup(
             url=facts.url or "",
             model=facts.model or "",
@@ -115,7 +124,16 @@ class RunLoop:
             origin_ns=self._start.anchor.origin_ns,
             first_id=self._start.first_request,
             api_key=key,
+            connection=connection,
         )
+
+    def _connection(self, facts: EngineFacts) -> ConnectionConfig:
+        """How the senders reach the engine; an engine of our own by no proxy."""
+        wanted = self._config.engine
+        route = route_to(facts.url or "", wanted.connection, os.environ if wanted.url else {})
+        if route.remark:
+            self._journal.note(Severity.INFO, "load", text=route.remark)
+        return route.connection
 
     def _facts_came(self, facts: EngineFacts) -> None:
         self._recorder.set_engine(facts)
@@ -153,7 +171,7 @@ class RunLoop:
         batch = stage.max_num_seqs if stage.max_num_seqs is not None else self._max_num_seqs
         return dataclasses.replace(stage, max_num_seqs=batch)
 
-    async def _is_over(self, sender: SenderProcess, report: SenderReport) -> bool:
+    async def _is_over(self, sender: LoadSenders, report: SenderReport) -> bool:
         """Move on to the next segment when this one is over; True when there is none."""
         if self._outcome.interruptions:
             await self._cancel(sender)
@@ -176,7 +194,7 @@ class RunLoop:
         restarting = self._change_command is not None
         return restarting or self._playing is None or self._stage >= self._playing.stages[0][0]
 
-    async def _move_on(self, sender: SenderProcess, batch: int | None) -> None:
+    async def _move_on(self, sender: LoadSenders, batch: int | None) -> None:
         if batch is None or batch == self._max_num_seqs:
             await self._begin_next(sender)
             return
@@ -189,7 +207,7 @@ class RunLoop:
         changes = batch is not None and batch != self._max_num_seqs
         return self._config.drain_at_stages or (changes and self._engine.needs_restart)
 
-    async def _begin_next(self, sender: SenderProcess) -> None:
+    async def _begin_next(self, sender: LoadSenders) -> None:
         self._playing = self._segments.popleft()
         await sender.begin(
             LoadPlan(
@@ -202,7 +220,7 @@ class RunLoop:
 
     # --- what people ask for ---
 
-    async def _obey_new_commands(self, sender: SenderProcess) -> None:
+    async def _obey_new_commands(self, sender: LoadSenders) -> None:
         for command in self._recorder.new_commands():
             match command.action:
                 case Action.MARK:
@@ -217,7 +235,7 @@ class RunLoop:
                 case _:
                     await sender.command(command)
 
-    async def _change_batch(self, sender: SenderProcess, command: Command) -> None:
+    async def _change_batch(self, sender: LoadSenders, command: Command) -> None:
         batch = int(command.value or 0)
         if batch < 1 or self._change is not None or self._change_command is not None:
             words = "a batch size is at least 1" if batch < 1 else "a change of batch size is under way"
@@ -241,7 +259,7 @@ class RunLoop:
         self._segments = deque(segments(rest, first_index=self._next_index))
         self._next_index += len(rest)
 
-    async def _changed(self, sender: SenderProcess, change: asyncio.Task[EngineFacts]) -> None:
+    async def _changed(self, sender: LoadSenders, change: asyncio.Task[EngineFacts]) -> None:
         command, self._change, self._change_command = self._change_command, None, None
         try:
             self._facts_came(change.result())
@@ -255,7 +273,7 @@ class RunLoop:
         if self._playing is None:
             await self._begin_next(sender)
 
-    async def _cancel(self, sender: SenderProcess) -> None:
+    async def _cancel(self, sender: LoadSenders) -> None:
         if self._outcome.stopped_by is not Action.CANCEL:
             self._outcome.stopped_by = Action.CANCEL
             self._segments.clear()

@@ -7,18 +7,19 @@ on standard input. What the recording does not need is loaded after it is open: 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from servetop.cli.versions import host_facts, versions
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig, from_data
-from servetop.core.errors import ExitCode, ServetopError
+from servetop.core.errors import ExitCode, RecordingError, ServetopError
 from servetop.core.events import RunEnd
 from servetop.core.source import RunHeader
 from servetop.recordings.recorder import Recorder
@@ -26,6 +27,7 @@ from servetop.recordings.resuming import RunStart, resume_recording
 
 if TYPE_CHECKING:
     from servetop.cli.run_loop import RunLoop
+    from servetop.core.steady import SteadyWindow
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -41,7 +43,7 @@ def play(
 
     loop = RunLoop(config, recorder, start=start)
     end = _judged(uvloop.run(_with_signals(loop, watch)), config, recording)
-    recorder.close(end)
+    recorder.close(end, steady=_steady(recording))
     return end
 
 
@@ -61,6 +63,19 @@ async def _with_signals(loop: RunLoop, watch: Callable[[], Awaitable[None]] | No
         watching.cancel()
         await asyncio.wait({watching})
     return end
+
+
+def _steady(recording: Path) -> Mapping[int, SteadyWindow] | None:
+    """Each stage's steady window, to be stored; None when the recording cannot be read."""
+    from servetop.recordings.reader import RecordingReader
+    from servetop.recordings.run_data import RunData
+    from servetop.recordings.steady import steady_windows
+
+    try:
+        with contextlib.closing(RecordingReader.open(recording)) as reader:
+            return steady_windows(RunData.load(reader))
+    except RecordingError:
+        return None
 
 
 def _judged(end: RunEnd, config: RunConfig, recording: Path) -> RunEnd:

@@ -5,6 +5,7 @@ request_rate = [32, 64, "inf"]  # requests per second
 max_concurrency = [256]         # optional third dimension
 duration = "30s"                # and/or num_prompts = 500: per cell
 repeats = 1
+workers = "auto"                # sender processes; 1 by default
 goodput = ["ttft:500"]          # milliseconds
 [engine]                        # keys of EngineConfig
 [workload]                      # keys of WorkloadConfig
@@ -19,10 +20,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from servetop.cli.configure import check_form, parse_goodput
-from servetop.cli.load import check, with_an_end, with_warmup
+from servetop.cli.load import check, checked_cooldown, parse_workers, with_an_end, with_warmup
 from servetop.cli.presets import simulator_flags, sweep_data
 from servetop.cli.workload import resolved
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
+from servetop.core.connection import check_connection
 from servetop.core.errors import UsageError
 from servetop.core.units import parse_rate, parse_seconds
 
@@ -43,6 +45,10 @@ class SweepFile:
     repeats: int = 1
     num_warmups: int = 0
     """Requests before the first cell that count in no total."""
+    cooldown: float = 0.0
+    """Seconds at the end of each cell that count in no total."""
+    workers: int = 1
+    """Sender processes; 0, written `auto`, as many as needed."""
     seed: int = 0
     goodput: tuple[str, ...] = ()
     thresholds: tuple[str, ...] = ()
@@ -64,8 +70,11 @@ def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
         if key in plain and not isinstance(plain[key], list):
             plain[key] = [plain[key]]
     try:
-        if "duration" in plain:
-            plain["duration"] = parse_seconds(str(plain["duration"]))
+        for key in ("duration", "cooldown"):
+            if key in plain:
+                plain[key] = parse_seconds(str(plain[key]))
+        if "workers" in plain:
+            plain["workers"] = parse_workers(str(plain["workers"]))
         if "request_rate" in plain:
             plain["request_rate"] = [parse_rate(str(rate)) for rate in plain["request_rate"]]
     except UsageError as error:
@@ -76,9 +85,11 @@ def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
 def sweep_config(sweep: SweepFile) -> RunConfig:
     """The run that measures every cell, cell by cell, so that each batch size is set once."""
     _check(sweep)
+    check_connection(sweep.engine.connection, attached=sweep.engine.url is not None)
     check_form(sweep.thresholds)
     try:
         workload, stages = _load(sweep)
+        cooldown = checked_cooldown(f"{sweep.cooldown:g}" if sweep.cooldown else None, stages)
     except UsageError as error:
         raise UsageError(f"{sweep.label}: {error}") from None
     return RunConfig(
@@ -86,9 +97,11 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         workload=workload,
         stages=stages,
         seed=sweep.seed,
+        workers=sweep.workers,
         goodput=parse_goodput(sweep.goodput),
         thresholds=sweep.thresholds,
         drain_at_stages=True,
+        cooldown=cooldown,
         label=sweep.label,
     )
 
@@ -101,7 +114,7 @@ def _load(sweep: SweepFile) -> tuple[WorkloadConfig, tuple[StageConfig, ...]]:
     )
     cells = [with_an_end(_cell(sweep, *values), replay) for values in grid]
     stages = with_warmup(cells, sweep.num_warmups)
-    check(workload, stages)
+    check(workload, stages, workers=sweep.workers)
     return workload, stages
 
 

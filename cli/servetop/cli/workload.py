@@ -18,8 +18,8 @@ Options = Mapping[str, Any]
 """Values by the parameter names of `commands`."""
 _SAME_NAMES = (
     "input_len", "output_len", "range_ratio", "dataset_path", "dataset_column", "prefix_len", "num_prefixes",
-    "exact_lengths", "skip_bad_rows", "clip_lengths", "burstiness", "time_scale", "jitter", "ignore_eos", "endpoint",
-    "temperature", "stream", "n", "cancel_fraction", "timeout", "store_texts",
+    "exact_lengths", "tokenizer", "skip_bad_rows", "clip_lengths", "burstiness", "time_scale", "jitter", "ignore_eos",
+    "endpoint", "temperature", "stream", "n", "cancel_fraction", "timeout", "store_texts",
 )  # fmt: skip
 """Options that are fields of WorkloadConfig as they are."""
 _PLAIN = (
@@ -40,17 +40,28 @@ _OWN_HEADERS = ("host", "content-length", "transfer-encoding", "connection", "co
 
 def workload_config(options: Options) -> WorkloadConfig:
     """As typed; what a dataset decides is not filled in yet."""
-    if options["endpoint"] not in ("completions", "chat"):
-        raise UsageError(f"--endpoint {options['endpoint']}: give completions or chat")
+    if options["endpoint"] not in ("completions", "chat", "responses"):
+        raise UsageError(f"--endpoint {options['endpoint']}: give completions, chat or responses")
     return WorkloadConfig(
         dataset=options["dataset_name"],
         lengths=options["lengths"] or "",
         arrivals=options["arrivals"] or "",
         think_time=options["think_time"] or "",
+        num_turns=options["num_turns"] or "",
         extra_body=parse_extra_body(options["extra_body"]),
         headers=parse_headers(options["header"] or ()),
+        model_mix=model_mix(options["model_mix"]),
         **{name: options[name] for name in _SAME_NAMES},
     )
+
+
+def model_mix(text: str | None) -> dict[str, float]:
+    """Weights by model; empty without a mix."""
+    if not text:
+        return {}
+    from servetop.loadgen.model_mix import parse_model_mix  # numpy: not for --help
+
+    return parse_model_mix(text)
 
 
 def is_plain(workload: WorkloadConfig) -> bool:

@@ -21,7 +21,9 @@ Arrivals = Annotated[
 ThinkTime = Annotated[
     str | None,
     typer.Option(
-        "--think-time", help="Pause of each closed-loop user: 2, 500ms, exponential:mean=2.", rich_help_panel=LOAD
+        "--think-time",
+        help="Pause of each user before the next question: 2, 500ms, exponential:mean=2.",
+        rich_help_panel=LOAD,
     ),
 ]
 RampUpStrategy = Annotated[
@@ -42,6 +44,10 @@ NumWarmups = Annotated[
         "--num-warmups", min=0, help="Requests sent first, in a stage that counts in no total.", rich_help_panel=LOAD
     ),
 ]
+CoolDown = Annotated[
+    str | None,
+    typer.Option("--cooldown", help="Last part of each stage that counts in no total: 5, 5s.", rich_help_panel=LOAD),
+]
 TimeScale = Annotated[
     float,
     typer.Option(
@@ -59,7 +65,8 @@ DatasetName = Annotated[
     str,
     typer.Option(
         "--dataset-name",
-        help="random, prefix_repetition, sonnet, shakespeare, sharegpt, custom (JSON lines), csv, parquet, hf, "
+        help="random, prefix_repetition, sonnet, shakespeare, sharegpt, mtbench, conversations, custom (JSON lines), "
+        "csv, parquet, hf, "
         "azure-conv, azure-code, trace, burstgpt, vidur, mooncake, timed_trace.",
         rich_help_panel=DATA,
     ),
@@ -69,6 +76,14 @@ DatasetPath = Annotated[
 ]
 DatasetColumn = Annotated[
     str, typer.Option("--dataset-column", help="Column with the prompts. (default: prompt)", rich_help_panel=DATA)
+]
+NumTurns = Annotated[
+    str | None,
+    typer.Option(
+        "--num-turns",
+        help="Ask in conversations of so many turns: 3, uniform:min=2,max=6; of a dataset at most so many.",
+        rich_help_panel=DATA,
+    ),
 ]
 Lengths = Annotated[
     str | None,
@@ -90,7 +105,16 @@ NumPrefixes = Annotated[
     int, typer.Option("--num-prefixes", help="Size of the pool that prefixes come from.", rich_help_panel=DATA)
 ]
 ExactLengths = Annotated[
-    bool, typer.Option("--exact-lengths", help="Cut texts by the engine's own /tokenize.", rich_help_panel=DATA)
+    bool,
+    typer.Option(
+        "--exact-lengths", help="Cut texts by the engine's own /tokenize, or by --tokenizer.", rich_help_panel=DATA
+    ),
+]
+TokenizerFile = Annotated[
+    str,
+    typer.Option(
+        "--tokenizer", help="tokenizer.json, tiktoken or SentencePiece file that counts tokens.", rich_help_panel=DATA
+    ),
 ]
 SkipBadRows = Annotated[
     bool, typer.Option("--skip-bad-rows", help="Leave out malformed rows and count them.", rich_help_panel=DATA)
@@ -102,6 +126,15 @@ ClipLengths = Annotated[
 Header = Annotated[
     list[str] | None,
     typer.Option("--header", help="NAME:VALUE sent with every request; repeat.", rich_help_panel=REQUESTS),
+]
+ModelMix = Annotated[
+    str | None,
+    typer.Option(
+        "--model-mix",
+        "--lora-modules",
+        help="Served models or LoRA adapters by weight: base=3,adapter-a=1, or names alone.",
+        rich_help_panel=REQUESTS,
+    ),
 ]
 Stream = Annotated[
     bool, typer.Option("--stream/--no-stream", help="Ask for streamed answers.", rich_help_panel=REQUESTS)

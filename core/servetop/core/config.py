@@ -16,6 +16,26 @@ from typing import Any, TypeVar
 
 from servetop.core.errors import UsageError
 
+CONVERSATIONS = ("mtbench", "conversations")
+"""Datasets of conversations of several turns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionConfig:
+    """How to reach a server at a URL; `core.connection` decides what applies. It holds no secret."""
+
+    transport: str = ""
+    """`raw` or `httpx`; empty: raw, unless a proxy or a client certificate applies."""
+    proxy: str | None = field(default=None, repr=False)
+    """`http://host:port`; None: what the environment says."""
+    ca_cert: str | None = None
+    """PEM file of authorities to trust besides the system's."""
+    client_cert: str | None = None
+    """PEM file that says who we are, its key in it or in `client_key`."""
+    client_key: str | None = None
+    insecure: bool = False
+    """Believe any certificate."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
@@ -38,6 +58,7 @@ class EngineConfig:
     """Seconds that loading may take."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the API key; the key itself is never stored."""
+    connection: ConnectionConfig = ConnectionConfig()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +76,8 @@ class WorkloadConfig:
     dataset: str = "random"
     """What prompts are made of, or the trace that is replayed."""
     dataset_path: str = ""
+    num_turns: str = ""
+    """Law of the turns of a conversation, as in `3` or `uniform:min=2,max=6`; at most so many of a dataset's."""
     dataset_column: str = ""
     """Of a table, the column with the prompts; empty: `prompt`."""
     prefix_len: int = 0
@@ -62,7 +85,9 @@ class WorkloadConfig:
     num_prefixes: int = 1
     """Size of the pool that each request draws its prefix from."""
     exact_lengths: bool = False
-    """Cut texts to tokens by the engine's own `/tokenize`."""
+    """Cut texts to tokens by the engine's own `/tokenize`, or by `tokenizer`."""
+    tokenizer: str = ""
+    """File, folder or tiktoken encoding whose tokens count, on this machine; empty: the engine's, else estimates."""
     skip_bad_rows: bool = False
     """Leave out malformed rows of a dataset, and count them, instead of refusing it."""
     clip_lengths: bool = False
@@ -78,10 +103,10 @@ class WorkloadConfig:
     jitter: float | None = None
     """Seconds by which a trace's arrivals are spread at random; None: what the trace's own time grid needs."""
     think_time: str = ""
-    """Pause of a closed loop's place between answer and next request, as in `2` or `exponential:mean=2`."""
+    """Pause between an answer and the same user's next request, as in `2` or `exponential:mean=2`."""
     ignore_eos: bool = True
     endpoint: str = "completions"
-    """`completions` or `chat`."""
+    """`completions`, `chat` or `responses`."""
     temperature: float | None = None
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -92,9 +117,16 @@ class WorkloadConfig:
     """Answers wanted to each prompt."""
     cancel_fraction: float = 0.0
     """Share of the requests, 0 to 1, that the client breaks off somewhere in the middle of their answer."""
+    model_mix: Mapping[str, float] = field(default_factory=dict)
+    """Weights by served name: each request asks for one of these models; empty: all for the one model."""
     timeout: float = 600.0
     """Seconds after which an unfinished request is given up."""
     store_texts: bool = False
+
+    @property
+    def conversational(self) -> bool:
+        """Requests are turns of conversations."""
+        return bool(self.num_turns) or self.dataset in CONVERSATIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +177,10 @@ class RunConfig:
     """Let all requests of a stage finish before the next one starts (sweeps)."""
     drain_timeout: float = 120.0
     """Seconds that requests in flight get to finish at the end."""
+    cooldown: float = 0.0
+    """Requests due in the last so many seconds of each stage's load count in no total."""
+    workers: int = 1
+    """Sender processes that share the load; 0 is `auto`: one, and others join in when the load is too much for it."""
     label: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
 

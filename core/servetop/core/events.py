@@ -64,6 +64,16 @@ class RequestRecord:
     prompt_text: str | None = None
     """Only with `--store-texts`."""
     output_text: str | None = None
+    conversation: int | None = None
+    """Id of the first request of the conversation that it is a turn of; None: of none."""
+    turn: int | None = None
+    """Which turn of its conversation, from 1."""
+    first_output_at: float | None = None
+    """First token of the answer itself, of a request that reasoned; None: it did not, or did nothing else."""
+    reasoning_tokens: int | None = None
+    """Of `output_tokens`: by the server's count, else those that came as reasoning; None: no reasoning."""
+    model: str | None = None
+    """Which of several models was asked; None where all requests asked the same."""
 
     @property
     def ttft(self) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -23,6 +24,8 @@ class EngineFacts:
     version: str | None = None
     model: str | None = None
     """The name that requests must ask for."""
+    models: tuple[str, ...] = ()
+    """All that it serves, by its own list; empty where it has none."""
     url: str | None = None
     managed: bool = False
     """servetop started it, and will stop it."""
@@ -94,6 +97,11 @@ class RunSource(Protocol):
         """Ask the run for a change; what becomes of it comes back through `poll`."""
         ...
 
-    def requests(self, start: float, until: float) -> Sequence[RequestRecord]:
-        """Finished requests that were in flight at any time between two instants, by due time."""
+    def requests(
+        self, start: float, until: float, *, ended_by: float = math.inf, most: int | None = None
+    ) -> Sequence[RequestRecord]:
+        """Finished requests that were in flight at any time between two instants, by due time.
+
+        `ended_by` leaves out those that ended later, and need not look at them; `most` keeps those due last.
+        """
         ...

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from servetop.core.config import WorkloadConfig
+
+Message = tuple[str, str]
+"""A role (`system`, `user`, `assistant`) and what it said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,15 +25,21 @@ class Prompt:
     """Exactly these tokens, for wires that take ids."""
     input_tokens: int
     output_tokens: int
+    messages: tuple[Message, ...] = ()
+    """What was said before `text`, for wires that take messages; others find all of it in `text`."""
+    counted: bool = False
+    """`input_tokens` of the text were counted by a tokenizer, not estimated."""
     clipped: bool = False
     """It was longer before; the model does not take more."""
+    model: str | None = None
+    """The served model to ask; None: the one that all requests ask."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """One event of an answer that carries tokens, or that ends or breaks it."""
+class Chunk(NamedTuple):
+    """One event of an answer that carries tokens, or that ends or breaks it; a tuple, as one is made for each event."""
 
     text: str = ""
+    """Empty where the parser was told that texts are not wanted."""
     tokens: int = 0
     """Tokens that this event brought; 0 for events that bring none (role, usage, end)."""
     final: bool = False
@@ -41,6 +50,10 @@ class Chunk:
     cached_tokens: int | None = None
     error: str | None = None
     """The server reports an error in the stream, or the event cannot be parsed; one line."""
+    reasoning: bool = False
+    """Its tokens are the model's reasoning, before (or between) those of the answer."""
+    reasoning_tokens: int | None = None
+    """The server's own count of those so far, where the event carries it."""
 
 
 class StreamParser(Protocol):
@@ -65,8 +78,8 @@ class Dialect(Protocol):
         """The chunks of an answer that was not streamed, the last one final or with an error; never raises."""
         ...
 
-    def parser(self) -> StreamParser:
-        """A fresh parser for one answer."""
+    def parser(self, *, keep_texts: bool) -> StreamParser:
+        """A fresh parser for one answer; without `keep_texts` its chunks need not have any."""
         ...
 
     def error_text(self, body: bytes) -> str:

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from servetop.core.config import ConnectionConfig
+from servetop.core.connection import address_of, tls_context
 from servetop.core.errors import UsageError
 
 ANSWER_TIMEOUT = 5.0
@@ -52,12 +54,20 @@ Answers = Mapping[str, Answer]
 class ServerClient:
     """A server's control plane: questions with time limits, never an exception for what a server may do."""
 
-    def __init__(self, url: str, *, api_key: str | None = None) -> None:
+    def __init__(self, url: str, *, api_key: str | None = None, connection: ConnectionConfig | None = None) -> None:
         self.url = url
+        way = connection or ConnectionConfig()
+        self._proxy = way.proxy
         headers = {"Accept-Encoding": "identity"}  # packing a page costs the engine more than sending it costs us
         if api_key is not None:
             headers["Authorization"] = f"Bearer {api_key}"
-        self._http = httpx.AsyncClient(headers=headers, timeout=ANSWER_TIMEOUT, trust_env=not is_local(url))
+        self._http = httpx.AsyncClient(
+            headers=headers,
+            timeout=ANSWER_TIMEOUT,
+            trust_env=False,
+            proxy=self._proxy,
+            verify=tls_context(way) if url.startswith("https:") else False,
+        )
 
     async def ask(
         self, path: str, *, method: str = "GET", data: Mapping[str, Any] | None = None, timeout: float = ANSWER_TIMEOUT
@@ -70,11 +80,20 @@ class ServerClient:
                     body += piece
                     if len(body) > LARGEST_ANSWER:
                         break
+                if response.status_code == 407 and self._proxy is not None:
+                    return Answer(trouble=self._by_proxy("407"))
                 return Answer(response.status_code, bytes(body))
         except (TimeoutError, httpx.TimeoutException):
             return Answer(trouble=f"no answer within {timeout:g} s")
         except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError, ValueError) as error:
-            return Answer(trouble=_reason(error), refused=isinstance(error, httpx.ConnectError))
+            return Answer(trouble=self._by_proxy(_reason(error)), refused=isinstance(error, httpx.ConnectError))
+
+    def _by_proxy(self, trouble: str) -> str:
+        if self._proxy is None:
+            return trouble
+        wants = "407" in trouble
+        words = "it wants other credentials (HTTP 407), put them into HTTP_PROXY or HTTPS_PROXY" if wants else trouble
+        return f"by the proxy {address_of(self._proxy)}: {words}"
 
     async def ask_all(self, paths: Iterable[str]) -> Answers:
         """Several questions at once."""
@@ -134,6 +153,6 @@ def _reason(error: BaseException) -> str:
         "all connection attempts failed": "connection refused",
     }
     if any(isinstance(each, ssl.SSLError) for each in causes):
-        return f"TLS: {first_words(words.encode(), 90)}; for a private authority set SSL_CERT_FILE"
+        return f"TLS: {first_words(words.encode(), 90)}; give --ca-cert FILE, or --insecure"
     found = next((reason for sign, reason in known.items() if sign in words.lower()), None)
     return found or first_words(str(error).encode(), 120) or type(error).__name__

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig
+from servetop.core.connection import route_to
 from servetop.core.errors import EngineError, UsageError
 from servetop.engines.answers import Answers, ServerClient, first_words, normalise_url
 from servetop.engines.engine import Engine, EngineHandle
@@ -33,7 +34,9 @@ async def attach_engine(config: EngineConfig, clock: Clock) -> EngineHandle:
         raise UsageError("no server is named to attach to: give --url http://host:port")
     engines = [load_engine(name) for name in engine_names()]
     wanted = None if config.name == AUTO else load_engine(config.name)
-    client = ServerClient(normalise_url(config.url), api_key=api_key(config, os.environ))
+    url = normalise_url(config.url)
+    way = route_to(url, config.connection, os.environ).connection
+    client = ServerClient(url, api_key=api_key(config, os.environ), connection=way)
     try:
         answers = await client.ask_all([MODELS, *_paths(engines)])
         _refuse_silence(answers, client.url)

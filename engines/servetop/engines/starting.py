@@ -145,6 +145,7 @@ def engine_facts(
         title=engine.title,
         version=known.version,
         model=model,
+        models=known.models,
         url=url,
         managed=pid is not None,
         pid=pid,

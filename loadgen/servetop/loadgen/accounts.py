@@ -44,8 +44,8 @@ class Accounts:
 
     def progressed(self, exchange: Exchange) -> None:
         """Count the chunks that came since the last call for this exchange."""
-        times, tokens = exchange.chunk_times, exchange.chunk_tokens
-        start, stop = exchange.taken_in, len(times)
+        chunks = exchange.chunks
+        start, stop = exchange.taken_in, len(chunks)
         if start == stop:
             return
         exchange.taken_in = stop
@@ -54,16 +54,18 @@ class Accounts:
             self._first_token(exchange)
             start = 1
         for position in range(start, stop):
-            count = tokens[position]
+            count = chunks.count(position)
             self._output_tokens += count
-            self._itl.append((times[position] - times[position - 1]) / count)
+            self._itl.append(chunks.gap(position) / count)
             self._itl_tokens.append(count)
 
     def _first_token(self, exchange: Exchange) -> None:
-        at = exchange.chunk_times[0]
-        self._output_tokens += exchange.chunk_tokens[0]
+        self._output_tokens += exchange.chunks.count(0)
         exchange.prompt_tokens_counted = exchange.prompt_tokens
         self._prompt_tokens += exchange.prompt_tokens
+        at = exchange.first_token_at
+        if at is None:
+            return
         self._seconds["ttft_due"].append(at - exchange.due.at)
         if exchange.sent is not None:
             self._seconds["ttft"].append(at - exchange.sent)
@@ -81,7 +83,7 @@ class Accounts:
         self._endings[record.status] += 1
         if exchange.taken_in:
             self._prompt_tokens += record.prompt_tokens - exchange.prompt_tokens_counted
-        self._output_tokens += record.output_tokens - sum(exchange.chunk_tokens)
+        self._output_tokens += record.output_tokens - exchange.chunks.tokens
         if record.status is RequestStatus.OK and record.e2el is not None:
             self._seconds["e2el"].append(record.e2el)
             if record.tpot is not None:

@@ -7,14 +7,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.core.config import CONVERSATIONS, StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.loadgen.arrival_laws import FASTEST_SPACED, RAMPED_LAWS, parse_arrivals
-from servetop.loadgen.datasets.catalogue import CORPORA, check_dataset_name, texts_of, trace_of
+from servetop.loadgen.datasets.catalogue import CORPORA, RANDOM, check_dataset_name, texts_of, trace_of
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.datasets.traces import TraceFacts, measure
 from servetop.loadgen.lengths import lengths_for, parse_lengths
+from servetop.loadgen.local_tokenizer import load_tokenizer
+from servetop.loadgen.model_mix import check_mix
 from servetop.loadgen.places import parse_think_time
+from servetop.loadgen.turns import most_turns, parse_turns
 
 _ROWS_READ = 1000
 """Of a dataset of texts, which may be larger than anybody wants to read before a run."""
@@ -38,6 +41,10 @@ def resolve_workload(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay |
     _check_numbers(workload)
     check_dataset_name(workload.dataset)
     _check_exact(workload)
+    _check_conversations(workload)
+    check_mix(workload)
+    if workload.tokenizer:
+        load_tokenizer(workload.tokenizer)
     next(lengths_for(workload, (0,)).pairs())
     _read_texts(workload)
     facts = _trace_facts(workload)
@@ -65,6 +72,8 @@ def _check_numbers(workload: WorkloadConfig) -> None:
     wrong = next(((option, value, words) for option, (fine, value, words) in bounds.items() if not fine), None)
     if wrong is not None:
         raise UsageError(f"{wrong[0]} {wrong[1]:g}: give {wrong[2]}")
+    if workload.n > 1 and workload.endpoint == "responses":
+        raise UsageError("--n: /v1/responses gives one answer: leave it out, or give --endpoint chat")
 
 
 def _check_exact(workload: WorkloadConfig) -> None:
@@ -72,8 +81,21 @@ def _check_exact(workload: WorkloadConfig) -> None:
         return
     if workload.dataset not in CORPORA:
         raise UsageError(f"--exact-lengths cuts {' and '.join(CORPORA)}: random token prompts are exact without it")
-    if workload.endpoint == "chat":
+    if workload.endpoint != "completions":
         raise UsageError("--exact-lengths: a chat template adds tokens of its own: give --endpoint completions")
+
+
+def _check_conversations(workload: WorkloadConfig) -> None:
+    if not workload.conversational:
+        return
+    parse_turns(workload.num_turns)
+    if workload.dataset not in (*RANDOM, *CONVERSATIONS):
+        raise UsageError(
+            f"--num-turns is for conversations, not for {workload.dataset}: "
+            f"give --dataset-name {', '.join((*CONVERSATIONS, *RANDOM))}"
+        )
+    if workload.n > 1:
+        raise UsageError("--n: a conversation goes on with one answer: leave it out")
 
 
 def _read_texts(workload: WorkloadConfig) -> None:
@@ -99,9 +121,11 @@ def check_fits(workload: WorkloadConfig, max_model_len: int | None) -> None:
     if facts is not None and not workload.lengths:
         prompt, answer = facts.longest.input_tokens or 0, facts.longest.output_tokens or 0
         where = f"line {facts.longest.line} of the trace"
-    elif law == "fixed":
+    elif law == "fixed" and workload.dataset not in CONVERSATIONS:
         prompt, answer = next(lengths_for(workload, (0,)).pairs())
         where = "each request"
+        if workload.conversational:
+            where, prompt, answer = "each conversation", *(each * most_turns(workload) for each in (prompt, answer))
     else:
         return
     prompt += workload.prefix_len
@@ -129,5 +153,7 @@ def check_load(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
         raise UsageError("all requests are due at once and without end: give --num-prompts")
     if workload.think_time:
         parse_think_time(workload.think_time, seed=0)
-        if rates:
-            raise UsageError("--think-time is for closed loops: give --max-concurrency without a request rate")
+        if rates and not workload.conversational:
+            raise UsageError(
+                "--think-time is for closed loops and conversations: give --max-concurrency without a request rate"
+            )

@@ -19,6 +19,7 @@ from typing import Any
 from servetop.core.clock import MonotonicClock
 from servetop.core.errors import LoadError, ServetopError
 from servetop.core.wire import Dialect
+from servetop.loadgen.appointments import Appointments
 from servetop.loadgen.endpoint import Endpoint
 from servetop.loadgen.messages import FrameCodec, SenderReport, SenderSetup, ToSender
 from servetop.loadgen.pacing import quiet_collector
@@ -48,10 +49,18 @@ async def _session(dialect_factory: DialectFactory, reports_fd: int) -> int:
     return await SenderSession(dialect_factory).serve(reports_fd)
 
 
-def raw_transport(setup: SenderSetup, dialect: Dialect, clock: MonotonicClock) -> ClientFactory:
-    """The raw transport to the server of a set-up; request ids are unique to the run."""
-    endpoint = Endpoint.parse(setup.url, api_key=setup.api_key, headers=setup.workload.headers)
+def chosen_transport(setup: SenderSetup, dialect: Dialect, clock: MonotonicClock) -> ClientFactory:
+    """The transport of a set-up, to its server; request ids are unique to the run."""
+    endpoint = Endpoint.parse(
+        setup.url, api_key=setup.api_key, headers=setup.workload.headers, connection=setup.connection
+    )
     ids = f"servetop-{setup.origin_ns:x}-{setup.worker}"
+    if setup.connection.transport == "httpx":
+        from servetop.loadgen.httpx_transport import HttpxTransport
+
+        return lambda listener: HttpxTransport(
+            endpoint, path=dialect.path, request_ids=ids, clock=clock, listener=listener
+        )
     return lambda listener: RawTransport(endpoint, path=dialect.path, request_ids=ids, clock=clock, listener=listener)
 
 
@@ -93,6 +102,7 @@ class SenderSession(asyncio.Protocol):
         self._incoming = FrameCodec(ToSender)
         self._outgoing = FrameCodec(SenderReport)
         self._sender: Sender | None = None
+        self._appointments: Appointments | None = None
         self._pipe: asyncio.WriteTransport | None = None
         self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
@@ -104,6 +114,8 @@ class SenderSession(asyncio.Protocol):
         self._pipe, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, reports)
         await loop.connect_read_pipe(lambda: self, sys.stdin)
         code = await self._over
+        if self._appointments is not None:
+            self._appointments.close()
         if self._sender is not None:
             await self._sender.close()
         self._pipe.abort()
@@ -120,17 +132,20 @@ class SenderSession(asyncio.Protocol):
     def _obey(self, message: ToSender) -> None:
         if message.setup is not None:
             self._sender = self._make(message.setup)
+            self._appointments = Appointments(self._sender, MonotonicClock(message.setup.origin_ns))
             return
-        if self._sender is None:
+        if self._sender is None or self._appointments is None:
             raise LoadError("a sender was given work before its set-up")
         if message.plan is not None:
             self._sender.begin(message.plan)
-        if message.command is not None:
+        if message.order is not None:
+            self._appointments.make(message)
+        elif message.command is not None:
             self._sender.obey(message.command)
 
     def _make(self, setup: SenderSetup) -> Sender:
         clock, dialect = MonotonicClock(setup.origin_ns), self._dialect_factory(setup)
-        transport = raw_transport(setup, dialect, clock)
+        transport = chosen_transport(setup, dialect, clock)
         return Sender(setup, dialect, clock=clock, transport=transport, report=self._send)
 
     def _send(self, report: SenderReport) -> None:

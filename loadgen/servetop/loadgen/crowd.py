@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
+from servetop.core.tick import LoadGauges
 from servetop.loadgen.exchange import Exchange
 from servetop.loadgen.stage_play import Due
 
@@ -38,6 +39,12 @@ class Crowd:
     def remove(self, exchange: Exchange) -> None:
         """It has ended."""
         self._in_flight.pop(exchange, None)
+
+    def gauges(self, *, stage: int, max_concurrency: int | None) -> LoadGauges:
+        """The counts of a tick, under the limit in force."""
+        return LoadGauges(
+            stage=stage, max_concurrency=max_concurrency, in_flight=self.in_flight, queued=len(self.waiting)
+        )
 
     def overdue(self, at: float) -> Iterator[Exchange]:
         """Those that were submitted more than the timeout before `at`."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from array import array
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, replace
+from typing import Any
 
 from servetop.core.events import RequestRecord, RequestStatus, TokenSource
 from servetop.core.wire import Chunk, Dialect, Prompt
+from servetop.loadgen.chunk_log import ChunkLog
+from servetop.loadgen.local_tokenizer import LocalTokenizer
 from servetop.loadgen.stage_play import Due
+from servetop.loadgen.turns import TurnPrompt
 
 _MAX_ERROR_BODY = 64 << 10
 _MAX_ANSWER = 64 << 20
@@ -24,19 +25,24 @@ class PreparedRequest:
     streamed: bool = True
     """The answer is asked for as a stream; else in one piece."""
     keep_texts: bool = False
+    """Collect the answer's text."""
+    record_texts: bool = False
+    """And record it, and the prompt's."""
+    tokenizer: LocalTokenizer | None = None
+    """Counts the answer where the server does not."""
 
 
 class Exchange:
     """Filled in by a transport: `was_sent`, `answered`, `received`, then `complete` or `broke`, or `give_up`.
 
-    The first outcome stays. The token arrivals are kept as plain arrays (8 bytes each) until the record is made.
+    The first outcome stays.
     """
 
     __slots__ = (
-        "body", "cached_tokens", "chunk_times", "chunk_tokens", "dialect", "done_at", "due", "error", "error_body",
-        "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser", "prompt",
-        "prompt_tokens", "prompt_tokens_counted", "retried", "sent", "status", "streamed", "taken_in", "texts",
-        "usage_seen",
+        "body", "cached_tokens", "chunks", "dialect", "done_at", "due", "error", "error_body",
+        "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser",
+        "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "record_texts",
+        "retried", "sent", "status", "streamed", "taken_in", "texts", "tokenizer", "usage_seen",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
@@ -45,11 +51,17 @@ class Exchange:
         self.prompt = request.prompt
         self.body = request.body
         self.dialect = dialect
-        self.parser = dialect.parser()
+        self.parser = dialect.parser(keep_texts=request.keep_texts)
         self.held_back = held_back
         self.sent: float | None = None
         self.headers_at: float | None = None
         self.first_token_at: float | None = None
+        self.first_output_at: float | None = None
+        """First token of the answer after reasoning."""
+        self.reasoning_tokens = 0
+        """As counted here."""
+        self.reasoning_told: int | None = None
+        """As counted by the server."""
         self.done_at: float | None = None
         self.http_status: int | None = None
         self.status: RequestStatus | None = None
@@ -62,12 +74,13 @@ class Exchange:
         """Of `prompt_tokens`, what the accounts have counted."""
         self.cached_tokens: int | None = None
         self.usage_seen = False
-        self.chunk_times = array("d")
-        self.chunk_tokens = array("l")
+        self.chunks = ChunkLog()
         self.taken_in = 0
         """Chunks that the accounts have counted."""
         self.texts: list[str] | None = [] if request.keep_texts else None
-        """A list when the texts are to be kept."""
+        """A list when the answer's text is to be kept."""
+        self.record_texts = request.record_texts
+        self.tokenizer = request.tokenizer
         self.retried = False
         self.streamed = request.streamed
 
@@ -80,8 +93,16 @@ class Exchange:
         """The answer's headers are there."""
         self.headers_at = at
         self.http_status = http_status
+        self._forget_question()
         if http_status != 200 or not is_stream:
             self.error_body = bytearray()
+
+    def _forget_question(self) -> None:
+        """It has reached the server; it may be a thousand times as long as what is kept of the answer."""
+        self.body = b""
+        if not self.record_texts and type(self.prompt) is Prompt:
+            ids = None if self.prompt.token_ids is None else ()
+            self.prompt = replace(self.prompt, text="", token_ids=ids)
 
     def received(self, data: bytes, at: float) -> None:
         """A piece of the answer's body."""
@@ -96,14 +117,17 @@ class Exchange:
         if chunk.tokens:
             if self.first_token_at is None:
                 self.first_token_at = at
-            self.chunk_times.append(at)
-            self.chunk_tokens.append(chunk.tokens)
+            self.chunks.add(at, chunk.tokens)
+            if chunk.reasoning:
+                self.reasoning_tokens += chunk.tokens
+            elif self.reasoning_tokens and self.first_output_at is None:
+                self.first_output_at = at
         if self.texts is not None:
             self.texts.append(chunk.text)
         if chunk.output_tokens is not None:
             self.output_tokens, self.usage_seen = chunk.output_tokens, True
             self.prompt_tokens = self.prompt_tokens if chunk.prompt_tokens is None else chunk.prompt_tokens
-            self.cached_tokens = chunk.cached_tokens
+            self.cached_tokens, self.reasoning_told = chunk.cached_tokens, chunk.reasoning_tokens
         if chunk.error is not None:
             self._end(RequestStatus.ERROR, at, chunk.error)
         elif chunk.final:
@@ -126,7 +150,7 @@ class Exchange:
         if self.headers_at is None or self.error_body is not None:
             self._end(RequestStatus.ERROR, at, reason)
         else:
-            self._end(RequestStatus.TRUNCATED, at, f"{reason} after {sum(self.chunk_tokens)} tokens")
+            self._end(RequestStatus.TRUNCATED, at, f"{reason} after {self.chunks.tokens} tokens")
 
     def give_up(self, status: RequestStatus, at: float, *, reason: str) -> None:
         """The sender itself ends it: a timeout, a cancellation."""
@@ -136,17 +160,35 @@ class Exchange:
         if self.status is None:
             self.status, self.done_at, self.error = status, at, error
 
+    @property
+    def answer_tokens(self) -> int:
+        """The server's count, else the chunks'."""
+        return self.output_tokens if self.usage_seen else self._tokens_counted()
+
+    @property
+    def conversation(self) -> int:
+        """Id of the first request of its conversation; its own where it is the first, or of none."""
+        first = self.prompt.conversation if isinstance(self.prompt, TurnPrompt) else None
+        return self.id if first is None else first
+
     def token_source(self) -> TokenSource:
         """Best knowledge of both counts: the server's usage, else our own count, else an estimated prompt."""
         if self.usage_seen:
             return TokenSource.USAGE
-        return TokenSource.CHUNKS if self.prompt.token_ids is not None else TokenSource.ESTIMATE
+        known = self.prompt.token_ids is not None or self.prompt.counted
+        return TokenSource.CHUNKS if known else TokenSource.ESTIMATE
+
+    def _tokens_counted(self) -> int:
+        """Of the answer so far: by the tokenizer where there is one, else those of the chunks."""
+        if self.tokenizer is None or self.texts is None:
+            return self.chunks.tokens
+        return self.tokenizer.count("".join(self.texts))
 
     def record(self, *, worker: int) -> RequestRecord:
         """The finished request; the status must be known."""
         if self.status is None:
             raise ValueError(f"request {self.id} has not ended")
-        counted = sum(self.chunk_tokens)
+        turn = self.prompt if isinstance(self.prompt, TurnPrompt) else None
         return RequestRecord(
             id=self.id,
             stage=self.due.stage,
@@ -156,15 +198,31 @@ class Exchange:
             first_token_at=self.first_token_at,
             done_at=self.done_at,
             prompt_tokens=self.prompt_tokens,
-            output_tokens=self.output_tokens if self.usage_seen else counted,
+            output_tokens=self.answer_tokens,
             cached_tokens=self.cached_tokens,
             status=self.status,
             error=self.error,
             http_status=self.http_status,
             worker=worker,
             token_source=self.token_source(),
-            chunk_times=np.array(self.chunk_times, dtype=np.float64),
-            chunk_tokens=np.array(self.chunk_tokens, dtype=np.int64),
-            prompt_text=None if self.texts is None else self.prompt.text,
-            output_text=None if self.texts is None else "".join(self.texts),
+            chunk_times=self.chunks.times(),
+            chunk_tokens=self.chunks.counts(),
+            prompt_text=self.prompt.text if self.record_texts else None,
+            output_text="".join(self.texts or ()) if self.record_texts else None,
+            conversation=None if turn is None else self.conversation,
+            turn=None if turn is None else turn.turn,
+            model=self.prompt.model,
+            **reasoning_of(self),
         )
+
+
+def reasoning_of(exchange: Exchange) -> dict[str, Any]:
+    """A record's fields about reasoning; where it was counted but not shown, the first token is the answer's."""
+    tokens = exchange.reasoning_told or exchange.reasoning_tokens
+    if not tokens:
+        return {}
+    seen = exchange.reasoning_tokens > 0
+    return {
+        "reasoning_tokens": tokens,
+        "first_output_at": exchange.first_output_at if seen else exchange.first_token_at,
+    }

@@ -11,6 +11,11 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 
 from servetop.loadgen.exchange import Exchange
 
+MAX_HEAD_BYTES = 1 << 20
+"""Of headers and trailers of one answer: the parser would keep all of a header that never ends."""
+_NO_STREAMS = (b"application/json", b"text/html")
+"""Content types of what is no event stream; others are tried, because some servers name none, or a wrong one."""
+
 
 class ReadQueue(Protocol):
     """Where a connection puts what arrives, to be taken in later: stamping all comes before parsing any."""
@@ -42,6 +47,7 @@ class Http1Connection(asyncio.Protocol):
         self._pieces: list[bytes] = []
         self._status = 0
         self._content_type = b""
+        self._head_bytes = 0
         self._framed = False
         self._keep_alive = True
         self.on_body = self._pieces.append
@@ -81,7 +87,7 @@ class Http1Connection(asyncio.Protocol):
         self.exchange = exchange
         self.requests += 1
         self.heard = self.complete = self._framed = False
-        self._status, self._content_type = 0, b""
+        self._status, self._content_type, self._head_bytes = 0, b"", 0
         exchange.was_sent(at)
         rest = request
         if self._fd >= 0:
@@ -114,11 +120,15 @@ class Http1Connection(asyncio.Protocol):
         except (HttpParserError, HttpParserUpgrade) as error:
             self.broken = f"the server does not speak HTTP/1.1 as it should ({error})"
         if exchange.headers_at is None and self._status:
-            exchange.answered(self._status, at, is_stream=not self._content_type.startswith(b"application/json"))
+            exchange.answered(self._status, at, is_stream=not self._content_type.startswith(_NO_STREAMS))
         if self._pieces:
             body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
             self._pieces.clear()
             exchange.received(body, at)
+        else:
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES and self.broken is None:
+                self.broken = f"the answer has more than {MAX_HEAD_BYTES >> 20} MiB of headers"
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser."""

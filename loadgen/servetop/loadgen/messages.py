@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import numpy as np
 
-from servetop.core.config import WorkloadConfig
+from servetop.core.config import ConnectionConfig, WorkloadConfig
 from servetop.core.errors import LoadError
 from servetop.core.events import Command, FloatArray, IntArray, Note, RequestRecord, StageChange
 from servetop.core.tick import ClientTick
@@ -59,19 +59,48 @@ class SenderSetup:
     origin_ns: int
     """`perf_counter_ns` at second 0 of the run."""
     worker: int = 0
+    workers: int = 1
+    """Senders that share the load, those that stand by included."""
+    active: tuple[int, ...] = ()
+    """Those of them that are at work from the beginning; empty: all."""
     first_id: int = 0
     """Number of the first request: a resumed run goes on counting."""
     api_key: str | None = field(default=None, repr=False)
     """Lives in memory and in the pipe to the sender only."""
+    connection: ConnectionConfig = field(default=ConnectionConfig(), repr=False)
+    """With all decided; a proxy's credentials live where the key does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What makes several senders obey as one."""
+
+    at: float
+    """Run time as of which all of them obey; a little ahead, so that all have heard of it by then."""
+    number_from: int
+    """No sender has reached this request number: from here it counts whose requests are whose, where that changes."""
+    active: tuple[int, ...] | None = None
+    """The senders that are at work from then on, where that changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToSender:
-    """One message to a sender; exactly one field is set."""
+    """One message to a sender; one field is set, or a command and its order."""
 
     setup: SenderSetup | None = None
     plan: LoadPlan | None = None
     command: Command | None = None
+    order: Order | None = None
+    """Only among several senders."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunRequest:
+    """A request that has got its number: should its sender die, this is all that is known of it."""
+
+    number: int
+    stage: int
+    due: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,6 +115,10 @@ class SenderReport:
     notes: tuple[Note, ...] = ()
     replies: tuple[Command, ...] = ()
     """Commands obeyed in the tick, with `obeyed_at` and `reply` filled in."""
+    begun: tuple[BegunRequest, ...] = ()
+    """Only among several senders."""
+    next_number: int = 0
+    """No request of this or a greater number has begun; only among several senders."""
 
 
 _Message = TypeVar("_Message")

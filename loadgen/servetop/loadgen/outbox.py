@@ -6,10 +6,13 @@ from collections import deque
 
 from servetop.core.clock import Clock
 from servetop.core.config import WorkloadConfig
-from servetop.core.wire import Dialect
+from servetop.core.wire import Dialect, Prompt
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.exchange import PreparedRequest
+from servetop.loadgen.local_tokenizer import load_tokenizer
 from servetop.loadgen.prompts import PromptSource
+from servetop.loadgen.stage_play import Due
+from servetop.loadgen.turns import TurnPrompt
 
 LOOK_AHEAD = 64
 """Requests kept ready."""
@@ -23,10 +26,13 @@ class Outbox:
         self._tally = tally
         self._dialect = dialect
         self._workload = workload
+        self._tokenizer = load_tokenizer(workload.tokenizer) if workload.tokenizer else None
         self._ready: deque[PreparedRequest] = deque()
 
-    def take(self) -> PreparedRequest:
-        """The next request; rendered now when none is ready."""
+    def take(self, due: Due) -> PreparedRequest:
+        """The request that is due; rendered now when it is not ready."""
+        if due.prompt is not None:
+            return self._rendered(due.prompt)
         request = self._ready.popleft() if self._ready else self._render()
         self._tally.clipped += request.prompt.clipped
         return request
@@ -40,10 +46,16 @@ class Outbox:
                 return
 
     def _render(self) -> PreparedRequest:
-        prompt = next(self._prompts)
+        return self._rendered(next(self._prompts))
+
+    def _rendered(self, prompt: Prompt) -> PreparedRequest:
+        answer_needed = self._tokenizer is not None or (isinstance(prompt, TurnPrompt) and not prompt.last)
+        body = self._dialect.body(prompt, self._workload)
         return PreparedRequest(
             prompt,
-            self._dialect.body(prompt, self._workload),
+            bytes(memoryview(body)),  # a copy of its own size: orjson's results keep the 4 KB they were written into
             streamed=self._workload.stream,
-            keep_texts=self._workload.store_texts,
+            keep_texts=self._workload.store_texts or answer_needed,
+            record_texts=self._workload.store_texts,
+            tokenizer=self._tokenizer,
         )

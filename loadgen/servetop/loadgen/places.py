@@ -11,6 +11,7 @@ import numpy as np
 
 from servetop.core.errors import UsageError
 from servetop.core.units import parse_seconds
+from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.specs import Forms, Setting, parse_spec
 
 THINKING_LAWS: Forms = {
@@ -49,6 +50,12 @@ class Places:
         self._pauses = pauses
         self._free_since = 0.0
         self._thinking: list[float] = []
+
+    @classmethod
+    def of(cls, setup: SenderSetup, *, seed: int) -> Places:
+        """Those of one sender; in a conversation the pause is before its next turn, not before the next user."""
+        workload = setup.workload
+        return cls(None if workload.conversational else parse_think_time(workload.think_time, seed=seed))
 
     def opened(self, at: float) -> None:
         """A command may have made room: such places are free from now on."""

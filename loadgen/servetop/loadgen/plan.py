@@ -24,6 +24,10 @@ class LoadPlan:
     """Between stages, wait until nothing is in flight or held back."""
     drain_timeout: float = 120.0
     """Seconds that draining may take; then what is left is cancelled."""
+    followed_by: int = 0
+    """Stages that whoever gives the plans keeps back until this one has been played by all senders."""
+    first_number: int | None = None
+    """Where several senders count their requests from, to be in step again; None: from where they are."""
 
     def __post_init__(self) -> None:
         if not self.segments:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from servetop.core.errors import LoadError
 from servetop.core.events import Command
 from servetop.loadgen.child import serve_sender
-from servetop.loadgen.messages import FrameCodec, SenderReport, SenderSetup, ToSender
+from servetop.loadgen.messages import FrameCodec, Order, SenderReport, SenderSetup, ToSender
 from servetop.loadgen.plan import LoadPlan
 
 __all__ = ["SenderProcess", "serve_sender"]
@@ -45,6 +45,17 @@ class SenderProcess:
         await sender._tell(ToSender(setup=setup))
         return sender
 
+    @classmethod
+    async def start_all(cls, argv: Sequence[str], setups: Sequence[SenderSetup]) -> list[SenderProcess]:
+        """One for each set-up, or none: those that started are ended when another did not."""
+        started = await asyncio.gather(*(cls.start(argv, setup) for setup in setups), return_exceptions=True)
+        failures = [each for each in started if isinstance(each, BaseException)]
+        senders = [each for each in started if isinstance(each, SenderProcess)]
+        if failures:
+            await asyncio.gather(*(sender.close() for sender in senders))
+            raise failures[0]
+        return senders
+
     @property
     def pid(self) -> int:
         """Of the sender's process."""
@@ -59,9 +70,13 @@ class SenderProcess:
         """Play a plan from its `begin` on, instead of the one before."""
         await self._tell(ToSender(plan=plan))
 
-    async def command(self, command: Command) -> None:
-        """Change the load that is being played; the reply comes with a report."""
-        await self._tell(ToSender(command=command))
+    async def command(self, command: Command, order: Order | None = None) -> None:
+        """Change the load that is being played, at once or as an order says; the reply comes with a report."""
+        await self._tell(ToSender(command=command, order=order))
+
+    async def order(self, order: Order) -> None:
+        """Change who is at work."""
+        await self._tell(ToSender(order=order))
 
     async def reports(self) -> AsyncIterator[SenderReport]:
         """One report a tick until `close`; LoadError when the sender dies."""
@@ -96,7 +111,7 @@ class SenderProcess:
         try:
             self._process.stdin.write(self._outgoing.frame(message))
             await self._process.stdin.drain()
-        except ConnectionError as error:
+        except (ConnectionError, RuntimeError) as error:  # RuntimeError: uvloop's word for a pipe that has closed
             raise await self._death() from error
 
     async def _death(self) -> LoadError:

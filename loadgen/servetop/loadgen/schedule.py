@@ -9,6 +9,7 @@ from collections.abc import Callable
 from servetop.core.events import StageChange
 from servetop.core.tick import LoadGauges
 from servetop.loadgen.arrivals import ArrivalProcess
+from servetop.loadgen.messages import SenderState
 from servetop.loadgen.plan import LoadPlan
 from servetop.loadgen.stage_play import Due, StagePlay
 
@@ -30,6 +31,8 @@ class Schedule:
         self.changes: list[StageChange] = []
         self.draining_since: float | None = None
         self.finished = False
+        self.plays_out = True
+        """Conversations go on: neither its time nor a command has cut off the stage that drains."""
         self._arrivals = arrivals
         self._following = list(plan.segments)
         self._starts_at = max(plan.begin, now)
@@ -52,6 +55,7 @@ class Schedule:
     def _begin_stage(self) -> None:
         index, config = self._following.pop(0)
         began, self._starts_at = self._starts_at, math.inf
+        self.plays_out = True
         self.play = StagePlay(index, config, began=began, arrivals=self._arrivals)
         self.changes.append(
             StageChange(
@@ -68,6 +72,7 @@ class Schedule:
 
     def _end_stage(self, at: float) -> None:
         drains = self.plan.drain_at_stages or (self.play is not None and self.play.config.warmup)
+        self.plays_out = self.play is not None and self.play.exhausted
         self.play = None
         if drains or not self._following:
             self.draining_since = at
@@ -87,6 +92,11 @@ class Schedule:
         """Run time after which what is still in flight is to be cancelled; inf while nothing drains."""
         return math.inf if self.draining_since is None else self.draining_since + self.plan.drain_timeout
 
+    def turn_due(self, at: float) -> None:
+        """A turn of a conversation is due at `at`: a drain that it falls into has its time from then on."""
+        if self.draining_since is not None:
+            self.draining_since = max(self.draining_since, at)
+
     def drained(self, at: float) -> None:
         """Nothing is in flight or held back any more: the next stage begins, or the plan is finished."""
         if self.draining_since is None:
@@ -99,15 +109,22 @@ class Schedule:
 
     def next_stage(self, at: float) -> bool:
         """End the stage in force now; False when there is none, or none after it."""
-        if self.play is None or not self._following:
+        if self.play is None or not self.following:
             return False
         self._end_stage(at)
         return True
 
     @property
+    def state(self) -> SenderState:
+        """Of the sender that plays it."""
+        if self.finished:
+            return SenderState.FINISHED
+        return SenderState.RUNNING if self.draining_since is None else SenderState.DRAINING
+
+    @property
     def following(self) -> int:
         """Number of stages that have not begun."""
-        return len(self._following)
+        return len(self._following) + self.plan.followed_by
 
     def connections_wanted(self, in_flight: int) -> int:
         """How many idle connections will be of use soon: for 20 ms of an open loop, for all of a closed loop's start.
@@ -140,3 +157,4 @@ class Schedule:
         self._starts_at = math.inf
         if self.play is not None or self.draining_since is None:
             self._end_stage(at)
+        self.plays_out = False

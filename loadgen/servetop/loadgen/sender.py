@@ -7,18 +7,21 @@ from collections.abc import Callable
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.events import Action, Command, RequestStatus
-from servetop.core.tick import TICK_SECONDS, LoadGauges
+from servetop.core.tick import LoadGauges
 from servetop.core.wire import Dialect
-from servetop.loadgen.accounts import BEAT_SECONDS
 from servetop.loadgen.backoff import Backoff
+from servetop.loadgen.conversations import Conversations
 from servetop.loadgen.crowd import Crowd
 from servetop.loadgen.datasets.rows import Tally
+from servetop.loadgen.dealing import Share
 from servetop.loadgen.exchange import Exchange
-from servetop.loadgen.messages import SenderReport, SenderSetup, SenderState
+from servetop.loadgen.messages import Order, SenderReport, SenderSetup, SenderState
+from servetop.loadgen.metronome import Metronome
 from servetop.loadgen.outbox import Outbox
 from servetop.loadgen.pacing import deadline_timer
-from servetop.loadgen.places import Places, parse_think_time
+from servetop.loadgen.places import Places
 from servetop.loadgen.plan import LoadPlan
+from servetop.loadgen.preparing import Preparation
 from servetop.loadgen.quitters import Quitters
 from servetop.loadgen.reports import ReportDraft
 from servetop.loadgen.schedule import Schedule
@@ -28,8 +31,6 @@ from servetop.loadgen.transport import ClientFactory
 from servetop.loadgen.workloads import arrivals_of, prompts_of
 
 _MAX_BURST = 10_000
-_FILL_SECONDS = 0.0005
-"""Longest stretch of rendering ahead at one heartbeat."""
 
 
 class Sender:
@@ -46,12 +47,13 @@ class Sender:
     ) -> None:
         workload = setup.workload
         self._setup = setup
-        self._dialect = dialect
         self._clock = clock
         self._report = report
         self._arrivals = arrivals_of(workload, seed=setup.seed)
         self._tally = Tally()
-        self._outbox = Outbox(prompts_of(setup, self._tally), dialect, workload, tally=self._tally)
+        self._share = Share(setup)
+        outbox = Outbox(self._share.dealt(prompts_of(setup, self._tally)), dialect, workload, tally=self._tally)
+        self._ready = Preparation(outbox, self._share, dialect)
         self._transport = transport(self)
         self._crowd = Crowd(workload.timeout)
         self._quitters = Quitters(workload.cancel_fraction, seed=setup.seed)
@@ -60,21 +62,14 @@ class Sender:
         self._schedule: Schedule | None = None
         self._stage = -1
         self._limit: int | None = None
-        self._places = Places(parse_think_time(workload.think_time, seed=setup.seed))
-        self._count = setup.first_id
+        self._talks = Conversations.of(setup, self._tally)
+        self._places = Places.of(setup, seed=self._share.own_seed(setup.seed))
+        self.horizon = math.inf
+        """Run time that the schedule must not pass yet: an order is waiting for it."""
         self._stopped = False
         self._wake_at = math.inf
-        self._start_timers()
-
-    def _start_timers(self) -> None:
-        now, clock = self._clock.now(), self._clock
-        self._tick_index = max(0, math.floor(now / TICK_SECONDS))
-        self._beat_at = now + BEAT_SECONDS
         self._due_timer = deadline_timer(clock, self._play)
-        self._beat_timer = deadline_timer(clock, self._beat)
-        self._tick_timer = deadline_timer(clock, self._tick)
-        self._beat_timer.arm(self._beat_at)
-        self._tick_timer.arm((self._tick_index + 1) * TICK_SECONDS)
+        self._metronome = Metronome(clock, beat=self._beat, tick=self._send_report)
 
     # --- what it is told ---
 
@@ -82,17 +77,25 @@ class Sender:
         """Play a plan from now on instead of the one before, whose requests in flight go on."""
         self._stopped = False
         self._collect_changes()
-        self._schedule = Schedule(plan, arrivals=self._arrivals, now=self._clock.now())
+        self._share.count_from(plan.first_number)
+        self._schedule = Schedule(plan, arrivals=self._arrivals, now=self._share.starting(self._clock.now()))
         self._prepare()
         self._play()
 
-    def obey(self, command: Command) -> None:
-        """Act on a command at once; the next report carries the reply."""
-        at = self._clock.now()
+    def obey(self, command: Command, order: Order | None = None) -> None:
+        """Act on a command at once, or as of the time of an order; the next report carries the reply."""
+        at = self._clock.now() if order is None else order.at
         reply = self._act(command, at)
+        self._limit_in_force(order)
         self._draft.reply(command, reply, at=at)
         self._places.opened(at)
         self._play()
+
+    def reach(self, order: Order) -> None:
+        """The time of an order has come: play up to it, and no further until it has been obeyed."""
+        self.horizon = order.at
+        self._play()
+        self._share.reform(order)
 
     def _act(self, command: Command, at: float) -> str:
         schedule = self._schedule
@@ -121,7 +124,7 @@ class Sender:
         if value is None or not 1 <= value <= _MAX_BURST:
             return f"a burst is 1 to {_MAX_BURST:,} requests"
         for _ in range(int(value)):
-            self._admit(Due(schedule.play.index, at))
+            self._arrived(Due(schedule.play.index, at))
         return f"{int(value)} requests now"
 
     # --- playing ---
@@ -131,25 +134,34 @@ class Sender:
         schedule = self._schedule
         if schedule is None:
             return
-        now = self._clock.now()
+        now = min(self._clock.now(), self.horizon)
         for due in schedule.due(now):
+            self._arrived(due)
+        for due in self._talks.due(now, schedule):
+            self._share.claim(due)
             self._admit(due)
         self._use_free_places(schedule, now)
-        if schedule.draining_since is not None and self._crowd.empty:
+        if schedule.draining_since is not None and self._crowd.empty and not self._talks.thinking:
             schedule.drained(now)
             for remark in self._tally.remarks() if schedule.finished else ():
                 self._draft.warn(remark, now)
         place_at = self._places.usable_at(now, not_before=self._backoff.until) if self._closed else math.inf
-        self._wake_at = min(schedule.wake_at(), place_at)
+        self._wake_at = min(schedule.wake_at(), place_at, self._talks.wake_at)
         self._due_timer.arm(self._wake_at)
 
     @property
     def _closed(self) -> bool:
         return self._schedule is not None and self._schedule.play is not None and self._schedule.play.closed
 
+    def _arrived(self, due: Due) -> None:
+        self._limit_in_force()  # which decides who is at work
+        if self._share.takes(due):
+            self._admit(due)
+
     def _admit(self, due: Due) -> None:
+        limit = self._limit_in_force()
         self._draft.accounts.due += 1
-        if self._crowd.waiting or self._paused or not self._crowd.has_room(self._limit_in_force()):
+        if self._crowd.waiting or self._paused or not self._crowd.has_room(limit):
             self._crowd.waiting.append(due)
         else:
             self._send(due, held_back=False)
@@ -161,32 +173,29 @@ class Sender:
         while self._crowd.waiting and self._crowd.has_room(limit):
             self._send(self._crowd.waiting.popleft(), held_back=True)
         while now >= self._backoff.until:
-            free_since = self._places.free_since(now, in_flight=self._crowd.in_flight, limit=limit)
-            due = None if free_since is None else schedule.slot(max(free_since, self._backoff.until))
+            since = self._places.free_since(now, in_flight=self._crowd.in_flight + self._talks.thinking, limit=limit)
+            due = None if since is None else schedule.slot(max(since, self._backoff.until))
             if due is None:
                 return
             self._draft.accounts.due += 1
+            self._share.claim(due)
             self._send(due, held_back=False)
 
-    def _limit_in_force(self) -> int | None:
-        """The stage's limit, and after a stage its last one: what it held back is still held back."""
+    def _limit_in_force(self, order: Order | None = None) -> int | None:
+        """Our part of the stage's limit, and after a stage of its last one: what it held back is still held back."""
         if self._schedule is not None and self._schedule.play is not None:
             self._limit = self._schedule.play.limit
-        return self._limit
+        return self._share.places(self._limit, number_from=order.number_from if order else None)
 
     @property
     def _paused(self) -> bool:
         return self._schedule is not None and self._schedule.play is not None and self._schedule.play.paused
 
     def _send(self, due: Due, *, held_back: bool) -> None:
-        exchange = self._exchange(due, held_back=held_back)
+        exchange = self._ready.exchange(due, held_back=held_back)
         self._crowd.add(exchange, self._clock.now())
         self._quitters.consider(exchange)
         self._transport.submit(exchange)
-
-    def _exchange(self, due: Due, *, held_back: bool) -> Exchange:
-        number, self._count = self._count, self._count + 1
-        return Exchange(number, due, request=self._outbox.take(), dialect=self._dialect, held_back=held_back)
 
     # --- what the transport reports ---
 
@@ -202,16 +211,17 @@ class Sender:
 
     def ended(self, exchange: Exchange) -> None:
         """See ExchangeListener."""
-        self._book(exchange)
-        if exchange.done_at is not None:
+        goes_on = self._book(exchange)
+        if exchange.done_at is not None and not goes_on:
             self._places.freed(exchange.done_at, closed=self._closed)
         if self._backoff.outcome(exchange, self._clock.now()):
             self._draft.warn(f"{exchange.error}; a closed loop tries again every second", self._clock.now())
         self._play()
 
-    def _book(self, exchange: Exchange) -> None:
+    def _book(self, exchange: Exchange) -> bool:
         self._crowd.remove(exchange)
         self._draft.book(exchange)
+        return self._talks.ended(exchange)
 
     def _give_up(self, exchange: Exchange, status: RequestStatus, *, reason: str) -> None:
         exchange.give_up(status, self._clock.now(), reason=reason)
@@ -226,19 +236,16 @@ class Sender:
 
     def _drop_waiting(self, at: float, reason: str) -> None:
         while self._crowd.waiting:
-            exchange = self._exchange(self._crowd.waiting.popleft(), held_back=True)
+            exchange = self._ready.exchange(self._crowd.waiting.popleft(), held_back=True)
             exchange.give_up(RequestStatus.CANCELLED, at, reason=reason)
             self._book(exchange)
 
     # --- time passes ---
 
-    def _beat(self) -> None:
-        """Every 20 ms: measure the loop's lag, give up what takes too long, prepare what comes next."""
+    def _beat(self, late: float) -> None:
+        """Every 20 ms: note the loop's lag, give up what takes too long, prepare what comes next."""
         now = self._clock.now()
-        late = now - self._beat_at
         self._draft.accounts.beat(late)
-        self._beat_at += BEAT_SECONDS * (1 + late // BEAT_SECONDS)
-        self._beat_timer.arm(self._beat_at)
         overdue = list(self._crowd.overdue(now))
         for exchange in overdue:
             words = f"no complete answer within {self._setup.workload.timeout:g} s"
@@ -249,6 +256,7 @@ class Sender:
         schedule = self._schedule
         drain_over = schedule is not None and now >= schedule.drain_deadline
         if drain_over:
+            self._talks.cut_short()
             self._drop_waiting(now, "not sent before the drain timeout")
             count = self._cancel_in_flight("not finished within the drain timeout")
             self._draft.warn(f"drain timeout: {count} requests in flight were cancelled", now)
@@ -257,20 +265,11 @@ class Sender:
         self._prepare()
 
     def _prepare(self) -> None:
-        self._outbox.fill(self._clock, seconds=_FILL_SECONDS)
-        if self._schedule is not None:
-            self._transport.keep_ready(self._schedule.connections_wanted(self._crowd.in_flight))
+        self._ready.ahead(self._clock, self._transport, schedule=self._schedule, in_flight=self._crowd.in_flight)
 
-    def _tick(self) -> None:
-        now = self._clock.now()
-        while (end := (self._tick_index + 1) * TICK_SECONDS) <= now:
-            self._send_report()
-            self._tick_index += 1
-        self._tick_timer.arm(end)
-
-    def _send_report(self) -> None:
+    def _send_report(self, tick: int) -> None:
         self._collect_changes()
-        self._report(self._draft.finish(self._tick_index, state=self.state, gauges=self._gauges()))
+        self._report(self._share.signed(self._draft.finish(tick, state=self.state, gauges=self._gauges())))
 
     def _collect_changes(self) -> None:
         if self._schedule is not None and self._schedule.changes:
@@ -278,26 +277,18 @@ class Sender:
             self._draft.take_stages(self._schedule.changes)
 
     def _gauges(self) -> LoadGauges:
-        counts = LoadGauges(
-            stage=self._stage,
-            max_concurrency=self._limit_in_force(),
-            in_flight=self._crowd.in_flight,
-            queued=len(self._crowd.waiting),
-        )
+        counts = self._crowd.gauges(stage=self._stage, max_concurrency=self._limit_in_force())
         return counts if self._schedule is None else self._schedule.gauges(counts, at=self._clock.now())
 
     @property
     def state(self) -> SenderState:
         """As of now."""
-        schedule = self._schedule
-        if schedule is None:
+        if self._schedule is None:
             return SenderState.FINISHED if self._stopped else SenderState.IDLE
-        if schedule.finished:
-            return SenderState.FINISHED
-        return SenderState.RUNNING if schedule.draining_since is None else SenderState.DRAINING
+        return self._schedule.state
 
     async def close(self) -> None:
         """Send nothing more, report nothing more, close every connection."""
-        for timer in (self._due_timer, self._beat_timer, self._tick_timer):
-            timer.close()
+        self._due_timer.close()
+        self._metronome.close()
         await self._transport.close()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from servetop.core.config import StageConfig
+from servetop.core.wire import Prompt
 from servetop.loadgen.arrivals import ArrivalProcess
 from servetop.loadgen.curves import CurvedArrivals, RampCurve
 
@@ -22,6 +23,8 @@ class Due:
     """Index of the stage in the run."""
     at: float
     """Run time."""
+    prompt: Prompt | None = None
+    """The next turn of a conversation under way; None: whatever the workload asks next."""
 
 
 class StagePlay:
@@ -79,18 +82,19 @@ class StagePlay:
         return self._paused_since is not None
 
     @property
-    def _exhausted(self) -> bool:
+    def exhausted(self) -> bool:
+        """As many requests as were wanted have become due."""
         return self._left <= 0 and not self._held
 
     def next_due(self) -> float:
         """Run time of the next request of an open loop; inf when there is none."""
-        return math.inf if self.paused or self.closed or self._exhausted else self._next
+        return math.inf if self.paused or self.closed or self.exhausted else self._next
 
     def end(self) -> float:
         """Run time at which the stage is over; inf while its time stands still."""
         if self._still_since is not None:
             return math.inf
-        return min(self._last_due, self._ends) if self._exhausted else self._ends
+        return min(self._last_due, self._ends) if self.exhausted else self._ends
 
     def issue(self) -> Due:
         """Take the next request of an open loop."""
@@ -101,7 +105,7 @@ class StagePlay:
     def slot(self, at: float) -> Due | None:
         """Take a request of a closed loop for a place that became free at `at`; None when the stage wants none."""
         wanted = max(at, self.began)
-        if not self.closed or self.paused or self._exhausted or wanted >= self.end():
+        if not self.closed or self.paused or self.exhausted or wanted >= self.end():
             return None
         return self._counted(wanted)
 

@@ -2,31 +2,50 @@
 
 from __future__ import annotations
 
-from servetop.core.config import WorkloadConfig
+import asyncio
+
+from servetop.core.config import ConnectionConfig, WorkloadConfig
+from servetop.core.connection import tls_context
 from servetop.core.errors import UsageError
+from servetop.loadgen.local_tokenizer import load_tokenizer
 from servetop.loadgen.workloads import corpus_text
 
 _SECONDS = 60.0
 
 
 async def corpus_tokens(
-    workload: WorkloadConfig, url: str, *, model: str, api_key: str | None = None
+    workload: WorkloadConfig,
+    url: str,
+    *,
+    model: str,
+    api_key: str | None = None,
+    connection: ConnectionConfig | None = None,
 ) -> tuple[int, ...]:
-    """The workload's corpus in the engine's tokens where exact lengths are wanted of it, else none."""
+    """The workload's corpus in tokens where exact lengths are wanted, else none; the engine's or `tokenizer`'s."""
     if not workload.exact_lengths:
         return ()
-    return await tokenize(url, corpus_text(workload.dataset), model=model, api_key=api_key)
+    if workload.tokenizer:
+        return await asyncio.to_thread(_counted_here, workload)
+    return await tokenize(url, corpus_text(workload.dataset), model=model, api_key=api_key, connection=connection)
 
 
-async def tokenize(url: str, text: str, *, model: str, api_key: str | None = None) -> tuple[int, ...]:
+def _counted_here(workload: WorkloadConfig) -> tuple[int, ...]:
+    return tuple(load_tokenizer(workload.tokenizer).encode(corpus_text(workload.dataset)))
+
+
+async def tokenize(
+    url: str, text: str, *, model: str, api_key: str | None = None, connection: ConnectionConfig | None = None
+) -> tuple[int, ...]:
     """The ids of a text's tokens, without special ones; UsageError when the engine does not tell."""
     import httpx
 
+    way = connection or ConnectionConfig()
     headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
     body = {"model": model, "prompt": text, "add_special_tokens": False}
     where = f"{url.rstrip('/').removesuffix('/v1')}/tokenize"
     try:
-        async with httpx.AsyncClient(timeout=_SECONDS) as client:
+        verify = tls_context(way) if url.startswith("https:") else False
+        async with httpx.AsyncClient(timeout=_SECONDS, trust_env=False, proxy=way.proxy, verify=verify) as client:
             answer = await client.post(where, json=body, headers=headers)
         ids = answer.json().get("tokens") if answer.status_code == 200 else None
     except (httpx.HTTPError, ValueError, AttributeError) as error:
@@ -37,4 +56,4 @@ async def tokenize(url: str, text: str, *, model: str, api_key: str | None = Non
 
 
 def _words(where: str, why: str) -> str:
-    return f"no tokens from {where} ({why}): leave out --exact-lengths, and lengths are estimates"
+    return f"no tokens from {where} ({why}): give --tokenizer FILE, or leave out --exact-lengths for estimates"

@@ -16,7 +16,7 @@ from servetop.loadgen.endpoint import Endpoint
 from servetop.loadgen.exchange import Exchange
 from servetop.loadgen.http1 import Http1Connection
 
-_LINGER_SECONDS = 0.05
+LINGER_SECONDS = 0.05
 """How long an answer's end may stay away after its end marker; then the connection is given up."""
 
 
@@ -208,7 +208,7 @@ class RawTransport:
             exchange.complete(at)
             self._listener.ended(exchange)
         elif exchange.status is RequestStatus.OK:
-            self._loop.call_later(_LINGER_SECONDS, self._cut_off, connection, exchange)
+            self._loop.call_later(LINGER_SECONDS, self._cut_off, connection, exchange)
         elif exchange.status is not None:
             self._cut_off(connection, exchange)
 
@@ -239,9 +239,7 @@ class RawTransport:
             self._open(exchange)
             return
         else:
-            what = "reset" if isinstance(connection.lost, ConnectionResetError) else "closed"
-            unheard = "" if connection.heard else " without an answer"
-            exchange.broke(f"the server {what} the connection{unheard}", at)
+            exchange.broke(self._endpoint.lost(connection.lost, heard=connection.heard), at)
         self._listener.ended(exchange)
 
 

@@ -14,7 +14,9 @@ from servetop.loadgen.datasets.catalogue import CORPORA, texts_of, trace_of
 from servetop.loadgen.datasets.files import DATA, whole_text
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.lengths import lengths_for
+from servetop.loadgen.local_tokenizer import CountedPrompts, load_tokenizer
 from servetop.loadgen.messages import SenderSetup
+from servetop.loadgen.model_mix import MixedModels
 from servetop.loadgen.prompts import (
     CommonWords,
     CorpusPrompts,
@@ -26,6 +28,7 @@ from servetop.loadgen.prompts import (
     TracePrompts,
 )
 from servetop.loadgen.trace_times import TraceTimes
+from servetop.loadgen.turns import RandomTalks, TalkPrompts
 
 REPEATED_PREFIX, REPEATED_PREFIXES = 256, 10
 """vLLM's defaults of its dataset `prefix_repetition`: tokens, and how many of them."""
@@ -41,6 +44,10 @@ def prompts_for(
 ) -> PromptSource:
     """The prompts of a workload; `corpus_ids` are the engine's tokens of a corpus, the tally takes what is left out."""
     source = _source(workload, tuple(seed), corpus_ids, tally or Tally())
+    if workload.tokenizer:
+        source = CountedPrompts(source, load_tokenizer(workload.tokenizer), fit=texts_of(workload) is None)
+    if workload.model_mix:
+        source = MixedModels(source, workload.model_mix, seed)
     if workload.clip_lengths and max_model_len is not None:
         return ClippedPrompts(source, max_model_len)
     return source
@@ -50,7 +57,7 @@ def prompts_of(setup: SenderSetup, tally: Tally) -> PromptSource:
     """The prompts of one sender of a run."""
     return prompts_for(
         setup.workload,
-        (setup.seed, setup.worker),
+        (setup.seed, 0),  # of all senders the same: each takes its own out of one stream
         max_model_len=setup.max_model_len,
         corpus_ids=setup.corpus_ids,
         tally=tally,
@@ -58,7 +65,8 @@ def prompts_of(setup: SenderSetup, tally: Tally) -> PromptSource:
 
 
 def _source(workload: WorkloadConfig, seed: tuple[int, ...], corpus_ids: tuple[int, ...], tally: Tally) -> PromptSource:
-    vocabulary = CommonWords() if workload.endpoint == "chat" else TokenIds()
+    words = workload.endpoint != "completions" or workload.conversational
+    vocabulary = CommonWords() if words else TokenIds()
     lengths = lengths_for(workload, seed).pairs
     trace, texts = trace_of(workload, seed=seed[0]), texts_of(workload)
     if trace is not None:
@@ -69,6 +77,14 @@ def _source(workload: WorkloadConfig, seed: tuple[int, ...], corpus_ids: tuple[i
             block_tokens=trace.layout.block_tokens,
             seed=seed,
             lengths=lengths if workload.lengths else None,
+        )
+    if texts is not None and workload.conversational:
+        return TalkPrompts(
+            rows=lambda: texts.endless(tally),
+            lengths=lengths,
+            own_lengths=not workload.lengths,
+            workload=workload,
+            seed=seed,
         )
     if texts is not None:
         return TextPrompts(rows=lambda: texts.endless(tally), lengths=lengths, own_lengths=not workload.lengths)
@@ -82,6 +98,8 @@ def _source(workload: WorkloadConfig, seed: tuple[int, ...], corpus_ids: tuple[i
             seed=seed,
         )
     prefixes = _prefixes(workload, vocabulary, seed)
+    if workload.conversational:
+        return RandomTalks(lengths=lengths, prefixes=prefixes, workload=workload, seed=seed)
     return RandomPrompts(vocabulary=vocabulary, lengths=lengths, prefixes=prefixes, seed=seed)
 
 
@@ -121,6 +139,7 @@ def clipped(prompt: Prompt, max_model_len: int) -> Prompt:
         token_ids=None if prompt.token_ids is None else prompt.token_ids[:left],
         input_tokens=left,
         output_tokens=output,
+        counted=False,
         clipped=True,
     )
 

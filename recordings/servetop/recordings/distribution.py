@@ -45,14 +45,16 @@ class Distribution:
     @property
     def mean(self) -> float:
         """NaN when there is no sample."""
-        return float(np.average(self.values, weights=self.weights)) if self.values.size else math.nan
+        with np.errstate(over="ignore"):  # a damaged row's instant may be of any size
+            return float(np.average(self.values, weights=self.weights)) if self.values.size else math.nan
 
     @property
     def std(self) -> float:
         """Of the population (numpy's default, ddof 0); NaN when there is no sample."""
         if not self.values.size:
             return math.nan
-        return math.sqrt(float(np.average((self.values - self.mean) ** 2, weights=self.weights)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return math.sqrt(float(np.average((self.values - self.mean) ** 2, weights=self.weights)))
 
     def percentile(self, q: float) -> float:
         """The q-th percentile (0-100) by linear interpolation between order statistics (numpy's default)."""

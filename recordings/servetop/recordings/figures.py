@@ -16,24 +16,34 @@ from servetop.recordings.samples import BoolArray, Samples
 
 METRICS = ("ttft", "tpot", "itl", "e2el", "client_queue_time", "ttft_from_due", "e2el_from_due")
 """Latencies with statistics in milliseconds: `mean_ttft_ms`, …; the last three count from the due time."""
+REASONING_METRICS = ("ttfot",)
+"""With the same statistics, of runs in which a model reasoned."""
 STATISTICS = ("mean", "median", "std", "p50", "p90", "p95", "p99")
 TOTALS = (
     "num_prompts", "duration", "completed", "failed", "errors", "timeouts", "truncated", "cancelled",
     "total_input_tokens", "total_output_tokens", "request_throughput", "request_goodput", "output_throughput",
     "total_token_throughput", "max_output_tokens_per_s", "max_concurrent_requests",
 )  # fmt: skip
+FIGURES = (*TOTALS, *(f"{statistic}_{metric}_ms" for metric in METRICS for statistic in STATISTICS))
+"""Keys of `request_figures`."""
+REASONING_FIGURES = tuple(f"{statistic}_{metric}_ms" for metric in REASONING_METRICS for statistic in STATISTICS)
+"""And those of a run in which a model reasoned."""
 
 
 def request_figures(samples: Samples, *, goodput: Mapping[str, float]) -> dict[str, Any]:
     """TOTALS and the statistics of METRICS; latencies and tokens are those of requests that ended well.
 
+    Where a model reasoned there are `total_reasoning_tokens` and the statistics of REASONING_METRICS besides.
     `goodput` are limits in seconds by metric; None stands where nothing was measured.
     """
     ok = samples.having(RequestStatus.OK)
     per_request = _per_request(samples)
     pools = {name: Distribution.of(values[ok]) for name, values in per_request.items()} | {"itl": samples.itl}
     figures = _totals(samples, goodput_share=_good(per_request, goodput, ok=ok) if goodput else None)
-    for metric in METRICS:
+    thoughts = float(np.nansum(samples.reasoning_tokens[ok]))
+    if thoughts:
+        figures["total_reasoning_tokens"] = int(thoughts)
+    for metric in (*METRICS, *REASONING_METRICS) if thoughts else METRICS:
         pool = pools[metric]
         percentiles = {"median": pool.percentile(50)} | {f"p{q}": pool.percentile(q) for q in (50, 90, 95, 99)}
         for statistic, value in ({"mean": pool.mean, "std": pool.std} | percentiles).items():
@@ -89,6 +99,7 @@ def _most_in_flight(samples: Samples) -> int:
 def _per_request(samples: Samples) -> dict[str, FloatArray]:
     """One value a request in seconds, NaN where it has none."""
     ttft, e2el = samples.first_token_at - samples.sent, samples.done_at - samples.sent
+    answered = np.where(samples.reasoning_tokens > 0, samples.first_output_at, samples.first_token_at)
     later_tokens = np.where(samples.output_tokens > 1, samples.output_tokens - 1, math.nan)
     return {
         "ttft": ttft,
@@ -97,6 +108,7 @@ def _per_request(samples: Samples) -> dict[str, FloatArray]:
         "client_queue_time": samples.sent - samples.due,
         "ttft_from_due": samples.first_token_at - samples.due,
         "e2el_from_due": samples.done_at - samples.due,
+        "ttfot": answered - samples.sent,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -14,18 +15,20 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.errors import RecordingError, UsageError
 from servetop.core.events import Action, Command, EngineSample, Note, RequestRecord, RunEnd, Severity, StageChange
 from servetop.core.source import RunHeader, RunUpdate
+from servetop.core.steady import SteadyWindow
 from servetop.core.tick import Tick
 from servetop.recordings import schema
 from servetop.recordings.header import decode_end, decode_header
 from servetop.recordings.liveness import Writer
 from servetop.recordings.opening import Opened, fold_wal, open_for_reading
 from servetop.recordings.request_codec import ENDED
+from servetop.recordings.steady_codec import decode_windows
 from servetop.recordings.table_reader import TableReader
 
 SEND_TIMEOUT = 2.0
 """Seconds that sending a command waits for the writer's transaction."""
 
-_END_COLUMNS = {"end_at", "exit_code", "end_reason"}
+_END_COLUMNS = {"end_at", "exit_code", "end_reason", "steady"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,11 @@ class RecordingReader:
         return decode_end(self._run)
 
     @property
+    def steady(self) -> dict[int, SteadyWindow]:
+        """Steady windows by stage, as they were stored at the run's end; empty before it."""
+        return {} if self.end is None else decode_windows(self._run["steady"])
+
+    @property
     def damage(self) -> str | None:
         """One line when some of the file could not be read (so far); None when all is well."""
         return self._tables.damage
@@ -131,17 +139,25 @@ class RecordingReader:
         except sqlite3.Error as error:
             raise RecordingError(f"cannot steer {self.name} ({error}): may you write to {self.path}?") from error
 
-    def requests(self, start: float, until: float) -> Sequence[RequestRecord]:
-        """Finished requests that were in flight at any time between two instants, by due time."""
-        where = f"{ENDED} >= ? AND sent <= ?"
+    def requests(
+        self, start: float, until: float, *, ended_by: float = math.inf, most: int | None = None
+    ) -> Sequence[RequestRecord]:
+        """Finished requests that were in flight at any time between two instants, by due time; see `RunSource`."""
+        where = f"{ENDED} BETWEEN ? AND ? AND sent <= ?"
+        limit = "" if most is None else f" LIMIT {most:d}"
         found: list[RequestRecord] = self._tables.events(
-            schema.REQUEST, where=where, parameters=(start, until), order="due, seq"
+            schema.REQUEST, where=where, parameters=(start, ended_by, until), order=f"due DESC, seq DESC{limit}"
         )
-        return found
+        return found[::-1]
 
     def request_count(self) -> int:
         """Requests that ended, however they did."""
         return next((int(row[0]) for row in self._tables.rows("request", ("count(*)",))), 0)
+
+    def next_request(self) -> int:
+        """The lowest number above those of all requests that ended; several senders may leave gaps."""
+        newest = next((row[0] for row in self._tables.rows("request", ("max(id)",))), None)
+        return 0 if newest is None else int(newest) + 1
 
     def ticks(self) -> list[Tick]:
         """All ticks, whatever `poll` gave."""
@@ -163,7 +179,9 @@ class RecordingReader:
         self, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = ()
     ) -> Iterator[tuple[Any, ...]]:
         """Raw rows of table `request`, streamed in the order in which they were written; stops at damage."""
-        return self._tables.rows("request", columns, where=where, parameters=parameters)
+        return self._tables.rows(
+            "request", self._tables.or_null("request", columns), where=where, parameters=parameters
+        )
 
     def tick_totals(self, *, ticks_per_bin: int) -> TickTotals:
         """Sums over all ticks, read from an index alone: milliseconds for an hour."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 
 from servetop.core.errors import RecordingError
 from servetop.core.events import Command, Note, RunEnd, Severity
 from servetop.core.source import EngineFacts, RunHeader
+from servetop.core.steady import SteadyWindow
 from servetop.recordings import schema
 from servetop.recordings.batch import Batch, EncodedBatch, encode_batch
 from servetop.recordings.codec import COMMANDS
@@ -17,13 +19,14 @@ from servetop.recordings.header import encode_engine, encode_header
 from servetop.recordings.liveness import Writer
 from servetop.recordings.opening import fold_wal
 from servetop.recordings.redaction import Redactor
+from servetop.recordings.steady_codec import encode_windows
 
 BUSY_SECONDS = 0.25
 """How long a commit waits for a viewer that is writing a command; then it is tried again at the next one."""
 MAX_WAITING_ROWS = 100_000
 """Rows kept in memory while the disk refuses them; beyond it the oldest batches are dropped, and counted."""
 
-_END = "UPDATE run SET end_at = ?, exit_code = ?, end_reason = ?"
+_END = "UPDATE run SET end_at = ?, exit_code = ?, end_reason = ?, steady = ?"
 
 
 class Recorder:
@@ -110,15 +113,16 @@ class Recorder:
             self._last_command = rows[-1][0]
         return COMMANDS.decode_all([dict(zip(("seq", *schema.COMMAND.names), row, strict=True)) for row in rows])
 
-    def close(self, end: RunEnd) -> None:
-        """Write how the run ended and leave one plain file; further calls do nothing.
+    def close(self, end: RunEnd, *, steady: Mapping[int, SteadyWindow] | None = None) -> None:
+        """Write how the run ended, and each stage's steady window, and leave one plain file; further calls do nothing.
 
         What the disk still refuses is lost: `trouble` then says what.
         """
         if self._connection is None:
             return
         reason = self._redactor.text(end.reason)
-        self._add(EncodedBatch(statements=[(_END, [(end.at, int(end.exit_code), reason)])]))
+        windows = None if steady is None else encode_windows(steady)
+        self._add(EncodedBatch(statements=[(_END, [(end.at, int(end.exit_code), reason, windows)])]))
         fold_wal(self._connection)
         self._connection.close()
         self._connection = None

@@ -17,7 +17,7 @@ from servetop.recordings.batch import Batch
 from servetop.recordings.liveness import Writer
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder, connect_for_writing, known_secrets
-from servetop.recordings.schema import add_new_columns
+from servetop.recordings.schema import add_missing_columns
 from servetop.recordings.sittings import RESUMED
 
 
@@ -40,7 +40,7 @@ def resume_recording(path: Path) -> tuple[Recorder, RunStart]:
         if reader.damage is not None:
             raise RecordingError(f"{path} is damaged ({reader.damage}): measure anew, into another file")
         update, header = reader.poll(), reader.header
-        requests = reader.request_count()
+        first_request = reader.next_request()
     first_tick = update.ticks[-1].index + 1 if update.ticks else 0
     now = ClockAnchor.take()
     anchor = ClockAnchor(
@@ -51,7 +51,9 @@ def resume_recording(path: Path) -> tuple[Recorder, RunStart]:
     recorder.commit(Batch(notes=[_note(first_tick * TICK_SECONDS, now.wall_epoch_s - anchor.wall_epoch_s)]))
     stages = [stage.index for stage in update.stages]
     first_stage = max(stages, default=-1) + 1
-    return recorder, RunStart(anchor=anchor, first_tick=first_tick, first_stage=first_stage, first_request=requests)
+    return recorder, RunStart(
+        anchor=anchor, first_tick=first_tick, first_stage=first_stage, first_request=first_request
+    )
 
 
 def _connect(path: Path, anchor: ClockAnchor) -> sqlite3.Connection:
@@ -59,9 +61,10 @@ def _connect(path: Path, anchor: ClockAnchor) -> sqlite3.Connection:
         connection = connect_for_writing(path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        add_new_columns(connection)
+        add_missing_columns(connection)
         connection.execute(
-            "UPDATE run SET origin_ns = ?, pid = ?, writer = ?, end_at = NULL, exit_code = NULL, end_reason = NULL",
+            "UPDATE run SET origin_ns = ?, pid = ?, writer = ?, end_at = NULL, exit_code = NULL, end_reason = NULL,"
+            " steady = NULL",
             (anchor.origin_ns, os.getpid(), Writer.this_process().to_json()),
         )
     except sqlite3.Error as error:

@@ -12,6 +12,7 @@ import numpy as np
 from servetop.core.events import EngineSample, FloatArray, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.source import RunHeader
+from servetop.core.steady import TickColumns
 from servetop.core.tick import Tick
 from servetop.recordings.reader import RecordingReader
 
@@ -54,6 +55,12 @@ class RunData:
     limits: FloatArray
     """Concurrency limit in force at each tick's end; inf without one."""
     output_tokens: FloatArray
+    prompt_tokens: FloatArray
+    """Of requests whose first token came in the tick."""
+    ok: FloatArray
+    """Requests that ended well."""
+    load_ticks: TickColumns
+    """What the search for a steady state needs."""
     loop_lags: Sequence[LogHistogram]
     scraped_at: FloatArray
     """Middle of each scrape; shape (scrapes,), as the other engine columns."""
@@ -76,6 +83,9 @@ class RunData:
             queued=_gauges(ticks, "queued"),
             limits=np.nan_to_num(_gauges(ticks, "max_concurrency"), nan=math.inf),
             output_tokens=np.array([tick.client.output_tokens for tick in ticks], dtype=np.float64),
+            prompt_tokens=np.array([tick.client.prompt_tokens for tick in ticks], dtype=np.float64),
+            ok=np.array([tick.client.ok for tick in ticks], dtype=np.float64),
+            load_ticks=TickColumns.of(ticks),
             loop_lags=[tick.client.loop_lag for tick in ticks],
             scraped_at=(_column(samples, "scrape_start") + _column(samples, "scrape_end")) / 2,
             engine=gauges | increases,

@@ -21,8 +21,11 @@ BoolArray = npt.NDArray[np.bool_]
 
 BLOCK = 5000
 """Requests whose chunks are in memory at a time."""
+_LONGEST_RUN = 10_000_000
+"""Seconds, four months; what is later is damage."""
 STATUSES = tuple(RequestStatus)
-_NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens")
+_NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
+            "first_output_at", "reasoning_tokens")  # fmt: skip
 _COLUMNS = (*_NUMBERS, "status", "chunk_times", "chunk_tokens")
 _STATUS = _COLUMNS.index("status")
 _MOST_PENDING = 4_000_000
@@ -36,13 +39,23 @@ class Selection:
     stage: int | None = None
     start: float | None = None
     until: float | None = None
+    left_out: Sequence[tuple[int, float]] = ()
+    """Stages, each with the instant from which on what was due in it does not count: their cool-downs."""
+    model: str | None = None
+    """Only those that asked for it; of a run whose requests asked for several."""
 
     @property
-    def where(self) -> tuple[str, tuple[float, ...]]:
+    def where(self) -> tuple[str, tuple[float | str, ...]]:
         """As an SQL condition with its parameters."""
-        conditions = {"stage = ?": self.stage, "due >= ?": self.start, "due < ?": self.until}
+        conditions: dict[str, float | str | None] = {
+            "stage = ?": self.stage,
+            "due >= ?": self.start,
+            "due < ?": self.until,
+            "model = ?": self.model,
+        }
         chosen = {text: value for text, value in conditions.items() if value is not None}
-        return " AND ".join(chosen), tuple(chosen.values())
+        cut = ["NOT (stage = ? AND due >= ?)"] * len(self.left_out)
+        return " AND ".join([*chosen, *cut]), (*chosen.values(), *(value for pair in self.left_out for value in pair))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,6 +68,9 @@ class Samples:
     done_at: FloatArray
     prompt_tokens: FloatArray
     output_tokens: FloatArray
+    first_output_at: FloatArray
+    reasoning_tokens: FloatArray
+    """NaN: no reasoning."""
     status: IntArray
     """Index in STATUSES."""
     itl: Distribution
@@ -157,6 +173,8 @@ def _arrivals(micros: IntArray, chunks: IntArray, *, base: FloatArray) -> FloatA
 
 def _by_second(instants: FloatArray, tokens: IntArray) -> FloatArray:
     seconds = np.maximum(np.floor(instants), 0).astype(np.int64)
+    if seconds.size and seconds.max() > _LONGEST_RUN:
+        raise ValueError(f"a token came in second {seconds.max():,} of the run")
     return np.bincount(seconds, weights=tokens).astype(np.float64)
 
 

@@ -75,8 +75,10 @@ RUN_COLUMNS = {
     "end_at": "REAL",
     "exit_code": "INTEGER",
     "end_reason": "TEXT",
+    "steady": "TEXT",
 }
-"""Table `run`: one row, the header and how it ended; `config`, `versions`, `host`, `engine`, `writer` are JSON."""
+"""Table `run`: one row, the header and how it ended; `config`, `versions`, `host`, `engine`, `writer`, `steady` are
+JSON."""
 
 TICK_TOTALS = ("number", "ok", "errors", "timeouts", "cancelled", "truncated", "output_tokens")
 """What a list of recordings needs of the ticks: an index holds it, so that the wide rows stay unread."""
@@ -88,15 +90,26 @@ INDEXES = (
 )
 
 
-def add_new_columns(connection: sqlite3.Connection) -> None:
-    """Give a file of an older minor version the columns that it lacks, so that it can be written on; NULL so far."""
+def add_missing_columns(connection: sqlite3.Connection) -> None:
+    """Bring a file of an older minor version up to this one; a flag that was not there was not set."""
+    run = _columns_of(connection, "run")
+    for name in [name for name in RUN_COLUMNS if name not in run]:
+        connection.execute(f"ALTER TABLE run ADD COLUMN {name} {RUN_COLUMNS[name]}")
     for table in EVENT_TABLES:
-        there = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
+        there = _columns_of(connection, table.name)
         for column in table.codec.columns:
-            if column.name not in there:
-                connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.sql_type}")
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    connection.execute(f"PRAGMA user_version = {max(version, USER_VERSION)}")
+            if column.name not in {*there, "seq"}:
+                default = " DEFAULT 0" if column.required else ""
+                connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.sql_type}{default}")
+    connection.execute(f"PRAGMA user_version = {max(USER_VERSION, _version_of(connection))}")
+
+
+def _columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+
+
+def _version_of(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def create_tables(connection: sqlite3.Connection) -> None:

@@ -3,38 +3,51 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from servetop.core.events import StageChange
+from servetop.core.steady import SteadyWindow
+from servetop.recordings.cooldown import CoolDowns
 from servetop.recordings.engine_figures import engine_facts, server_figures
 from servetop.recordings.figures import request_figures
 from servetop.recordings.flights import Flights
+from servetop.recordings.model_figures import model_figures
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.run_data import Period, RunData, StagePeriod
 from servetop.recordings.samples import Selection, collect_samples
 from servetop.recordings.sittings import finished_stages
+from servetop.recordings.steady import in_steady_state, known_windows, no_steady_state, whole_steady
+from servetop.recordings.steady_codec import window_data
 from servetop.recordings.trust_figures import trust_figures
+from servetop.recordings.turn_figures import turn_figures
 
-_ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat"}
+_ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat", "responses": "openai-responses"}
 """What vLLM's benchmark calls them."""
 
 
 def run_summary(reader: RecordingReader) -> dict[str, Any]:
     """The whole run but its warm-up: set-up, totals, statistics, engine, server, trust, and the same for each stage."""
     run, flights = RunData.load(reader), Flights.load(reader)
+    windows, cooldowns = known_windows(reader, run), CoolDowns.load(reader, run)
     warm_at = run.warm_at
-    selection = Selection(start=None if warm_at == -math.inf else warm_at)
+    selection = Selection(start=None if warm_at == -math.inf else warm_at, left_out=tuple(cooldowns.starts.items()))
     whole = _summary(reader, run, flights=flights, selection=selection, period=Period(start=warm_at))
     ended = finished_stages([stage.change for stage in run.stages], reader.notes(), end=run.end)
     finished = {stage.index for stage in ended}
     stages = [
-        _stage_summary(reader, run, flights=flights, stage=stage) | {"finished": stage.change.index in finished}
+        _stage_summary(reader, run, flights=flights, stage=stage, cooldowns=cooldowns)
+        | {"steady": _steady(reader, run, flights=flights, stage=stage.change.index, windows=windows)}
+        | {"finished": stage.change.index in finished}
         for stage in run.stages
         if not stage.change.warmup
     ]
-    return {**_set_up(reader, run), **whole, "stages": stages}
+    steady = {"steady": whole_steady([stage["steady"] for stage in stages])}
+    cooldown = {"cooldown_requests": sum(cooldowns.requests.values())}
+    models = model_figures(reader, run, selection)
+    parts = {**cooldown, **steady} | ({"models": models} if models else {})
+    return {**_set_up(reader, run), **whole, **parts, "stages": stages}
 
 
 def summarise(
@@ -60,14 +73,31 @@ def _summary(
     samples = collect_samples(reader, selection)
     return {
         **request_figures(samples, goodput=run.header.config.goodput),
+        **turn_figures(reader, selection),
         "server": server_figures(run, period),
         "trust": trust_figures(run, samples, flights=flights, period=period),
     }
 
 
-def _stage_summary(reader: RecordingReader, run: RunData, *, flights: Flights, stage: StagePeriod) -> dict[str, Any]:
+def _steady(
+    reader: RecordingReader, run: RunData, *, flights: Flights, stage: int, windows: Mapping[int, SteadyWindow]
+) -> dict[str, Any]:
+    """A stage's steady window with its figures; without one, just why there is none."""
+    window = windows.get(stage, SteadyWindow(reason="the run ended before it was looked for"))
+    if window.start is None or window.end is None:
+        return no_steady_state(window)
+    period = Period(start=window.start, until=window.end)
+    selection = Selection(stage=stage, start=window.start, until=window.end)
+    figures = _summary(reader, run, flights=flights, selection=selection, period=period)
+    return {**window_data(window), **in_steady_state(figures, run, period=period)}
+
+
+def _stage_summary(
+    reader: RecordingReader, run: RunData, *, flights: Flights, stage: StagePeriod, cooldowns: CoolDowns
+) -> dict[str, Any]:
     change, period = stage.change, stage.period
-    selection = Selection(stage=change.index)
+    left_out = tuple(pair for pair in cooldowns.starts.items() if pair[0] == change.index)
+    selection = Selection(stage=change.index, left_out=left_out)
     figures = _summary(reader, run, flights=flights, selection=selection, period=period)
     return {
         "stage": change.index,
@@ -79,6 +109,7 @@ def _stage_summary(reader: RecordingReader, run: RunData, *, flights: Flights, s
         "start": period.start,
         "end": _last_instant(run) if math.isinf(period.until) else period.until,
         "preemptions": figures["server"]["preemptions"],
+        "cooldown_requests": cooldowns.requests.get(change.index, 0),
         **figures,
     }
 
@@ -92,7 +123,7 @@ def _set_up(reader: RecordingReader, run: RunData) -> dict[str, Any]:
         "backend": config.engine.name if facts is None else facts.name,
         "label": config.label or None,
         "model_id": (facts and facts.model) or config.engine.model or None,
-        "tokenizer_id": None,
+        "tokenizer_id": config.workload.tokenizer or None,
         "request_rate": json_rate(_common(changes, "request_rate")),
         "burstiness": json_rate(config.workload.burstiness),
         "max_concurrency": _common(changes, "max_concurrency"),

@@ -80,6 +80,11 @@ class TableReader:
                 raise RecordingError(f"cannot read {self._path} ({error}): is the disk all right?") from error
             self._cause = self._cause or str(error)
 
+    def or_null(self, table: str, columns: Sequence[str]) -> list[str]:
+        """Columns and expressions as an SQL selection: NULL for the columns that this file does not have."""
+        there = self._columns_of(table)
+        return ["NULL" if name.isidentifier() and name not in there else name for name in columns]
+
     def row_dicts(
         self, table: str, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = (), order: str = ""
     ) -> Iterator[dict[str, Any]]:

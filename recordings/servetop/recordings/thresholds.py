@@ -12,7 +12,7 @@ from typing import Any
 
 from servetop.core.errors import UsageError
 from servetop.recordings.engine_figures import SERVER
-from servetop.recordings.figures import METRICS, STATISTICS, TOTALS
+from servetop.recordings.figures import FIGURES, REASONING_FIGURES
 from servetop.recordings.trust_figures import TRUST
 
 _PATTERN = re.compile(r"\s*(?P<key>[A-Za-z_][\w.]*)\s*(?P<sign><=|>=|==|!=|<|>)\s*(?P<limit>\S+)\s*")
@@ -49,9 +49,8 @@ class Threshold:
 
 def threshold_keys() -> tuple[str, ...]:
     """Every key that a threshold can be on."""
-    statistics = (f"{statistic}_{metric}_ms" for metric in METRICS for statistic in STATISTICS)
     parts = (f"{part}.{key}" for part, keys in (("server", SERVER), ("trust", TRUST)) for key in keys)
-    return (*TOTALS, *statistics, *parts)
+    return (*FIGURES, *REASONING_FIGURES, *parts, *(f"steady.{key}" for key in FIGURES))
 
 
 def parse_threshold(text: str) -> Threshold:

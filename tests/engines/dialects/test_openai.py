@@ -12,14 +12,16 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.core.wire import Chunk, Prompt
 from servetop.engines.dialects.choose import dialect_for
-from servetop.engines.dialects.openai import ChatDialect, CompletionsDialect, OpenAIStream
+from servetop.engines.dialects.openai import ChatDialect, CompletionsDialect
+from servetop.engines.dialects.stream import EventStream
 
 Captured = Callable[[str], bytes]
 PROMPT = Prompt(text="hello there", token_ids=(11, 12, 13), input_tokens=3, output_tokens=6)
 
 
-def stream(*, chat: bool = False, continuous: bool = False) -> OpenAIStream:
-    return OpenAIStream(chat=chat, continuous_usage=continuous)
+def stream(*, chat: bool = False, continuous: bool = False) -> EventStream:
+    dialect = ChatDialect if chat else CompletionsDialect
+    return dialect("m", continuous_usage=continuous).parser()
 
 
 def event(**content: object) -> bytes:
@@ -54,6 +56,13 @@ def test_a_chat_asks_with_text_and_only_what_every_server_knows() -> None:
     }
 
 
+def test_what_was_said_before_goes_in_front_of_the_question_as_messages() -> None:
+    said = (("system", "Be brief."), ("user", "One?"), ("assistant", "One."))
+    prompt = Prompt(text="Two?", messages=said, input_tokens=9, output_tokens=6)
+    body = json.loads(ChatDialect("m").body(prompt, WorkloadConfig()))
+    assert [(each["role"], each["content"]) for each in body["messages"]] == [*said, ("user", "Two?")]
+
+
 def test_extra_body_has_the_last_word() -> None:
     workload = WorkloadConfig(extra_body={"min_tokens": 6, "max_tokens": 9})
     body = json.loads(CompletionsDialect("m").body(PROMPT, workload))
@@ -63,8 +72,8 @@ def test_extra_body_has_the_last_word() -> None:
 def test_an_unknown_endpoint_is_refused_with_the_known_ones() -> None:
     assert dialect_for("chat", model="m", continuous_usage=False).path == "/v1/chat/completions"
     assert dialect_for("completions", model="m", continuous_usage=False).path == "/v1/completions"
-    with pytest.raises(UsageError, match="choose completions or chat"):
-        dialect_for("responses", model="m", continuous_usage=False)
+    with pytest.raises(UsageError, match="choose completions, chat or responses"):
+        dialect_for("nonsense", model="m", continuous_usage=False)
 
 
 def test_vllm_completions_one_token_per_event_then_usage_then_the_end(captured: Captured) -> None:
@@ -112,7 +121,7 @@ def test_an_event_with_several_tokens_counts_them_all() -> None:
 
 def test_reasoning_counts_as_content() -> None:
     chunks = stream(chat=True).feed(event(choices=[{"delta": {"reasoning_content": "hm", "content": None}}]))
-    assert chunks == [Chunk("hm", 1)]
+    assert chunks == [Chunk("hm", 1, reasoning=True)]
 
 
 def test_cached_prompt_tokens_are_read_from_the_details() -> None:

@@ -6,7 +6,6 @@ import gc
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from textual.app import App
 from textual.binding import BindingType
 from textual.screen import Screen
 
@@ -23,11 +22,10 @@ from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.moment_screen import MomentScreen
 from servetop.tui.screens.question import Choice, NoteQuestion, Question
 from servetop.tui.steering import Refusal, Wish
+from servetop.tui.watching import Watching
 
 POLL_SECONDS = 0.05
 REDRAW_SECONDS = 0.25
-SPANS = (30.0, 120.0, 600.0, 0.0)
-"""Time axes that the zoom key goes through; 0 is all of the run."""
 _MESSAGE_SECONDS = 5.0
 
 QUIT_CHOICES = (
@@ -37,7 +35,7 @@ QUIT_CHOICES = (
 )
 
 
-class DashboardApp(App[str]):
+class DashboardApp(Watching):
     """Shows one run. Its result says how it was left: `stop`, `cancel`, `detach` or `ended`."""
 
     CSS_PATH = "dashboard.tcss"
@@ -87,14 +85,20 @@ class DashboardApp(App[str]):
         """Show the run at the playhead, now."""
         self._drawn_at = self._clock.now()
         moment = self._moment()
+        shown = [screen for screen in self.screen_stack if isinstance(screen, MomentScreen)]
         with self.batch_update():
-            for screen in self.screen_stack:
-                if isinstance(screen, MomentScreen):
-                    screen.show(moment)
+            for screen in shown[
+                -1:
+            ]:  # those below are hidden, yet each of their changes would repaint the whole screen
+                screen.show(moment)
+
+    def on_moment_screen_resumed(self) -> None:
+        """It may show what was before it was covered."""
+        self.redraw()
 
     def _moment(self) -> Moment:
         self._drawn, self._live = self._view, self._source.is_live()
-        return self._run.at(self._view, live=self._live)
+        return replace(self._run.at(self._view, live=self._live), requests=self._requests)
 
     def _has_moved(self) -> bool:
         return self._drawn != self._view or self._live != self._source.is_live()
@@ -189,34 +193,6 @@ class DashboardApp(App[str]):
         if note is not None:
             self.ask(Wish(action=Action.MARK), text=note)
 
-    # Watching: the playhead.
-
-    def action_seek(self, by: float) -> None:
-        """Move by seconds."""
-        self._look(playhead=self._view.playhead.sought(by, edge=self._run.edge))
-
-    def action_step(self, ticks: int) -> None:
-        """Move by ticks, and pause."""
-        self._look(playhead=self._view.playhead.stepped(ticks, edge=self._run.edge))
-
-    def action_go_to_start(self) -> None:
-        """To second 0."""
-        self._look(playhead=self._view.playhead.at_start())
-
-    def action_go_to_edge(self) -> None:
-        """To the newest, following it."""
-        self._look(playhead=self._view.playhead.at_edge(edge=self._run.edge))
-
-    def action_scale_speed(self, factor: float) -> None:
-        """Play faster or slower."""
-        self._look(playhead=self._view.playhead.scaled(factor))
-
-    # Viewing.
-
-    def action_zoom(self) -> None:
-        """The next longer time axis; after the longest, the shortest."""
-        self._look(span=SPANS[(SPANS.index(self._view.span) + 1) % len(SPANS)])
-
     def action_next_metric(self) -> None:
         """The next latency on the chart."""
         self._look(metric=LATENCIES[(LATENCIES.index(self._view.metric) + 1) % len(LATENCIES)])
@@ -259,9 +235,10 @@ class DashboardApp(App[str]):
 
 def _screen(name: str, moment: Moment) -> MomentScreen:
     """Loaded when first looked at: start-up is for the live screen."""
-    from servetop.tui.screens import details, log
+    from servetop.tui.screens import details, log, requests
 
     kinds: dict[str, type[MomentScreen]] = {
+        "requests": requests.RequestsScreen,
         "distributions": details.DistributionsScreen,
         "sweep": details.SweepScreen,
         "log": log.LogScreen,

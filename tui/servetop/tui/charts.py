@@ -11,6 +11,7 @@ import numpy as np
 from servetop.core.events import FloatArray
 from servetop.tui import formats
 from servetop.tui.braille import Trace, raster
+from servetop.tui.cursor import column_of, crossed
 from servetop.tui.lines import Row, Run, joined
 
 GUTTER = 6
@@ -32,6 +33,8 @@ class Axes:
     """Words for a value on the vertical axis, at most 5 characters."""
     marks: tuple[float, ...] = ()
     """Instants that get a vertical line: stage changes."""
+    cursor: float | None = None
+    """The instant whose column is marked."""
 
 
 def chart(traces: Sequence[Trace], axes: Axes, *, width: int, height: int) -> list[Row]:
@@ -41,6 +44,7 @@ def chart(traces: Sequence[Trace], axes: Axes, *, width: int, height: int) -> li
     canvas, rows = width - gutter, height - below
     drawn = raster(traces, width=canvas, height=rows, window=axes.window, limit=axes.limit)
     marked = with_marks(drawn, window=axes.window, marks=axes.marks, width=canvas)
+    marked = with_cursor(marked, axes, canvas)
     plot: list[Row] = [[*_gutter(y, rows, axes)[: bool(gutter)], *row] for y, row in enumerate(marked)]
     return [*plot, time_axis(axes.window, canvas, gutter)] if below else plot
 
@@ -70,7 +74,8 @@ def block_bars(bars: Bars, axes: Axes, *, width: int, height: int = 1) -> list[l
     scaled = np.rint(np.nan_to_num(means) / axes.limit * height * 8)
     eighths = np.where(means > 0, np.maximum(scaled, 1), 0)
     levels = [np.clip(eighths - y * 8, 0, 8).astype(int) for y in reversed(range(height))]
-    return [[("".join(EIGHTHS[level] for level in row), bars.style)] for row in levels]
+    drawn: list[list[Run]] = [[("".join(EIGHTHS[level] for level in row), bars.style)] for row in levels]
+    return with_cursor(drawn, axes, width)
 
 
 def _cell_means(bars: Bars, window: tuple[float, float], cells: int) -> FloatArray:
@@ -120,6 +125,12 @@ def with_marks(
     columns = {round((at - start) / (end - start) * width) for at in marks if start < at < end}
     inside = sorted(column for column in columns if 0 <= column < width)
     return [_punctured(row, inside, style) for row in rows] if inside else list(rows)
+
+
+def with_cursor(rows: Sequence[list[Run]], axes: Axes, width: int) -> list[list[Run]]:
+    """The cursor's column through all rows, over what is drawn there: its value stands in the title."""
+    column = None if axes.cursor is None else column_of(axes.cursor, axes.window, width)
+    return list(rows) if column is None else [crossed(row, column) for row in rows]
 
 
 def _punctured(row: list[Run], columns: Sequence[int], mark: str) -> list[Run]:

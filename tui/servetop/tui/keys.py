@@ -30,10 +30,10 @@ STEERING = (
     Key(keys="down", action="scale_rate(0.95)", caption="↓", label="", tooltip="Request rate −5 %"),
     Key(keys="shift+up", action="scale_rate(1.25)", caption="⇧↑", label="", tooltip="Request rate +25 %"),
     Key(keys="shift+down", action="scale_rate(0.75)", caption="⇧↓", label="", tooltip="Request rate −25 %"),
-    Key(keys="left_square_bracket", action="step_concurrency(-1)", caption="[", label="",
-        tooltip="Concurrency limit −10 %; sets one where there is none"),
-    Key(keys="right_square_bracket", action="step_concurrency(1)", caption="]", label="",
-        tooltip="Concurrency limit +10 %"),
+    Key(keys="left_square_bracket", action="bracket(-1)", caption="[", label="",
+        tooltip="Concurrency limit −10 %; sets one where there is none; looking back or after the end: previous event"),
+    Key(keys="right_square_bracket", action="bracket(1)", caption="]", label="",
+        tooltip="Concurrency limit +10 %; looking back or after the end: next event"),
     Key(keys="b", action="step_batch_size(-1)", caption="b", label="",
         tooltip="Engine batch size (max_num_seqs) one step down; asks before it restarts an engine"),
     Key(keys="B", action="step_batch_size(1)", caption="B", label="",
@@ -46,14 +46,18 @@ STEERING = (
 """Act on a run that goes on."""
 
 WATCHING = (
-    Key(keys="left", action="seek(-5)", caption="←", label="", tooltip="Back 5 s"),
-    Key(keys="right", action="seek(5)", caption="→", label="", tooltip="Forward 5 s"),
+    Key(keys="left", action="seek(-5)", caption="←", label="", tooltip="Back 5 s; or the cursor back"),
+    Key(keys="right", action="seek(5)", caption="→", label="", tooltip="Forward 5 s, or the cursor forward"),
     Key(keys="shift+left", action="seek(-30)", caption="⇧←", label="", tooltip="Back 30 s"),
     Key(keys="shift+right", action="seek(30)", caption="⇧→", label="", tooltip="Forward 30 s"),
     Key(keys="comma", action="step(-1)", caption=",", label="", tooltip="Back one tick (0.25 s), and pause"),
     Key(keys="full_stop", action="step(1)", caption=".", label="", tooltip="Forward one tick (0.25 s), and pause"),
     Key(keys="home", action="go_to_start", caption="Home", label="", tooltip="To the start"),
     Key(keys="end,backslash", action="go_to_edge", caption="End \\", label="", tooltip="To the newest, and follow it"),
+    Key(keys="g", action="ask_instant", caption="g", label="",
+        tooltip="Go to an instant: 90, 1:30, 0:01:30 or 50%"),
+    Key(keys="c", action="toggle_cursor", caption="c", label="cursor",
+        tooltip="Cursor on all charts: ← → and the mouse move it, every panel shows its instant; esc takes it away"),
     Key(keys="plus,equals_sign,greater_than_sign", action="scale_speed(2)", caption="+ >", label="",
         tooltip="Play twice as fast, up to ×64"),
     Key(keys="minus,less_than_sign", action="scale_speed(0.5)", caption="- <", label="",
@@ -66,7 +70,14 @@ VIEWING = (
     Key(keys="t", action="next_metric", caption="t", label="metric", tooltip="Charted latency: TTFT, ITL, E2E"),
     Key(keys="h", action="heat", caption="h", label="heat map",
         tooltip="Latency chart or heat map, distribution or histogram; large terminals show both"),
+    Key(keys="tab", action="next_panel(1)", caption="Tab", label="",
+        tooltip="Choose the next panel (⇧Tab the one before); a click does too"),
+    Key(keys="shift+tab", action="next_panel(-1)", caption="⇧Tab", label="", tooltip="Choose the panel before"),
+    Key(keys="enter", action="maximise", caption="Enter", label="",
+        tooltip="The chosen panel on the whole screen, and back; a double click does too"),
     Key(keys="1", action="look_at('live')", caption="1", label="", tooltip="The live screen"),
+    Key(keys="2", action="look_at('requests')", caption="2", label="",
+        tooltip="Requests around this instant (the cursor's, if there is one): waterfall and table"),
     Key(keys="3", action="look_at('distributions')", caption="3", label="",
         tooltip="Distributions of all latencies by stage, against --goodput"),
     Key(keys="4", action="look_at('sweep')", caption="4", label="",
@@ -74,6 +85,8 @@ VIEWING = (
     Key(keys="l,5", action="look_at('log')", caption="l 5", label="log",
         tooltip="Log of engine and servetop: v level, / search, n N older and newer match"),
     Key(keys="6", action="look_at('config')", caption="6", label="", tooltip="Everything that defines the run"),
+    Key(keys="escape", action="leave", caption="esc", label="",
+        tooltip="Back: the panels as they were, then no cursor, then no panel chosen"),
     Key(keys="question_mark,f1", action="help", caption="?", label="help", tooltip="All keys, and what is measured"),
     Key(keys="q,ctrl+q", action="quit", caption="q", label="quit", tooltip="Quit; asks what becomes of the run"),
     Key(keys="ctrl+c", action="quit", caption="^C", label="", priority=True,
@@ -97,13 +110,14 @@ def bindings(*tables: Iterable[Key]) -> list[Binding]:
 LIVE_LINE = (
     ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"),
     ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"),
-    ("1 3-6", "screens"), ("← →", "look back"),
+    ("c", "cursor"), ("1-6", "screens"), ("← →", "look back"),
 )  # fmt: skip
 """Bottom line of a run that goes on, most important first."""
 
 REPLAY_LINE = (
-    ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), (", .", "tick"),
-    ("Home End", "ends"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("1 3-6", "screens"),
+    ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), ("[ ]", "event"), ("c", "cursor"),
+    ("g", "go to"), (", .", "tick"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("Tab Enter", "maximise"),
+    ("1-6", "screens"), ("Home End", "ends"),
 )  # fmt: skip
 """Bottom line of a run that has ended, most important first."""
 

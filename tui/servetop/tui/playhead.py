@@ -52,6 +52,10 @@ class Playhead:
         boundary = round(self.at / TICK_SECONDS) + ticks
         return replace(self, at=_within(boundary * TICK_SECONDS, edge), playing=False, following=False)
 
+    def placed(self, at: float, *, edge: float) -> Playhead:
+        """At an instant of the run; playing or paused as before, no longer following."""
+        return replace(self, at=_within(at, edge), following=False)
+
     def at_start(self) -> Playhead:
         """At second 0."""
         return replace(self, at=0.0, following=False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from operator import attrgetter
 from typing import TypeVar
@@ -12,15 +12,18 @@ from typing import TypeVar
 import numpy as np
 
 from servetop.core.causes import Cause, Causes
-from servetop.core.events import Action, Command, FloatArray, LogLine, Note, RunEnd, StageChange
+from servetop.core.events import Action, Command, FloatArray, LogLine, Note, RequestRecord, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.history import TickHistory
 from servetop.core.source import EngineFacts, RunHeader, RunUpdate
 from servetop.core.stats import LiveStats, live_stats
+from servetop.core.steady import SteadyWindow
 from servetop.core.tick import TICK_SECONDS, LoadGauges
+from servetop.tui.cursor import Cursor
 from servetop.tui.heat import BinnedHistograms
 from servetop.tui.playhead import Playhead
 from servetop.tui.stage_figures import StageFigures, stage_figures
+from servetop.tui.steady_stages import SteadyStages
 from servetop.tui.steering import Target
 
 _Event = TypeVar("_Event", Note, StageChange, LogLine)
@@ -28,7 +31,9 @@ _Event = TypeVar("_Event", Note, StageChange, LogLine)
 MOST_LOG_LINES = 50_000
 """Older ones are forgotten here; the recording has them all."""
 _OVERVIEW_BINS = 240
-_SERIES_BINS = 120
+SERIES_BINS = 120
+MOST_REQUESTS = 400
+"""Requests that are looked at together."""
 _SHORTEST_SPAN = 30.0
 """Seconds that the time axis covers at least, when it covers the whole run."""
 
@@ -46,13 +51,23 @@ class View:
     """The heat map stands in the place of the latency chart, where there is no room for both."""
     message: str = ""
     """What the app itself has to say about the last key."""
+    cursor: Cursor | None = None
+    """The instant on the time axis whose figures are shown; None for the playhead's."""
+
+
+def no_requests(start: float, until: float) -> Sequence[RequestRecord]:  # noqa: ARG001
+    """What there is to read between two instants when nothing can be read."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moment:
-    """What there is to see of a run at one instant; nothing in it lies after `stats.at`, except where it says so."""
+    """What there is to see of a run at one instant, the playhead's; nothing in it is later, except where it says so."""
 
     stats: LiveStats
+    """Figures of the cursor's instant where there is one, else of the playhead's; its series end at the playhead."""
+    pointed: LiveStats | None = None
+    """The cursor's figures with series that end at the cursor; None without one."""
     header: RunHeader
     view: View
     live: bool
@@ -70,14 +85,25 @@ class Moment:
     commands: tuple[Command, ...] = ()
     log: Sequence[LogLine] = ()
     end: RunEnd | None = None
+    steady: Mapping[int, SteadyWindow] = field(default_factory=dict)
+    """Of the whole run, for the time line: by stage that is over, its steady part or why it has none."""
     heat: Sequence[LogHistogram] = ()
     """Of the charted latency, one for each bin of `stats.series`."""
+    requests: Callable[[float, float], Sequence[RequestRecord]] = no_requests
+    """Reads those under way between two instants that have ended, by due time; the last `MOST_REQUESTS` of them."""
+    between: Callable[[float, float], LiveStats]
+    """Figures at the second of two instants, with series that begin at the first."""
     per_stage: Callable[[], Sequence[StageFigures]] = list
     """Worked out when first asked for: only some screens compare stages."""
     overview: FloatArray
     """Output tokens/s in equal bins from second 0 to the end of the newest tick; shape (bins,)."""
     overview_until: float
     """End of the last of these bins, seconds."""
+
+    @property
+    def cursor(self) -> float | None:
+        """The cursor's instant, seconds; None without one."""
+        return None if self.pointed is None else self.pointed.at
 
     @property
     def stage(self) -> StageChange | None:
@@ -108,7 +134,7 @@ class Moment:
     def window(self) -> tuple[float, float]:
         """Left and right edge of the time axis that all charts share, seconds."""
         times = self.stats.series.times
-        right = float(times[-1]) if times.size else self.stats.at
+        right = float(times[-1]) if times.size else self.view.playhead.at
         return (right - self.stats.span, right)
 
 
@@ -118,6 +144,7 @@ class RunSoFar:
     def __init__(self, header: RunHeader) -> None:
         self.history = TickHistory()
         self.binned = BinnedHistograms(self.history)
+        self.steady = SteadyStages(self.history)
         self.header = header
         self.causes = Causes(streamed=header.config.workload.stream)
         self.end: RunEnd | None = None
@@ -181,8 +208,13 @@ class RunSoFar:
         at = view.playhead.at
         shown = view.span or max(at, _SHORTEST_SPAN)
         end = self.end if self.end is not None and self.end.at <= at + TICK_SECONDS else None
+        stats = live_stats(self.history, at, span=shown, columns=SERIES_BINS)
+        pointed = None
+        if view.cursor is not None:
+            pointed = live_stats(self.history, min(view.cursor.at, at), span=shown, columns=SERIES_BINS)
         return Moment(
-            stats=live_stats(self.history, at, span=shown, columns=_SERIES_BINS),
+            stats=stats if pointed is None else replace(pointed, series=stats.series),
+            pointed=pointed,
             header=self.header,
             view=view,
             live=live,
@@ -195,10 +227,14 @@ class RunSoFar:
             commands=tuple(each for each in self.commands.values() if each.at <= at + TICK_SECONDS),
             log=self.log[: _count(self.log, at)],
             end=end,
+            steady=self.steady.windows(
+                self.stages, end=self.end.at if self.end else None, cooldown=self.header.config.cooldown
+            ),
+            between=lambda start, until: live_stats(self.history, until, span=until - start, columns=SERIES_BINS),
             per_stage=cache(
                 partial(stage_figures, self.history, self.binned, tuple(self.stages), at, over=end is not None)
             ),
-            heat=self.binned.over(view.metric, at=at, span=shown, columns=_SERIES_BINS),
+            heat=self.binned.over(view.metric, at=at, span=shown, columns=SERIES_BINS),
             overview=self._overview(),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 MAX_EVENT_BYTES = 4 << 20
 """An event longer than this is not kept: no engine sends one, and memory stays bounded."""
+_SHORT = 4096
 
 
 class SseSplitter:
@@ -17,20 +18,29 @@ class SseSplitter:
         self.overflowed = False
         self._pieces: list[bytes] = []
         self._data: list[bytes] = []
-        self._held = 0
+        self.held = 0
+        """Bytes of an event whose end is not here yet."""
+
+    def take_back(self) -> bytes:
+        """What is held, where that is a short beginning of a line: to be fed again with what follows; else nothing."""
+        if self._data or self.held > _SHORT:
+            return b""
+        held = b"".join(self._pieces)
+        self._pieces, self.held = [], 0
+        return held
 
     def feed(self, data: bytes) -> list[bytes]:
         """The data of each event that these bytes complete; several data lines are joined by a newline."""
         if self.overflowed:
             return []
-        if not self._held:
+        if not self.held:
             payloads = _whole_events(data)
             if payloads is not None:
                 return payloads
         self._pieces.append(data)
-        self._held += len(data)
+        self.held += len(data)
         events = self._lines() if b"\n" in data else []
-        if self._held > MAX_EVENT_BYTES:
+        if self.held > MAX_EVENT_BYTES:
             self.overflowed = True
             self._pieces, self._data = [], []
         return events
@@ -46,7 +56,7 @@ class SseSplitter:
                 events.append(b"\n".join(self._data))
                 self._data = []
         self._pieces = [rest] if rest else []
-        self._held = len(rest) + sum(len(part) + 1 for part in self._data)
+        self.held = len(rest) + sum(len(part) + 1 for part in self._data)
         return events
 
 

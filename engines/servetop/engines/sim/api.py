@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import orjson
 
@@ -13,10 +14,12 @@ from servetop.engines.sim.generation import ApiError, Generation, read_body, rea
 from servetop.engines.sim.httpd import Connection, HttpRequest
 from servetop.engines.sim.realtime import RealTimeEngine
 from servetop.engines.sim.request import Request, Sequence
+from servetop.engines.sim.responses import StreamedResponse, WholeResponse, as_chat
 from servetop.engines.sim.settings import SimSpec
 from servetop.engines.sim.telemetry import Telemetry
 from servetop.engines.sim.tokens import block_hashes, draw_output_length, token_ids
 
+AnswerKind = type[StreamedAnswer | WholeAnswer | StreamedResponse | WholeResponse]
 VERSION = "0.32.0"
 """The vLLM whose wire and metrics are imitated."""
 _TEXT = b"text/plain; version=0.0.4; charset=utf-8"
@@ -58,11 +61,18 @@ class Api:
     """Answers the requests of all connections."""
 
     def __init__(
-        self, engine: RealTimeEngine, spec: SimSpec, *, served_name: str, telemetry: Telemetry, seed: int = 0
+        self,
+        engine: RealTimeEngine,
+        spec: SimSpec,
+        *,
+        served_names: tuple[str, ...],
+        telemetry: Telemetry,
+        seed: int = 0,
     ) -> None:
         self._engine = engine
         self._spec = spec
-        self._name = served_name
+        self._names = served_names
+        """The model itself, then its adapters."""
         self._telemetry = telemetry
         self._lengths = random.Random(seed)
         self._born = int(wall_clock())
@@ -70,6 +80,7 @@ class Api:
         self._routes: dict[tuple[str, str], Callable[[HttpRequest, Connection], None]] = {
             ("POST", "/v1/completions"): lambda request, to: self._generate(request, to, chat=False),
             ("POST", "/v1/chat/completions"): lambda request, to: self._generate(request, to, chat=True),
+            ("POST", "/v1/responses"): self._respond,
             ("GET", "/v1/models"): self._models,
             ("GET", "/health"): lambda _, to: to.respond(200, b""),
             ("GET", "/ping"): lambda _, to: to.respond(200, b""),
@@ -98,15 +109,24 @@ class Api:
         return ApiError(text, status=status, kind=text.replace(" ", ""))
 
     def _generate(self, request: HttpRequest, to: Connection, *, chat: bool) -> None:
-        data = read_body(request.body)
-        self._check_model(data.get("model", self._name))
+        kinds = (StreamedAnswer, WholeAnswer)
+        self._start(read_body(request.body), to, chat=chat, kinds=kinds, prefix="chatcmpl" if chat else "cmpl")
+
+    def _respond(self, request: HttpRequest, to: Connection) -> None:
+        data = as_chat(read_body(request.body))
+        self._start(data, to, chat=True, kinds=(StreamedResponse, WholeResponse), prefix="resp")
+
+    def _start(
+        self, data: dict[str, Any], to: Connection, *, chat: bool, kinds: tuple[AnswerKind, AnswerKind], prefix: str
+    ) -> None:
+        name = self._asked_model(data.get("model", self._names[0]))
         generation = read_generation(data, chat=chat, context_limit=self._spec.context_limit)
         wanted = self._request(generation)
         self._check_fits(wanted)
         self._count += 1
-        identity = f"{'chatcmpl' if chat else 'cmpl'}-{self._count:016x}"
-        kind = StreamedAnswer if generation.stream else WholeAnswer
-        answer = kind(generation, to, heading=Heading(identity, self._name, int(wall_clock())))
+        identity = f"{prefix}{'_' if prefix == 'resp' else '-'}{self._count:016x}"
+        heading = Heading(identity, name, int(wall_clock()))
+        answer = kinds[0 if generation.stream else 1](generation, to, heading=heading)
         answer.seq = self._engine.submit(wanted, answer)
         to.on_gone = lambda: self._gone(answer)
 
@@ -115,9 +135,10 @@ class Api:
             self._engine.drop(answer.seq)
             self._telemetry.aborted()
 
-    def _check_model(self, model: object) -> None:
-        if model != self._name:
+    def _asked_model(self, model: object) -> str:
+        if not isinstance(model, str) or model not in self._names:
             raise ApiError(f"The model `{model}` does not exist.", status=404, kind="NotFoundError", param="model")
+        return model
 
     def _check_fits(self, request: Request) -> None:
         scheduler = self._engine.scheduler
@@ -143,16 +164,12 @@ class Api:
         return Request(generation.prompt_tokens, output, generation.max_tokens, prefix)
 
     def _models(self, _: HttpRequest, to: Connection) -> None:
-        model = {
-            "id": self._name,
-            "object": "model",
-            "created": self._born,
-            "owned_by": "servetop",
-            "root": self._spec.model.hub_name,
-            "parent": None,
-            "max_model_len": self._spec.context_limit,
-        }
-        to.respond(200, orjson.dumps({"object": "list", "data": [model]}))
+        common = {"object": "model", "created": self._born, "owned_by": "servetop"}
+        limit = {"max_model_len": self._spec.context_limit}
+        base, *adapters = self._names
+        models = [{"id": base, **common, "root": self._spec.model.hub_name, "parent": None, **limit}]
+        models += [{"id": name, **common, "root": name, "parent": base, **limit} for name in adapters]
+        to.respond(200, orjson.dumps({"object": "list", "data": models}))
 
     def _load(self, _: HttpRequest, to: Connection) -> None:
         to.respond(200, orjson.dumps({"server_load": self._engine.scheduler.unfinished}))

@@ -9,7 +9,7 @@ import errno
 import gc
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from servetop.core.clock import MonotonicClock, wall_clock
@@ -32,7 +32,8 @@ def main(argv: list[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
         spec = _spec(options)
-        server = Server(spec, served_name=options.served_model_name or options.model, seed=options.seed)
+        name = options.served_model_name or options.model
+        server = Server(spec, served_name=name, adapters=options.lora_modules, seed=options.seed)
     except ServetopError as error:
         sys.stderr.write(f"error: {error}\n")
         return int(ExitCode.USAGE)
@@ -42,9 +43,9 @@ def main(argv: list[str] | None = None) -> int:
 class Server:
     """Engine, metrics and routes of one simulated server."""
 
-    def __init__(self, spec: SimSpec, *, served_name: str, seed: int = 0) -> None:
+    def __init__(self, spec: SimSpec, *, served_name: str, adapters: Sequence[str] = (), seed: int = 0) -> None:
         self.spec = spec
-        self.served_name = served_name
+        self.served_names = (served_name, *(adapter.partition("=")[0] for adapter in adapters))
         self.scheduler = build_scheduler(spec)
         self._seed = seed
         self._telemetry = Telemetry(served_name)
@@ -73,7 +74,7 @@ class Server:
         clock = self._clock.now
         events = EventTelemetry(self._telemetry, clock=clock)
         self._engine = RealTimeEngine(self.scheduler, clock=clock, wake_at=self._wake_at, events=events)
-        api = Api(self._engine, self.spec, served_name=self.served_name, telemetry=self._telemetry, seed=self._seed)
+        api = Api(self._engine, self.spec, served_names=self.served_names, telemetry=self._telemetry, seed=self._seed)
         self._facts()
         self._listener = await loop.create_server(
             lambda: Connection(api.route, open_ones=self._connections), host, port, backlog=2048
@@ -172,6 +173,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--port", type=_port, default=8000, help="0 takes a free one")
     add("--model", default="llama-2-7b", help="a model profile")
     add("--served-model-name", help="the name that clients use; default: --model as given")
+    add("--lora-modules", nargs="*", default=[], help="names that are served too, as NAME or NAME=PATH; at no cost")
     add("--gpu", default="a100-40", help="a GPU profile")
     add("--engine-profile", default="vllm-0.2.1", help="an engine generation")
     add("--policy", help="a scheduling policy instead of the profile's")

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from servetop.core.config import WorkloadConfig
+from servetop.core.config import CONVERSATIONS, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.loadgen.datasets.columnar import columnar_values
+from servetop.loadgen.datasets.conversations import MTBENCH, talk_row, talk_values
 from servetop.loadgen.datasets.files import DATA, header_of
 from servetop.loadgen.datasets.layouts import JSON_LINES, TABLES, Layout, layout_of
 from servetop.loadgen.datasets.rows import Row, Tally, good_rows
@@ -36,7 +37,7 @@ _TABLES: Mapping[str, Callable[[Path], Iterator[tuple[int, Mapping[str, object]]
     "parquet": columnar_values,
     "hf": columnar_values,
 }
-TEXTS = ("sharegpt", *_TABLES)
+TEXTS = ("sharegpt", *_TABLES, *CONVERSATIONS)
 DATASETS = (*RANDOM, *CORPORA, *TEXTS, *SHIPPED_TRACES, *TRACES)
 PROMPT_COLUMN = "prompt"
 
@@ -114,12 +115,23 @@ def texts_of(workload: WorkloadConfig) -> TextDataset | None:
     name = workload.dataset
     if name not in TEXTS:
         return None
+    if name in CONVERSATIONS:
+        return _talks(workload)
     path = _path(workload, folder=name == "hf")
     if name == "sharegpt":
         return TextDataset(path=path, values=conversation_values, parse=conversation_row, keep=fits_sharegpt_filter)
     column = workload.dataset_column or PROMPT_COLUMN
     return TextDataset(
         path=path, values=_TABLES[name], parse=lambda line, values: text_row(line, values, column=column)
+    )
+
+
+def _talks(workload: WorkloadConfig) -> TextDataset:
+    shipped = workload.dataset == "mtbench" and not workload.dataset_path
+    return TextDataset(
+        path=MTBENCH if shipped else _path(workload),
+        values=talk_values,
+        parse=lambda line, item: talk_row(line, item, column=workload.dataset_column),
     )
 
 

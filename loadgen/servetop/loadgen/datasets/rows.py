@@ -11,6 +11,15 @@ from servetop.core.errors import UsageError
 _Raw = TypeVar("_Raw")
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One question of a conversation."""
+
+    question: str
+    output_tokens: int | None = None
+    """How long its answer was; None is "the dataset does not say"."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One request; None is "the dataset does not say"."""
@@ -23,6 +32,8 @@ class Row:
     output_tokens: int | None = None
     text: str | None = None
     """The prompt."""
+    turns: tuple[Turn, ...] = ()
+    """Of a conversation, what is asked in it; its `text` is then what the system says."""
     blocks: tuple[int, ...] = ()
     """Names of the prompt's blocks of tokens: blocks of one name hold the same tokens."""
 
@@ -46,6 +57,12 @@ class Tally:
     """The first of them, in words."""
     clipped: int = 0
     """Requests that were shortened to what the model takes."""
+    broken: int = 0
+    """Conversations that a turn ended which did not end well."""
+    cut: int = 0
+    """Conversations that ended with their stage."""
+    too_long: int = 0
+    """Conversations whose next turn would have been more than the model takes."""
 
     def remarks(self) -> list[str]:
         """What there is to say, once: asked again it says what came since."""
@@ -54,7 +71,13 @@ class Tally:
             said.append(f"{self.skipped:,} bad rows of the dataset were skipped; the first: {self.first_skipped}")
         if self.clipped:
             said.append(f"{self.clipped:,} requests were clipped to the model's longest context")
-        self.skipped = self.clipped = 0
+        talks = {
+            "ended early, with a turn that did not end well": self.broken,
+            "were cut short by the end of the load": self.cut,
+            "ended early, because the next turn would be beyond the model's longest context": self.too_long,
+        }
+        said += [f"{count:,} conversations {what}" for what, count in talks.items() if count]
+        self.skipped = self.clipped = self.broken = self.cut = self.too_long = 0
         return said
 
 

@@ -48,5 +48,5 @@ def alert_text(moment: Moment) -> str:
     if moment.end is not None and moment.end.exit_code not in _SETTLED:
         return printable(moment.end.reason) or f"the run failed with exit code {moment.end.exit_code}"
     errors = [note for note in moment.notes if note.severity is Severity.ERROR and note.source != "user"]
-    recent = [note for note in errors if moment.booting or moment.stats.at - note.at < _SHOWN_FOR]
+    recent = [note for note in errors if moment.booting or moment.view.playhead.at - note.at < _SHOWN_FOR]
     return printable(recent[-1].text) if recent else ""

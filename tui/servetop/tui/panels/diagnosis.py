@@ -20,7 +20,7 @@ class DiagnosisLine(Panel):
 
     def draw(self, moment: Moment, width: int, height: int) -> list[Row]:  # noqa: ARG002
         """See `draw_diagnosis`."""
-        return [draw_diagnosis(diagnose(moment.stats, moment.engine), width)]
+        return [draw_diagnosis(diagnose(moment.pointed or moment.stats, moment.engine), width)]
 
 
 def draw_diagnosis(diagnosis: Diagnosis, width: int) -> Row:

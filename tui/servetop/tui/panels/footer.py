@@ -43,7 +43,16 @@ class KeyLine(Panel):
 def draw_status(moment: Moment, width: int) -> Row:
     """The app's own message first, then what waits, then the last reply; the time axis at the right."""
     span = "" if moment.booting else f"axis {formats.minutes(moment.stats.span)}"
-    return spread(fitted(_message(moment), width), [(span, "faint")], width=width)
+    return spread(fitted(_message(moment), width), [*_pointed(moment), (span, "faint")], width=width)
+
+
+def _pointed(moment: Moment) -> list[Run]:
+    """Where the cursor is, and how far that lies before the playhead."""
+    if moment.cursor is None:
+        return []
+    back = formats.minutes(moment.view.playhead.at - moment.cursor)
+    where = "" if moment.cursor >= moment.window[0] else ", left of the axis"
+    return [("│ ", "cursor"), (formats.clock_time(moment.cursor), "strong"), (f" −{back}{where}   ", "muted")]
 
 
 def _message(moment: Moment) -> list[Run]:
@@ -54,7 +63,7 @@ def _message(moment: Moment) -> list[Run]:
         return [("… ", "warn"), (waiting, "strong"), (" asked for", "muted")]
     replied = [each for each in moment.commands if each.reply is not None and each.obeyed_at is not None]
     last = max(replied, key=lambda each: (each.obeyed_at or 0.0, each.id), default=None)
-    if last is None or moment.stats.at - (last.obeyed_at or 0.0) > _REPLY_SHOWN_FOR:
+    if last is None or moment.view.playhead.at - (last.obeyed_at or 0.0) > _REPLY_SHOWN_FOR:
         return []
     return [("✓ ", "good"), (printable(last.reply or ""), "")]
 

@@ -17,6 +17,8 @@ from servetop.tui.run_so_far import Moment
 class GpuPanel(Panel):
     """Utilisation, memory, power and temperature of each device."""
 
+    shows_cursor = True
+
     def title(self, moment: Moment) -> Sequence[Row]:
         """Mean utilisation and, for one device, its memory."""
         gpus = moment.stats.gpus

@@ -29,7 +29,7 @@ class HeaderLine(Panel):
 def draw_header(moment: Moment, width: int) -> Row:
     """What runs at the left, the stage after it, time and state at the right; narrow lines lose the least important."""
     stage = stage_runs(moment, short=width < 100)
-    now: list[Run] = [("  ", ""), (formats.clock_time(moment.stats.at), "strong"), (" ", ""), *state(moment)]
+    now: list[Run] = [("  ", ""), (formats.clock_time(moment.view.playhead.at), "strong"), (" ", ""), *state(moment)]
     name: list[Run] = [("servetop ", "title"), ("▸ ", "muted")]
     room = width - row_width([*name, *stage, *now]) - 2
     if room < 8:
@@ -58,7 +58,7 @@ def stage_runs(moment: Moment, *, short: bool = False) -> list[Run]:
     planned = len(moment.header.config.stages)
     place = f"{stage.index + 1}/{planned} " if stage.index < planned else f"{stage.index + 1} "
     runs: list[Run] = [("" if short else "stage ", "muted"), (place, "muted"), (label, "strong")]
-    if load.request_rate is not None and load.request_rate != stage.request_rate:
+    if moment.cursor is None and load.request_rate is not None and load.request_rate != stage.request_rate:
         runs.append((f" → {formats.number(load.request_rate)} req/s", "key"))
     if load.paused:
         runs.append((" ‖ load paused", "warn"))

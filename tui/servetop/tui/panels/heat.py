@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.tui.charts import GUTTER, time_axis
+from servetop.tui.charts import GUTTER, Axes, time_axis, with_cursor
 from servetop.tui.heat import SHADES, HeatMap, heat_map
 from servetop.tui.lines import Row, joined, placard
 from servetop.tui.panels.latency import LABELS, axis_seconds
-from servetop.tui.panels.panel import Panel
+from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.run_so_far import Moment
 
 
-class HeatPanel(Panel):
+class HeatPanel(TimeChart):
     """Time across, latency up (logarithmic), count as shade."""
+
+    axes_from = 0
 
     def title(self, moment: Moment) -> Sequence[Row]:
         """Which latency."""
@@ -28,12 +30,12 @@ class HeatPanel(Panel):
         drawn = heat_map(moment.heat, moment.stats.series.times, window=moment.window, shape=shape)
         if drawn is None:
             return placard("nothing measured yet", width=width, height=height)
-        return draw_heat(drawn, moment.window, width, height)
+        return draw_heat(drawn, self.axes(moment), width, height)
 
 
-def draw_heat(drawn: HeatMap, window: tuple[float, float], width: int, height: int) -> list[Row]:
+def draw_heat(drawn: HeatMap, axes: Axes, width: int, height: int) -> list[Row]:
     """The legend, the cells with the latency at their top, middle and bottom, and the time axis."""
-    cells = drawn.cells()
+    cells = with_cursor(drawn.cells(), axes, width - GUTTER)
     labels = {0: drawn.high, len(cells) - 1: drawn.low}
     if len(cells) >= 5:
         labels[len(cells) // 2] = (drawn.low * drawn.high) ** 0.5
@@ -42,7 +44,7 @@ def draw_heat(drawn: HeatMap, window: tuple[float, float], width: int, height: i
         return rows
     shades: Row = [("few ", "muted"), *SHADES, (" many", "muted")]
     peak = f"{drawn.counts.max():,.0f} at most in a cell"
-    return [joined([shades, [(peak, "muted")]], width=width), *rows, time_axis(window, width - GUTTER, GUTTER)]
+    return [joined([shades, [(peak, "muted")]], width=width), *rows, time_axis(axes.window, width - GUTTER, GUTTER)]
 
 
 def _gutter(value: float | None) -> Row:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 from servetop.core.stats import LiveStats
@@ -13,7 +14,7 @@ from servetop.tui.braille import Trace
 from servetop.tui.charts import Axes, Bars, block_bars, chart, gauge
 from servetop.tui.exported import staleness, why_missing
 from servetop.tui.lines import Row, Run, fitted, placard, spread
-from servetop.tui.panels.panel import Panel, stage_marks
+from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.run_so_far import Moment
 
 NEARLY_FULL = 0.9
@@ -21,7 +22,7 @@ _ROOM_FOR_A_MAP = 44
 """Cells of width; below it the usage over time needs all of them."""
 
 
-class KvPanel(Panel):
+class KvPanel(TimeChart):
     """KV blocks used of all, and their share over time."""
 
     def title(self, moment: Moment) -> Sequence[Row]:
@@ -45,12 +46,17 @@ class KvPanel(Panel):
         super().watch_moment(moment)
         self.set_class(moment is not None and kv_share(moment.stats) > NEARLY_FULL, "-full")
 
+    def left_of_chart(self, moment: Moment) -> int:
+        """The map, too."""
+        width, height = self.size
+        return super().left_of_chart(moment) + _map_width(kv_blocks(moment), width, height)
+
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """See `draw_kv`, or why there is nothing to draw."""
         missing = why_missing(moment, "kv_usage", "kv_blocks_used")
         if missing:
             return placard(missing, width=width, height=height)
-        axes = Axes(window=moment.window, limit=1.0, label=lambda share: f"{share:.0%}", marks=stage_marks(moment))
+        axes = replace(self.axes(moment), limit=1.0, label=lambda share: f"{share:.0%}")
         return draw_kv(moment.stats, axes, width, height, blocks=kv_blocks(moment))
 
 
@@ -61,20 +67,27 @@ def draw_kv(
     share, series = kv_share(stats), stats.series
     style = "vermilion" if share > NEARLY_FULL else "sky"
     bar = gauge(share, width=width, style=style)
-    if height < 6:
+    if height < KvPanel.axes_from:
         bars = Bars(times=series.times, values=series.kv_usage, style=style)
         return [bar, *block_bars(bars, axes, width=width, height=height - 1)] if height > 1 else [bar]
     area = Trace(times=series.times, values=series.kv_usage, style=style, area=True)
     used, total = blocks
-    if width < _ROOM_FOR_A_MAP or used is None or not total:
+    beside = _map_width(blocks, width, height)
+    if not beside or used is None or total is None:
         return [bar, _prefix_cache(stats), *chart([area], axes, width=width, height=height - 2)]
-    beside = width * 2 // 5
     cells = block_map(used, total, width=beside - 2, height=height - 1, style=style)
     plot = chart([area], axes, width=width - beside, height=height - 1)
     each = blocks_per_cell(total, cells=(beside - 2) * (height - 1))
     scale: Row = [("⣿", style), (f" = {formats.exact(each)} block{'s' * (each > 1)}   ", "muted")]
     rows = [spread(left, right, width=width) for left, right in zip_longest(cells, plot, fillvalue=())]
     return [fitted([*scale, *_prefix_cache(stats)[-2:]], width), *rows]
+
+
+def _map_width(blocks: tuple[float | None, float | None], width: int, height: int) -> int:
+    """Cells of the map and the gap after it; 0 where there is none."""
+    used, total = blocks
+    shown = width >= _ROOM_FOR_A_MAP and height >= KvPanel.axes_from and used is not None and total
+    return width * 2 // 5 if shown else 0
 
 
 def kv_share(stats: LiveStats) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from servetop.tui import formats
 from servetop.tui.braille import SWATCHES, Trace
 from servetop.tui.charts import Axes, Bars, block_bars, chart
 from servetop.tui.lines import Row, Run, fitted
-from servetop.tui.panels.panel import Panel, stage_marks
+from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scale import peak_of
 
@@ -21,8 +22,10 @@ _NAME, _FIGURE = 6, 10
 _LOOKS = (("p50", "sky", "solid"), ("p90", "orange", "dashed"), ("p99", "rose", "dotted"))
 
 
-class LatencyPanel(Panel):
+class LatencyPanel(TimeChart):
     """TTFT, ITL and E2E at p50, p90 and p99; one of them over time."""
+
+    axes_from = 8
 
     def title(self, moment: Moment) -> Sequence[Row]:
         """The charted metric at its median and tail."""
@@ -51,7 +54,7 @@ class LatencyPanel(Panel):
 
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """See `draw_latency`."""
-        axes = Axes(window=moment.window, limit=self.limit, label=axis_seconds, marks=stage_marks(moment))
+        axes = replace(self.axes(moment), label=axis_seconds)
         return draw_latency(moment.stats, axes, width, height, metric=moment.view.metric)
 
 

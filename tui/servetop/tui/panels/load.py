@@ -9,12 +9,12 @@ from servetop.tui import formats
 from servetop.tui.braille import Trace
 from servetop.tui.charts import Axes, Bars, block_bars, chart, legend
 from servetop.tui.lines import Row, joined
-from servetop.tui.panels.panel import Panel
+from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scale import peak_of
 
 
-class LoadPanel(Panel):
+class LoadPanel(TimeChart):
     """Requests per second: offered, sent, completed."""
 
     def title(self, moment: Moment) -> Sequence[Row]:

@@ -26,7 +26,7 @@ class LogPanel(Panel):
             return [[(f"{title} log", "title")]]
         if moment.end is not None:
             return [[(f"{title} log", "title")], [("it never became ready", "bad")]]
-        waited = f"{int(moment.stats.at)} s of at most {moment.header.config.engine.start_timeout:.0f} s"
+        waited = f"{int(moment.view.playhead.at)} s of at most {moment.header.config.engine.start_timeout:.0f} s"
         verb = "waiting for" if moment.header.config.engine.url else "starting"
         return [[(f"{verb} {title} ", "title"), (waited, "strong")]]
 

@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from servetop.tui.charts import Axes
 from servetop.tui.lines import Lines, Row, joined, row_width
+from servetop.tui.panels.remarks import remarks
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scale import steady_limit
 
@@ -20,6 +21,8 @@ class Panel(Widget):
     """A box with the main numbers in its title. Subclasses say, as pure functions, what is in both."""
 
     ALLOW_SELECT = False
+    shows_cursor = False
+    """Its figures are those of the cursor's instant; the bottom edge says so."""
     moment: reactive[Moment | None] = reactive(None, repaint=False)
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -51,7 +54,10 @@ class Panel(Widget):
 
     def _set_titles(self, moment: Moment) -> list[Region]:
         """The edges that need repainting. Not by `border_title`: setting it repaints the whole panel."""
-        title, subtitle = self._content(self.title(moment)), self._content([self.subtitle(moment)])
+        title, subtitle = (
+            self._content(self.title(moment)),
+            self._content(remarks(moment, self.subtitle(moment), pointed=self.shows_cursor)),
+        )
         left, top = self.content_offset
         width, height = self.outer_size
         edges = []
@@ -93,7 +99,7 @@ class Panel(Widget):
 
     def axes(self, moment: Moment) -> Axes:
         """The shared time axis with this panel's limit."""
-        return Axes(window=moment.window, limit=self.limit, marks=stage_marks(moment))
+        return Axes(window=moment.window, limit=self.limit, marks=stage_marks(moment), cursor=moment.cursor)
 
     def _content(self, parts: Sequence[Row]) -> Content:
         width = max(self.outer_size.width - 6, 0)

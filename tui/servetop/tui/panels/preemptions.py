@@ -9,13 +9,15 @@ from servetop.tui import formats
 from servetop.tui.charts import Axes, Bars, bar_chart, block_bars
 from servetop.tui.exported import staleness, why_missing
 from servetop.tui.lines import Row, joined, placard
-from servetop.tui.panels.panel import Panel
+from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scale import peak_of
 
 
-class PreemptionsPanel(Panel):
+class PreemptionsPanel(TimeChart):
     """Preemptions per second as bars, and their number so far."""
+
+    axes_from = 5
 
     def title(self, moment: Moment) -> Sequence[Row]:
         """Rate and total."""

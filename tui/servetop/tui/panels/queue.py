@@ -12,13 +12,15 @@ from servetop.tui.braille import Trace
 from servetop.tui.charts import Axes, Bars, block_bars, chart, legend
 from servetop.tui.exported import staleness, why_missing
 from servetop.tui.lines import Row, joined, placard
-from servetop.tui.panels.panel import Panel
+from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scale import peak_of
 
 
-class QueuePanel(Panel):
+class QueuePanel(TimeChart):
     """Running and waiting requests, stacked."""
+
+    axes_from = 5
 
     def title(self, moment: Moment) -> Sequence[Row]:
         """Both numbers."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.core.steady import SteadyWindow
 from servetop.tui import formats
 from servetop.tui.heat import SHADES
 from servetop.tui.lines import Row, Run, fitted, placard
@@ -29,6 +30,8 @@ class Cell:
 
     output_rate: float
     preempted: bool
+    unsteady: bool
+    """One of its stages is over and had no steady state."""
     going_on: bool
 
 
@@ -41,7 +44,7 @@ class SweepPanel(Panel):
 
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """See `draw_sweep`."""
-        cells = measured(moment.per_stage())
+        cells = measured(moment.per_stage(), moment.steady)
         own = next((batch for batch, _ in cells), None)  # a plan that names no batch size has the engine's
         stages = [stage for stage in moment.header.config.stages if not stage.warmup]
         planned = [(stage.max_num_seqs or own, stage.request_rate) for stage in stages]
@@ -50,8 +53,8 @@ class SweepPanel(Panel):
         return draw_sweep(cells, planned, width, height)
 
 
-def measured(figures: Sequence[StageFigures]) -> dict[_Key, Cell]:
-    """Stages by batch size and rate."""
+def measured(figures: Sequence[StageFigures], steady: Mapping[int, SteadyWindow]) -> dict[_Key, Cell]:
+    """Stages by batch size and rate, with the steady windows of those that are over."""
     groups: dict[_Key, list[StageFigures]] = {}
     for each in figures:
         if not math.isnan(each.output_rate):
@@ -60,6 +63,7 @@ def measured(figures: Sequence[StageFigures]) -> dict[_Key, Cell]:
         key: Cell(
             output_rate=float(np.mean([each.output_rate for each in group])),
             preempted=any(each.preemptions > 0 for each in group),
+            unsteady=any(_has_none(steady.get(each.stage.index)) for each in group if each.ended),
             going_on=not group[-1].ended,
         )
         for key, group in groups.items()
@@ -92,7 +96,7 @@ def draw_sweep(cells: dict[_Key, Cell], planned: Sequence[_Key], width: int, hei
         rows.append([(f"{formats.exact(batch):>{_HEAD - 1}} ", "muted"), *[run for cell in drawn for run in cell]])
         shade = [run for cell in drawn for run in (cell[0], (" " * (column - len(cell[0][0])), ""))]
         rows += [[(" " * _HEAD, ""), *shade]] * (tall - 1)
-    legend: Row = [*_SHADES, (" tok/s   ★ peak   ▼ dip   ▲ preempted   … now   · to come", "muted")]
+    legend: Row = [*_SHADES, (" tok/s   ★ peak   ▼ dip   ▲ preempted   ~ not steady   … now   · to come", "muted")]
     shown: list[Row] = [*rows[: max(height - 2, 1)], [], legend]
     return [fitted(row, width) for row in shown[:height]]
 
@@ -102,8 +106,13 @@ def _shown(cell: Cell | None, marks: str, planned: bool, scale: tuple[int, float
     width, most = scale
     if cell is None:
         return [("", ""), (f"{'·' if planned else '':>{width - 3}}   ", "faint")]
-    marks += ("▲" if cell.preempted else "") + ("…" if cell.going_on else "")
+    told = {"▲": cell.preempted, "~": cell.unsteady, "…": cell.going_on}
+    marks += "".join(mark for mark, holds in told.items() if holds)
     style = "good" if "★" in marks else ("warn" if "▲" in marks or "▼" in marks else "strong")
     shade, heat = _SHADES[min(int(cell.output_rate / most * 4), 3)] if most > 0 else _SHADES[0]
     room = width - 9
     return [(shade * room, heat), (f"{formats.count(cell.output_rate):>6}{marks[:3]:<3}", style)]
+
+
+def _has_none(window: SteadyWindow | None) -> bool:
+    return window is not None and window.start is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,12 +12,12 @@ from servetop.tui import formats
 from servetop.tui.braille import Trace
 from servetop.tui.charts import Axes, Bars, block_bars, chart, legend
 from servetop.tui.lines import Row, Run, fitted, joined
-from servetop.tui.panels.panel import Panel
+from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scale import peak_of, round_limit
 
 
-class ThroughputPanel(Panel):
+class ThroughputPanel(TimeChart):
     """Output and input tokens per second."""
 
     def title(self, moment: Moment) -> Sequence[Row]:
@@ -74,5 +75,5 @@ def _input_row(stats: LiveStats, axes: Axes, width: int) -> list[Run]:
     if room < 8:
         return fitted(figure, width)
     bars = Bars(times=stats.series.times, values=stats.series.prompt_tokens, style="green")
-    own = Axes(window=axes.window, limit=round_limit(peak_of(stats.series.prompt_tokens)))
+    own = replace(axes, limit=round_limit(peak_of(stats.series.prompt_tokens)))
     return [*figure, *block_bars(bars, own, width=room)[0]]

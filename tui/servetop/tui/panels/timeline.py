@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from textual import events
+from textual.message import Message
 
 from servetop.tui import formats
 from servetop.tui.charts import Axes, Bars, block_bars
+from servetop.tui.cursor import MARK
 from servetop.tui.events import happenings
 from servetop.tui.lines import Row, Run, merged, row_width
 from servetop.tui.panels.panel import Panel
@@ -19,10 +22,24 @@ from servetop.tui.scale import peak_of, round_limit
 class TimelinePanel(Panel):
     """Stage labels, the run's throughput, and a line with events and the position."""
 
+    class Chosen(Message):
+        """The mouse chose a place on the time line."""
+
+        def __init__(self, share: float) -> None:
+            """`share` of the run's length; the last cell is 1."""
+            super().__init__()
+            self.share = share
+
+    def on_click(self, event: events.Click) -> None:
+        """Seek there."""
+        offset = event.get_content_offset(self)
+        if offset is not None:
+            self.post_message(self.Chosen(min(offset.x / max(self.size.width - 1, 1), 1.0)))
+
     def title(self, moment: Moment) -> Sequence[Row]:
         """Position of all, and what happened last."""
-        last = [event for event in happenings(moment) if event.at <= moment.stats.at][-1:]
-        where = f"{formats.minutes(moment.stats.at)} of {formats.minutes(moment.edge)}"
+        last = [event for event in happenings(moment) if event.at <= moment.view.playhead.at][-1:]
+        where = f"{formats.minutes(moment.view.playhead.at)} of {formats.minutes(moment.edge)}"
         parts: list[Row] = [[("Time line ", "title"), (where, "strong")]]
         return parts + [[(f"{each.symbol} {formats.minutes(each.at)} ", each.style), (each.text, "")] for each in last]
 
@@ -37,7 +54,9 @@ def draw_timeline(moment: Moment, width: int, height: int) -> list[Row]:
     if height >= 3:
         until = moment.overview_until
         times = np.linspace(0, until, moment.overview.size + 1)[1:]
-        axes = Axes(window=(0.0, max(moment.edge, 1e-9)), limit=round_limit(peak_of(moment.overview)))
+        axes = Axes(
+            window=(0.0, max(moment.edge, 1e-9)), limit=round_limit(peak_of(moment.overview)), cursor=moment.cursor
+        )
         bars = Bars(times=times, values=moment.overview, style="muted")
         rows = [*block_bars(bars, axes, width=width, height=height - 2), *rows]
     return [_labels(moment, width), *rows] if height >= 2 else rows
@@ -64,11 +83,17 @@ def _labels(moment: Moment, width: int) -> Row:
 
 def _line(moment: Moment, width: int) -> Row:
     cells: list[Run] = [("─", "faint")] * width
-    here = _column(moment.stats.at, moment, width)
+    here = _column(moment.view.playhead.at, moment, width)
     cells[: here + 1] = [("━", "muted")] * (here + 1)
+    for window in moment.steady.values():
+        if window.start is not None and window.end is not None:
+            first, last = _column(window.start, moment, width), _column(window.end, moment, width)
+            cells[first : last + 1] = [("═", style) for _, style in cells[first : last + 1]]
     for stage in moment.all_stages:
         cells[_column(stage.at, moment, width)] = ("┿", "muted")
     for event in sorted(happenings(moment), key=lambda event: event.weight):
         cells[_column(event.at, moment, width)] = (event.symbol, event.style)
+    if moment.cursor is not None:
+        cells[_column(moment.cursor, moment, width)] = (MARK, "cursor")
     cells[here] = ("█", "cursor")
     return merged(cells)

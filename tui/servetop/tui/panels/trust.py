@@ -22,6 +22,8 @@ SYMBOLS: dict[Verdict, Run] = {
 class TrustPanel(Panel):
     """The verdict, the figures behind it and what is wrong."""
 
+    shows_cursor = True
+
     def title(self, moment: Moment) -> Sequence[Row]:
         """The verdict in a word, with its symbol."""
         return [[("Trust ", "title"), SYMBOLS[moment.stats.trust.verdict]]]

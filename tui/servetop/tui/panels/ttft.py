@@ -30,6 +30,8 @@ _FIGURE = 8
 class TtftPanel(Panel):
     """The mean of the window, split."""
 
+    shows_cursor = True
+
     def title(self, moment: Moment) -> Sequence[Row]:
         """The mean that is split, and of how many requests."""
         parts = moment.stats.ttft

@@ -43,9 +43,16 @@ DEFINITIONS = (
     ("sent / offered", f"below {SENT_SHARE_LIMIT:.0%} the offered load was not delivered"),
     ("Little's law", f"engine running + waiting against client in flight; within {AGREEMENT_LIMIT:.0%}"),
     ("tokens", f"the engine's count against the client's; within {AGREEMENT_LIMIT:.0%}"),
+    ("cursor", "what every panel shows is of its instant; windows end there; charts stay as they are"),
+    (
+        "requests",
+        "╌ held: due → sent  ░ to first token  █ decode; each is recorded when it ends, so those in flight "
+        "are only counted",
+    ),
     (
         "time line",
-        "┿ stage  ● command  ◆ mark  • note  ▲ warning  ✖ error or stall  ◇ knee (Kneedle, over the stages' TTFT p90)",
+        "┿ stage  ═ steady state  ● command  ◆ mark  • note  ▲ warning  ✖ error or stall  "
+        "◇ knee (Kneedle, over the stages' TTFT p90)",
     ),
 )
 

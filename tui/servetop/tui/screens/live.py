@@ -23,10 +23,10 @@ from servetop.tui.panels.too_small import NEEDED, TooSmall
 from servetop.tui.panels.trust import TrustPanel
 from servetop.tui.panels.ttft import TtftPanel
 from servetop.tui.run_so_far import Moment
-from servetop.tui.screens.moment_screen import MomentScreen
+from servetop.tui.screens.choosing import Choosing
 
 
-class LiveScreen(MomentScreen):
+class LiveScreen(Choosing):
     """All panels; which are shown, and where, is the style sheet's business, by the terminal's size."""
 
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as Textual declares it

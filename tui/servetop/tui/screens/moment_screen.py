@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual.message import Message
 from textual.screen import Screen
 
 from servetop.tui.palette import STYLES
@@ -28,6 +29,21 @@ class MomentScreen(Screen[object]):
     def on_mount(self) -> None:
         """The first frame is complete."""
         self.show(self._first)
+
+    class Resumed(Message):
+        """The screen can be seen again."""
+
+    _covered = False
+
+    def on_screen_suspend(self) -> None:
+        """Another screen covers this one, which is not drawn until it is seen again."""
+        self._covered = True
+
+    def on_screen_resume(self) -> None:
+        """Ask for what happened meanwhile."""
+        if self._covered:
+            self._covered = False
+            self.post_message(self.Resumed())
 
     def show(self, moment: Moment) -> None:
         """Draw this moment."""

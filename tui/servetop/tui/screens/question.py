@@ -14,6 +14,11 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static
 
+from servetop.core.errors import UsageError
+from servetop.tui.formats import clock_time
+from servetop.tui.instants import parsed_instant
+from servetop.tui.printable import printable
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
@@ -78,6 +83,31 @@ class NoteQuestion(ModalScreen[str]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter."""
         self.dismiss(event.value.strip())
+
+
+class InstantQuestion(ModalScreen[float]):
+    """An instant to go to, in seconds of the run; escape gives None. What cannot be read is said under the field."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]
+
+    def __init__(self, *, edge: float) -> None:
+        """`edge`: the newest instant there is."""
+        super().__init__()
+        self._edge = edge
+
+    def compose(self) -> ComposeResult:
+        """The field has the focus."""
+        with Vertical(classes="dialog"):
+            yield Static(f"Go to which instant? There are {clock_time(self._edge)}.", classes="question")
+            yield Input(max_length=20, compact=True)
+            yield Static("90, 1:30, 0:01:30 or 50%; enter goes there, esc goes back", classes="hint", markup=False)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter: go, or say why not."""
+        try:
+            self.dismiss(parsed_instant(event.value, edge=self._edge))
+        except UsageError as error:
+            self.query_one(".hint", Static).update(printable(str(error)))
 
 
 def _label(key: str, words: str, hint: str) -> Content:

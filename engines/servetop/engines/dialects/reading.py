@@ -1,0 +1,112 @@
+"""What one event of an answer says, told by a full JSON parse: the exact reading that the fast one must agree with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from servetop.engines.dialects.words import count_in, count_of, error_words, excerpt
+
+_END = b"[DONE]"
+_REASONING = ("reasoning_content", "reasoning")
+"""Names of the same thing; a server that sends both sends the same text twice."""
+
+
+class Usage(NamedTuple):
+    """The server's own counts so far; None is not told."""
+
+    prompt: int | None = None
+    output: int | None = None
+    cached: int | None = None
+    reasoning: int | None = None
+
+
+class Reading(NamedTuple):
+    """One event. The text of several choices is joined."""
+
+    text: str = ""
+    pieces: int = 0
+    """Choices that have text."""
+    reasoning: bool = False
+    """All of the text is the model's reasoning."""
+    usage: Usage | None = None
+    within: bool = False
+    """The counts came beside a choice: if they are continuous, their rise is what the event brought."""
+    final: bool = False
+    error: str | None = None
+
+
+Reader = Callable[[bytes], Reading]
+"""From the data of an event to what it says; never raises."""
+
+
+def read_completion(event: bytes) -> Reading:
+    """An event of `/v1/completions`."""
+    return _read(event, _completion_text)
+
+
+def read_chat(event: bytes) -> Reading:
+    """An event of `/v1/chat/completions`; one with both reasoning and answer counts as answer."""
+    return _read(event, _chat_text)
+
+
+def parsed(event: bytes) -> dict[str, Any] | Reading:
+    """The object that an event's data is; else what to make of it: the end, or an error."""
+    if event == _END:
+        return Reading(final=True)
+    try:
+        content = orjson.loads(event)
+    except orjson.JSONDecodeError as broken:
+        return Reading(error=f"broken event in the stream: {broken}: {excerpt(event)}")
+    if not isinstance(content, dict):
+        return Reading(error=f"unexpected event in the stream: {excerpt(event)}")
+    if content.get("error") is not None or content.get("object") == "error":
+        return Reading(error=f"the server reports in the stream: {error_words(content)}")
+    return content
+
+
+def openai_usage(content: Mapping[str, Any]) -> Usage | None:
+    """The `usage` of an event or an answer of the older endpoints."""
+    usage = content.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    return Usage(
+        count_of(usage.get("prompt_tokens")),
+        count_of(usage.get("completion_tokens")),
+        count_in(usage.get("prompt_tokens_details"), "cached_tokens"),
+        count_in(usage.get("completion_tokens_details"), "reasoning_tokens"),
+    )
+
+
+def _read(event: bytes, text_of: Callable[[object], tuple[str, bool]]) -> Reading:
+    content = parsed(event)
+    if isinstance(content, Reading):
+        return content
+    found, usage = content.get("choices"), openai_usage(content)
+    choices = found if isinstance(found, list) else []
+    if len(choices) == 1:
+        text, reasoning = text_of(choices[0])
+        return Reading(text, 1 if text else 0, reasoning, usage, True)
+    texts = [each for each in map(text_of, choices) if each[0]]
+    reasoning = bool(texts) and all(thought for _, thought in texts)
+    return Reading("".join(text for text, _ in texts), len(texts), reasoning, usage, bool(choices))
+
+
+def _completion_text(choice: object) -> tuple[str, bool]:
+    text = choice.get("text") if isinstance(choice, dict) else None
+    return (text, False) if isinstance(text, str) else ("", False)
+
+
+def _chat_text(choice: object) -> tuple[str, bool]:
+    delta = choice.get("delta") if isinstance(choice, dict) else None
+    if not isinstance(delta, dict):
+        return "", False
+    answer = delta.get("content")
+    if not isinstance(answer, str):
+        answer = ""
+    if len(delta) == 1 and answer:
+        return answer, False
+    thought = next((text for key in _REASONING if (text := delta.get(key)) and isinstance(text, str)), "")
+    return answer + thought, bool(thought) and not answer

@@ -1,0 +1,144 @@
+"""Regular events of a stream, recognised by their bytes alone: most of what arrives, at a fraction of a JSON parse."""
+
+from __future__ import annotations
+
+import re
+
+import orjson
+
+from servetop.core.wire import Chunk
+from servetop.engines.dialects.shapes import TEXT, Shape, Shapes
+
+_NEVER = b"\0"
+"""Begins no event and ends none."""
+_TOKEN, _THOUGHT = Chunk(tokens=1), Chunk(tokens=1, reasoning=True)
+_text, _whole_text = TEXT.match, TEXT.fullmatch
+
+
+class RegularEvents:
+    """Takes events of known shapes from the front of a stream's bytes, and counts their tokens.
+
+    A stream's own first event of a shape gives it the literal bytes (identity, creation time) that its others repeat.
+    """
+
+    def __init__(self, shapes: Shapes, *, continuous: bool, keep_texts: bool) -> None:
+        self.seen = 0
+        """Tokens of the answer so far; whoever reads other events adds theirs."""
+        self.reasoning = False
+        """The last text was the model's reasoning."""
+        self._shapes = shapes
+        self._continuous = continuous
+        self._keep_texts = keep_texts
+        self._shape: Shape | None = None
+        self._head = self._tail = _NEVER
+        self._edges = -1
+        """Bytes of head and tail together, where a lone event can be told by them; -1 where it cannot."""
+        self._lone = (_TOKEN,)
+        self._repeated: list[bytes | None] = []
+        self._counts: tuple[int | None, ...] = (None, None, None)
+
+    def adopt(self, shape: Shape) -> None:
+        """Expect events of this shape next."""
+        self._shape = shape
+        self._head = self._tail = _NEVER
+        self._edges = -1
+        self._lone = (_THOUGHT if shape.reasoning else _TOKEN,)
+
+    def stop(self) -> None:
+        """Nothing more is wanted: no event is told by `one` any more."""
+        self._edges = -1
+
+    def one(self, data: bytes) -> tuple[Chunk] | None:
+        """The chunk of bytes that are one event just like the first of its shape, which most reads are; else None."""
+        if (
+            0 <= self._edges < len(data)
+            and data.startswith(self._head)
+            and data.endswith(self._tail)
+            and data.isascii()
+            and _whole_text(data, len(self._head), len(data) - len(self._tail))
+        ):
+            self.seen += 1
+            self.reasoning = self._lone[0].reasoning
+            return self._lone
+        return None
+
+    def take(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
+        """Append the chunks of the regular events from `position`, the beginning of an event; where they end."""
+        known = self._shapes.known
+        if self._shape is None:
+            if not known:
+                return position
+            self.adopt(known[0])
+        while (position := self._run(data, position, chunks)) < len(data) and len(known) > 1:
+            other = next((each for each in known if each is not self._shape and each.fits(data, position)), None)
+            if other is None:
+                break
+            before = position
+            self.adopt(other)
+            position = self._run(data, position, chunks)
+            if position == before:
+                break
+        return position
+
+    def _run(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
+        """The events of the shape in hand, one after the other."""
+        shape, head, tail, size = self._shape, self._head, self._tail, len(data)
+        if shape is None:
+            return position
+        token = _THOUGHT if shape.reasoning else _TOKEN
+        worded = self._keep_texts or not data.isascii()
+        while position < size:
+            start = position + len(head) if data.startswith(head, position) else self._start(data, position)
+            if start < 0:
+                break
+            end = _text(data, start).end()  # type: ignore[union-attr]  # it matches nothing at all, too
+            if not shape.counted and data.startswith(tail, end):
+                after, counts = end + len(tail), None
+            else:
+                counts = shape.tail.match(data, end)
+                if counts is None:
+                    break
+                after = counts.end()
+            text = _decoded(data[start:end]) if worded else ""
+            if text is None:
+                break
+            if head is _NEVER:
+                head, tail = self._head, self._tail = data[position:start], data[end:after]
+                self._edges = -1 if shape.counted or self._keep_texts else len(head) + len(tail)
+            if shape.counted and counts is not None:
+                chunks.append(self._counted(counts, text, has_text=end > start))
+            elif end > start:
+                self.seen += 1
+                self.reasoning = shape.reasoning
+                chunks.append(Chunk(text, 1, reasoning=shape.reasoning) if self._keep_texts else token)
+            position = after
+        return position
+
+    def _start(self, data: bytes, position: int) -> int:
+        """Where the text of an event begins that is not quite like the first one; -1: it is no regular event."""
+        found = self._shape.head.match(data, position) if self._shape is not None else None
+        return -1 if found is None else found.end()
+
+    def _counted(self, counts: re.Match[bytes], text: str, *, has_text: bool) -> Chunk:
+        output, *repeated = counts.group("output", "prompt", "cached", "reasoning")
+        if repeated != self._repeated:
+            self._repeated = repeated
+            self._counts = tuple(None if digits is None else int(digits) for digits in repeated)
+        total = None if output is None else int(output)
+        tokens = int(has_text)
+        if self._continuous and total is not None:
+            tokens = max(0, total - self.seen)
+        self.seen += tokens
+        if has_text and self._shape is not None:
+            self.reasoning = self._shape.reasoning
+        known, found, thoughts = self._counts
+        kept = text if self._keep_texts else ""
+        return Chunk(kept, tokens, False, known, total, found, None, self.reasoning and tokens > 0, thoughts)
+
+
+def _decoded(raw: bytes) -> str | None:
+    """The text between the quotes; None when it is no UTF-8."""
+    try:
+        return raw.decode() if b"\\" not in raw else orjson.loads(b'"%b"' % raw)
+    except ValueError:
+        return None

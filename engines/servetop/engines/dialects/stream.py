@@ -1,0 +1,93 @@
+"""One answer's bytes as chunks: regular events by their shape, all others by the exact reading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from servetop.core.wire import Chunk
+from servetop.engines.dialects.reading import Reader, Reading, Usage
+from servetop.engines.dialects.regular import RegularEvents
+from servetop.engines.dialects.shapes import Shapes
+from servetop.engines.dialects.sse import MAX_EVENT_BYTES, SseSplitter
+
+_UNTOLD = Usage()
+
+
+class EventStream:
+    """One answer's events as chunks; an event without tokens, counts, error or end gives none.
+
+    With `continuous` the tokens of an event are the rise of the server's own count. `shapes` are shared by all streams
+    of a server; without them every event is read exactly.
+    """
+
+    def __init__(self, reader: Reader, shapes: Shapes | None, *, continuous: bool, keep_texts: bool = True) -> None:
+        self._reader = reader
+        self._shapes = shapes
+        self._continuous = continuous
+        self._events = SseSplitter()
+        self._regular = RegularEvents(shapes or Shapes(reader), continuous=continuous, keep_texts=keep_texts)
+        self._broken = False
+
+    def feed(self, data: bytes) -> Sequence[Chunk]:
+        """The chunks that these bytes complete; after a chunk with `error` there are no more."""
+        if not self._events.held and (lone := self._regular.one(data)) is not None:
+            return lone
+        chunks: list[Chunk] = []
+        if self._broken:
+            return chunks
+        if self._events.held and b"\n" in data:
+            data = self._events.take_back() + data
+        position, size = 0, len(data)
+        while position < size:
+            if not self._events.held:
+                position = self._regular.take(data, position, chunks)
+            if position < size:
+                position = self._read_one(data, position, chunks)
+        return chunks
+
+    def _read_one(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
+        """Read the next event exactly, or hold its beginning; where it ends."""
+        blank = data.find(b"\n\n", position)
+        after = len(data) if blank < 0 else blank + 2
+        framed = data[position:after]
+        held = self._events.held
+        events = self._events.feed(framed)
+        for event in events:
+            reading = self._reader(event)
+            if self._shapes is not None and not held and len(events) == 1 and reading.pieces == 1:
+                self._learn(self._shapes, framed, event=event, reading=reading)
+            chunk = self._chunk(reading)
+            if chunk is not None:
+                chunks.append(chunk)
+            if self._broken:
+                return len(data)
+        if self._events.overflowed:
+            words = f"an event of the stream is longer than {MAX_EVENT_BYTES >> 20} MiB"
+            chunks.append(self._error(words))
+            return len(data)
+        return after
+
+    def _learn(self, shapes: Shapes, framed: bytes, *, event: bytes, reading: Reading) -> None:
+        shape = shapes.learn(framed, event, reading)
+        if shape is not None:
+            self._regular.adopt(shape)
+
+    def _error(self, words: str) -> Chunk:
+        self._broken = True
+        self._regular.stop()
+        return Chunk(error=words)
+
+    def _chunk(self, reading: Reading) -> Chunk | None:
+        if reading.error is not None:
+            return self._error(reading.error)
+        usage, state, tokens = reading.usage or _UNTOLD, self._regular, reading.pieces
+        if self._continuous and reading.within and usage.output is not None:
+            tokens = max(0, usage.output - state.seen)
+        if not tokens and not reading.final and reading.usage is None:
+            return None
+        state.seen += tokens
+        if reading.pieces:
+            state.reasoning = reading.reasoning
+        reasoning = state.reasoning and tokens > 0
+        counts = (usage.prompt, usage.output, usage.cached)
+        return Chunk(reading.text, tokens, reading.final, *counts, None, reasoning, usage.reasoning)

@@ -1,0 +1,47 @@
+"""The words of an error, and believable numbers, out of whatever a server sent."""
+
+from __future__ import annotations
+
+import orjson
+
+_MAX_COUNT = 1 << 31
+_MAX_ERROR_CHARS = 300
+
+
+def count_of(value: object) -> int | None:
+    """A believable token count, or None."""
+    return value if type(value) is int and 0 <= value < _MAX_COUNT else None
+
+
+def count_in(details: object, key: str) -> int | None:
+    """A believable token count under a key of an object that may be missing."""
+    return count_of(details.get(key)) if isinstance(details, dict) else None
+
+
+def error_text(body: bytes) -> str:
+    """The message of `{"error": {"message"}}`, `{"error"}`, `{"detail"}` or `{"message"}`, else the text itself."""
+    try:
+        return error_words(orjson.loads(body))
+    except orjson.JSONDecodeError:
+        return one_line(body.decode("utf-8", "replace"))
+
+
+def error_words(content: object) -> str:
+    """The innermost message of an error object, on one line."""
+    while isinstance(content, dict):
+        found = next((content[key] for key in ("error", "detail", "message") if content.get(key)), None)
+        if found is None:
+            break
+        content = found
+    return one_line(content if isinstance(content, str) else orjson.dumps(content).decode())
+
+
+def one_line(text: str) -> str:
+    """At most 300 characters, line ends and other white space as single blanks."""
+    words = " ".join(text.split())
+    return words if len(words) <= _MAX_ERROR_CHARS else words[: _MAX_ERROR_CHARS - 1] + "…"
+
+
+def excerpt(event: bytes) -> str:
+    """The beginning of an event that makes no sense, for its error."""
+    return one_line(event[:60].decode("utf-8", "replace"))

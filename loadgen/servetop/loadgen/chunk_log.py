@@ -1,0 +1,69 @@
+"""When an answer's chunks came and how many tokens each brought, in 4 bytes a chunk."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+
+from servetop.core.events import FloatArray, IntArray
+from servetop.core.units import US_PER_S
+
+_MAX_GAP_US = (1 << 32) - 1
+"""71 minutes; a longer gap is cut to that, as in a recording."""
+
+
+class ChunkLog:
+    """Gaps in whole microseconds, each of the rounded instants, so that no error accumulates.
+
+    Token counts take room only once a chunk brings other than one token.
+    """
+
+    __slots__ = ("_counts", "_first", "_gaps_us", "_last_us", "tokens")
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        """Of all chunks."""
+        self._first = 0.0
+        self._last_us = 0
+        self._gaps_us = array("I")
+        self._counts: array[int] | None = None
+
+    def add(self, at: float, tokens: int) -> None:
+        """A chunk that came at run time `at` (seconds, not before the one before) with so many tokens."""
+        gaps = self._gaps_us
+        if not gaps:
+            self._first = at
+        us = round((at - self._first) * US_PER_S)
+        gap = us - self._last_us
+        gaps.append(gap if gap <= _MAX_GAP_US else _MAX_GAP_US)
+        self._last_us = us
+        self.tokens += tokens
+        if self._counts is not None:
+            self._counts.append(tokens)
+        elif tokens != 1:
+            self._counts = array("I", [1]) * len(gaps)
+            self._counts[-1] = tokens
+
+    def __len__(self) -> int:
+        """Chunks so far."""
+        return len(self._gaps_us)
+
+    def count(self, position: int) -> int:
+        """Tokens of one chunk."""
+        return 1 if self._counts is None else self._counts[position]
+
+    def gap(self, position: int) -> float:
+        """Seconds between a chunk and the one before it; 0 for the first."""
+        return self._gaps_us[position] / US_PER_S
+
+    def times(self) -> FloatArray:
+        """Run times of all chunks, shape (chunks,); the first is exact, the others to the microsecond."""
+        times: FloatArray = self._first + np.cumsum(np.array(self._gaps_us, dtype=np.int64)) / US_PER_S
+        return times
+
+    def counts(self) -> IntArray:
+        """Tokens of all chunks, shape (chunks,)."""
+        if self._counts is None:
+            return np.ones(len(self._gaps_us), dtype=np.int64)
+        return np.array(self._counts, dtype=np.int64)

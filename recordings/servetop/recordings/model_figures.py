@@ -1,0 +1,21 @@
+"""The figures of each model, where requests asked for several."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from servetop.recordings.figures import request_figures
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.run_data import RunData
+from servetop.recordings.samples import Selection, collect_samples
+
+
+def model_figures(reader: RecordingReader, run: RunData, selection: Selection) -> list[dict[str, Any]]:
+    """One summary for each model of the mix, in its order: requests and latencies, no server's figures."""
+    config = run.header.config
+    figures = []
+    for model, weight in config.workload.model_mix.items():
+        samples = collect_samples(reader, dataclasses.replace(selection, model=model))
+        figures.append({"model": model, "weight": weight, **request_figures(samples, goodput=config.goodput)})
+    return figures

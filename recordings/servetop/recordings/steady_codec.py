@@ -1,0 +1,42 @@
+"""Steady windows by stage, as the JSON text of column `steady` of table `run`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from servetop.core.config import from_data
+from servetop.core.errors import UsageError
+from servetop.core.steady import SteadyWindow
+
+
+def window_data(window: SteadyWindow) -> dict[str, Any]:
+    """Start and end in run time and their distance, null where there is no steady state; and why not."""
+    return {
+        "start": window.start,
+        "end": window.end,
+        "seconds": window.seconds,
+        "method": window.method,
+        "reason": window.reason or None,
+    }
+
+
+def encode_windows(windows: Mapping[int, SteadyWindow]) -> str:
+    """A list in order of stages."""
+    return orjson.dumps([{"stage": stage, **window_data(window)} for stage, window in windows.items()]).decode()
+
+
+def decode_windows(text: str | None) -> dict[int, SteadyWindow]:
+    """By stage; empty when there are none, or when they make no sense (they can be worked out again from ticks)."""
+    try:
+        rows = orjson.loads(text or "[]")
+        return {int(row["stage"]): _window(row) for row in rows}
+    except (ValueError, TypeError, KeyError, UsageError):
+        return {}
+
+
+def _window(row: Mapping[str, Any]) -> SteadyWindow:
+    known = {name: value for name, value in row.items() if value is not None}
+    return from_data(SteadyWindow, known, strict=False, where="recorded steady window")

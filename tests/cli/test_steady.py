@@ -1,0 +1,73 @@
+"""Cool-downs and steady windows, from the option to the table."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from servetop.cli.steady_report import steady_lines, steady_mark, steady_seconds
+from servetop.cli.sweep_file import read_sweep, sweep_config
+from servetop.core.errors import UsageError
+from servetop.recordings.reader import RecordingReader
+from tests.harness import Servetop
+
+BRIEF = ("--request-rate", "20", "--duration", "1.5", "--input-len", "8", "--output-len", "4")
+
+
+def test_a_cool_down_is_sent_and_recorded_and_counts_in_no_total(servetop: Servetop) -> None:
+    done = servetop("--json", *BRIEF, "--arrivals", "constant", "--cooldown", "500ms")
+    summary = done.summary
+    assert summary["cooldown_requests"] == 11  # 20 a second, the last one included
+    (path,) = servetop.folder.glob("*.servetop")
+    with contextlib.closing(RecordingReader.open(path)) as reader:
+        assert reader.request_count() == summary["num_prompts"] + 11
+        assert reader.header.config.cooldown == 0.5
+        assert reader.steady[0].reason == "the load lasted 1 s: at least 10 s are needed"
+    assert summary["steady"]["reason"] == reader.steady[0].reason
+    text = servetop("summary", "latest").out
+    assert "steady     none: the load lasted 1 s: at least 10 s are needed" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--cooldown", "soon", *BRIEF), "--cooldown: 'soon' is no duration"),
+        (("--cooldown", "-1", *BRIEF), "--cooldown: '-1' is no duration"),
+        (("--cooldown", "2", *BRIEF), "--cooldown 2 s leaves nothing of 1.5 s"),
+        (("--cooldown", "1", "--num-prompts", "4"), "all at once have no last part"),
+    ],
+)
+def test_a_cool_down_that_makes_no_sense_is_refused(servetop: Servetop, words: tuple[str, ...], complaint: str) -> None:
+    done = servetop("--headless", *words)
+    assert done.code == 2, done.err
+    assert complaint in done.complaint
+
+
+def test_a_sweep_file_has_a_cool_down_for_every_cell(tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text('request_rate = [8, 16]\nduration = "30s"\ncooldown = "5s"')
+    assert sweep_config(read_sweep(str(file))).cooldown == 5.0
+    file.write_text('request_rate = [8, 16]\nduration = "30s"\ncooldown = 30')
+    with pytest.raises(UsageError, match="--cooldown 30 s leaves nothing of 30 s"):
+        sweep_config(read_sweep(str(file)))
+
+
+def stage(label: str, *, seconds: float | None = None, reason: str | None = None) -> dict[str, Any]:
+    return {"label": label, "steady": {"start": None if reason else 0.0, "seconds": seconds, "reason": reason}}
+
+
+def test_tables_mark_what_was_not_steady_and_lines_say_why() -> None:
+    steady, ramp = stage("8 req/s", seconds=17.25), stage("8 to 16 req/s", reason="ramped")
+    assert (steady_seconds(steady), steady_seconds(ramp)) == ("17.2", "–")
+    assert (steady_mark([steady]), steady_mark([steady, ramp]), steady_mark([])) == ("", " ~", "")
+    assert steady_lines([ramp]) == ["steady     none: ramped"]
+    assert steady_lines([steady, ramp]) == ["steady     none in 8 to 16 req/s: ramped"]
+    many = [stage(f"{rate} req/s", reason="short") for rate in (1, 2, 3)]
+    assert steady_lines([*many, ramp]) == [
+        "steady     none in 1 req/s and 2 more: short",
+        "steady     none in 8 to 16 req/s: ramped",
+    ]
+    assert steady_lines([steady]) == []

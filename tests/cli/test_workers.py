@@ -1,0 +1,130 @@
+"""Several senders under a run: the same requests as with one, and a run that outlives any of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from servetop.core.events import RequestStatus
+from servetop.recordings.reader import RecordingReader
+from tests.harness import Servetop, opened, received, wait_for
+
+BRIEF = ("--request-rate", "40", "--num-prompts", "40", "--input-len", "8", "--output-len", "4")
+
+
+def senders_of(pid: int) -> list[psutil.Process]:
+    children = psutil.Process(pid).children(recursive=True)
+    return [child for child in children if "servetop.cli.sender" in child.cmdline()]
+
+
+def flying(reader: RecordingReader) -> int:
+    """Requests in flight at the end of the newest tick."""
+    ticks = reader.ticks()
+    return ticks[-1].client.gauges.in_flight if ticks else 0
+
+
+def rows(recording: Path, columns: str) -> list[tuple[Any, ...]]:
+    """Of the requests, by number; those that were never sent too."""
+    with contextlib.closing(sqlite3.connect(recording)) as connection:
+        return connection.execute(f"SELECT {columns} FROM request ORDER BY id").fetchall()
+
+
+def requests_of(recording: Path) -> list[tuple[int, int, float]]:
+    """Number, prompt tokens, and when it was due."""
+    return rows(recording, "id, prompt_tokens, due")
+
+
+def test_three_workers_send_what_one_sends(servetop: Servetop, tmp_path: Path) -> None:
+    played = []
+    for workers in ("1", "3"):
+        recording = tmp_path / f"{workers}.servetop"
+        load = (*BRIEF, "--num-warmups", "5", "--lengths", "lognormal:input_mean=20")
+        done = servetop("--json", *load, "--workers", workers, "--record", str(recording))
+        assert done.code in (0, 99), done.err
+        assert done.summary["completed"] == 40
+        played.append([request for request in requests_of(recording) if request[0] >= 5])
+    starts = [requests[0][2] for requests in played]
+    one, three = (
+        [(number, tokens, round(due - start, 3)) for number, tokens, due in requests]
+        for requests, start in zip(played, starts, strict=True)
+    )
+    assert one == three
+
+
+def test_a_killed_sender_is_noted_its_requests_are_lost_and_the_run_goes_on(servetop: Servetop, tmp_path: Path) -> None:
+    recording = tmp_path / "run.servetop"
+    load = ("--request-rate", "30", "--duration", "6", "--output-len", "64", "--workers", "2")
+    with servetop.started("--headless", *load, "--record", str(recording)) as process:
+        reader = wait_for(lambda: opened(recording), seconds=10, what="the recording")
+        wait_for(lambda: flying(reader) >= 8, seconds=20, what="requests in flight")
+        senders = senders_of(process.pid)
+        assert len(senders) == 2
+        os.kill(senders[1].pid, signal.SIGKILL)
+        process.communicate(timeout=40)
+    assert process.returncode in (0, 99)
+    reader = RecordingReader.open(recording)
+    update, records = reader.poll(), rows(recording, "id, status, error, worker")
+    assert reader.damage is None
+    assert update.end is not None
+    assert [tick.index for tick in update.ticks] == list(range(update.ticks[-1].index + 1))
+    notes = [note.text for note in update.notes if "died" in note.text]
+    assert len(notes) == 1
+    assert "died (exit code -9)" in notes[0]
+    lost = [record for record in records if record[1] == RequestStatus.ERROR]
+    assert 1 <= len(lost) < 60
+    assert {record[2] for record in lost} == {"lost with its sender, which died"}
+    assert f"{len(lost)} requests in flight are lost" in notes[0]
+    assert len({record[0] for record in records}) == len(records) > 120
+    assert sum(tick.client.errors for tick in update.ticks) == len(lost)
+
+
+def test_the_run_fails_when_its_last_sender_dies(servetop: Servetop, tmp_path: Path) -> None:
+    recording = tmp_path / "run.servetop"
+    load = ("--request-rate", "30", "--duration", "60", "--workers", "2")
+    with servetop.started("--headless", *load, "--record", str(recording)) as process:
+        reader = wait_for(lambda: opened(recording), seconds=10, what="the recording")
+        wait_for(lambda: received(reader), seconds=20, what="the first tokens")
+        for sender in senders_of(process.pid):
+            os.kill(sender.pid, signal.SIGKILL)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "the load generator died (exit code -9)" in err
+    assert "Traceback" not in err
+
+
+def test_the_batch_size_changes_between_stages_under_several_senders(servetop: Servetop) -> None:
+    load = ("--ramp", "20@8:1s,20@16:1s", "--input-len", "8", "--output-len", "4", "--workers", "2")
+    done = servetop("--json", *load)
+    assert done.code in (0, 99), done.err
+    assert [(stage["max_num_seqs"], stage["failed"]) for stage in done.summary["stages"]] == [(8, 0), (16, 0)]
+
+
+def test_workers_are_a_key_of_a_sweep_file(servetop: Servetop, tmp_path: Path) -> None:
+    grid = "request_rate = [30, 60]\nnum_prompts = 12\nworkers = 2\n[workload]\ninput_len = 8\noutput_len = 4\n"
+    (tmp_path / "grid.toml").write_text(grid)
+    done = servetop("sweep", str(tmp_path / "grid.toml"), "--json")
+    assert done.code in (0, 99), done.err
+    assert [stage["completed"] for stage in done.summary["stages"]] == [12, 12]
+    recording = next(servetop.folder.glob("*.servetop"))
+    assert [number for number, _, _ in requests_of(recording)] == list(range(24))
+
+
+@pytest.mark.parametrize("workers", ["0", "-1", "many", "1000"])
+def test_workers_that_make_no_sense_are_refused(servetop: Servetop, workers: str) -> None:
+    done = servetop("--headless", "--workers", workers, *BRIEF)
+    assert done.code == 2
+    assert "--workers" in done.complaint
+
+
+def test_auto_begins_with_one_sender(servetop: Servetop, tmp_path: Path) -> None:
+    recording = tmp_path / "run.servetop"
+    done = servetop("--json", *BRIEF, "--workers", "auto", "--record", str(recording))
+    assert done.code in (0, 99), done.err
+    assert [number for number, _, _ in requests_of(recording)] == list(range(40))

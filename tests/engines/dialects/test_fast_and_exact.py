@@ -1,0 +1,248 @@
+"""Reading events by their shape gives what the exact reading gives, whatever the server sends."""
+
+import itertools
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from servetop.core.wire import Chunk
+from servetop.engines.dialects.reading import Reader, read_chat, read_completion
+from servetop.engines.dialects.responses import read_response
+from servetop.engines.dialects.shapes import Shapes
+from servetop.engines.dialects.stream import EventStream
+
+Captured = Callable[[str], bytes]
+Render = Callable[[str, int], str]
+"""An event from its text (as JSON has it, quotes and all) and a number that goes up."""
+
+VLLM_ENDS = ',"logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]'
+HEAD = 'data: {"id":"cmpl-803e0748","object":"text_completion","created":1795252819,"model":"/m/llama-2-7b","choices":['
+CHAT = HEAD.replace("text_completion", "chat.completion.chunk")
+
+
+def usage(count: int) -> str:
+    return f',"usage":{{"prompt_tokens":16,"total_tokens":{16 + count},"completion_tokens":{count}'
+
+
+def vllm(text: str, _: int) -> str:
+    return f'{HEAD}{{"index":0,"text":{text}{VLLM_ENDS}}}\n\n'
+
+
+def vllm_counted(text: str, count: int) -> str:
+    return f'{HEAD}{{"index":0,"text":{text}{VLLM_ENDS}{usage(count)}}}}}\n\n'
+
+
+def vllm_cached(text: str, count: int) -> str:
+    details = ',"prompt_tokens_details":{"cached_tokens":16},"completion_tokens_details":null}}\n\n'
+    return f'{HEAD}{{"index":0,"text":{text}{VLLM_ENDS}{usage(count)}{details}'
+
+
+def vllm_chat(text: str, _: int) -> str:
+    return f'{CHAT}{{"index":0,"delta":{{"content":{text}}},"finish_reason":null,"token_ids":null}}]}}\n\n'
+
+
+def vllm_reasoning(text: str, count: int) -> str:
+    details = f',"completion_tokens_details":{{"reasoning_tokens":{count}}}}}}}\n\n'
+    return f'{CHAT}{{"index":0,"delta":{{"reasoning":{text}}},"finish_reason":null}}]{usage(count)}{details}'
+
+
+def llama_cpp(text: str, count: int) -> str:
+    timings = f'"timings":{{"cache_n":2,"prompt_ms":0.269,"predicted_n":{count},"predicted_ms":{count / 7}}}'
+    return f'data: {{"choices":[{{"text":{text},"index":0,"finish_reason":null}}],"id":"c{count}",{timings}}}\n\n'
+
+
+def tgi(text: str, count: int) -> str:
+    token = f'"index":0,"logprobs":null,"finish_reason":"","text":{text}'
+    return f'data:{{"object":"text_completion","id":"","created":{count},"model":"m","choices":[{{{token}}}]}}\r\n\r\n'
+
+
+def several_choices(text: str, count: int) -> str:
+    return f'data: {{"choices": [{{"index": {count % 3}, "text": {text}}}], "usage": null}}\n\n'
+
+
+def responses(text: str, count: int) -> str:
+    ends = f'"item_id":"msg_a3","logprobs":[],"output_index":0,"sequence_number":{count}'
+    kind = '"type":"response.output_text.delta"'
+    return f'event: response.output_text.delta\ndata: {{"content_index":0,"delta":{text},{ends},{kind}}}\n\n'
+
+
+def openai_responses(text: str, count: int) -> str:
+    kind = f'"type":"response.reasoning_text.delta","sequence_number":{count},"item_id":"rs_1"'
+    return f'event: response.reasoning_text.delta\ndata: {{{kind},"delta":{text},"obfuscation":"x{count}"}}\n\n'
+
+
+Renders = Sequence[Render]
+COMPLETIONS: Renders = (vllm, vllm_counted, vllm_cached, llama_cpp, tgi, several_choices)
+CHATS: Renders = (vllm_chat, vllm_reasoning)
+RESPONSES: Renders = (responses, openai_responses)
+
+plain_texts = st.sampled_from(
+    [" the", "a", " 世界", "é", "", "\n", '"', "\\", "\u2028", '"finish_reason":"', '","text":"']
+)
+texts = st.one_of(
+    plain_texts.map(lambda text: json.dumps(text, ensure_ascii=False)),
+    st.text(max_size=6).map(json.dumps),
+    st.sampled_from(["null", "7", "[]", '"\\ud83d\\ude00"', '"\\ud83d"', '"\\u00e9"', '"a\tb"', '"\\x"', '"a"b"', '"']),
+)
+IRREGULAR = (
+    ": keep-alive\n\n",
+    "data: [DONE]\n\n",
+    "data:\n\n",
+    "event: ping\n\n",
+    "data: two\ndata: lines\n\n",
+    "data: {}\n\n",
+    'data: {"choices":[],"usage":{"prompt_tokens":16,"completion_tokens":9}}\n\n',
+    'data: {"choices":[{"index":0,"text":"a"},{"index":1,"text":"b"}]}\n\n',
+    'data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm","content":"so"}}]}\n\n',
+    'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\\"text\\":"}}]}}]}\n\n',
+    'data: {"text":"decoy","choices":[{"index":0,"text":"a"}]}\n\n',
+    'data: {"choices":[{"index":0,"text":"a","text":"b"}]}\n\n',
+    'data: {"choices":[{"index":0,"text":"a"}],"error":{"message":"no"}}\n\n',
+    'event: response.completed\ndata: {"type":"response.completed","response":{"usage":{"output_tokens":3}}}\n\n',
+)
+
+
+def chunks_of(pieces: Sequence[bytes], stream: EventStream) -> list[Chunk]:
+    return [chunk for piece in pieces for chunk in stream.feed(piece)]
+
+
+def cut(body: bytes, places: Sequence[int]) -> list[bytes]:
+    edges = [0, *sorted(place % (len(body) + 1) for place in places), len(body)]
+    return [body[low:high] for low, high in itertools.pairwise(edges)]
+
+
+def body_of(renders: Renders) -> st.SearchStrategy[bytes]:
+    """Runs of one shape, as servers send them, with anything in between."""
+    number = st.integers(0, 30)
+    runs = st.sampled_from(renders).flatmap(
+        lambda render: st.lists(
+            st.builds(render, texts, number) | st.builds(render, st.just('" a"'), number), max_size=8
+        )
+    )
+    odd = st.sampled_from(IRREGULAR).map(lambda event: [event])
+    broken = st.builds(
+        lambda event, at, byte: [event[:at] + byte + event[at:]],
+        runs.map("".join),
+        number,
+        st.text('x\n"\\', max_size=1),
+    )
+    return st.lists(runs | runs | odd | broken, max_size=5).map(
+        lambda parts: "".join(event for part in parts for event in part).encode("utf-8", "replace")
+    )
+
+
+@pytest.mark.parametrize(
+    ("reader", "renders"),
+    [(read_completion, COMPLETIONS), (read_chat, CHATS), (read_response, RESPONSES)],
+    ids=["completions", "chat", "responses"],
+)
+@pytest.mark.parametrize("continuous", [False, True])
+def test_any_interleaving_in_any_pieces_reads_the_same(reader: Reader, renders: Renders, continuous: bool) -> None:
+    @settings(max_examples=50)
+    @given(body_of(renders), body_of(renders), st.lists(st.integers(0, 5000), max_size=8))
+    def same(before: bytes, body: bytes, places: Sequence[int]) -> None:
+        shapes = Shapes(reader)
+        EventStream(reader, shapes, continuous=continuous).feed(before)
+        exact = chunks_of([body], EventStream(reader, None, continuous=continuous))
+        assert chunks_of(cut(body, places), EventStream(reader, shapes, continuous=continuous)) == exact
+        textless = EventStream(reader, shapes, continuous=continuous, keep_texts=False)
+        assert [chunk._replace(text="") for chunk in chunks_of(cut(body, places), textless)] == [
+            chunk._replace(text="") for chunk in exact
+        ]
+
+    same()
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("keep_texts", [False, True])
+def test_a_text_that_is_no_utf_8_is_an_error_in_a_regular_event_too(together: bool, keep_texts: bool) -> None:
+    stream = EventStream(read_completion, Shapes(read_completion), continuous=False, keep_texts=keep_texts)
+    events = [vllm('" a"', 1).encode()] * 3 + [vllm('"BAD"', 4).encode().replace(b"BAD", b"\xff\xfe")]
+    chunks = chunks_of([b"".join(events)] if together else events, stream)
+    assert [chunk.tokens for chunk in chunks] == [1, 1, 1, 0]
+    assert "broken event in the stream" in (chunks[-1].error or "")
+    assert stream.feed(events[0]) == []
+
+
+class Counting:
+    """A reader that counts how often it was asked."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.asked = 0
+
+    def __call__(self, event: bytes):  # type: ignore[no-untyped-def]
+        self.asked += 1
+        return self.reader(event)
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+@pytest.mark.parametrize("together", [False, True], ids=["an event a read", "all in one read"])
+@pytest.mark.parametrize(
+    ("reader", "render"),
+    [(read_completion, each) for each in COMPLETIONS]
+    + [(read_chat, each) for each in CHATS]
+    + [(read_response, each) for each in RESPONSES],
+)
+def test_a_second_stream_of_a_known_server_needs_no_parse(
+    reader: Reader, render: Render, together: bool, continuous: bool
+) -> None:
+    counting = Counting(reader)
+    shapes = Shapes(counting)
+    events = [render(f'" w{number}é"', number).encode() for number in range(1, 21)]
+    EventStream(counting, shapes, continuous=continuous).feed(events[0])
+    counting.asked = 0
+    others = [event.replace(b"803e0748", b"77") for event in events]
+    found = chunks_of([b"".join(others)] if together else others, EventStream(counting, shapes, continuous=continuous))
+    assert counting.asked == 0
+    assert found == chunks_of(others, EventStream(reader, None, continuous=continuous))
+    assert [chunk.tokens for chunk in found] == [1] * 20
+
+
+def test_an_empty_text_is_no_token_unless_the_server_counts_it() -> None:
+    for render, continuous, tokens in ((vllm, False, [1, 1]), (vllm_counted, True, [1, 1, 1])):
+        stream = EventStream(read_completion, Shapes(read_completion), continuous=continuous)
+        events = [render('" a"', 1), render('""', 2), render('" b"', 3)]
+        assert [chunk.tokens for chunk in chunks_of([event.encode() for event in events], stream)] == tokens
+
+
+def test_a_server_whose_events_are_all_different_is_read_exactly_and_costs_few_trials() -> None:
+    counting = Counting(read_completion)
+    stream = EventStream(counting, Shapes(counting), continuous=False)
+    events = [f'data: {{"k{chr(97 + at % 26) * at}":1,"choices":[{{"text":"a"}}]}}\n\n'.encode() for at in range(300)]
+    assert [chunk.tokens for chunk in chunks_of(events, stream)] == [1] * 300
+    assert counting.asked < 400
+
+
+CAPTURES = (
+    ("vllm_completions_stream", read_completion),
+    ("vllm_chat_stream", read_chat),
+    ("vllm_chat_stream_continuous_usage", read_chat),
+    ("vllm_chat_reasoning_stream", read_chat),
+    ("vllm_chat_reasoning_stream_continuous_usage", read_chat),
+    ("vllm_responses_stream", read_response),
+    ("vllm_responses_reasoning_stream", read_response),
+    ("llamacpp_completions_stream", read_completion),
+    ("llamacpp_chat_stream", read_chat),
+    ("transformers_completions_stream", read_completion),
+)
+
+
+@pytest.mark.parametrize(("name", "reader"), CAPTURES)
+@pytest.mark.parametrize("continuous", [False, True])
+def test_captured_streams_read_the_same_in_any_pieces(
+    captured: Captured, name: str, reader: Reader, continuous: bool
+) -> None:
+    body = captured(name)
+    exact = chunks_of([body], EventStream(reader, None, continuous=continuous))
+    assert sum(chunk.tokens for chunk in exact) >= 2
+    shapes = Shapes(reader)
+
+    @given(st.lists(st.integers(0, len(body)), max_size=12))
+    def same(places: Sequence[int]) -> None:
+        assert chunks_of(cut(body, places), EventStream(reader, shapes, continuous=continuous)) == exact
+
+    same()

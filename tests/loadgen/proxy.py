@@ -1,0 +1,92 @@
+"""A small forward proxy: CONNECT, and absolute forms; everything goes to one server, whatever its name."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+
+
+class ForwardProxy:
+    """Remembers what it was asked for; with `login` it wants `user:password`."""
+
+    def __init__(self, to_port: int, *, login: str | None = None) -> None:
+        self.asked: list[str] = []
+        """First lines of the requests that reached it."""
+        self.heads: list[str] = []
+        self._to_port = to_port
+        self._login = login
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            self.asked.append(head.split("\r\n")[0])
+            self.heads.append(head)
+            if not self._welcome(head):
+                writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+                await writer.drain()
+            else:
+                await self._forward(head, reader, writer)
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+    def _welcome(self, head: str) -> bool:
+        if self._login is None:
+            return True
+        return f"basic {base64.b64encode(self._login.encode()).decode()}".lower() in head.lower()
+
+    async def _forward(self, head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there_reader, there = await asyncio.open_connection("127.0.0.1", self._to_port)
+        back = asyncio.ensure_future(_copy(there_reader, writer))
+        try:
+            if head.startswith("CONNECT"):
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                await _copy(reader, there)
+            else:
+                await _requests(head, reader, there)
+            await back
+        finally:
+            back.cancel()
+            there.close()
+
+    async def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            for task in tuple(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._server.wait_closed()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+
+async def _requests(head: str, reader: asyncio.StreamReader, there: asyncio.StreamWriter) -> None:
+    """One request after the other in origin form, as the server wants it, without what is the proxy's business."""
+    while True:
+        first, *fields = head.rstrip().split("\r\n")
+        method, target, version = first.split(" ")
+        path = "/" + target.removeprefix("http://").partition("/")[2]
+        kept = [field for field in fields if not field.lower().startswith("proxy-")]
+        there.write("\r\n".join([f"{method} {path} {version}", *kept, "", ""]).encode())
+        sizes = [int(field.split(":")[1]) for field in fields if field.lower().startswith("content-length")]
+        there.write(await reader.readexactly(sum(sizes)))
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()

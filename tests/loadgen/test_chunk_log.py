@@ -1,0 +1,53 @@
+"""What a sender keeps of an answer's chunks."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servetop.loadgen.chunk_log import ChunkLog
+
+chunks = st.lists(st.tuples(st.floats(0, 3000), st.integers(1, 300)), max_size=60)
+
+
+@given(first=st.floats(0, 1e5), each=chunks)
+def test_times_come_back_to_the_microsecond_and_counts_exactly(first: float, each: list[tuple[float, int]]) -> None:
+    log, instants, at = ChunkLog(), [], first
+    for gap, tokens in each:
+        at += gap / 60
+        instants.append(at)
+        log.add(at, tokens)
+    assert log.times() == pytest.approx(instants, abs=0.6e-6)
+    assert log.counts().tolist() == [tokens for _, tokens in each]
+    assert [log.count(position) for position in range(len(log))] == log.counts().tolist()
+    assert log.tokens == sum(tokens for _, tokens in each)
+    assert [log.gap(position) for position in range(1, len(log))] == pytest.approx(
+        [after - before for before, after in itertools.pairwise(instants)], abs=1.1e-6
+    )
+
+
+def test_the_first_chunk_is_exact_and_none_is_nothing() -> None:
+    log = ChunkLog()
+    assert (len(log), log.times().size, log.counts().size) == (0, 0, 0)
+    log.add(1234.567890123, 1)
+    assert log.times().tolist() == [1234.567890123]
+    assert log.gap(0) == 0
+
+
+def test_a_gap_beyond_71_minutes_is_cut_to_that() -> None:
+    log = ChunkLog()
+    log.add(0.0, 1)
+    log.add(5000.0, 1)
+    assert log.times().tolist() == pytest.approx([0.0, 4294.967295])
+
+
+def test_a_chunk_of_one_token_takes_four_bytes() -> None:
+    log = ChunkLog()
+    for number in range(10_000):
+        log.add(number * 0.01, 1)
+    kept = sys.getsizeof(log._gaps_us) + sys.getsizeof(log._counts)
+    assert kept <= 10_000 * 4 * 1.125 + 200, "with the room that an array grows ahead"

@@ -1,0 +1,269 @@
+"""Servers that are slow, endless or plainly wrong: bounded memory, the right status, one line that says why."""
+
+import asyncio
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from servetop.core.config import StageConfig
+from servetop.core.events import RequestStatus
+
+Start = Callable[..., Any]
+ONE = StageConfig(num_prompts=1)
+MIB = 1 << 20
+
+
+async def only_record(run: Any, *, seconds: float = 10.0) -> Any:
+    run.begin(ONE)
+    await run.finish(seconds=seconds)
+    (record,) = run.records
+    assert record.error is None or "\n" not in record.error
+    return record
+
+
+def resident() -> int:
+    """Bytes of this process in memory, now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+async def flood(request: Any, piece: bytes, *, total: int) -> int:
+    """Send pieces as long as somebody takes them; how many bytes went out."""
+    sent = 0
+    while sent < total and not request.writer.is_closing():
+        await request.raw(piece)
+        sent += len(piece)
+    return sent
+
+
+async def test_a_slow_server_is_waited_for_and_its_slowness_measured(
+    server: Any, start: Start, sse_head: bytes
+) -> None:
+    async def slow(request: Any) -> None:
+        await asyncio.sleep(0.3)
+        await request.raw(sse_head)
+        await request.tokens(3, gap=0.2)
+        await request.end()
+
+    server.script = slow
+    record = await only_record(start(server.url))
+    assert (record.status, record.output_tokens) == (RequestStatus.OK, 3)
+    assert 0.3 <= record.ttft < 0.5
+    assert 0.2 <= record.tpot < 0.4
+
+
+async def test_a_server_that_stops_in_mid_stream_is_a_timeout_that_keeps_what_came(
+    server: Any, start: Start, sse_head: bytes
+) -> None:
+    async def stalls(request: Any) -> None:
+        await request.raw(sse_head)
+        await request.tokens(2)
+        await asyncio.sleep(30)
+
+    server.script = stalls
+    record = await only_record(start(server.url, timeout=0.4))
+    assert (record.status, record.output_tokens) == (RequestStatus.TIMEOUT, 2)
+
+
+async def test_a_server_that_accepts_and_resets(server: Any, start: Start) -> None:
+    async def resets(request: Any) -> None:
+        request.writer.transport.abort()
+
+    server.script = resets
+    record = await only_record(start(server.url))
+    assert record.status is RequestStatus.ERROR
+    assert record.error in [f"the server {how} the connection without an answer" for how in ("reset", "closed")]
+
+
+@pytest.mark.parametrize(
+    ("beginning", "piece"),
+    [(b"data: ", b"x" * 65536), (b"data: x\n", b"data: " + b"y" * 65529 + b"\n"), (b": ", b"c" * 65536)],
+    ids=["one line", "many lines", "a comment"],
+)
+async def test_an_event_of_a_hundred_megabytes_is_given_up_after_a_few(
+    server: Any, start: Start, sse_head: bytes, beginning: bytes, piece: bytes
+) -> None:
+    sent: list[int] = []
+
+    async def floods(request: Any) -> None:
+        await request.raw(sse_head)
+        await request.chunk(beginning)
+        await request.raw(b"%x\r\n" % (100 * MIB))
+        sent.append(0)
+        sent[0] = await flood(request, piece, total=100 * MIB)
+
+    server.script = floods
+    before = resident()
+    record = await only_record(start(server.url))
+    assert (record.status, record.error) == (RequestStatus.ERROR, "an event of the stream is longer than 4 MiB")
+    assert sent[0] < 32 * MIB
+    assert resident() - before < 48 * MIB
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_error_page_without_an_end_is_kept_to_its_first_part(server: Any, start: Start, stream: bool) -> None:
+    async def rambles(request: Any) -> None:
+        await request.raw(b"HTTP/1.1 500 Oops\r\ncontent-length: 48000000\r\n\r\n")
+        await flood(request, b"sorry " * 10_000, total=48_000_000)
+
+    server.script = rambles
+    before = resident()
+    record = await only_record(start(server.url, stream=stream))
+    assert (record.status, record.http_status) == (RequestStatus.ERROR, 500)
+    assert record.error.startswith("HTTP 500: sorry sorry")
+    assert len(record.error) < 1000
+    assert resident() - before < 48 * MIB
+
+
+@pytest.mark.parametrize(
+    ("beginning", "piece"),
+    [
+        (b"HTTP/1.1 200 OK\r\nx-endless: ", b"a" * 65536),
+        (b"HTTP/1.1 200 OK\r\n", b"x-again: and again\r\n" * 4096),
+        (b"HTTP/1.1 200 O", b"K" * 65536),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\nx-trailer: ", b"z" * 65536),
+    ],
+    ids=["one header", "many headers", "status line", "trailer"],
+)
+async def test_headers_without_an_end_are_given_up(server: Any, start: Start, beginning: bytes, piece: bytes) -> None:
+    async def floods(request: Any) -> None:
+        await request.raw(beginning)
+        await flood(request, piece, total=100 * MIB)
+
+    server.script = floods
+    before = resident()
+    record = await only_record(start(server.url))
+    assert record.error.startswith("the answer has more than 1 MiB of headers")
+    assert record.status in (RequestStatus.ERROR, RequestStatus.TRUNCATED)
+    assert resident() - before < 48 * MIB
+
+
+@pytest.mark.parametrize("garbage", [b"zz\r\n", b"-5\r\nhello\r\n", b"\x00\xff\xfe\r\n", b"fffffffffffffffff\r\n"])
+async def test_garbage_where_a_chunk_should_begin(server: Any, start: Start, sse_head: bytes, garbage: bytes) -> None:
+    async def garbles(request: Any) -> None:
+        await request.raw(sse_head)
+        await request.tokens(2)
+        await request.raw(garbage)
+        await asyncio.sleep(30)
+
+    server.script = garbles
+    record = await only_record(start(server.url))
+    assert (record.status, record.output_tokens) == (RequestStatus.TRUNCATED, 2)
+    assert record.error.startswith("the server does not speak HTTP/1.1 as it should")
+    assert record.error.endswith("after 2 tokens")
+
+
+async def test_a_page_for_people_is_no_stream(server: Any, start: Start) -> None:
+    page = b"<html><body>Welcome to nginx!</body></html>"
+
+    async def greets(request: Any) -> None:
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: %d\r\n\r\n" % len(page)
+        await request.raw(head + page)
+
+    server.script = greets
+    record = await only_record(start(server.url))
+    assert record.status is RequestStatus.ERROR
+    assert record.error == f"HTTP 200, but no event stream: {page.decode()}"
+
+
+@pytest.mark.parametrize("content_type", ["text/plain; charset=utf-8", "application/octet-stream"])
+async def test_a_stream_under_a_wrong_name_is_read_all_the_same(server: Any, start: Start, content_type: str) -> None:
+    async def misnames(request: Any) -> None:
+        await request.raw(f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\n".encode())
+        await request.raw(b"transfer-encoding: chunked\r\n\r\n")
+        await request.tokens(3)
+        await request.end()
+
+    server.script = misnames
+    record = await only_record(start(server.url))
+    assert (record.status, record.output_tokens) == (RequestStatus.OK, 3)
+
+
+async def test_a_server_that_closes_after_each_answer_gets_a_new_connection_each_time(
+    server: Any, start: Start
+) -> None:
+    async def once(request: Any) -> None:
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
+        await request.raw(head + b"connection: close\r\n\r\n")
+        await request.tokens(3)
+        await request.end()
+        request.writer.close()
+
+    server.script = once
+    run = start(server.url)
+    run.begin(StageConfig(max_concurrency=2, num_prompts=6))
+    await run.finish()
+    assert [record.status for record in run.records] == [RequestStatus.OK] * 6
+    assert len({request.connection for request in server.served}) == 6
+
+
+async def test_a_closed_loop_does_not_spin_on_a_name_that_cannot_be_resolved(start: Start) -> None:
+    run = start("http://no-such-host.invalid:8000")
+    run.begin(StageConfig(max_concurrency=4, duration=0.6))
+    await run.finish()
+    assert 4 <= len(run.records) <= 16
+    assert {record.status for record in run.records} == {RequestStatus.ERROR}
+    (note,) = [note.text for report in run.reports for note in report.notes]
+    assert note.startswith("no such host: no-such-host.invalid: is the name in --url right?")
+
+
+FEW_FILES = """
+import asyncio, json, resource, sys
+from servetop.core.clock import MonotonicClock
+from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.engines.dialects import dialect_for
+from servetop.loadgen.child import chosen_transport
+from servetop.loadgen.messages import SenderSetup, SenderState
+from servetop.loadgen.plan import LoadPlan
+from servetop.loadgen.sender import Sender
+
+async def main(url):
+    clock = MonotonicClock()
+    workload = WorkloadConfig(input_len=5, output_len=3, timeout=5.0)
+    setup = SenderSetup(url=url, model="m", origin_ns=clock.origin_ns, workload=workload, seed=1)
+    dialect, reports = dialect_for("completions", model="m", continuous_usage=True), []
+    over = asyncio.Event()
+    def take(report):
+        reports.append(report)
+        if report.state is SenderState.FINISHED:
+            over.set()
+    transport = chosen_transport(setup, dialect, clock)
+    sender = Sender(setup, dialect, clock=clock, transport=transport, report=take)
+    sender.begin(LoadPlan(segments=((0, StageConfig(num_prompts=100)),), begin=clock.now()))
+    await asyncio.wait_for(over.wait(), 20)
+    await sender.close()
+    print(json.dumps([[str(each.status), each.error] for report in reports for each in report.records]))
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+async def test_too_few_file_descriptors_fail_the_requests_that_got_none_and_say_what_to_do(server: Any) -> None:
+    three_tokens = server.script
+
+    async def holds(request: Any) -> None:
+        await asyncio.sleep(0.5)  # so that all are in flight at once
+        await three_tokens(request)
+
+    server.script = holds
+    child = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", FEW_FILES, server.url],
+        env={"PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert child.returncode == 0, child.stderr
+    outcomes = [tuple(each) for each in json.loads(child.stdout)]
+    assert len(outcomes) == 100
+    assert set(outcomes) == {("ok", None), ("error", "too many open files: raise the limit with ulimit -n")}
+    assert 10 < outcomes.count(("ok", None)) < 40

@@ -1,0 +1,153 @@
+"""Tokenizer files of each kind, made here: what they count, what they make exact, and what is refused."""
+
+import base64
+import io
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.core.errors import UsageError
+from servetop.core.events import TokenSource
+from servetop.loadgen.checks import resolve_workload
+from servetop.loadgen.local_tokenizer import fitted, load_tokenizer
+from servetop.loadgen.tokenizing import corpus_tokens
+from servetop.loadgen.workloads import corpus_text, prompts_for
+
+
+@pytest.fixture
+def ranks(tmp_path: Path) -> Path:
+    """A tiktoken file: every byte is a token, and so are ` the` and ` a`."""
+    pytest.importorskip("tiktoken")
+    tokens = [*(bytes([value]) for value in range(256)), b" t", b"he", b" the", b" a"]
+    lines = (f"{base64.b64encode(token).decode()} {rank}\n" for rank, token in enumerate(tokens))
+    file = tmp_path / "tiny.tiktoken"
+    file.write_text("".join(lines))
+    return file
+
+
+@pytest.fixture
+def json_file(tmp_path: Path) -> Path:
+    """A Hugging Face tokenizer of bytes and the merges that the sonnets taught it; two special tokens go around."""
+    tokenizers = pytest.importorskip("tokenizers")
+    made = tokenizers.ByteLevelBPETokenizer()
+    made.train_from_iterator([corpus_text("sonnet")], vocab_size=600, special_tokens=["<s>", "</s>"])
+    made.post_processor = tokenizers.processors.BertProcessing(("</s>", 1), ("<s>", 0))
+    file = tmp_path / "tokenizer.json"
+    made.save(str(file))
+    return file
+
+
+@pytest.fixture
+def sentencepiece_file(tmp_path: Path) -> Path:
+    sentencepiece = pytest.importorskip("sentencepiece")
+    model = io.BytesIO()
+    lines = corpus_text("sonnet").splitlines()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_writer=model, vocab_size=400, minloglevel=2
+    )
+    file = tmp_path / "tokenizer.model"
+    file.write_bytes(model.getvalue())
+    return file
+
+
+@pytest.fixture(params=["ranks", "json_file", "sentencepiece_file"])
+def file(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.getfixturevalue(request.param)
+    return path
+
+
+def test_a_text_can_be_cut_and_filled_up_to_any_length(file: Path) -> None:
+    tokenizer = load_tokenizer(str(file))
+    text = corpus_text("sonnet")[:400]
+    for wanted in (1, 7, 50, 300):
+        found, tokens = fitted(text, wanted, tokenizer)
+        assert tokens == tokenizer.count(found) == wanted
+
+
+def test_ranks_are_merged_as_their_file_says(ranks: Path) -> None:
+    tokenizer = load_tokenizer(str(ranks))
+    assert list(tokenizer.encode("on the a")) == [ord("o"), ord("n"), 258, 259]
+    assert tokenizer.decode([258, 259]) == " the a"
+
+
+def test_special_tokens_are_not_counted(json_file: Path) -> None:
+    tokenizer = load_tokenizer(str(json_file))
+    assert 0 < tokenizer.count("summer") <= len("summer")
+    assert tokenizer.count("") == 0
+
+
+def test_a_folder_stands_for_the_tokenizer_in_it(json_file: Path) -> None:
+    assert load_tokenizer(str(json_file.parent)).count("summer") == load_tokenizer(str(json_file)).count("summer")
+
+
+@pytest.mark.parametrize("dataset", ["random", "sonnet"])
+def test_texts_of_a_chat_are_exactly_as_long_as_asked(ranks: Path, dataset: str) -> None:
+    tokenizer = load_tokenizer(str(ranks))
+    workload = WorkloadConfig(endpoint="chat", dataset=dataset, input_len=40, tokenizer=str(ranks))
+    for prompt in itertools.islice(prompts_for(workload, (1,)).prompts(), 20):
+        assert prompt.counted
+        assert prompt.input_tokens == tokenizer.count(prompt.text) == 40
+
+
+def test_prompts_of_a_dataset_are_counted_and_left_as_they_are(ranks: Path, tmp_path: Path) -> None:
+    table = tmp_path / "prompts.jsonl"
+    table.write_text('{"prompt": "on the a", "output_tokens": 3}\n')
+    workload = WorkloadConfig(dataset="custom", dataset_path=str(table), tokenizer=str(ranks))
+    prompt = next(prompts_for(workload, (1,)).prompts())
+    assert (prompt.text, prompt.input_tokens, prompt.counted) == ("on the a", 4, True)
+
+
+def test_random_token_ids_stay_what_they_are(ranks: Path) -> None:
+    with_it, without = (next(prompts_for(WorkloadConfig(tokenizer=name), (1,)).prompts()) for name in (str(ranks), ""))
+    assert with_it == without
+
+
+async def test_a_corpus_becomes_exact_without_an_engine_that_tokenizes(ranks: Path) -> None:
+    workload = WorkloadConfig(dataset="sonnet", exact_lengths=True, tokenizer=str(ranks))
+    ids = await corpus_tokens(workload, "http://nobody.invalid", model="m")
+    assert load_tokenizer(str(ranks)).decode(ids) == corpus_text("sonnet")
+
+
+async def test_answers_are_counted_where_the_server_does_not(
+    server: Any, start: Callable[..., Any], sse_head: bytes, ranks: Path
+) -> None:
+    async def without_usage(request: Any) -> None:
+        await request.raw(sse_head)
+        for text in ("on", " the", " a"):
+            await request.event({"choices": [{"index": 0, "delta": {"content": text}}]})
+        await request.end()
+
+    server.script = without_usage
+    for tokenizer, tokens, source in ((str(ranks), 4, TokenSource.CHUNKS), ("", 3, TokenSource.ESTIMATE)):
+        run = start(server.url, endpoint="chat", tokenizer=tokenizer, continuous_usage=False)
+        run.begin(StageConfig(num_prompts=1))
+        await run.finish()
+        (record,) = run.records
+        assert (record.output_tokens, record.token_source) == (tokens, source)
+        assert (record.prompt_text, record.output_text) == (None, None)
+        assert run.total.output_tokens == tokens
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"a"', b"\x00\x01nothing", b"aGk= 0\nbroken"])
+def test_a_file_that_is_no_tokenizer_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+    for library in ("tokenizers", "tiktoken", "sentencepiece"):
+        pytest.importorskip(library)
+    file = tmp_path / "some.file"
+    file.write_bytes(content)
+    with pytest.raises(UsageError, match=r"^--tokenizer .*some\.file .*is it a tokenizer's file\?$"):
+        resolve_workload(WorkloadConfig(tokenizer=str(file)))
+
+
+def test_a_file_that_does_not_exist_is_told_apart() -> None:
+    with pytest.raises(UsageError, match="no such file"):
+        load_tokenizer("/nowhere/tokenizer.json")
+
+
+def test_an_encoding_that_nobody_knows_is_told_with_those_that_are_known() -> None:
+    pytest.importorskip("tiktoken")
+    with pytest.raises(UsageError, match=r"neither a file nor an encoding of tiktoken \(.*cl100k_base"):
+        load_tokenizer("cl200k")

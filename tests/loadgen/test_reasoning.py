@@ -1,0 +1,54 @@
+"""Reasoning tokens count as tokens; when the answer itself began is kept apart."""
+
+import json
+
+import pytest
+
+from servetop.core.wire import Prompt
+from servetop.engines.dialects import dialect_for
+from servetop.loadgen.exchange import Exchange, PreparedRequest
+from servetop.loadgen.stage_play import Due
+
+PROMPT = Prompt(text="", token_ids=(11, 12), input_tokens=2, output_tokens=9)
+
+
+def delta(**content: str) -> bytes:
+    return b"data: " + json.dumps({"choices": [{"index": 0, "delta": content}]}).encode() + b"\n\n"
+
+
+def usage(**details: int) -> bytes:
+    counts = {"prompt_tokens": 2, "completion_tokens": 4, "completion_tokens_details": details or None}
+    return b"data: " + json.dumps({"choices": [], "usage": counts}).encode() + b"\n\n"
+
+
+def chat(*events: bytes) -> Exchange:
+    """An exchange that received an event each 10 ms from second 1 on, and then the end."""
+    dialect = dialect_for("chat", model="m", continuous_usage=False)
+    made = Exchange(0, Due(0, 1.0), request=PreparedRequest(PROMPT, b"{}"), dialect=dialect, held_back=False)
+    made.was_sent(1.0)
+    made.answered(200, 1.0, is_stream=True)
+    for number, event in enumerate((*events, b"data: [DONE]\n\n"), start=1):
+        made.received(event, 1.0 + number / 100)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("events", "first_token_at", "first_output_at", "reasoning_tokens"),
+    [
+        ([delta(reasoning="a"), delta(reasoning="b"), delta(content="c"), usage()], 1.01, 1.03, 2),
+        ([delta(reasoning_content="a"), delta(content="b"), usage(reasoning_tokens=3)], 1.01, 1.02, 3),
+        ([delta(reasoning="a"), delta(content="b"), usage(reasoning_tokens=0)], 1.01, 1.02, 1),
+        ([delta(reasoning="a"), delta(reasoning="b"), usage()], 1.01, None, 2),
+        ([delta(content="a"), delta(content="b"), usage(reasoning_tokens=2)], 1.01, 1.01, 2),
+        ([delta(content="a"), delta(content="b"), usage(reasoning_tokens=0)], 1.01, None, None),
+        ([delta(content="a"), delta(reasoning="b"), delta(content="c")], 1.01, 1.03, 1),
+    ],
+    ids=["told apart", "the server counts", "a count of 0 is no count", "no answer", "hidden", "none", "answer first"],
+)
+def test_what_is_recorded_of_an_answer_that_reasons(
+    events: list[bytes], first_token_at: float, first_output_at: float | None, reasoning_tokens: int | None
+) -> None:
+    record = chat(*events).record(worker=0)
+    assert record.first_token_at == first_token_at
+    assert record.first_output_at == first_output_at
+    assert record.reasoning_tokens == reasoning_tokens

@@ -1,0 +1,49 @@
+"""Files of an older minor version, which lack columns that are new since."""
+
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from servetop.core.events import RequestRecord, RunEnd
+from servetop.core.source import RunHeader
+from servetop.recordings.batch import Batch
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.recorder import Recorder
+from servetop.recordings.resuming import resume_recording
+from servetop.recordings.summary import run_summary
+
+MakeRequest = Callable[..., RequestRecord]
+INTERRUPTED = RunEnd(at=9.0, exit_code=130, reason="interrupted")
+
+
+@pytest.fixture
+def older(tmp_path: Path, header: RunHeader, make_request: MakeRequest) -> Path:
+    """An interrupted recording of format 1.1."""
+    path = tmp_path / "older.servetop"
+    recorder = Recorder.create(path, header)
+    recorder.commit(Batch(requests=[make_request(1, 0.0)]))
+    recorder.close(INTERRUPTED)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for name in ("first_output_at", "reasoning_tokens"):
+            connection.execute(f"ALTER TABLE request DROP COLUMN {name}")
+        connection.execute("PRAGMA user_version = 1001")
+        connection.commit()
+    return path
+
+
+def test_an_older_file_is_summed_up_without_what_it_lacks(older: Path) -> None:
+    with contextlib.closing(RecordingReader.open(older)) as reader:
+        summary = run_summary(reader)
+    assert (summary["completed"], summary["mean_ttft_ms"]) == (1, pytest.approx(100.0))
+    assert "mean_ttfot_ms" not in summary
+
+
+def test_an_older_file_is_gone_on_with(older: Path, make_request: MakeRequest) -> None:
+    recorder, _ = resume_recording(older)
+    recorder.commit(Batch(requests=[make_request(2, 1.0, reasoning_tokens=1, first_output_at=1.2)]))
+    recorder.close(INTERRUPTED)
+    with contextlib.closing(RecordingReader.open(older)) as reader:
+        assert run_summary(reader)["total_reasoning_tokens"] == 1

@@ -1,0 +1,196 @@
+"""What a summary says of steady windows and cool-downs, and what the file keeps of them."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from servetop.core.events import RequestRecord, RunEnd, StageChange
+from servetop.core.source import RunHeader
+from servetop.core.steady import METHOD
+from servetop.core.tick import TICK_SECONDS, Tick
+from servetop.recordings.batch import Batch
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.recorder import Recorder
+from servetop.recordings.resuming import resume_recording
+from servetop.recordings.run_data import RunData
+from servetop.recordings.steady import steady_windows
+from servetop.recordings.steady_codec import decode_windows
+from servetop.recordings.summary import run_summary
+
+MakeRequest = Callable[..., RequestRecord]
+MakeTick = Callable[..., Tick]
+Summarise = Callable[..., dict[str, Any]]
+RATE, STAY, SECONDS = 4.0, 1.0, 30.0
+"""A request every tick, of a second each, three tokens, due from second 0 to second 30."""
+
+
+def stage(index: int, at: float, **fields: Any) -> StageChange:
+    values: dict[str, Any] = {
+        "label": f"stage {index}",
+        "request_rate": RATE,
+        "max_concurrency": None,
+        "max_num_seqs": None,
+    }
+    values |= fields
+    return StageChange(at=at, index=index, **values)
+
+
+@pytest.fixture
+def ticks(make_tick: MakeTick) -> Sequence[Tick]:
+    """A request is due, and after a second one ends, in every tick; then the last four drain."""
+    load, stay = int(SECONDS / TICK_SECONDS), int(STAY / TICK_SECONDS)
+    return [
+        make_tick(
+            index,
+            due=int(index < load),
+            ok=int(stay <= index < load + stay),
+            output_tokens=3 * int(stay <= index < load + stay),
+            prompt_tokens=10 * int(index < load),
+            in_flight=max(0, min(index + 1, stay, load + stay - index - 1)),
+            request_rate=RATE,
+        )
+        for index in range(load + stay + 8)
+    ]
+
+
+@pytest.fixture
+def requests(make_request: MakeRequest) -> Sequence[RequestRecord]:
+    """Every third one takes its time to the first token."""
+    return [
+        make_request(number, number / RATE, tokens_at=[0.6 if number % 3 == 0 else 0.2, 0.9, STAY])
+        for number in range(int(SECONDS * RATE))
+    ]
+
+
+def test_a_stage_has_figures_for_the_whole_and_for_its_steady_window(
+    summary_of: Summarise, requests: Sequence[RequestRecord], ticks: Sequence[Tick]
+) -> None:
+    summary = summary_of(*requests, ticks=ticks, stages=[stage(0, 0.0)])
+    steady = summary["stages"][0]["steady"]
+    assert (steady["method"], steady["reason"]) == (METHOD, None)
+    assert steady["start"] == pytest.approx(1.25, abs=0.3)  # the second in which nothing ends is cut off
+    assert steady["end"] == SECONDS  # the drain is not in it
+    assert steady["seconds"] == steady["duration"] == steady["end"] - steady["start"]
+    assert steady["num_prompts"] == steady["completed"] == steady["seconds"] * RATE
+    assert steady["request_throughput"] == pytest.approx(RATE)
+    assert steady["output_throughput"] == pytest.approx(3 * RATE)
+    assert steady["total_token_throughput"] == pytest.approx(13 * RATE)
+    assert summary["request_throughput"] == pytest.approx(120 / 30.75)  # the whole has the drain in it
+    assert steady["mean_e2el_ms"] == pytest.approx(1000.0)
+    assert summary["steady"] == steady
+
+
+def test_goodput_counts_requests_in_the_whole_the_stage_and_the_steady_window(
+    summary_of: Summarise, header: RunHeader, requests: Sequence[RequestRecord], ticks: Sequence[Tick]
+) -> None:
+    config = replace(header.config, goodput={"ttft": 0.5, "tpot": 0.5, "e2el": 5.0})
+    summary = summary_of(*requests, ticks=ticks, stages=[stage(0, 0.0)], config=config)
+    good = [request for request in requests if request.id % 3]
+    assert summary["request_goodput"] == pytest.approx(len(good) / 30.75)
+    assert summary["stages"][0]["request_goodput"] == summary["request_goodput"]
+    steady = summary["steady"]
+    inside = [request for request in requests if steady["start"] <= request.due < steady["end"]]
+    share = sum(request.id % 3 > 0 for request in inside) / len(inside)
+    assert steady["request_goodput"] == pytest.approx(share * RATE)
+
+
+def test_several_stages_have_windows_of_their_own_and_the_run_has_none(
+    summary_of: Summarise, requests: Sequence[RequestRecord], ticks: Sequence[Tick]
+) -> None:
+    later = [replace(each, stage=1) if each.due >= 15.0 else each for each in requests]
+    summary = summary_of(*later, ticks=ticks, stages=[stage(0, 0.0), stage(1, 15.0)])
+    first, second = (each["steady"] for each in summary["stages"])
+    assert first["end"] <= 15.0 <= second["start"]
+    assert summary["steady"]["start"] is None
+    assert summary["steady"]["p99_ttft_ms"] is None
+    assert summary["steady"]["reason"] == "each stage is a load of its own: 2 of 2 had a steady state, see stages"
+
+
+def test_a_cool_down_counts_in_no_total(
+    summary_of: Summarise, header: RunHeader, requests: Sequence[RequestRecord], ticks: Sequence[Tick]
+) -> None:
+    config = replace(header.config, cooldown=5.0)
+    last = requests[-1].due  # 29.75
+    summary = summary_of(*requests, ticks=ticks, stages=[stage(0, 0.0)], config=config)
+    assert summary["cooldown_requests"] == sum(request.due >= last - 5.0 for request in requests) == 21
+    assert summary["num_prompts"] == summary["stages"][0]["num_prompts"] == 120 - 21
+    assert summary["stages"][0]["cooldown_requests"] == 21
+    assert summary["steady"]["end"] <= last - 5.0 + TICK_SECONDS
+
+
+def test_every_stage_has_a_cool_down_of_its_own_but_a_warm_up(
+    summary_of: Summarise, header: RunHeader, make_request: MakeRequest
+) -> None:
+    config = replace(header.config, cooldown=1.0)
+    dues = {0: [0.0, 1.0], 1: [10.0, 11.5, 12.0], 2: [20.0, 20.5, 23.0]}
+    requests = [make_request(i, due, stage=index) for index, each in dues.items() for i, due in enumerate(each)]
+    stages = [stage(0, 0.0, warmup=True), stage(1, 10.0), stage(2, 20.0)]
+    summary = summary_of(*requests, stages=stages, config=config)
+    assert [(each["num_prompts"], each["cooldown_requests"]) for each in summary["stages"]] == [(1, 2), (2, 1)]
+    assert (summary["num_prompts"], summary["cooldown_requests"]) == (3, 3)
+
+
+@pytest.fixture
+def written(tmp_path: Path, header: RunHeader, ticks: Sequence[Tick]) -> Path:
+    """A finished recording whose end has its steady windows."""
+    recorder = Recorder.create(tmp_path / "run.servetop", header)
+    recorder.commit(Batch(stages=[stage(0, 0.0)]))
+    for tick in ticks:
+        recorder.commit(Batch(tick=tick))
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        windows = steady_windows(RunData.load(reader))
+    recorder.close(RunEnd(at=40.0, exit_code=0, reason=""), steady=windows)
+    return recorder.path
+
+
+def change(path: Path, steady: str | None) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE run SET steady = ?", (steady,))
+        connection.commit()
+
+
+def steady_of(path: Path) -> dict[str, Any]:
+    with closing(RecordingReader.open(path)) as reader:
+        return dict(run_summary(reader)["steady"])
+
+
+def test_windows_are_stored_at_the_end_and_are_those_that_the_ticks_give(written: Path) -> None:
+    with closing(RecordingReader.open(written)) as reader:
+        stored = reader.steady
+        assert stored == steady_windows(RunData.load(reader))
+        assert reader.poll().header is not None
+    found = steady_of(written)
+    assert (found["start"], found["end"]) == (stored[0].start, stored[0].end)
+
+
+@pytest.mark.parametrize("text", [None, "", "[", "[7]", '[{"stage": "x"}]', '[{"stage": 0, "start": "soon"}]'])
+def test_a_run_without_stored_windows_has_them_found_again(written: Path, text: str | None) -> None:
+    before = steady_of(written)
+    change(written, text)
+    assert steady_of(written) == before
+
+
+def test_windows_are_shown_as_stored_unless_another_method_found_them(written: Path) -> None:
+    true = steady_of(written)
+    window = {"stage": 0, "start": 5.0, "end": 20.0, "method": METHOD, "from_the_future": 1}
+    change(written, json.dumps([window]))
+    assert (steady_of(written)["start"], steady_of(written)["end"]) == (5.0, 20.0)
+    change(written, json.dumps([window | {"method": "guess"}]))
+    assert steady_of(written) == true
+    assert decode_windows(json.dumps([{"stage": 3, "reason": "no"}]))[3].reason == "no"
+
+
+def test_an_older_file_that_is_resumed_gets_room_for_its_windows(written: Path) -> None:
+    with closing(sqlite3.connect(written)) as connection:
+        connection.execute("ALTER TABLE run DROP COLUMN steady")
+        connection.commit()
+    recorder, _ = resume_recording(written)
+    recorder.close(RunEnd(at=41.0, exit_code=0, reason=""), steady={})
+    with closing(RecordingReader.open(written)) as reader:
+        assert reader.end == RunEnd(at=41.0, exit_code=0, reason="")

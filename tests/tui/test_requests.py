@@ -1,0 +1,188 @@
+"""The requests screen: what is known of each request at an instant, its order, its bar, its tokens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servetop.core.events import RequestRecord, RequestStatus
+from servetop.tui.app import DashboardApp
+from servetop.tui.lines import Lines, row_width
+from servetop.tui.panels.requests import RequestsPanel
+from servetop.tui.panels.tokens import TokensPanel
+from servetop.tui.request_drawing import draw_request
+from servetop.tui.request_rows import COLUMNS, bar, ordered, row_of
+from servetop.tui.run_so_far import MOST_REQUESTS, Moment
+from servetop.tui.screens.live import LiveScreen
+from servetop.tui.screens.requests import RequestScreen, RequestsScreen
+
+Dashboard = Callable[..., DashboardApp]
+TIMES = np.array([12.0, 12.1, 12.5, 12.6])
+RECORD = RequestRecord(
+    id=7, stage=0, due=10.0, sent=11.0, first_token_at=12.0, done_at=13.0, prompt_tokens=100, output_tokens=7,
+    status=RequestStatus.OK, chunk_times=TIMES, chunk_tokens=np.array([1, 2, 2, 2]),
+)  # fmt: skip
+FAILED = replace(RECORD, id=8, done_at=14.0, status=RequestStatus.ERROR, error="[bold]no\x1b[2J")
+
+
+def bar_of(record: RequestRecord, *, at: float) -> str:
+    return Lines([bar(record, (10.0, 15.0), 10, at=at)]).plain
+
+
+def test_a_row_knows_nothing_that_came_after_its_instant() -> None:
+    row = row_of(RECORD, 12.2)
+    assert (row.ttft, row.output_tokens, row.status) == (1.0, 3, "… decode")
+    assert math.isnan(row.e2el)
+    assert row.itl == np.float64(TIMES[1] - TIMES[0]) / 2
+    assert row_of(RECORD, 11.5).status == "… waits"
+    assert math.isnan(row_of(RECORD, 11.5).ttft)
+
+
+def test_a_row_of_a_finished_request_has_all_figures() -> None:
+    row = row_of(RECORD, 13.0)
+    assert (row.ttft, row.e2el, row.output_tokens, row.status, row.failed) == (1.0, 2.0, 7, "ok", False)
+    assert row.itl_max == np.float64(12.5 - 12.1)
+    assert (row_of(FAILED, 14.0).status, row_of(FAILED, 14.0).failed) == ("✖ error", True)
+
+
+def test_a_bar_shows_the_phases_up_to_the_instant() -> None:
+    assert bar_of(RECORD, at=15.0) == "╌╌░░██    "
+    assert bar_of(RECORD, at=12.5) == "╌╌░░█     "
+    assert bar_of(FAILED, at=15.0) == "╌╌░░████✖ "
+    assert bar_of(FAILED, at=13.9) == "╌╌░░███   "
+
+
+def test_a_bar_of_a_request_that_just_began_is_one_cell_of_its_phase() -> None:
+    assert bar_of(RECORD, at=10.0) == "╌         "
+    assert bar_of(replace(RECORD, due=11.0), at=11.0) == "  ░       "
+    assert bar_of(replace(RECORD, due=9.0, sent=9.0, first_token_at=9.0, done_at=9.5), at=11.0) == "█         "
+
+
+@given(st.floats(0, 30), st.floats(0, 5), st.floats(0, 5), st.floats(0, 5), st.floats(0, 40), st.integers(1, 60))
+def test_a_bar_has_its_width(due: float, held: float, wait: float, decode: float, at: float, width: int) -> None:
+    record = replace(
+        RECORD, due=due, sent=due + held, first_token_at=due + held + wait, done_at=due + held + wait + decode
+    )
+    assert row_width(bar(record, (10.0, 15.0), width, at=at)) == width
+
+
+def test_every_column_orders_rows_both_ways_and_what_is_not_known_comes_last() -> None:
+    rows = [row_of(RECORD, 13.0), row_of(replace(FAILED, due=10.5), 20.0), row_of(replace(RECORD, id=9), 11.5)]
+    for column in COLUMNS:
+        for descending in (False, True):
+            values = [getattr(row, column) for row in ordered(rows, column, descending=descending)]
+            known = [value for value in values if not (isinstance(value, float) and math.isnan(value))]
+            assert known == sorted(known, reverse=descending)
+            assert values[: len(known)] == known
+
+
+def test_the_longest_gap_is_marked_over_its_token(canned: ModuleType, moment_of: Callable[..., Moment]) -> None:
+    stats = moment_of(canned.finished(), 60.0).stats
+    text = Lines(draw_request(RECORD, stats, 66, 12)).plain
+    (marked,) = [line for line in text.split("\n") if "▼" in line]
+    assert "400 ms after token 3" in marked
+    assert marked.index("▼") == 6 + int((12.5 - 10.0) / 3.0 * 60)
+    assert "held 1.00 s" in text
+
+
+@given(st.integers(40, 220), st.integers(4, 60))
+def test_a_request_fits_any_size(width: int, height: int) -> None:
+    from servetop.core.history import TickHistory
+    from servetop.core.stats import live_stats
+
+    stats = live_stats(TickHistory(), 14.0, span=4.0)
+    for record in (RECORD, replace(RECORD, first_token_at=None, chunk_times=TIMES[:0], chunk_tokens=TIMES[:0])):
+        rows = draw_request(record, stats, width, height)
+        assert len(rows) <= max(height, 6)
+        assert max(row_width(row) for row in rows) <= width
+
+
+def lines_of(app: DashboardApp) -> list[str]:
+    return app.screen.query_one(RequestsPanel).render().plain.split("\n")
+
+
+async def test_arrows_choose_a_request_enter_opens_it_and_escape_goes_back(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
+    app = dashboard(canned.finished(), start_at=60.0)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("2")
+        assert isinstance(app.screen, RequestsScreen)
+        await pilot.press("down", "down", "up", "pagedown", "pageup", "down")
+        chosen = app.screen.query_one(RequestsPanel).selected
+        assert lines_of(app)[2].startswith(f"▸ {chosen:>8}")
+        await pilot.press("enter")
+        assert isinstance(app.screen, RequestScreen)
+        assert f"Request {chosen}" in str(app.screen.query_one(TokensPanel)._border_title)
+        await pilot.press("escape")
+        assert isinstance(app.screen, RequestsScreen)
+        await pilot.press("escape")
+        assert isinstance(app.screen, LiveScreen)
+
+
+async def test_s_goes_through_the_orders_and_f_keeps_the_failed_ones(canned: ModuleType, dashboard: Dashboard) -> None:
+    app = dashboard(canned.finished(), start_at=108.0)
+    async with app.run_test(size=(160, 48)) as pilot:
+        await pilot.press("2")
+        panel = app.screen.query_one(RequestsPanel)
+        heads = []
+        for _ in range(3):
+            heads.append(next(word for word in lines_of(app)[0].split() if word[0] in "▼▲"))
+            await pilot.press("s")
+        assert heads == ["▼due", "▼TTFT", "▼ITL"]
+        await pilot.press("S")
+        assert "▲max" in lines_of(app)[0]
+        await pilot.press("f")
+        assert panel.rows
+        assert all(row.failed for row in panel.rows)
+        await pilot.press("f")
+        assert not all(row.failed for row in panel.rows)
+
+
+async def test_the_cursor_brings_its_requests(canned: ModuleType, dashboard: Dashboard) -> None:
+    app = dashboard(canned.finished(), start_at=110.0)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("c", *["shift+left"] * 5, "2")
+        rows = app.screen.query_one(RequestsPanel).rows
+        assert 55.0 < max(row.due for row in rows) <= 60.0
+
+
+async def test_requests_in_flight_that_are_not_recorded_yet_are_counted_and_not_made_up(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
+    run = canned.growing(108.0)
+    app = dashboard(run)
+    async with app.run_test(size=(160, 48)) as pilot:
+        await pilot.press("2")
+        panel = app.screen.query_one(RequestsPanel)
+        assert all((row.record.done_at or 0.0) <= 108.0 for row in panel.rows)
+        in_flight = run.ticks[431].client.gauges.in_flight
+        assert f"{in_flight} of them not in the recording until they end" in str(panel._border_title)
+
+
+async def test_only_a_few_hundred_requests_are_asked_for(canned: ModuleType, dashboard: Dashboard) -> None:
+    run = canned.finished()
+    asked: list[tuple[float, float, float, int]] = []
+    answer = run.requests
+
+    def requests(start: float, until: float, *, ended_by: float, most: int) -> object:
+        asked.append((start, until, ended_by, most))
+        return answer(start, until, ended_by=ended_by, most=most)
+
+    run.requests = requests
+    app = dashboard(run, start_at=60.0)
+    async with app.run_test(size=(120, 40)) as pilot:
+        assert asked == []
+        await pilot.press("2")
+        assert asked
+        for start, until, ended_by, most in asked:
+            assert until - start <= 60.0
+            assert until == 60.0
+            assert ended_by < 120.0
+            assert most == MOST_REQUESTS

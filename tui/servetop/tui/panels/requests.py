@@ -1,0 +1,118 @@
+"""Requests around an instant: a table, and beside it their phases on a time axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from servetop.core.events import RequestRecord
+from servetop.tui import formats
+from servetop.tui.lines import Row, joined, placard
+from servetop.tui.panels.panel import Panel
+from servetop.tui.request_rows import COLUMNS, RequestRow, ended_at, ordered, row_of
+from servetop.tui.request_table import header, request_row, why_empty
+from servetop.tui.run_so_far import MOST_REQUESTS, Moment
+
+_SHORTEST = 2.0
+"""Seconds of the time axis at least."""
+_REDRAW = 0.5
+"""Seconds of run time."""
+_STEPS = 8
+"""The time axis moves by such parts of its length, so that bars stand still in between."""
+
+
+class RequestsPanel(Panel):
+    """One row a request; only the rows on the screen are drawn, and only the last few hundred requests are read."""
+
+    order, descending, failed_only = COLUMNS[0], True, False
+    selected: int | None = None
+    """The id of the request that enter opens."""
+    rows: Sequence[RequestRow] = ()
+    """All that can be scrolled through, in order."""
+    _top = 0
+
+    _shown_at = math.nan
+
+    def watch_moment(self, moment: Moment | None) -> None:
+        """While time passes, twice a second: a new request moves all rows, and over ssh every row counts."""
+        if moment is not None:
+            at, playhead = moment.stats.at, moment.view.playhead
+            moves = playhead.following or playhead.playing
+            if moves and self._shown_at <= at < self._shown_at + _REDRAW and self._drawn_for == self.size:
+                return
+            self._shown_at = at
+        super().watch_moment(moment)
+
+    def on_resize(self) -> None:
+        """Other rows fit now."""
+        self.show_again()
+
+    def show_again(self) -> None:
+        """Another order or another choice: at once."""
+        self._shown_at = math.nan
+        self.watch_moment(self.moment)
+
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """How many, and what is not known of those in flight."""
+        at, load = moment.stats.at, moment.stats.load
+        under_way = sum(ended_at(row.record) > at for row in self.rows)
+        last = "last " if len(self.rows) >= MOST_REQUESTS else ""
+        kind = f"{'failed ' if self.failed_only else ''}in {formats.seconds(self.limit)}"
+        parts: list[Row] = [[("Requests ", "title"), (f"{last}{len(self.rows)}", "strong"), (f" {kind}", "")]]
+        parts.append([("in flight ", ""), (formats.count(load.in_flight), "strong")])
+        if load.in_flight > under_way and not self.failed_only:
+            why = "in the recording until they end" if moment.live else "shown: they end later, or are too many"
+            parts.append([(f"{load.in_flight - under_way} of them not {why}", "muted")])
+        return parts
+
+    def subtitle(self, moment: Moment) -> Row:  # noqa: ARG002
+        """The keys."""
+        keys = (
+            ("↑ ↓", "choose"),
+            ("Enter", "open"),
+            ("s", "sort"),
+            ("S", "reverse"),
+            ("f", "failed only"),
+            ("esc", "back"),
+        )
+        return joined(([(key, "key"), (f" {name}", "muted")] for key, name in keys), width=self.size.width, gap="  ")
+
+    def peak(self, moment: Moment) -> float:
+        """The length of the time axis, not yet rounded: one slow request, and those in the rows beside it."""
+        tail = moment.stats.latencies["e2el"].p90 if moment.stats.latencies else math.nan
+        tail = _SHORTEST if math.isnan(tail) else max(tail * 1.25, _SHORTEST)
+        return tail + min(self.size.height / max(moment.stats.rates.sent, 1e-3), 2 * tail)
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """Read, order, and draw what fits."""
+        at = moment.stats.at
+        step = self.limit / _STEPS
+        end = math.ceil(at / step - 1e-9) * step or step
+        axis = (end - self.limit, end)
+        rows = [row_of(record, at) for record in moment.requests(axis[0], at)]
+        rows = [row for row in rows if row.failed or not self.failed_only]
+        self.rows = ordered(rows, self.order, descending=self.descending)
+        place = next((number for number, row in enumerate(self.rows) if row.id == self.selected), 0)
+        room = max(height - 1, 1)
+        self._top = max(0, min(max(self._top, place - room + 1), place, len(self.rows) - 1))
+        shown = self.rows[self._top : self._top + room]
+        if not shown:
+            return placard(
+                why_empty(moment.stats.load.in_flight, failed_only=self.failed_only), width=width, height=height
+            )
+        head = header(width, axis, order=self.order, descending=self.descending)
+        return [head, *(request_row(row, width, axis, at=at, chosen=row.id == self.selected) for row in shown)]
+
+    def choose(self, rows: int) -> None:
+        """The row so many below the chosen one; the first time, the first."""
+        places = [number for number, row in enumerate(self.rows) if row.id == self.selected]
+        place = min(max(places[0] + rows, 0), len(self.rows) - 1) if places else 0
+        self.selected = self.rows[place].id if self.rows else None
+        self.show_again()
+
+    def chosen(self) -> RequestRecord | None:
+        """The request to open: the chosen one, else the first."""
+        first = self.rows[:1]
+        return next(
+            (row.record for row in (*self.rows, *first) if row.id == self.selected or self.selected is None), None
+        )

@@ -1,0 +1,44 @@
+"""One request: when its tokens came, and how full the engine was then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from servetop.core.events import RequestRecord, RequestStatus
+from servetop.tui import formats
+from servetop.tui.lines import Row
+from servetop.tui.panels.panel import Panel
+from servetop.tui.printable import printable
+from servetop.tui.request_drawing import draw_request
+from servetop.tui.request_rows import ended_at
+from servetop.tui.run_so_far import Moment
+
+
+class TokensPanel(Panel):
+    """Phases, gaps between chunks, KV usage and queue, all on the request's own time axis."""
+
+    def __init__(self, record: RequestRecord, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._record = record
+
+    def title(self, moment: Moment) -> Sequence[Row]:  # noqa: ARG002
+        """Which request, and how it ended."""
+        record = self._record
+        style = "strong" if record.status is RequestStatus.OK else "bad"
+        parts: list[Row] = [[("Request ", "title"), (str(record.id), "strong")], [(record.status.value, style)]]
+        if record.error:
+            parts.append([(printable(record.error), "bad")])
+        return [
+            *parts,
+            [("due ", ""), (f"{formats.clock_time(record.due)}.{int(record.due * 1000) % 1000:03d}", "strong")],
+        ]
+
+    def subtitle(self, moment: Moment) -> Row:  # noqa: ARG002
+        """The way back."""
+        return [("esc", "key"), (" back", "muted")]
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """See `draw_request`; the engine's figures begin one tick earlier, so that short requests have some."""
+        record = self._record
+        stats = moment.between(max(record.due - 0.5, 0.0), ended_at(record) + 0.5)
+        return draw_request(record, stats, width, height)
