@@ -16,7 +16,8 @@ from rich.text import Text
 
 from servetop.cli.tables import light_table, titled
 from servetop.core.errors import ExitCode
-from servetop.recordings.catalog import RecordingInfo, list_recordings, resolve
+from servetop.core.shelf import RecordingInfo
+from servetop.recordings.catalog import list_recordings, resolve
 from servetop.recordings.places import recordings_folder
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.summary import run_summary
