@@ -40,6 +40,11 @@ STEERING = (
         tooltip="Engine batch size (max_num_seqs) one step up; asks before it restarts an engine"),
     Key(keys="p", action="pause_load", caption="p", label="pause", tooltip="Send nothing, or go on sending"),
     Key(keys="n", action="next_stage", caption="n", label="next", tooltip="Go on to the next stage now"),
+    Key(keys="N", action="previous_stage", caption="N", label="", tooltip="Play the stage before this one again"),
+    Key(keys="o", action="switch_loop", caption="o", label="",
+        tooltip="Open loop (at the rate now) or closed loop (at the concurrency now)"),
+    Key(keys="s", action="stop", caption="s", label="",
+        tooltip="Stop the run: asks whether requests may finish; once it drains, cancels them"),
     Key(keys="x", action="burst", caption="x", label="burst", tooltip="Send a second's worth of requests at once"),
     Key(keys="m", action="mark", caption="m", label="mark", tooltip="Put a mark with a note on the time line"),
 )  # fmt: skip
@@ -72,6 +77,10 @@ VIEWING = (
     Key(keys="4", action="look_at('sweep')", caption="4", label="", tooltip="Batch size × request rate, as measured"),
     Key(keys="l,5", action="look_at('log')", caption="l 5", label="log", tooltip="Engine log on the whole screen"),
     Key(keys="6", action="look_at('config')", caption="6", label="", tooltip="Everything that defines the run"),
+    Key(keys="r", action="recordings", caption="r", label="", tooltip="Recordings: open, rename or delete one"),
+    Key(keys="T", action="next_theme", caption="T", label="",
+        tooltip="Theme: dark, light, high contrast, 16 colours, none"),
+    Key(keys="ctrl+p,colon", action="command_palette", caption=":", label="", tooltip="Find any action"),
     Key(keys="question_mark,f1", action="help", caption="?", label="help", tooltip="All keys, and what is measured"),
     Key(keys="q,ctrl+q", action="quit", caption="q", label="quit", tooltip="Quit; asks what becomes of the run"),
     Key(keys="ctrl+c", action="quit", caption="^C", label="", priority=True,
@@ -95,13 +104,15 @@ def bindings(*tables: Iterable[Key]) -> list[Binding]:
 LIVE_LINE = (
     ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"),
     ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"),
-    ("1 3-6", "screens"), ("← →", "look back"),
+    ("1 3-6", "screens"), ("← →", "look back"), ("o", "open/closed"), ("s", "stop"), ("r", "recordings"),
+    (":", "palette"),
 )  # fmt: skip
 """Bottom line of a run that goes on, most important first."""
 
 REPLAY_LINE = (
     ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), (", .", "tick"),
     ("Home End", "ends"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("1 3-6", "screens"),
+    ("r", "recordings"), (":", "palette"),
 )  # fmt: skip
 """Bottom line of a run that has ended, most important first."""
 

@@ -1,0 +1,144 @@
+"""Rows of the recordings browser: pure drawings of what is known of each file so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from rich.cells import cell_len
+
+from servetop.core.shelf import Glance, RecordingInfo, RecordingState
+from servetop.tui import formats
+from servetop.tui.lines import Row, Run, fitted, placard
+from servetop.tui.printable import printable, shortened
+
+SPARK_CELLS = 24
+"""Cells of a row's sparkline at most: that many bins are read of every recording."""
+_BARS = "▁▂▃▄▅▆▇█"
+_STATES = {
+    RecordingState.LIVE: ("● live", "bad"),
+    RecordingState.FINISHED: ("■ ended", "muted"),
+    RecordingState.BROKEN_OFF: ("‖ broke off", "warn"),
+    RecordingState.UNREADABLE: ("✖ unreadable", "warn"),
+}
+_COLUMNS = (
+    ("state", 12),
+    ("started", 16),
+    ("engine", 8),
+    ("model", 18),
+    ("time", 7),
+    ("requests", 8),
+    ("peak tok/s", 10),
+)
+_NARROW = ("state", "time", "requests", "peak tok/s")
+"""Columns of a terminal below 120 cells."""
+_AS_NUMBERS = ("time", "requests", "peak tok/s")
+
+
+def matches(path: Path, glance: Glance | None, words: str) -> bool:
+    """Every word is part of the name or of what is known of it (engine, model, label, state), in any case."""
+    known = (
+        ""
+        if glance is None
+        else " ".join((glance.info.engine, glance.info.model, glance.info.label, glance.info.state))
+    )
+    text = f"{path.stem} {known}".casefold()
+    return all(word in text for word in words.casefold().split())
+
+
+def sparkline(values: Sequence[float], cells: int) -> str:
+    """One bar a bin, the tallest the peak, `·` where nothing came; narrower than the bins, each cell takes its peak."""
+    if not values or cells < 1:
+        return ""
+    width = -(-len(values) // cells)
+    peaks = [max(values[start : start + width]) for start in range(0, len(values), width)]
+    top = max(peaks)
+    return "".join("·" if not value > 0 else _BARS[min(int(value / top * 8), 7)] for value in peaks)
+
+
+def draw_recordings(
+    paths: Sequence[Path], known: Mapping[Path, Glance], *, cursor: int, top: int, size: tuple[int, int]
+) -> list[Row]:
+    """Column titles and the rows from `top` on, the one under the cursor marked; `size` is (width, height)."""
+    width, height = size
+    if not paths:
+        return placard("no recording matches", width=width, height=height)
+    columns, name_width, spark = _layout(width)
+    rows: list[Row] = [_titles(columns, name_width)]
+    for number, path in enumerate(paths[top : top + height - 1], start=top):
+        glance = known.get(path)
+        cells = _cells(glance, columns, spark)
+        name = shortened(printable(path.stem), name_width)
+        here = number == cursor
+        style = "key" if here else ""
+        named: Row = [("▸ " if here else "  ", "key"), (name + " " * (name_width - cell_len(name)), style), *cells]
+        rows.append(fitted(named, width))
+    return rows
+
+
+def _layout(width: int) -> tuple[list[tuple[str, int]], int, int]:
+    """Columns with their widths, then the width of the name, then that of the sparkline."""
+    columns = [column for column in _COLUMNS if width >= 120 or column[0] in _NARROW]
+    taken = sum(cells + 2 for _, cells in columns) + 2
+    spark = min(SPARK_CELLS, max(width - taken - 26, 0))
+    return columns, max(width - taken - (spark + 2 if spark else 0), 8), spark
+
+
+def _titles(columns: Sequence[tuple[str, int]], name_width: int) -> Row:
+    titles = "".join(f"  {_aligned(name, name, cells)}" for name, cells in columns)
+    return [(f"  {'recording':<{name_width}}{titles}  throughput", "faint")]
+
+
+def _aligned(column: str, text: str, cells: int) -> str:
+    text = shortened(text, cells)
+    blank = " " * (cells - cell_len(text))
+    return blank + text if column in _AS_NUMBERS else text + blank
+
+
+def _cells(glance: Glance | None, columns: Sequence[tuple[str, int]], spark: int) -> list[Run]:
+    if glance is None:
+        return [("  …", "faint")]
+    texts = _texts(glance.info)
+    runs = [(f"  {_aligned(name, texts[name][0], cells)}", texts[name][1]) for name, cells in columns]
+    return [*runs, (f"  {sparkline(glance.output_rates, spark)}", "sky")]
+
+
+def _texts(info: RecordingInfo) -> dict[str, Run]:
+    known = info.state is not RecordingState.UNREADABLE
+    return {
+        "state": (f"✖ exit {info.exit_code}", "bad") if info.exit_code else _STATES[info.state],
+        "started": (_date(info.started), "muted"),
+        "engine": (printable(info.engine) or formats.UNKNOWN, ""),
+        "model": (printable(info.model).rsplit("/", 1)[-1] or formats.UNKNOWN, ""),
+        "time": (formats.minutes(info.duration) if known else formats.UNKNOWN, "strong"),
+        "requests": (formats.count(info.requests if known else None), ""),
+        "peak tok/s": (formats.count(info.peak_output_tokens_per_s if known else None), ""),
+    }
+
+
+def _date(started: float) -> str:
+    try:
+        return datetime.fromtimestamp(started).strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, OSError, ValueError):
+        return formats.UNKNOWN
+
+
+def draw_details(path: Path | None, glance: Glance | None, width: int) -> list[Row]:
+    """Two rows on the recording under the cursor: its whole name, then its label, model and what is wrong with it."""
+    if path is None:
+        return [[], []]
+    rows: list[Row] = [fitted([(printable(path.name), "strong")], width)]
+    if glance is None:
+        return [*rows, [("not read yet", "faint")]]
+    info = glance.info
+    parts: list[Run] = [(f"{_date(info.started)} · {printable(info.engine)} · {printable(info.model)}", "muted")]
+    parts += [(f" · {printable(info.label)}", "")] if info.label else []
+    parts = [(printable(info.problem), "warn")] if info.state is RecordingState.UNREADABLE else parts
+    parts += [(f" · {printable(info.problem)}", "warn")] if info.problem and len(parts) > 1 else []
+    return [*rows, fitted(parts, width)]
+
+
+def scrolled(top: int, cursor: int, visible: int) -> int:
+    """The first row shown, moved no further than needed to have the cursor among the `visible` rows."""
+    return max(min(top, cursor), cursor - max(visible, 1) + 1, 0)
