@@ -75,6 +75,8 @@ def run(
     store_texts: o.StoreTexts = False,
     headless: o.Headless = False,
     as_json: o.Json = False,
+    theme: o.ThemeName = "",
+    reduced_motion: o.ReducedMotion = False,
     label: o.Label = "",
     metadata: o.Metadata = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
@@ -89,9 +91,11 @@ def run(
         return 0
     from servetop.cli.configure import run_config
     from servetop.cli.launch import Output, launch
+    from servetop.cli.look import Look
 
     config = run_config(context.params, context.obj or ())
-    return launch(config, Output(record=record, no_record=no_record, headless=headless, as_json=as_json))
+    look = Look(theme=theme, reduced_motion=reduced_motion)
+    return launch(config, Output(record=record, no_record=no_record, headless=headless, as_json=as_json, look=look))
 
 
 @app.command()
@@ -107,26 +111,34 @@ def sweep(
     headless: o.Headless = False,
     as_json: o.Json = False,
     resume: o.Resume = False,
+    theme: o.ThemeName = "",
+    reduced_motion: o.ReducedMotion = False,
 ) -> int:
     """Measure a grid of batch sizes and request rates, cell by cell, in one recording."""
     from servetop.cli.launch import Output
+    from servetop.cli.look import Look
     from servetop.cli.sweep import run_sweep
 
     given = {"name": engine, "model": model, "url": url, "api_key_env": api_key_env, "command": engine_command}
-    output = Output(record=record, headless=headless, as_json=as_json)
+    look = Look(theme=theme, reduced_motion=reduced_motion)
+    output = Output(record=record, headless=headless, as_json=as_json, look=look)
     return run_sweep(file, given, engine_args=context.obj or (), output=output, resume=resume)
 
 
 @app.command()
 def replay(
     file: Annotated[
-        str, typer.Argument(metavar="FILE|latest", help="A recording; latest is the newest one.")
-    ] = "latest",
+        Optional[str],
+        typer.Argument(metavar="FILE|latest", help="A recording; latest is the newest one. (default: choose one)"),
+    ] = None,
+    theme: o.ThemeName = "",
+    reduced_motion: o.ReducedMotion = False,
 ) -> int:
-    """Open the dashboard on a recording; one that still grows is followed live."""
+    """Open the dashboard on a recording, or on the list of all; one that still grows is followed live."""
     from servetop.cli.dashboard import replay_recording
+    from servetop.cli.look import Look
 
-    return replay_recording(file)
+    return replay_recording(file, Look(theme=theme, reduced_motion=reduced_motion))
 
 
 @app.command()

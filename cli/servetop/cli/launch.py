@@ -6,9 +6,10 @@ import contextlib
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from servetop.cli.look import Look
 from servetop.core.clock import wall_clock
 from servetop.core.config import RunConfig
 from servetop.core.errors import UsageError
@@ -22,6 +23,7 @@ class Output:
     no_record: bool = False
     headless: bool = False
     as_json: bool = False
+    look: Look = field(default_factory=Look)
 
 
 def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> int:
@@ -38,7 +40,7 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
             return run_headless(config, resume or new_path, as_json=output.as_json, resume=resume is not None)
         from servetop.cli.dashboard import run_with_dashboard
 
-        return run_with_dashboard(config, resume or new_path, resume=resume is not None)
+        return run_with_dashboard(config, resume or new_path, resume=resume is not None, look=output.look)
 
 
 @contextlib.contextmanager

@@ -131,6 +131,18 @@ StoreTexts = Annotated[
     bool,
     typer.Option("--store-texts", help="Record prompts and answers too.", rich_help_panel=OUTPUT),
 ]
+ThemeName = Annotated[
+    str,
+    typer.Option(
+        "--theme",
+        help="dark, light, contrast, ansi or mono. (default: the one chosen last, else by the terminal)",
+        rich_help_panel=OUTPUT,
+    ),
+]
+ReducedMotion = Annotated[
+    bool,
+    typer.Option("--reduced-motion", help="Redraw once a second; nothing blinks or glides.", rich_help_panel=OUTPUT),
+]
 Headless = Annotated[bool, typer.Option("--headless", help="No dashboard.", rich_help_panel=OUTPUT)]
 Json = Annotated[
     bool,

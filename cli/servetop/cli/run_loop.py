@@ -9,9 +9,10 @@ from collections import deque
 from typing import Any
 
 from servetop.cli.engine_side import EngineSide
+from servetop.cli.itinerary import Itinerary
 from servetop.cli.journal import Journal
 from servetop.cli.outcome import Outcome
-from servetop.cli.segments import Segment, segments, with_other_batch
+from servetop.cli.segments import Segment, segments
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.errors import EngineError, ServetopError
@@ -44,7 +45,7 @@ class RunLoop:
         self._sender: SenderProcess | None = None
         self._segments: deque[Segment] = deque(segments(config.stages, first_index=start.first_stage))
         self._playing: Segment | None = None
-        self._next_index = start.first_stage + len(config.stages)
+        self._itinerary = Itinerary(config.stages, first_index=start.first_stage)
         self._stage = -1
         self._change: asyncio.Task[EngineFacts] | None = None
         self._change_command: Command | None = None
@@ -210,6 +211,8 @@ class RunLoop:
                     self._journal.reply(command, "marked")
                 case Action.SET_MAX_NUM_SEQS:
                     await self._change_batch(sender, command)
+                case Action.PREVIOUS_STAGE:
+                    await self._go_back(sender, command)
                 case Action.STOP | Action.CANCEL:
                     self._segments.clear()
                     self._outcome.stopped_by = command.action
@@ -234,12 +237,20 @@ class RunLoop:
 
     def _replan(self, batch: int) -> None:
         """Play the stage in force again, and what follows, under another batch size, as new stages."""
-        playing = self._playing.stages if self._playing else ()
-        left = [stage for index, stage in playing if index >= self._stage]
-        left += [stage for segment in self._segments for _, stage in segment.stages]
-        rest = with_other_batch(left, batch)
-        self._segments = deque(segments(rest, first_index=self._next_index))
-        self._next_index += len(rest)
+        self._segments = deque(self._itinerary.again(self._stage, max_num_seqs=batch))
+
+    async def _go_back(self, sender: SenderProcess, command: Command) -> None:
+        """Play the stage before the one in force, and what follows it, as new stages."""
+        if self._change is not None or self._change_command is not None:
+            self._journal.reply(command, "a change of batch size is under way")
+        elif self._outcome.stopped_by is not None:
+            self._journal.reply(command, "the run is being stopped")
+        elif back := self._itinerary.before(self._stage):
+            self._segments = deque(back)
+            self._journal.reply(command, f"back to {back[0].stages[0][1].label}")
+            await sender.command(Command(id=0, at=self._clock.now(), action=Action.STOP, source="previous stage"))
+        else:
+            self._journal.reply(command, "this is the first stage")
 
     async def _changed(self, sender: SenderProcess, change: asyncio.Task[EngineFacts]) -> None:
         command, self._change, self._change_command = self._change_command, None, None

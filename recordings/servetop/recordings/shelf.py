@@ -46,6 +46,14 @@ class RecordingsShelf:
             raise RecordingError(f"cannot list {self._folder} ({_reason(error)}): may you read it?") from error
         return [Path(path) for _, path in sorted(found, reverse=True)]
 
+    def newest(self) -> Path:
+        """The one last written that can be read; RecordingError when there is none."""
+        for path in self.paths():
+            with contextlib.suppress(RecordingError):
+                RecordingReader.open(path).close(tidy=False)
+                return path
+        raise RecordingError(f"there is no recording in {self._folder} yet: servetop makes one")
+
     def glance(self, path: Path, *, bins: int) -> Glance:
         """Header, totals, and throughput over time, all from an index; the file is left as it is."""
         rates: list[float] = []

@@ -12,18 +12,13 @@ from textual.app import App, SystemCommand
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES, Theme
 
-from servetop.core.errors import UsageError
 from servetop.core.shelf import Shelf
 from servetop.tui.keys import STEERING, VIEWING, WATCHING
+from servetop.tui.palette import THEME_NAMES
 
-THEMES = {
-    "dark": "textual-dark",
-    "light": "textual-light",
-    "contrast": "servetop-contrast",
-    "ansi": "ansi-dark",
-    "mono": "servetop-mono",
-}
-"""What people call a theme, and what Textual calls it: in the order of the theme key."""
+_TEXTUAL_NAMES = ("textual-dark", "textual-light", "servetop-contrast", "ansi-dark", "servetop-mono")
+THEMES = dict(zip(THEME_NAMES, _TEXTUAL_NAMES, strict=True))
+"""What people call a theme, and what Textual calls it."""
 CALM_REDRAW_SECONDS = 1.0
 """Between two frames with reduced motion, unless a key asks for one."""
 
@@ -49,13 +44,6 @@ def suitable_theme(color_system: str | None, environment: Mapping[str, str]) -> 
     if environment.get("NO_COLOR"):
         return "mono"
     return "ansi" if color_system in (None, "standard", "windows") else "dark"
-
-
-def check_theme(name: str) -> str:
-    """UsageError for a name that is no theme's."""
-    if name and name not in THEMES:
-        raise UsageError(f"there is no theme {name!r}: choose one of {', '.join(THEMES)}")
-    return name
 
 
 class Appearance(App[str]):

@@ -10,12 +10,12 @@ from rich.cells import cell_len
 
 from servetop.core.shelf import Glance, RecordingInfo, RecordingState
 from servetop.tui import formats
+from servetop.tui.choosing import sparkline
 from servetop.tui.lines import Row, Run, fitted, placard
 from servetop.tui.printable import printable, shortened
 
 SPARK_CELLS = 24
 """Cells of a row's sparkline at most: that many bins are read of every recording."""
-_BARS = "▁▂▃▄▅▆▇█"
 _STATES = {
     RecordingState.LIVE: ("● live", "bad"),
     RecordingState.FINISHED: ("■ ended", "muted"),
@@ -36,27 +36,6 @@ _NARROW = ("state", "time", "requests", "peak tok/s")
 _AS_NUMBERS = ("time", "requests", "peak tok/s")
 
 
-def matches(path: Path, glance: Glance | None, words: str) -> bool:
-    """Every word is part of the name or of what is known of it (engine, model, label, state), in any case."""
-    known = (
-        ""
-        if glance is None
-        else " ".join((glance.info.engine, glance.info.model, glance.info.label, glance.info.state))
-    )
-    text = f"{path.stem} {known}".casefold()
-    return all(word in text for word in words.casefold().split())
-
-
-def sparkline(values: Sequence[float], cells: int) -> str:
-    """One bar a bin, the tallest the peak, `·` where nothing came; narrower than the bins, each cell takes its peak."""
-    if not values or cells < 1:
-        return ""
-    width = -(-len(values) // cells)
-    peaks = [max(values[start : start + width]) for start in range(0, len(values), width)]
-    top = max(peaks)
-    return "".join("·" if not value > 0 else _BARS[min(int(value / top * 8), 7)] for value in peaks)
-
-
 def draw_recordings(
     paths: Sequence[Path], known: Mapping[Path, Glance], *, cursor: int, top: int, size: tuple[int, int]
 ) -> list[Row]:
@@ -65,7 +44,7 @@ def draw_recordings(
     if not paths:
         return placard("no recording matches", width=width, height=height)
     columns, name_width, spark = _layout(width)
-    rows: list[Row] = [_titles(columns, name_width)]
+    rows: list[Row] = [fitted(_titles(columns, name_width), width)]
     for number, path in enumerate(paths[top : top + height - 1], start=top):
         glance = known.get(path)
         cells = _cells(glance, columns, spark)
@@ -137,8 +116,3 @@ def draw_details(path: Path | None, glance: Glance | None, width: int) -> list[R
     parts = [(printable(info.problem), "warn")] if info.state is RecordingState.UNREADABLE else parts
     parts += [(f" · {printable(info.problem)}", "warn")] if info.problem and len(parts) > 1 else []
     return [*rows, fitted(parts, width)]
-
-
-def scrolled(top: int, cursor: int, visible: int) -> int:
-    """The first row shown, moved no further than needed to have the cursor among the `visible` rows."""
-    return max(min(top, cursor), cursor - max(visible, 1) + 1, 0)

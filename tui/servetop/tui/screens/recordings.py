@@ -17,9 +17,10 @@ from textual.widgets import Input, Static
 
 from servetop.core.errors import RecordingError
 from servetop.core.shelf import Glance, Shelf
+from servetop.tui.choosing import matches, scrolled
 from servetop.tui.lines import Lines
 from servetop.tui.palette import STYLES
-from servetop.tui.panels.recordings import SPARK_CELLS, draw_details, draw_recordings, matches, scrolled
+from servetop.tui.panels.recordings import SPARK_CELLS, draw_details, draw_recordings
 from servetop.tui.printable import printable
 from servetop.tui.screens.question import TextQuestion
 
@@ -40,6 +41,7 @@ class RecordingsList(Widget):
         self.all_paths = self.shown = paths
         self.known: dict[Path, Glance] = {}
         self.cursor = self.top = 0
+        self._words = ""
 
     @property
     def here(self) -> Path | None:
@@ -58,11 +60,11 @@ class RecordingsList(Widget):
     def learn(self, path: Path, glance: Glance) -> None:
         """What is in one of them."""
         self.known[path] = glance
-        self.refresh()
+        self.filter(self._words) if self._words else self.refresh()
 
     def filter(self, words: str) -> None:
         """Show those that match, and keep the cursor on its recording if that is among them."""
-        here = self.here
+        here, self._words = self.here, words
         self.shown = [path for path in self.all_paths if matches(path, self.known.get(path), words)]
         self.cursor = self.shown.index(here) if here in self.shown else 0
         self.move(0)
@@ -79,8 +81,9 @@ class RecordingsList(Widget):
 
     def on_click(self, event: events.Click) -> None:
         """The first click moves the cursor, the second opens."""
-        row = self.top + event.y - 1
-        if event.y < 1 or row >= len(self.shown):
+        inside = event.get_content_offset(self)
+        row = -1 if inside is None or inside.y < 1 else self.top + inside.y - 1
+        if not 0 <= row < len(self.shown):
             return
         if row == self.cursor:
             self.post_message(self.Chosen())
