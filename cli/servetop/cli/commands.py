@@ -77,6 +77,9 @@ def run(
     as_json: o.Json = False,
     theme: o.ThemeName = "",
     reduced_motion: o.ReducedMotion = False,
+    web: o.Web = False,
+    web_host: o.WebHost = "127.0.0.1",
+    web_port: o.WebPort = 8765,
     label: o.Label = "",
     metadata: o.Metadata = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
@@ -92,10 +95,15 @@ def run(
     from servetop.cli.configure import run_config
     from servetop.cli.launch import Output, launch
     from servetop.cli.look import Look
+    from servetop.cli.web import WebAddress
 
     config = run_config(context.params, context.obj or ())
     look = Look(theme=theme, reduced_motion=reduced_motion)
-    return launch(config, Output(record=record, no_record=no_record, headless=headless, as_json=as_json, look=look))
+    address = WebAddress(host=web_host, port=web_port) if web else None
+    output = Output(
+        record=record, no_record=no_record, headless=headless, as_json=as_json, look=look, web=address
+    )  # fmt: skip
+    return launch(config, output)
 
 
 @app.command()
@@ -133,12 +141,21 @@ def replay(
     ] = None,
     theme: o.ThemeName = "",
     reduced_motion: o.ReducedMotion = False,
+    web: o.Web = False,
+    web_host: o.WebHost = "127.0.0.1",
+    web_port: o.WebPort = 8765,
 ) -> int:
     """Open the dashboard on a recording, or on the list of all; one that still grows is followed live."""
     from servetop.cli.dashboard import replay_recording
     from servetop.cli.look import Look
 
-    return replay_recording(file, Look(theme=theme, reduced_motion=reduced_motion))
+    look = Look(theme=theme, reduced_motion=reduced_motion)
+    if web:
+        from servetop.cli.web import WebAddress, serve_recording
+        from servetop.recordings.catalog import resolve
+
+        return serve_recording(resolve(file or "latest"), WebAddress(host=web_host, port=web_port), look)
+    return replay_recording(file, look)
 
 
 @app.command()

@@ -50,11 +50,11 @@ def run_with_dashboard(config: RunConfig, recording: Path, *, look: Look, resume
     gc.disable()  # until all is loaded
     check_theme(look.theme)
     with tempfile.TemporaryFile("w+") as complaints:
-        process = _start_run_process(config, recording, complaints=complaints, resume=resume)
+        process = start_run_process(config, recording, complaints=complaints, resume=resume)
         from servetop.recordings.shelf import RecordingsShelf
         from servetop.tui.app import run_dashboard
 
-        reader = asyncio.run(_open_when_there(recording, process, complaints=complaints))
+        reader = asyncio.run(open_when_there(recording, process, complaints=complaints))
         shelf = RecordingsShelf()
         around = surroundings(look, shelf)
         try:
@@ -72,7 +72,7 @@ def run_with_dashboard(config: RunConfig, recording: Path, *, look: Look, resume
     return code
 
 
-def _start_run_process(
+def start_run_process(
     config: RunConfig, recording: Path, *, complaints: IO[str], resume: bool
 ) -> subprocess.Popen[str]:
     """In a session of its own: the run outlives this terminal."""
@@ -91,7 +91,8 @@ def _start_run_process(
     return process
 
 
-async def _open_when_there(recording: Path, process: subprocess.Popen[str], *, complaints: IO[str]) -> RecordingReader:
+async def open_when_there(recording: Path, process: subprocess.Popen[str], *, complaints: IO[str]) -> RecordingReader:
+    """Its reader; RecordingError with the run process's last words when it ends before that."""
     from servetop.recordings.reader import RecordingReader
 
     clock = MonotonicClock()
