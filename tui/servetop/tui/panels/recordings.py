@@ -31,8 +31,8 @@ _COLUMNS = (
     ("requests", 8),
     ("peak tok/s", 10),
 )
-_NARROW = ("state", "time", "requests", "peak tok/s")
-"""Columns of a terminal below 120 cells."""
+_NARROW = (("", 1), ("time", 7), ("requests", 8), ("peak tok/s", 10))
+"""Of a terminal below 120 cells: the state is a symbol alone, its word stands below the list."""
 _AS_NUMBERS = ("time", "requests", "peak tok/s")
 
 
@@ -58,7 +58,7 @@ def draw_recordings(
 
 def _layout(width: int) -> tuple[list[tuple[str, int]], int, int]:
     """Columns with their widths, then the width of the name, then that of the sparkline."""
-    columns = [column for column in _COLUMNS if width >= 120 or column[0] in _NARROW]
+    columns = list(_COLUMNS if width >= 120 else _NARROW)
     taken = sum(cells + 2 for _, cells in columns) + 2
     spark = min(SPARK_CELLS, max(width - taken - 26, 0))
     return columns, max(width - taken - (spark + 2 if spark else 0), 8), spark
@@ -85,8 +85,10 @@ def _cells(glance: Glance | None, columns: Sequence[tuple[str, int]], spark: int
 
 def _texts(info: RecordingInfo) -> dict[str, Run]:
     known = info.state is not RecordingState.UNREADABLE
+    state = _state(info)
     return {
-        "state": (f"✖ exit {info.exit_code}", "bad") if info.exit_code else _STATES[info.state],
+        "": (state[0][:1], state[1]),
+        "state": state,
         "started": (_date(info.started), "muted"),
         "engine": (printable(info.engine) or formats.UNKNOWN, ""),
         "model": (printable(info.model).rsplit("/", 1)[-1] or formats.UNKNOWN, ""),
@@ -94,6 +96,10 @@ def _texts(info: RecordingInfo) -> dict[str, Run]:
         "requests": (formats.count(info.requests if known else None), ""),
         "peak tok/s": (formats.count(info.peak_output_tokens_per_s if known else None), ""),
     }
+
+
+def _state(info: RecordingInfo) -> Run:
+    return (f"✖ exit {info.exit_code}", "bad") if info.exit_code else _STATES[info.state]
 
 
 def _date(started: float) -> str:
@@ -111,8 +117,12 @@ def draw_details(path: Path | None, glance: Glance | None, width: int) -> list[R
     if glance is None:
         return [*rows, [("not read yet", "faint")]]
     info = glance.info
-    parts: list[Run] = [(f"{_date(info.started)} · {printable(info.engine)} · {printable(info.model)}", "muted")]
+    parts: list[Run] = [
+        _state(info),
+        (f" · {_date(info.started)} · {printable(info.engine)} · {printable(info.model)}", "muted"),
+    ]
     parts += [(f" · {printable(info.label)}", "")] if info.label else []
-    parts = [(printable(info.problem), "warn")] if info.state is RecordingState.UNREADABLE else parts
-    parts += [(f" · {printable(info.problem)}", "warn")] if info.problem and len(parts) > 1 else []
+    if info.state is RecordingState.UNREADABLE:
+        parts = [_state(info)]
+    parts += [(f" · {printable(info.problem)}", "warn")] if info.problem else []
     return [*rows, fitted(parts, width)]

@@ -179,7 +179,7 @@ class RecordingsScreen(ModalScreen[Path]):
         self._moved(wanted - listing.cursor)
 
     def _say(self, text: str) -> None:
-        self.query_one("#hint", Static).update(f"{_HELP}   {printable(text)}")
+        self.query_one("#hint", Static).update(f"{printable(text)}\n{_HELP}")
 
     async def _read_on(self) -> None:
         """One recording at a time, in a thread; waits while all are read."""
