@@ -16,6 +16,7 @@ from servetop.core.shelf import RecordingState
 from servetop.core.source import RunHeader
 from servetop.core.tick import Tick
 from servetop.recordings.batch import Batch
+from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
 from servetop.recordings.shelf import RecordingsShelf
 
@@ -138,3 +139,16 @@ def test_opening_another_closes_the_one_before(record: Callable[..., Path], tmp_
     with pytest.raises(Exception, match="closed"):
         first.ticks()
     shelf.close()
+
+
+def test_a_command_of_a_newer_servetop_is_left_out_and_told(record: Callable[..., Path]) -> None:
+    path = record("newer")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        insert = "INSERT INTO command (at, action, text, source) VALUES (1.0, ?, '', 'keyboard')"
+        connection.executemany(insert, [("mark",), ("juggle",), ("mark",)])
+    reader = RecordingReader.open(path)
+    update = reader.poll()
+    reader.close()
+    assert [str(command.action) for command in update.commands] == ["mark", "mark"]
+    assert "juggle" in update.notes[-1].text
+    assert len(update.ticks) == 8
