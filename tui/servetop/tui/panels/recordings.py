@@ -31,8 +31,10 @@ _COLUMNS = (
     ("requests", 8),
     ("peak tok/s", 10),
 )
-_NARROW = (("", 1), ("time", 7), ("requests", 8), ("peak tok/s", 10))
-"""Of a terminal below 120 cells: the state is a symbol alone, its word stands below the list."""
+_MEDIUM = (("state", 12), ("time", 7), ("requests", 8), ("peak tok/s", 10))
+"""Of a list below 120 cells."""
+_NARROW = (("", 1), *_MEDIUM[1:])
+"""Of one below 100: the state is a symbol alone, its word stands below the list."""
 _AS_NUMBERS = ("time", "requests", "peak tok/s")
 
 
@@ -58,7 +60,7 @@ def draw_recordings(
 
 def _layout(width: int) -> tuple[list[tuple[str, int]], int, int]:
     """Columns with their widths, then the width of the name, then that of the sparkline."""
-    columns = list(_COLUMNS if width >= 120 else _NARROW)
+    columns = list(_COLUMNS if width >= 120 else _MEDIUM if width >= 100 else _NARROW)
     taken = sum(cells + 2 for _, cells in columns) + 2
     spark = min(SPARK_CELLS, max(width - taken - 26, 0))
     return columns, max(width - taken - (spark + 2 if spark else 0), 8), spark

@@ -183,16 +183,17 @@ class RecordingsScreen(ModalScreen[Path]):
 
     async def _read_on(self) -> None:
         """One recording at a time, in a thread; waits while all are read."""
-        while True:
-            path = self._listing.unread()
+        listing, details = self._listing, self.query_one(Details)
+        while self.is_attached:
+            path = listing.unread()
             if path is None:
                 self._wanted.clear()
                 await self._wanted.wait()
                 continue
             glance = await asyncio.to_thread(self._shelf.glance, path, bins=SPARK_CELLS)
-            self._listing.learn(path, glance)
-            if path == self._listing.here:
-                self.query_one(Details).refresh()
+            listing.learn(path, glance)
+            if path == listing.here:
+                details.refresh()
 
     def _moved(self, by: int) -> None:
         self._listing.move(by)
