@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
-from servetop.core.shelf import Glance
+from servetop.core.shelf import Glance, RecordingInfo, RecordingState
+from servetop.tui import formats
+from servetop.tui.lines import Run
 
 _BARS = "▁▂▃▄▅▆▇█"
+_STATES = {
+    RecordingState.LIVE: ("● live", "bad"),
+    RecordingState.FINISHED: ("■ ended", "muted"),
+    RecordingState.BROKEN_OFF: ("‖ broke off", "warn"),
+    RecordingState.UNREADABLE: ("✖ unreadable", "warn"),
+}
 
 
 def matches(path: Path, glance: Glance | None, words: str) -> bool:
@@ -34,3 +43,16 @@ def sparkline(values: Sequence[float], cells: int) -> str:
 def scrolled(top: int, cursor: int, visible: int) -> int:
     """The first row shown, moved no further than needed to have the cursor among the `visible` rows."""
     return max(min(top, cursor), cursor - max(visible, 1) + 1, 0)
+
+
+def state_run(info: RecordingInfo) -> Run:
+    """What became of it, with a symbol; a failure by its exit code."""
+    return (f"✖ exit {info.exit_code}", "bad") if info.exit_code else _STATES[info.state]
+
+
+def when_started(started: float) -> str:
+    """Unix time as local date and time, 16 characters."""
+    try:
+        return datetime.fromtimestamp(started).strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, OSError, ValueError):
+        return formats.UNKNOWN

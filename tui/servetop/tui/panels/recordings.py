@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 
 from rich.cells import cell_len
 
 from servetop.core.shelf import Glance, RecordingInfo, RecordingState
 from servetop.tui import formats
-from servetop.tui.choosing import sparkline
+from servetop.tui.choosing import sparkline, state_run, when_started
 from servetop.tui.lines import Row, Run, fitted, placard
 from servetop.tui.printable import printable, shortened
 
 SPARK_CELLS = 24
 """Cells of a row's sparkline at most: that many bins are read of every recording."""
-_STATES = {
-    RecordingState.LIVE: ("● live", "bad"),
-    RecordingState.FINISHED: ("■ ended", "muted"),
-    RecordingState.BROKEN_OFF: ("‖ broke off", "warn"),
-    RecordingState.UNREADABLE: ("✖ unreadable", "warn"),
-}
 _COLUMNS = (
     ("state", 12),
     ("started", 16),
@@ -87,28 +80,17 @@ def _cells(glance: Glance | None, columns: Sequence[tuple[str, int]], spark: int
 
 def _texts(info: RecordingInfo) -> dict[str, Run]:
     known = info.state is not RecordingState.UNREADABLE
-    state = _state(info)
+    state = state_run(info)
     return {
         "": (state[0][:1], state[1]),
         "state": state,
-        "started": (_date(info.started), "muted"),
+        "started": (when_started(info.started), "muted"),
         "engine": (printable(info.engine) or formats.UNKNOWN, ""),
         "model": (printable(info.model).rsplit("/", 1)[-1] or formats.UNKNOWN, ""),
         "time": (formats.minutes(info.duration) if known else formats.UNKNOWN, "strong"),
         "requests": (formats.count(info.requests if known else None), ""),
         "peak tok/s": (formats.count(info.peak_output_tokens_per_s if known else None), ""),
     }
-
-
-def _state(info: RecordingInfo) -> Run:
-    return (f"✖ exit {info.exit_code}", "bad") if info.exit_code else _STATES[info.state]
-
-
-def _date(started: float) -> str:
-    try:
-        return datetime.fromtimestamp(started).strftime("%Y-%m-%d %H:%M")
-    except (OverflowError, OSError, ValueError):
-        return formats.UNKNOWN
 
 
 def draw_details(path: Path | None, glance: Glance | None, width: int) -> list[Row]:
@@ -120,11 +102,11 @@ def draw_details(path: Path | None, glance: Glance | None, width: int) -> list[R
         return [*rows, [("not read yet", "faint")]]
     info = glance.info
     parts: list[Run] = [
-        _state(info),
-        (f" · {_date(info.started)} · {printable(info.engine)} · {printable(info.model)}", "muted"),
+        state_run(info),
+        (f" · {when_started(info.started)} · {printable(info.engine)} · {printable(info.model)}", "muted"),
     ]
     parts += [(f" · {printable(info.label)}", "")] if info.label else []
     if info.state is RecordingState.UNREADABLE:
-        parts = [_state(info)]
+        parts = [state_run(info)]
     parts += [(f" · {printable(info.problem)}", "warn")] if info.problem else []
     return [*rows, fitted(parts, width)]
