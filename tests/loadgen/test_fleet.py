@@ -177,6 +177,36 @@ async def test_a_new_limit_is_the_whole_fleets(server: Any, fleet: Any) -> None:
     assert len({record.id for record in run.records}) == len(run.records)
 
 
+async def test_a_loop_is_closed_and_opened_by_all(server: Any, fleet: Any) -> None:
+    server.script = slow_tokens
+    run = await fleet(3)
+    await run.begin(StageConfig(request_rate=20.0, duration=60.0))
+    await run.until(lambda report: report.tick.ok)
+    await run.tell(Action.CLOSE_LOOP, 5)
+    await run.until(lambda report: report.tick.gauges.in_flight == report.tick.gauges.max_concurrency == 5)
+    await run.tell(Action.OPEN_LOOP, 30.0)
+    await run.until(lambda report: report.tick.gauges.request_rate == 30.0 and report.tick.gauges.in_flight > 5)
+    await run.tell(Action.CANCEL)
+    await run.finish()
+    assert run.replies[:2] == [
+        "closed loop: 5 requests at once, each sent when another ends",
+        "open loop: sending 30 requests/s, whatever is in flight",
+    ]
+    assert len({record.id for record in run.records}) == len(run.records)
+
+
+async def test_a_stage_whose_number_of_requests_is_shared_out_keeps_its_loop(fleet: Any) -> None:
+    run = await fleet(2)
+    await run.begin(StageConfig(request_rate=5.0, num_prompts=100))
+    await run.until(lambda report: report.tick.sent)
+    for action, value in ((Action.CLOSE_LOOP, 4), (Action.OPEN_LOOP, 8.0), (Action.CANCEL, None)):
+        await run.tell(action, value)
+        await run.until(lambda report: report.replies)
+    await run.finish()
+    assert run.replies[0].endswith("shared out among several senders: its loop stays as it is")
+    assert run.replies[1] == "open loop: sending 8 requests/s, whatever is in flight"
+
+
 async def test_commands_are_obeyed_by_all_as_of_one_instant_and_answered_in_one_line(fleet: Any) -> None:
     run = await fleet(2)
     await run.begin(StageConfig(request_rate=20.0, duration=60.0), StageConfig(request_rate=20.0, duration=60.0))

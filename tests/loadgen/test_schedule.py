@@ -249,3 +249,23 @@ def test_whatever_is_asked_due_times_ascend_and_the_plan_ends(
         schedule.drained(now)
     assert [due.at for due in found] == sorted(due.at for due in found)
     assert [change.index for change in schedule.changes] == list(range(len(plan)))
+
+
+def test_a_loop_is_closed_at_a_concurrency_and_opened_at_a_rate() -> None:
+    schedule = schedule_of(TWO)
+    schedule.due(0.0)
+    assert "4 requests at once" in str(tell(schedule, Action.CLOSE_LOOP, 0.1, 4))
+    assert times(schedule, 0.5) == []
+    assert schedule.slot(0.5) is not None
+    assert "sending 8 requests/s" in str(tell(schedule, Action.OPEN_LOOP, 0.5, 8.0))
+    assert times(schedule, 0.8) == [(0, 0.5), (0, 0.625), (0, 0.75)]
+    assert schedule.slot(0.8) is None
+
+
+@pytest.mark.parametrize("value", [None, 0.0, -1.0, float("inf"), float("nan")])
+def test_a_loop_without_a_usable_figure_stays_as_it_is(value: float | None) -> None:
+    schedule = schedule_of(TWO)
+    schedule.due(0.0)
+    assert "needs" in str(tell(schedule, Action.CLOSE_LOOP, 0.1, value))
+    assert "needs" in str(tell(schedule, Action.OPEN_LOOP, 0.1, value))
+    assert schedule.slot(0.1) is None

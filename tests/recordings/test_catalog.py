@@ -13,11 +13,11 @@ from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import RecordingError
 from servetop.core.events import RunEnd
+from servetop.core.shelf import RecordingState
 from servetop.core.source import RunHeader
 from servetop.core.tick import Tick
 from servetop.recordings.batch import Batch
 from servetop.recordings.catalog import (
-    RecordingState,
     describe,
     latest,
     list_recordings,

@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestRecord, RunEnd, Severity
+from servetop.core.shelf import RecordingState
 from servetop.core.source import RunHeader
 from servetop.core.tick import Tick
 from servetop.recordings.batch import Batch
-from servetop.recordings.catalog import RecordingState, describe
+from servetop.recordings.catalog import describe
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
 from servetop.recordings.summary import run_summary

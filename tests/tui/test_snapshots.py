@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from servetop.core.errors import RecordingError
+from servetop.core.shelf import Glance, RecordingInfo, RecordingState
+from servetop.core.source import RunSource
 from servetop.tui.app import DashboardApp
+from servetop.tui.appearance import Surroundings
 
 Dashboard = Callable[..., DashboardApp]
 Compare = Callable[..., bool]
@@ -113,3 +119,64 @@ def test_a_way_of_watching(
     app = dashboard(canned.finished(), start_at=108.0)
     app.theme = theme
     assert snap_compare(app, terminal_size=size, press=keys)
+
+
+class TwoRecordings:
+    """A shelf with a night's run and a file that is no recording."""
+
+    place = "~/recordings"
+
+    def paths(self) -> list[Path]:
+        return [Path(f"/recordings/{name}.servetop") for name in ("20261121-104400-night-llama-2-7b", "[red]junk")]
+
+    def glance(self, path: Path, *, bins: int) -> Glance:
+        if "junk" in path.stem:
+            problem = f"{path} is no servetop recording"
+            return Glance(
+                info=RecordingInfo(path=path, started=1.7e9, state=RecordingState.UNREADABLE, problem=problem)
+            )
+        info = RecordingInfo(
+            path=path, started=1.7e9, state=RecordingState.FINISHED, engine="vllm", model="llama-2-7b", label="night",
+            duration=3723.0, requests=98_304, peak_output_tokens_per_s=2852.0, exit_code=0,
+        )  # fmt: skip
+        return Glance(info=info, output_rates=tuple(float(each * each % 97) for each in range(bins)))
+
+    def open(self, path: Path) -> RunSource:
+        raise RecordingError("not here")
+
+    def rename(self, path: Path, name: str) -> Path:
+        raise RecordingError("not here")
+
+    def delete(self, path: Path) -> None:
+        raise RecordingError("not here")
+
+
+@pytest.fixture
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_utc")
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("theme", ["dark", "light", "ansi"])
+def test_the_recordings_browser(
+    canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, size: tuple[int, int], theme: str
+) -> None:
+    async def all_read(pilot: Any) -> None:
+        await pilot.press("r")
+        while pilot.app.screen.query_one("#recordings").unread() is not None:
+            await pilot.pause(0.01)
+        await pilot.press("down")
+
+    app = dashboard(canned.growing(), surroundings=Surroundings(shelf=TwoRecordings(), theme=theme))
+    assert snap_compare(app, terminal_size=size, run_before=all_read)
+
+
+@pytest.mark.parametrize("theme", ["contrast", "mono"])
+def test_a_theme_of_our_own(canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, theme: str) -> None:
+    app = dashboard(canned.growing(), surroundings=Surroundings(theme=theme))
+    assert snap_compare(app, terminal_size=(120, 40))

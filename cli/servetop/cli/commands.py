@@ -87,6 +87,11 @@ def run(
     store_texts: o.StoreTexts = False,
     headless: o.Headless = False,
     as_json: o.Json = False,
+    theme: o.ThemeName = "",
+    reduced_motion: o.ReducedMotion = False,
+    web: o.Web = False,
+    web_host: o.WebHost = "127.0.0.1",
+    web_port: o.WebPort = 8765,
     label: o.Label = "",
     metadata: o.Metadata = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
@@ -101,9 +106,16 @@ def run(
         return 0
     from servetop.cli.configure import run_config
     from servetop.cli.launch import Output, launch
+    from servetop.cli.look import Look
+    from servetop.cli.web import WebAddress
 
     config = run_config(context.params, context.obj or ())
-    return launch(config, Output(record=record, no_record=no_record, headless=headless, as_json=as_json))
+    look = Look(theme=theme, reduced_motion=reduced_motion)
+    address = WebAddress(host=web_host, port=web_port) if web else None
+    output = Output(
+        record=record, no_record=no_record, headless=headless, as_json=as_json, look=look, web=address
+    )  # fmt: skip
+    return launch(config, output)
 
 
 @app.command()
@@ -119,26 +131,43 @@ def sweep(
     headless: o.Headless = False,
     as_json: o.Json = False,
     resume: o.Resume = False,
+    theme: o.ThemeName = "",
+    reduced_motion: o.ReducedMotion = False,
 ) -> int:
     """Measure a grid of batch sizes and request rates, cell by cell, in one recording."""
     from servetop.cli.launch import Output
+    from servetop.cli.look import Look
     from servetop.cli.sweep import run_sweep
 
     given = {"name": engine, "model": model, "url": url, "api_key_env": api_key_env, "command": engine_command}
-    output = Output(record=record, headless=headless, as_json=as_json)
+    look = Look(theme=theme, reduced_motion=reduced_motion)
+    output = Output(record=record, headless=headless, as_json=as_json, look=look)
     return run_sweep(file, given, engine_args=context.obj or (), output=output, resume=resume)
 
 
 @app.command()
 def replay(
     file: Annotated[
-        str, typer.Argument(metavar="FILE|latest", help="A recording; latest is the newest one.")
-    ] = "latest",
+        Optional[str],
+        typer.Argument(metavar="FILE|latest", help="A recording; latest is the newest one. (default: choose one)"),
+    ] = None,
+    theme: o.ThemeName = "",
+    reduced_motion: o.ReducedMotion = False,
+    web: o.Web = False,
+    web_host: o.WebHost = "127.0.0.1",
+    web_port: o.WebPort = 8765,
 ) -> int:
-    """Open the dashboard on a recording; one that still grows is followed live."""
+    """Open the dashboard on a recording, or on the list of all; one that still grows is followed live."""
     from servetop.cli.dashboard import replay_recording
+    from servetop.cli.look import Look
 
-    return replay_recording(file)
+    look = Look(theme=theme, reduced_motion=reduced_motion)
+    if web:
+        from servetop.cli.web import WebAddress, serve_recording
+        from servetop.recordings.catalog import resolve
+
+        return serve_recording(resolve(file or "latest"), WebAddress(host=web_host, port=web_port), look)
+    return replay_recording(file, look)
 
 
 @app.command()

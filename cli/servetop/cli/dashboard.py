@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from servetop.cli.look import Look, check_theme, surroundings
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig, to_data
 from servetop.core.errors import ExitCode, RecordingError
@@ -24,35 +25,42 @@ LOOK_AGAIN = 0.01
 """Seconds between two looks for the new recording."""
 
 
-def replay_recording(name: str) -> int:
-    """The dashboard on a finished or a growing recording."""
+def replay_recording(name: str | None, look: Look) -> int:
+    """The dashboard on a finished or a growing recording; without a name, on the list of all, over the newest."""
     gc.disable()  # until all is loaded: a tenth of the time to the first frame
     from servetop.recordings.catalog import resolve
-    from servetop.recordings.reader import RecordingReader
+    from servetop.recordings.shelf import RecordingsShelf
     from servetop.tui.app import run_dashboard
 
-    reader = RecordingReader.open(resolve(name))
+    shelf = RecordingsShelf()
+    around = surroundings(look, shelf, browse=name is None)
+    first = shelf.newest() if name is None else resolve(name)
     try:
-        run_dashboard(reader)
+        run_dashboard(shelf.open(first), surroundings=around)
     finally:
-        reader.close()
+        shelf.close()
     return int(ExitCode.OK)
 
 
-def run_with_dashboard(config: RunConfig, recording: Path, *, resume: bool = False) -> int:
+def run_with_dashboard(config: RunConfig, recording: Path, *, look: Look, resume: bool = False) -> int:
     """Start the run process, show its recording as it grows, tell how it ended; the run's exit code.
 
     The run process is started before anything heavy is loaded here: both load at the same time.
     """
     gc.disable()  # until all is loaded
+    check_theme(look.theme)
     with tempfile.TemporaryFile("w+") as complaints:
-        process = _start_run_process(config, recording, complaints=complaints, resume=resume)
+        process = start_run_process(config, recording, complaints=complaints, resume=resume)
+        from servetop.recordings.shelf import RecordingsShelf
         from servetop.tui.app import run_dashboard
 
-        reader = asyncio.run(_open_when_there(recording, process, complaints=complaints))
+        reader = asyncio.run(open_when_there(recording, process, complaints=complaints))
+        shelf = RecordingsShelf()
+        around = surroundings(look, shelf)
         try:
-            wish = run_dashboard(reader, owns_run=True)
+            wish = run_dashboard(reader, owns_run=True, surroundings=around)
         finally:
+            shelf.close()
             reader.close()
         if wish == "detach":
             sys.stdout.write(f"The run goes on. Watch it: servetop replay {recording}\n")
@@ -64,7 +72,7 @@ def run_with_dashboard(config: RunConfig, recording: Path, *, resume: bool = Fal
     return code
 
 
-def _start_run_process(
+def start_run_process(
     config: RunConfig, recording: Path, *, complaints: IO[str], resume: bool
 ) -> subprocess.Popen[str]:
     """In a session of its own: the run outlives this terminal."""
@@ -83,7 +91,8 @@ def _start_run_process(
     return process
 
 
-async def _open_when_there(recording: Path, process: subprocess.Popen[str], *, complaints: IO[str]) -> RecordingReader:
+async def open_when_there(recording: Path, process: subprocess.Popen[str], *, complaints: IO[str]) -> RecordingReader:
+    """Its reader; RecordingError with the run process's last words when it ends before that."""
     from servetop.recordings.reader import RecordingReader
 
     clock = MonotonicClock()

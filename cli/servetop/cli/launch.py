@@ -6,9 +6,11 @@ import contextlib
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from servetop.cli.look import Look
+from servetop.cli.web import WebAddress
 from servetop.core.clock import wall_clock
 from servetop.core.config import RunConfig
 from servetop.core.errors import UsageError
@@ -22,6 +24,9 @@ class Output:
     no_record: bool = False
     headless: bool = False
     as_json: bool = False
+    look: Look = field(default_factory=Look)
+    web: WebAddress | None = None
+    """Where the dashboard is served as a page; None: it is in this terminal."""
 
 
 def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> int:
@@ -29,16 +34,23 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
     if output.record and output.no_record:
         raise UsageError("--record and --no-record exclude each other: give one of them")
     headless = output.headless or output.as_json
-    if not headless and not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if headless and output.web:
+        raise UsageError("--web and --headless exclude each other: give one of them")
+    if not headless and not output.web and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("the dashboard needs a terminal: add --headless")
     with _recording_path(config, output) as new_path:
         if headless:
             from servetop.cli.headless import run_headless
 
             return run_headless(config, resume or new_path, as_json=output.as_json, resume=resume is not None)
+        if output.web is not None:
+            from servetop.cli.web import run_in_browser
+
+            place, again = resume or new_path, resume is not None
+            return run_in_browser(config, place, address=output.web, look=output.look, resume=again)
         from servetop.cli.dashboard import run_with_dashboard
 
-        return run_with_dashboard(config, resume or new_path, resume=resume is not None)
+        return run_with_dashboard(config, resume or new_path, resume=resume is not None, look=output.look)
 
 
 @contextlib.contextmanager

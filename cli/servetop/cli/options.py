@@ -135,6 +135,27 @@ StoreTexts = Annotated[
     bool,
     typer.Option("--store-texts", help="Record prompts and answers too.", rich_help_panel=OUTPUT),
 ]
+ThemeName = Annotated[
+    str,
+    typer.Option(
+        "--theme",
+        help="dark, light, contrast, ansi or mono. (default: the one chosen last, else by the terminal)",
+        rich_help_panel=OUTPUT,
+    ),
+]
+ReducedMotion = Annotated[
+    bool,
+    typer.Option("--reduced-motion", help="Redraw once a second; nothing blinks or glides.", rich_help_panel=OUTPUT),
+]
+Web = Annotated[
+    bool,
+    typer.Option("--web", help="The dashboard in a browser (needs servetop[web]).", rich_help_panel=OUTPUT),
+]
+WebHost = Annotated[
+    str,
+    typer.Option("--web-host", help="Address of the page; whoever opens it can steer.", rich_help_panel=OUTPUT),
+]
+WebPort = Annotated[int, typer.Option("--web-port", min=1, max=65535, help="Its port.", rich_help_panel=OUTPUT)]
 Headless = Annotated[bool, typer.Option("--headless", help="No dashboard.", rich_help_panel=OUTPUT)]
 Json = Annotated[
     bool,

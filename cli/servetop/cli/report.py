@@ -18,7 +18,8 @@ from servetop.cli.steady_report import UNSTEADY, steady_lines, steady_mark, stea
 from servetop.cli.tables import light_table, titled
 from servetop.cli.turns_table import turns_table
 from servetop.core.errors import ExitCode
-from servetop.recordings.catalog import RecordingInfo, list_recordings, resolve
+from servetop.core.shelf import RecordingInfo
+from servetop.recordings.catalog import list_recordings, resolve
 from servetop.recordings.places import recordings_folder
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.summary import run_summary

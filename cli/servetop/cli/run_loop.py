@@ -10,9 +10,11 @@ from collections import deque
 from typing import Any
 
 from servetop.cli.engine_side import EngineSide
+from servetop.cli.itinerary import Itinerary
 from servetop.cli.journal import Journal
 from servetop.cli.outcome import Outcome
-from servetop.cli.segments import Segment, segments, with_other_batch
+from servetop.cli.segments import Segment, segments
+from servetop.cli.sender_setup import sender_setup
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import ConnectionConfig, RunConfig
 from servetop.core.connection import route_to
@@ -20,11 +22,8 @@ from servetop.core.errors import EngineError, ServetopError
 from servetop.core.events import Action, Command, RunEnd, Severity, StageChange
 from servetop.core.source import EngineFacts
 from servetop.core.tick import TICK_SECONDS, ClientTick
-from servetop.loadgen.checks import check_fits
-from servetop.loadgen.messages import LoadPlan, SenderReport, SenderSetup, SenderState
-from servetop.loadgen.model_mix import check_served
+from servetop.loadgen.messages import LoadPlan, SenderReport, SenderState
 from servetop.loadgen.senders import LoadSenders, start_senders
-from servetop.loadgen.tokenizing import corpus_tokens
 from servetop.recordings.recorder import Recorder
 from servetop.recordings.resuming import RunStart
 
@@ -47,7 +46,7 @@ class RunLoop:
         self._sender: LoadSenders | None = None
         self._segments: deque[Segment] = deque(segments(config.stages, first_index=start.first_stage))
         self._playing: Segment | None = None
-        self._next_index = start.first_stage + len(config.stages)
+        self._itinerary = Itinerary(config.stages, first_index=start.first_stage)
         self._stage = -1
         self._change: asyncio.Task[EngineFacts] | None = None
         self._change_command: Command | None = None
@@ -82,10 +81,12 @@ class RunLoop:
                 await asyncio.wait({booting})
         if booting.cancelled():
             return
-        self._facts_came(booting.result())
-        self._sender = await start_senders(
-            SENDER_ARGV, await self._setup(booting.result()), workers=self._config.workers
+        facts = booting.result()
+        self._facts_came(facts)
+        setup = await sender_setup(
+            self._config, self._engine, facts=facts, start=self._start, connection=self._connection(facts)
         )
+        self._sender = await start_senders(SENDER_ARGV, setup, workers=self._config.workers)
         await self._begin_next(self._sender)
 
     async def _idle_tick(self, booting: asyncio.Future[EngineFacts]) -> None:
@@ -103,29 +104,6 @@ class RunLoop:
             if command.action in (Action.STOP, Action.CANCEL):
                 self.interrupt()
             self._journal.reply(command, "the engine is still loading")
-
-    async def _setup(self, facts: EngineFacts) -> SenderSetup:
-        workload, key = self._config.workload, self._engine.api_key
-        connection = self._connection(facts)
-        check_served(workload.model_mix, facts.models)
-        await asyncio.to_thread(check_fits, workload, facts.max_model_len)
-        corpus_ids = await corpus_tokens(
-            workload, facts.url or "", model=facts.model or "", api_key=key, connection=connection
-        )
-        return SenderSetup(
-            url=facts.url or "",
-            model=facts.model or "",
-            endpoint=workload.endpoint,
-            continuous_usage=self._engine.handle.continuous_usage,
-            workload=workload,
-            max_model_len=facts.max_model_len,
-            corpus_ids=corpus_ids,
-            seed=self._config.seed,
-            origin_ns=self._start.anchor.origin_ns,
-            first_id=self._start.first_request,
-            api_key=key,
-            connection=connection,
-        )
 
     def _connection(self, facts: EngineFacts) -> ConnectionConfig:
         """How the senders reach the engine; an engine of our own by no proxy."""
@@ -228,6 +206,8 @@ class RunLoop:
                     self._journal.reply(command, "marked")
                 case Action.SET_MAX_NUM_SEQS:
                     await self._change_batch(sender, command)
+                case Action.PREVIOUS_STAGE:
+                    await self._go_back(sender, command)
                 case Action.STOP | Action.CANCEL:
                     self._segments.clear()
                     self._outcome.stopped_by = command.action
@@ -252,12 +232,20 @@ class RunLoop:
 
     def _replan(self, batch: int) -> None:
         """Play the stage in force again, and what follows, under another batch size, as new stages."""
-        playing = self._playing.stages if self._playing else ()
-        left = [stage for index, stage in playing if index >= self._stage]
-        left += [stage for segment in self._segments for _, stage in segment.stages]
-        rest = with_other_batch(left, batch)
-        self._segments = deque(segments(rest, first_index=self._next_index))
-        self._next_index += len(rest)
+        self._segments = deque(self._itinerary.again(self._stage, max_num_seqs=batch))
+
+    async def _go_back(self, sender: LoadSenders, command: Command) -> None:
+        """Play the stage before the one in force, and what follows it, as new stages."""
+        if self._change is not None or self._change_command is not None:
+            self._journal.reply(command, "a change of batch size is under way")
+        elif self._outcome.stopped_by is not None:
+            self._journal.reply(command, "the run is being stopped")
+        elif back := self._itinerary.before(self._stage):
+            self._segments = deque(back)
+            self._journal.reply(command, f"back to {back[0].stages[0][1].label}")
+            await sender.command(Command(id=0, at=self._clock.now(), action=Action.STOP, source="previous stage"))
+        else:
+            self._journal.reply(command, "this is the first stage")
 
     async def _changed(self, sender: LoadSenders, change: asyncio.Task[EngineFacts]) -> None:
         command, self._change, self._change_command = self._change_command, None, None

@@ -141,7 +141,8 @@ class SenderFleet:
         if command.action in (Action.STOP, Action.CANCEL):
             self._stopped = True
             self._pieces.clear()
-        if command.action is Action.SET_RATE and self._would_turn(command.value):
+        rate = math.inf if command.action is Action.CLOSE_LOOP else command.value
+        if command.action in (Action.SET_RATE, Action.OPEN_LOOP, Action.CLOSE_LOOP) and self._would_turn(rate):
             words = "the requests of this stage are shared out among several senders: its loop stays as it is"
             self._own_replies.append(dataclasses.replace(command, obeyed_at=self._clock.now(), reply=words))
             return

@@ -20,6 +20,8 @@ _STEERED = frozenset(
         Action.CONTINUE_STAGES,
         Action.PAUSE_LOAD,
         Action.RESUME_LOAD,
+        Action.OPEN_LOOP,
+        Action.CLOSE_LOOP,
     }
 )
 
@@ -38,6 +40,10 @@ def steer(schedule: Schedule, command: Command, at: float) -> str | None:
             return _set_rate(play, command.value, at)
         case Action.SET_CONCURRENCY:
             return _set_concurrency(play, command.value)
+        case Action.OPEN_LOOP:
+            return _open_loop(play, command.value, at)
+        case Action.CLOSE_LOOP:
+            return _close_loop(play, command.value, at)
         case Action.HOLD_STAGE | Action.CONTINUE_STAGES:
             return _hold(play, at, hold=command.action is Action.HOLD_STAGE)
         case _:
@@ -71,6 +77,23 @@ def _set_concurrency(play: StagePlay, value: float | None) -> str:
         return "the concurrency must be 1 or more, or 0 for no limit"
     play.limit = int(value)
     return f"at most {play.limit} requests at once"
+
+
+def _open_loop(play: StagePlay, value: float | None, at: float) -> str:
+    """The limit goes with the closed loop: under one, an open loop would soon be closed again."""
+    if value is None or not 0 < value <= MAX_REQUEST_RATE:
+        return f"an open loop needs a rate above 0 and at or below {MAX_REQUEST_RATE:,.0f} requests/s"
+    play.limit = None
+    play.set_rate(value, at)
+    return f"open loop: sending {value:g} requests/s, whatever is in flight"
+
+
+def _close_loop(play: StagePlay, value: float | None, at: float) -> str:
+    if value is None or math.isinf(value) or not value >= 1:
+        return "a closed loop needs a concurrency of 1 or more"
+    play.limit = int(value)
+    play.set_rate(math.inf, at)
+    return f"closed loop: {play.limit} requests at once, each sent when another ends"
 
 
 def _hold(play: StagePlay, at: float, *, hold: bool) -> str:

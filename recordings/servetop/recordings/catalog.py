@@ -3,48 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable
 from pathlib import Path
 
 from servetop.core.errors import RecordingError
+from servetop.core.shelf import RecordingInfo, RecordingState
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.places import SUFFIX, recordings_folder
 from servetop.recordings.reader import RecordingReader
 
 _TICKS_PER_SECOND = round(1 / TICK_SECONDS)
-
-
-class RecordingState(StrEnum):
-    """What became of a recording's run."""
-
-    LIVE = "live"
-    FINISHED = "finished"
-    BROKEN_OFF = "broken-off"
-    """Its process was killed; everything up to the last tick is there."""
-    UNREADABLE = "unreadable"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordingInfo:
-    """One line of the list of recordings."""
-
-    path: Path
-    started: float
-    """Unix time; of an unreadable file, when it was last written."""
-    state: RecordingState
-    engine: str = ""
-    model: str = ""
-    label: str = ""
-    duration: float = 0.0
-    """Seconds from the run's origin to its end, or to its last tick."""
-    requests: int = 0
-    """Requests that ended, however they did."""
-    peak_output_tokens_per_s: float = 0.0
-    """In the busiest whole second."""
-    exit_code: int | None = None
-    problem: str = ""
-    """One line: why it is unreadable, or what is damaged."""
 
 
 def list_recordings(folder: Path | None = None) -> list[RecordingInfo]:
@@ -82,19 +50,23 @@ def resolve(name: str, *, folder: Path | None = None) -> Path:
 
 def describe(path: Path) -> RecordingInfo:
     """A recording at a glance: reads its header and an index over its ticks, and leaves the file as it is."""
+    return read_or_blame(path, described)
+
+
+def read_or_blame(path: Path, read: Callable[[RecordingReader], RecordingInfo]) -> RecordingInfo:
+    """What `read` finds in a recording, which is left as it is; of an unreadable one, why it is unreadable."""
     try:
         reader = RecordingReader.open(path)
+        try:
+            return read(reader)
+        finally:
+            reader.close(tidy=False)
     except RecordingError as error:
         return RecordingInfo(path=path, started=_written(path), state=RecordingState.UNREADABLE, problem=str(error))
-    try:
-        return _described(reader)
-    except RecordingError as error:
-        return RecordingInfo(path=path, started=_written(path), state=RecordingState.UNREADABLE, problem=str(error))
-    finally:
-        reader.close(tidy=False)
 
 
-def _described(reader: RecordingReader) -> RecordingInfo:
+def described(reader: RecordingReader) -> RecordingInfo:
+    """The line of the list for a recording that is open."""
     header, end = reader.header, reader.end
     totals = reader.tick_totals(ticks_per_bin=_TICKS_PER_SECOND)
     state = RecordingState.FINISHED if end else RecordingState.LIVE if reader.is_live() else RecordingState.BROKEN_OFF

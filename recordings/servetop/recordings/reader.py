@@ -198,6 +198,12 @@ class RecordingReader:
             ticks_per_bin=ticks_per_bin,
         )
 
+    def output_tokens_by_bin(self, *, ticks_per_bin: int) -> Iterator[tuple[int, int]]:
+        """(bin, output tokens) of each bin of ticks that has any, from an index alone; bin 0 begins at second 0."""
+        bins = f"(SELECT number / {ticks_per_bin} AS bin, sum(output_tokens) AS tokens FROM tick GROUP BY bin)"
+        for number, tokens in self._tables.rows(bins, ("bin", "tokens")):
+            yield int(number), int(tokens)
+
     def close(self, *, tidy: bool = True) -> None:
         """Let go of the file; with `tidy` a run that is over becomes one file (its write-ahead log is folded in)."""
         over = tidy and (self.end is not None or self._writer_is_gone())

@@ -15,7 +15,9 @@ from servetop.core.events import Action
 from servetop.core.source import RunSource
 from servetop.core.stats import LATENCIES
 from servetop.tui import steering
+from servetop.tui.appearance import CALM_REDRAW_SECONDS, Surroundings
 from servetop.tui.keys import STEERING, VIEWING, WATCHING, bindings
+from servetop.tui.more_actions import MoreActions
 from servetop.tui.playhead import Playhead
 from servetop.tui.run_so_far import Moment, RunSoFar, View
 from servetop.tui.screens.live import LiveScreen
@@ -35,7 +37,7 @@ QUIT_CHOICES = (
 )
 
 
-class DashboardApp(Watching):
+class DashboardApp(Watching, MoreActions):
     """Shows one run. Its result says how it was left: `stop`, `cancel`, `detach` or `ended`."""
 
     CSS_PATH = "dashboard.tcss"
@@ -44,20 +46,25 @@ class DashboardApp(Watching):
     ESCAPE_TO_MINIMIZE = False
 
     def __init__(
-        self, source: RunSource, *, start_at: float | None = None, owns_run: bool = False, clock: Clock | None = None
-    ) -> None:
+        self, source: RunSource, *, start_at: float | None = None, owns_run: bool = False, clock: Clock | None = None,
+        surroundings: Surroundings | None = None,
+    ) -> None:  # fmt: skip
         """`owns_run`: quitting ends the run, so it asks first. `start_at`: open at that second of the run."""
-        super().__init__()
-        self._source = source
-        self._owns_run = owns_run
+        super().__init__(surroundings or Surroundings())
+        self._owned = source if owns_run else None
         self._clock = MonotonicClock() if clock is None else clock
+        self.begin_watching(source, start_at)
+        self._polled_at = self._drawn_at = self._clock.now()
+        self._message_until = 0.0
+
+    def begin_watching(self, source: RunSource, start_at: float | None) -> None:
+        """Take in all that there is of a run; `start_at` as above."""
+        self._source = source
         self._run = RunSoFar(source.header)
         self._run.fold(source.poll())
         self._live = source.is_live()
         playhead = Playhead.opened(edge=self._run.edge, growing=self._live, start_at=start_at)
         self._view = View(playhead=playhead)
-        self._polled_at = self._drawn_at = self._clock.now()
-        self._message_until = 0.0
 
     def get_default_screen(self) -> Screen[object]:
         """The live screen."""
@@ -67,6 +74,8 @@ class DashboardApp(Watching):
         """Look for more twenty times a second."""
         self.theme_changed_signal.subscribe(self, lambda _: self.call_later(self.redraw))
         self.set_interval(POLL_SECONDS, self.look_for_news)
+        if self.surroundings.browse:
+            self.call_after_refresh(self.action_recordings)
 
     def look_for_news(self) -> None:
         """Take in what is new, move the playhead by the time gone by, and redraw when something changed."""
@@ -77,8 +86,10 @@ class DashboardApp(Watching):
         message = self._view.message if now < self._message_until else ""
         playhead = self._view.playhead.advanced(elapsed, edge=self._run.edge)
         self._view = replace(self._view, playhead=playhead, message=message)
-        urgent = (news and playhead.following) or message != before.message
-        if urgent or (now - self._drawn_at >= REDRAW_SECONDS and (news or self._has_moved())):
+        calm = self.surroundings.reduced_motion
+        urgent = (news and playhead.following and not calm) or message != before.message
+        pace = CALM_REDRAW_SECONDS if calm else REDRAW_SECONDS
+        if urgent or (now - self._drawn_at >= pace and (news or self._has_moved())):
             self.redraw()
 
     def redraw(self) -> None:
@@ -218,7 +229,7 @@ class DashboardApp(Watching):
         """Ask what becomes of a run that is ours and goes on; a second ctrl+c while asking cancels it."""
         if isinstance(self.screen, Question):
             self.screen.dismiss(self.screen.when_repeated)
-        elif self._owns_run and self._source.is_live():
+        elif self._owned is not None and self._owned.is_live():
             self.push_screen(Question("The run goes on. What becomes of it?", QUIT_CHOICES, when_repeated="cancel"),
                              self._left)  # fmt: skip
         else:
@@ -228,6 +239,7 @@ class DashboardApp(Watching):
         if answer is None:
             return
         actions = {"stop": Action.STOP, "cancel": Action.CANCEL}
+        self._source = self._owned or self._source
         if answer in actions and self._source.is_live():
             self._send(Wish(action=actions[answer]), "")
         self.exit(answer)
@@ -247,11 +259,16 @@ def _screen(name: str, moment: Moment) -> MomentScreen:
     return kinds[name](moment)
 
 
-def run_dashboard(source: RunSource, *, start_at: float | None = None, owns_run: bool = False) -> str:
+def run_dashboard(
+    source: RunSource,
+    *,
+    start_at: float | None = None,
+    owns_run: bool = False,
+    surroundings: Surroundings | None = None,
+) -> str:
     """Show a run until the user quits; the answer is `stop`, `cancel`, `detach` or `ended` (see DashboardApp)."""
-    app = DashboardApp(source, start_at=start_at, owns_run=owns_run)
-    if app.console.color_system in (None, "standard", "windows"):
-        app.theme = "ansi-dark"
+    app = DashboardApp(source, start_at=start_at, owns_run=owns_run, surroundings=surroundings)
+    app.suit_terminal()
     gc.freeze()  # modules and ticks stay: a full collection of them every few seconds takes 30 ms from a frame
     gc.enable()
     return app.run() or "detach"

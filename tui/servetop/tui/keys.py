@@ -40,6 +40,11 @@ STEERING = (
         tooltip="Engine batch size (max_num_seqs) one step up; asks before it restarts an engine"),
     Key(keys="p", action="pause_load", caption="p", label="pause", tooltip="Send nothing, or go on sending"),
     Key(keys="n", action="next_stage", caption="n", label="next", tooltip="Go on to the next stage now"),
+    Key(keys="N", action="previous_stage", caption="N", label="", tooltip="Play the stage before this one again"),
+    Key(keys="o", action="switch_loop", caption="o", label="",
+        tooltip="Open loop (at the rate now) or closed loop (at the concurrency now)"),
+    Key(keys="s", action="stop", caption="s", label="",
+        tooltip="Stop the run: asks whether requests may finish; once it drains, cancels them"),
     Key(keys="x", action="burst", caption="x", label="burst", tooltip="Send a second's worth of requests at once"),
     Key(keys="m", action="mark", caption="m", label="mark", tooltip="Put a mark with a note on the time line"),
 )  # fmt: skip
@@ -85,6 +90,10 @@ VIEWING = (
     Key(keys="l,5", action="look_at('log')", caption="l 5", label="log",
         tooltip="Log of engine and servetop: v level, / search, n N older and newer match"),
     Key(keys="6", action="look_at('config')", caption="6", label="", tooltip="Everything that defines the run"),
+    Key(keys="r", action="recordings", caption="r", label="", tooltip="Recordings: open, rename or delete one"),
+    Key(keys="T", action="next_theme", caption="T", label="",
+        tooltip="Theme: dark, light, high contrast, 16 colours, none"),
+    Key(keys="ctrl+p,colon", action="command_palette", caption=":", label="", tooltip="Find any action"),
     Key(keys="escape", action="leave", caption="esc", label="",
         tooltip="Back: the panels as they were, then no cursor, then no panel chosen"),
     Key(keys="question_mark,f1", action="help", caption="?", label="help", tooltip="All keys, and what is measured"),
@@ -110,14 +119,15 @@ def bindings(*tables: Iterable[Key]) -> list[Binding]:
 LIVE_LINE = (
     ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"),
     ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"),
-    ("c", "cursor"), ("1-6", "screens"), ("← →", "look back"),
+    ("c", "cursor"), ("1-6", "screens"), ("← →", "look back"), ("o", "open/closed"), ("s", "stop"), ("r", "recordings"),
+    (":", "palette"),
 )  # fmt: skip
 """Bottom line of a run that goes on, most important first."""
 
 REPLAY_LINE = (
     ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), ("[ ]", "event"), ("c", "cursor"),
     ("g", "go to"), (", .", "tick"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("Tab Enter", "maximise"),
-    ("1-6", "screens"), ("Home End", "ends"),
+    ("1-6", "screens"), ("r", "recordings"), (":", "palette"), ("Home End", "ends"),
 )  # fmt: skip
 """Bottom line of a run that has ended, most important first."""
 

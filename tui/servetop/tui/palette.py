@@ -17,3 +17,6 @@ TEXTS = ("muted", "strong", "faint", "key", "cursor", "title")
 
 STYLES = frozenset((*HUES, *STATES, *HEAT, *TEXTS))
 """All of them."""
+
+THEME_NAMES = ("dark", "light", "contrast", "ansi", "mono")
+"""What people call the themes, in the order of the theme key; `ansi` is the terminal's own 16 colours."""

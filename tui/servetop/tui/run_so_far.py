@@ -34,6 +34,8 @@ _OVERVIEW_BINS = 240
 SERIES_BINS = 120
 MOST_REQUESTS = 400
 """Requests that are looked at together."""
+_RECENT_TICKS = 40
+"""Ten seconds."""
 _SHORTEST_SPAN = 30.0
 """Seconds that the time axis covers at least, when it covers the whole run."""
 
@@ -200,8 +202,14 @@ class RunSoFar:
             wished=self.wished,
             engine=self.header.engine,
             max_num_seqs=next((round(size) for size in sizes if size is not None), None),
+            done_rate=self._done_rate(),
             boot_seconds=next((stage.at for stage in self.stages if stage.request_rate is not None), None),
         )
+
+    def _done_rate(self) -> float:
+        """Requests/s that ended well in the last seconds."""
+        recent = self.history.ticks[-_RECENT_TICKS:]
+        return sum(tick.client.ok for tick in recent) / (len(recent) * TICK_SECONDS) if recent else 0.0
 
     def at(self, view: View, *, live: bool) -> Moment:
         """The run as of the view's playhead."""

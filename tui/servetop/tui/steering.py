@@ -46,6 +46,8 @@ class Target:
     max_num_seqs: int | None
     """Batch size in force, where it is known."""
     boot_seconds: float | None
+    done_rate: float = 0.0
+    """Requests/s that ended in the last seconds."""
 
     @property
     def rate(self) -> float | None:
@@ -115,6 +117,18 @@ def burst(target: Target) -> Wish | Refusal:
     return Wish(action=Action.BURST, value=float(max(1, size)))
 
 
+def switched_loop(target: Target) -> Wish | Refusal:
+    """Closed at the concurrency limit, or else at what is in flight; open at the rate at which requests end now."""
+    if target.rate is None:
+        return Refusal("no load to switch yet: it begins when the engine is ready")
+    if not math.isinf(target.rate):
+        limit = target.concurrency or max(target.gauges.in_flight, 1)
+        return Wish(action=Action.CLOSE_LOOP, value=float(limit))
+    if not target.done_rate:
+        return Refusal("no request has ended in the last seconds, so there is no rate to open the loop at")
+    return Wish(action=Action.OPEN_LOOP, value=float(f"{min(target.done_rate, MAX_REQUEST_RATE):.4g}"))
+
+
 def described(action: Action, value: float | None, text: str = "") -> str:
     """A command in words: `rate 67.2 req/s`."""
     shown = formats.number(value) if action is Action.SET_RATE else formats.count(value)
@@ -127,6 +141,9 @@ def described(action: Action, value: float | None, text: str = "") -> str:
         Action.PAUSE_LOAD: "pause the load",
         Action.RESUME_LOAD: "resume the load",
         Action.NEXT_STAGE: "next stage",
+        Action.PREVIOUS_STAGE: "previous stage",
+        Action.OPEN_LOOP: f"open loop at {formats.number(value)} req/s",
+        Action.CLOSE_LOOP: f"closed loop of {shown}",
         Action.BURST: f"burst of {shown}",
         Action.MARK: f"mark {text}".strip(),
         Action.STOP: "stop, let requests finish",

@@ -110,5 +110,29 @@ class InstantQuestion(ModalScreen[float]):
             self.query_one(".hint", Static).update(printable(str(error)))
 
 
+class TextQuestion(ModalScreen[str]):
+    """A question that one typed line answers; escape gives None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]
+
+    def __init__(self, text: str, *, hint: str, start: str = "", blink: bool = True) -> None:
+        """`start`: what stands in the field at first."""
+        super().__init__()
+        self._text, self._hint, self._start, self._blink = text, hint, start, blink
+
+    def compose(self) -> ComposeResult:
+        """The field has the focus."""
+        with Vertical(classes="dialog"):
+            yield Static(self._text, markup=False, classes="question")
+            field = Input(self._start, max_length=250, compact=True, select_on_focus=False)
+            field.cursor_blink = self._blink
+            yield field
+            yield Static(self._hint, markup=False, classes="hint")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter."""
+        self.dismiss(event.value.strip())
+
+
 def _label(key: str, words: str, hint: str) -> Content:
     return Content.assemble((f"{key:>3}  ", "bold $accent"), (f"{words:<18}", "bold"), (hint, "$text-muted"))

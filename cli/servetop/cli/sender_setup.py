@@ -1,0 +1,40 @@
+"""What the senders of a run are told before they begin: from its configuration and what the engine says of itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+from servetop.cli.engine_side import EngineSide
+from servetop.core.config import ConnectionConfig, RunConfig
+from servetop.core.source import EngineFacts
+from servetop.loadgen.checks import check_fits
+from servetop.loadgen.messages import SenderSetup
+from servetop.loadgen.model_mix import check_served
+from servetop.loadgen.tokenizing import corpus_tokens
+from servetop.recordings.resuming import RunStart
+
+
+async def sender_setup(
+    config: RunConfig, engine: EngineSide, *, facts: EngineFacts, start: RunStart, connection: ConnectionConfig
+) -> SenderSetup:
+    """The setup of an engine that answers; UsageError when it does not serve the models or the lengths asked for."""
+    workload, key = config.workload, engine.api_key
+    check_served(workload.model_mix, facts.models)
+    await asyncio.to_thread(check_fits, workload, facts.max_model_len)
+    corpus_ids = await corpus_tokens(
+        workload, facts.url or "", model=facts.model or "", api_key=key, connection=connection
+    )
+    return SenderSetup(
+        url=facts.url or "",
+        model=facts.model or "",
+        endpoint=workload.endpoint,
+        continuous_usage=engine.handle.continuous_usage,
+        workload=workload,
+        max_model_len=facts.max_model_len,
+        corpus_ids=corpus_ids,
+        seed=config.seed,
+        origin_ns=start.anchor.origin_ns,
+        first_id=start.first_request,
+        api_key=key,
+        connection=connection,
+    )

@@ -1,0 +1,68 @@
+"""The server behind --web: one viewer process for each page that is open; needs the extra `web`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from textual_serve.server import Server
+
+_PATIENCE = 10.0
+"""Seconds that viewers may take to end."""
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ViewerServer(Server):
+    """Textual's server, quiet, and closed to pages of other sites: a page could steer the run by its WebSocket."""
+
+    _pages: set[asyncio.Task[object]]
+
+    def initialize_logging(self) -> None:
+        """Only what goes wrong."""
+        logging.basicConfig(level=logging.WARNING)
+
+    async def on_startup(self, app: web.Application) -> None:  # noqa: ARG002
+        """Say where it is."""
+        self._pages = set()
+        sys.stderr.write(f"servetop: the dashboard is at {self.public_url} (Ctrl-C ends it)\n")
+
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """One page, as long as it is open."""
+        task: asyncio.Task[object] | None = asyncio.current_task()
+        assert task is not None
+        self._pages.add(task)
+        try:
+            return await super().handle_websocket(request)
+        finally:
+            self._pages.discard(task)
+
+    async def on_shutdown(self, app: web.Application) -> None:  # noqa: ARG002
+        """End the viewers of all pages, and wait for them."""
+        pages = set(self._pages)
+        for page in pages:
+            page.cancel()
+        if pages:
+            await asyncio.wait(pages, timeout=_PATIENCE)
+
+    async def _make_app(self) -> web.Application:
+        app = await super()._make_app()
+        app.middlewares.append(self._own_pages_only)
+        return app
+
+    @property
+    def _own_addresses(self) -> frozenset[str]:
+        names = {self.host, urlsplit(self.public_url).hostname or self.host, "localhost", "127.0.0.1", "[::1]"}
+        return frozenset(f"{name}:{self.port}" for name in names)
+
+    @web.middleware
+    async def _own_pages_only(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """The Host that is asked for is ours (DNS rebinding), and so is the page that asks."""
+        origin = request.headers.get("Origin")
+        asked = [request.host, *([urlsplit(origin).netloc] if origin else [])]
+        if not self._own_addresses.issuperset(asked):
+            raise web.HTTPForbidden(text="servetop: only pages of this server may ask")
+        return await handler(request)

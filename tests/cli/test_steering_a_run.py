@@ -1,0 +1,77 @@
+"""What a run does when it is asked to: through the recording, as the dashboard asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from servetop.cli.itinerary import Itinerary
+from servetop.core.config import StageConfig
+from servetop.core.events import Action, Command, StageChange
+from servetop.recordings.reader import RecordingReader
+from tests.harness import Servetop, opened, received, wait_for
+
+RATES = [StageConfig(request_rate=rate, duration=9.0) for rate in (4.0, 8.0, 16.0)]
+
+
+def numbered(itinerary: Itinerary, stage: int) -> list[tuple[int, float | None]]:
+    return [(index, each.request_rate) for segment in itinerary.before(stage) for index, each in segment.stages]
+
+
+def test_going_back_plays_the_stage_before_and_what_follows_under_new_numbers() -> None:
+    itinerary = Itinerary(RATES, first_index=0)
+    assert numbered(itinerary, 0) == []
+    assert numbered(itinerary, 2) == [(3, 8.0), (4, 16.0)]
+    assert numbered(itinerary, 4) == [(5, 8.0), (6, 16.0)]
+    assert numbered(itinerary, 5) == [(7, 4.0), (8, 8.0), (9, 16.0)]
+    assert numbered(itinerary, 7) == []
+
+
+def test_a_batch_size_asked_for_stays_when_going_back() -> None:
+    itinerary = Itinerary(RATES, first_index=0)
+    again = itinerary.again(1, max_num_seqs=64)
+    assert [(index, each.max_num_seqs) for index, each in again[0].stages] == [(3, 64), (4, 64)]
+    back = itinerary.before(4)
+    assert [(index, each.max_num_seqs) for index, each in back[0].stages] == [(5, 64), (6, 64)]
+
+
+def asked(reader: RecordingReader, action: Action, value: float | None = None) -> str:
+    """The reply to a command."""
+    reader.send(action, value=value)
+    replies: list[Command] = []
+
+    def replied() -> str | None:
+        replies.extend(command for command in reader.poll().commands if command.action is action)
+        return next((each.reply for each in replies if each.reply), None)
+
+    return wait_for(replied, seconds=15, what=f"a reply to {action}")
+
+
+def began(reader: RecordingReader, index: int) -> StageChange:
+    def change() -> StageChange | None:
+        return next((stage for stage in reader.stages() if stage.index == index), None)
+
+    return wait_for(change, seconds=15, what=f"stage {index}")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_run_goes_back_a_stage_switches_its_loop_and_stops(servetop: Servetop, tmp_path: Path, workers: str) -> None:
+    recording = tmp_path / "run.servetop"
+    load = ("--ramp", "8:60s,16:60s", "--output-len", "16", "--workers", workers)
+    with servetop.started("--headless", *load, "--record", str(recording)) as process:
+        reader = wait_for(lambda: opened(recording), seconds=15, what="the recording")
+        wait_for(lambda: received(reader), seconds=30, what="the first tokens")
+        assert asked(reader, Action.PREVIOUS_STAGE) == "this is the first stage"
+        assert asked(reader, Action.NEXT_STAGE) == "stage ended, 1 to come"
+        assert began(reader, 1).request_rate == 16.0
+        assert asked(reader, Action.PREVIOUS_STAGE).startswith("back to 8 req/s")
+        assert began(reader, 2).request_rate == 8.0
+        assert asked(reader, Action.CLOSE_LOOP, 4).startswith("closed loop: 4 requests at once")
+        wait_for(lambda: reader.ticks()[-1].client.gauges.in_flight == 4, seconds=10, what="four in flight")
+        assert asked(reader, Action.OPEN_LOOP, 6.0).startswith("open loop: sending 6 requests/s")
+        wait_for(lambda: reader.ticks()[-1].client.gauges.request_rate == 6.0, seconds=10, what="the open loop")
+        asked(reader, Action.STOP)
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+        reader.close()

@@ -1,0 +1,94 @@
+"""Further actions: another run to watch, open and closed loops, the stage before, stopping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from servetop.core.errors import ServetopError
+from servetop.core.events import Action
+from servetop.core.source import RunSource
+from servetop.tui import steering
+from servetop.tui.appearance import Appearance
+from servetop.tui.run_so_far import RunSoFar
+from servetop.tui.screens.question import Choice, Question
+from servetop.tui.steering import Refusal, Wish
+
+STOP_CHOICES = (
+    Choice(key="d", label="drain and stop", result="stop", hint="send nothing more, let requests finish"),
+    Choice(key="c", label="cancel and stop", result="cancel", hint="give up the requests in flight"),
+)
+
+
+class MoreActions(Appearance):
+    """Mixed into the dashboard, which has the run."""
+
+    _run: RunSoFar
+    _source: RunSource
+
+    def ask(self, wish: Wish | Refusal, *, text: str = "") -> None:
+        """Send a wish, after its question if it has one."""
+        raise NotImplementedError
+
+    def begin_watching(self, source: RunSource, start_at: float | None) -> None:
+        """Take a run in, from its beginning or at its edge."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Show the run at the playhead, now."""
+        raise NotImplementedError
+
+    def action_look_at(self, name: str) -> None:
+        """One of the screens behind the number keys."""
+        raise NotImplementedError
+
+    # Steering.
+
+    def action_previous_stage(self) -> None:
+        """Play the stage before this one again."""
+        self.ask(Wish(action=Action.PREVIOUS_STAGE))
+
+    def action_switch_loop(self) -> None:
+        """Open loop to closed, or back."""
+        self.ask(steering.switched_loop(self._run.target))
+
+    def action_stop(self) -> None:
+        """Ask how; once it drains, the same key cancels."""
+        stopping = any(command.action is Action.STOP for command in self._run.commands.values())
+        if not self._source.is_live():
+            self.say(steering.NOTHING_TO_STEER)
+        elif stopping:
+            self.ask(Wish(action=Action.CANCEL))
+        else:
+            question = Question("Stop this run? The dashboard stays open.", STOP_CHOICES)
+            self.push_screen(question, self._stop_answered)
+
+    def _stop_answered(self, answer: str | None) -> None:
+        actions = {"stop": Action.STOP, "cancel": Action.CANCEL}
+        if answer in actions:
+            self.ask(Wish(action=actions[answer]))
+
+    # Other recordings.
+
+    def action_recordings(self) -> None:
+        """Choose another run to watch."""
+        from servetop.tui.screens.recordings import RecordingsScreen
+
+        shelf = self.surroundings.shelf
+        if shelf is None:
+            self.say("there is no recordings folder to look into")
+            return
+        blink = not self.surroundings.reduced_motion
+        self.push_screen(RecordingsScreen(shelf, on_screen=self._source.name, blink=blink), self._chosen)
+
+    def _chosen(self, path: Path | None) -> None:
+        shelf = self.surroundings.shelf
+        if path is None or shelf is None:
+            return
+        try:
+            source = shelf.open(path)
+        except ServetopError as error:
+            self.say(str(error))
+            return
+        self.begin_watching(source, None)  # a run that is ours goes on, and quitting still asks what becomes of it
+        self.action_look_at("live")
+        self.redraw()
