@@ -19,9 +19,11 @@ from servetop.core.events import Action, Command, RequestRecord
 from servetop.core.tick import ClientTick, merge_client_ticks
 from servetop.engines.dialects import dialect_for
 from servetop.loadgen.child import chosen_transport
+from servetop.loadgen.fleet import SenderFleet
 from servetop.loadgen.messages import SenderReport, SenderSetup, SenderState
 from servetop.loadgen.plan import LoadPlan
 from servetop.loadgen.sender import Sender
+from tests.loadgen.fleet_run import ARGV, FleetRun, setup_for
 
 CERTIFICATE = Path(__file__).parent / "data" / "localhost.crt"
 SSE_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -272,3 +274,19 @@ def certificate() -> Path:
 def sse_head() -> bytes:
     """The head of a streamed answer."""
     return SSE_HEAD
+
+
+@pytest.fixture
+async def fleet(server: Any) -> AsyncIterator[Callable[..., Any]]:
+    """`await fleet(3, at_work=1, input_len=9)`."""
+    runs: list[FleetRun] = []
+
+    async def started(workers: int, *, at_work: int = 0, url: str = "", **workload: Any) -> FleetRun:
+        clock = MonotonicClock()
+        setup = setup_for(url or server.url, clock, **workload)
+        runs.append(FleetRun(await SenderFleet.start(ARGV, setup, workers=workers, at_work=at_work), clock))
+        return runs[-1]
+
+    yield started
+    for run in runs:
+        await run.fleet.close()
