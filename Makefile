@@ -19,7 +19,7 @@ demo: .venv/.installed  ## open the live dashboard on the embedded simulator
 
 test: .venv/.installed  ## run the unit tests
 	@echo "servetop: running the unit tests (under 3 minutes)"
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 3 --dist loadfile
 
 check: .venv/.installed  ## formatting, lint, types, import rules
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
