@@ -15,6 +15,8 @@ from servetop.recordings.reader import RecordingReader
 from tests.harness import Servetop, answers, wait_for
 from tests.loadgen.proxy import ForwardProxy
 
+pytestmark = pytest.mark.integration
+
 LOAD = ("--num-prompts", "5", "--request-rate", "50", "--output-len", "3", "--json")
 
 

@@ -11,6 +11,8 @@ from servetop.core.events import RequestRecord
 from servetop.recordings.reader import RecordingReader
 from tests.harness import Servetop
 
+pytestmark = pytest.mark.integration
+
 THINK = 0.05
 
 

@@ -17,6 +17,8 @@ from servetop.recordings.reader import RecordingReader
 from tests.cli.bad_server import TOKEN, BadServer
 from tests.harness import Servetop, opened, received, wait_for
 
+pytestmark = pytest.mark.integration
+
 BRIEF = ("--num-prompts", "4", "--max-concurrency", "2", "--input-len", "8", "--output-len", "4")
 
 

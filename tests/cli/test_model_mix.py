@@ -3,8 +3,12 @@
 import contextlib
 from collections import Counter
 
+import pytest
+
 from servetop.recordings.reader import RecordingReader
 from tests.harness import Servetop
+
+pytestmark = pytest.mark.integration
 
 LOAD = ("--num-prompts", "40", "--request-rate", "200", "--output-len", "3")
 ADAPTERS = ("--", "--lora-modules", "sql", "chat=/adapters/chat")

@@ -14,6 +14,8 @@ from servetop.core.errors import UsageError
 from servetop.recordings.reader import RecordingReader
 from tests.harness import Servetop
 
+pytestmark = pytest.mark.integration
+
 BRIEF = ("--request-rate", "20", "--duration", "1.5", "--input-len", "8", "--output-len", "4")
 
 

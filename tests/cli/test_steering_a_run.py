@@ -12,6 +12,8 @@ from servetop.core.events import Action, Command, StageChange
 from servetop.recordings.reader import RecordingReader
 from tests.harness import Servetop, opened, received, wait_for
 
+pytestmark = pytest.mark.integration
+
 RATES = [StageConfig(request_rate=rate, duration=9.0) for rate in (4.0, 8.0, 16.0)]
 
 

@@ -10,6 +10,8 @@ import pytest
 from servetop.recordings.reader import RecordingReader
 from tests.harness import Servetop, wait_for
 
+pytestmark = pytest.mark.integration
+
 GRID = """
 max_num_seqs = [2, 8]
 request_rate = [20, 40]

@@ -16,6 +16,8 @@ from servetop.core.events import RequestStatus
 from servetop.recordings.reader import RecordingReader
 from tests.harness import Servetop, opened, received, wait_for
 
+pytestmark = pytest.mark.integration
+
 BRIEF = ("--request-rate", "40", "--num-prompts", "40", "--input-len", "8", "--output-len", "4")
 
 

@@ -71,8 +71,7 @@ def draw_kv(
         bars = Bars(times=series.times, values=series.kv_usage, style=style)
         return [bar, *block_bars(bars, axes, width=width, height=height - 1)] if height > 1 else [bar]
     area = Trace(times=series.times, values=series.kv_usage, style=style, area=True)
-    used, total = blocks
-    beside = _map_width(blocks, width, height)
+    (used, total), beside = blocks, _map_width(blocks, width, height)
     if not beside or used is None or total is None:
         return [bar, _prefix_cache(stats), *chart([area], axes, width=width, height=height - 2)]
     cells = block_map(used, total, width=beside - 2, height=height - 1, style=style)
@@ -85,8 +84,7 @@ def draw_kv(
 
 def _map_width(blocks: tuple[float | None, float | None], width: int, height: int) -> int:
     """Cells of the map and the gap after it; 0 where there is none."""
-    used, total = blocks
-    shown = width >= _ROOM_FOR_A_MAP and height >= KvPanel.axes_from and used is not None and total
+    shown = width >= _ROOM_FOR_A_MAP and height >= KvPanel.axes_from and blocks[0] is not None and blocks[1]
     return width * 2 // 5 if shown else 0
 
 

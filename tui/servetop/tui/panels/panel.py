@@ -98,8 +98,9 @@ class Panel(Widget):
         raise NotImplementedError
 
     def axes(self, moment: Moment) -> Axes:
-        """The shared time axis with this panel's limit."""
-        return Axes(window=moment.window, limit=self.limit, marks=stage_marks(moment), cursor=moment.cursor)
+        """The shared time axis with this panel's limit, and marks where stages with a load began."""
+        marks = tuple(stage.at for stage in moment.stages if stage.request_rate is not None)
+        return Axes(window=moment.window, limit=self.limit, marks=marks, cursor=moment.cursor)
 
     def _content(self, parts: Sequence[Row]) -> Content:
         width = max(self.outer_size.width - 6, 0)
@@ -116,8 +117,3 @@ class Panel(Widget):
 
 def _looks(content: Content | None) -> object:
     return content and (content.plain, content.spans)  # contents themselves are equal when their texts are
-
-
-def stage_marks(moment: Moment) -> tuple[float, ...]:
-    """Instants at which stages with a load began."""
-    return tuple(stage.at for stage in moment.stages if stage.request_rate is not None)
