@@ -1,10 +1,18 @@
-"""The simulator's server as a process of its own."""
+"""The simulator's server to ask: as a process of its own, or on a thread of this one."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+
+from servetop.engines.sim.server import Server
 
 
 def start(*options: str) -> tuple[subprocess.Popen[str], str]:
@@ -27,3 +35,17 @@ def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> int:
     _, rest = process.communicate(timeout=10)
     assert "Traceback" not in rest
     return process.returncode
+
+
+@contextlib.contextmanager
+def client_of(server: Server) -> Iterator[httpx.Client]:
+    """A client of a server that runs on a thread meanwhile."""
+    with asyncio.Runner() as runner, ThreadPoolExecutor(1) as thread:
+        loop = runner.get_loop()
+        running = thread.submit(loop.run_forever)
+        url = asyncio.run_coroutine_threadsafe(server.start("127.0.0.1", 0), loop).result(10)
+        with httpx.Client(base_url=url, timeout=20.0) as client:
+            yield client
+        loop.call_soon_threadsafe(server.close)
+        loop.call_soon_threadsafe(loop.call_soon, loop.stop)
+        running.result(10)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -14,6 +12,7 @@ from servetop.core.wire import Chunk
 from servetop.engines.dialects import dialect_for
 from servetop.engines.sim.build import sim_spec
 from servetop.engines.sim.server import Server
+from tests.engines.sim.server_process import client_of
 
 DIALECT = dialect_for("responses", model="tiny", continuous_usage=False)
 
@@ -22,15 +21,8 @@ DIALECT = dialect_for("responses", model="tiny", continuous_usage=False)
 def client() -> Iterator[httpx.Client]:
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings={"time_scale": 0.02})
     server = Server(spec, served_name="tiny")
-    with asyncio.Runner() as runner, ThreadPoolExecutor(1) as thread:
-        loop = runner.get_loop()
-        running = thread.submit(loop.run_forever)
-        url = asyncio.run_coroutine_threadsafe(server.start("127.0.0.1", 0), loop).result(10)
-        with httpx.Client(base_url=url, timeout=20.0) as client:
-            yield client
-        loop.call_soon_threadsafe(server.close)
-        loop.call_soon_threadsafe(loop.call_soon, loop.stop)
-        running.result(10)
+    with client_of(server) as client:
+        yield client
 
 
 def respond(client: httpx.Client, **body: Any) -> httpx.Response:

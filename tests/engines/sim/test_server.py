@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import socket
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -16,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from servetop.engines.sim.build import sim_spec
 from servetop.engines.sim.server import Server
-from tests.engines.sim.server_process import start, stop
+from tests.engines.sim.server_process import client_of, start, stop
 
 CHUNK_KEYS = {"id", "object", "created", "model", "choices"}
 
@@ -25,15 +23,8 @@ CHUNK_KEYS = {"id", "object", "created", "model", "choices"}
 def client() -> Iterator[httpx.Client]:
     settings = {"kv_blocks": 100, "max_num_seqs": 8, "time_scale": 0.02}
     server = Server(sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=settings), served_name="tiny")
-    with asyncio.Runner() as runner, ThreadPoolExecutor(1) as thread:
-        loop = runner.get_loop()
-        running = thread.submit(loop.run_forever)
-        url = asyncio.run_coroutine_threadsafe(server.start("127.0.0.1", 0), loop).result(10)
-        with httpx.Client(base_url=url, timeout=20.0) as client:
-            yield client
-        loop.call_soon_threadsafe(server.close)
-        loop.call_soon_threadsafe(loop.call_soon, loop.stop)
-        running.result(10)
+    with client_of(server) as client:
+        yield client
 
 
 def complete(client: httpx.Client, **body: Any) -> httpx.Response:

@@ -80,9 +80,10 @@ class WholeAnswer(Answer):
         self.sent += 1
         if last:
             text = orjson.loads(b'"' + b"".join(self._text) + b'"')
-            self.connection.respond(200, orjson.dumps(self._object(text)))
+            self.connection.respond(200, orjson.dumps(self.whole(text)))
 
-    def _object(self, text: str) -> dict[str, object]:
+    def whole(self, text: str) -> dict[str, object]:
+        """The body of the answer."""
         choice: dict[str, object] = {"index": 0}
         if self.generation.chat:
             choice["message"] = {"role": "assistant", "content": text, "refusal": None, "tool_calls": []}

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from servetop.engines.sim.answers import Answer, Heading
+from servetop.engines.sim.answers import Answer, Heading, WholeAnswer
 from servetop.engines.sim.generation import ApiError, Generation
 from servetop.engines.sim.httpd import STREAM_END, Connection
 
@@ -50,21 +50,12 @@ def _item(answer: Answer) -> str:
     return f"msg_{answer.heading.identity.removeprefix('resp_')}"
 
 
-class WholeResponse(Answer):
-    """Collects the text and sends one object at the end."""
+class WholeResponse(WholeAnswer):
+    """One object of the Responses API at the end."""
 
-    def __init__(self, generation: Generation, connection: Connection, *, heading: Heading) -> None:
-        super().__init__(generation, connection, heading=heading)
-        self._text: list[bytes] = []
-
-    def token(self, *, last: bool) -> None:
-        """Keep the word; answer with the last one."""
-        self._text.append(self.word())
-        self.sent += 1
-        if last:
-            text = orjson.loads(b'"' + b"".join(self._text) + b'"')
-            status = "incomplete" if self.finish_reason == "length" else "completed"
-            self.connection.respond(200, orjson.dumps(_whole(self, text, status=status)))
+    def whole(self, text: str) -> dict[str, object]:
+        """See WholeAnswer."""
+        return _whole(self, text, status="incomplete" if self.finish_reason == "length" else "completed")
 
 
 class StreamedResponse(Answer):
