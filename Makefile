@@ -31,7 +31,7 @@ format: .venv/.installed  ## format and fix what can be fixed
 
 integration: .venv/.installed  ## the whole command; a real vLLM on the CPU; the page of --web (installs vLLM once, about 5 minutes)
 	bash tests/integration/install_vllm.sh && bash tests/integration/install_browser.sh
-	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m integration tests/cli
+	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m integration tests/cli tests/tui
 	$(BIN)/python -m pytest -q -m integration tests/integration
 
 validate: .venv/.installed  ## hold the simulator against the published tables

@@ -18,6 +18,9 @@ from typing import Any, TypeVar
 from servetop.core.errors import RecordingError
 from servetop.recordings.reader import RecordingReader
 
+RAN = (0, 99)
+"""Exit codes of a run that went well: by 99 it says that this machine was too busy to keep the load's times."""
+
 
 @dataclass(frozen=True)
 class Finished:

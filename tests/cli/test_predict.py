@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from servetop.cli.presets import preset_names
@@ -28,6 +31,14 @@ def test_plain_options_describe_a_grid(servetop: Servetop) -> None:
     assert found["simulated_s"] > 0
 
 
+LOAD = ("--num-prompts", "300", "--max-num-seqs", "256", "--request-rate", "40", "--input-len", "300")
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
+    return Servetop(tmp_path_factory.mktemp("recordings"))("predict", "--json", *LOAD).summary
+
+
 @pytest.mark.parametrize(
     "setting",
     [
@@ -35,9 +46,10 @@ def test_plain_options_describe_a_grid(servetop: Servetop) -> None:
         "gpu.flops=1e14", "tile=64", "policy=swap", "max_num_batched_tokens=512", "time_scale=2", "seed=7",
     ],
 )  # fmt: skip
-def test_every_documented_setting_changes_the_prediction(servetop: Servetop, setting: str) -> None:
-    load = ("--num-prompts", "300", "--max-num-seqs", "256", "--request-rate", "40", "--input-len", "300")
-    plain, changed = (servetop("predict", "--json", *load, *words).summary for words in ((), ("--set", setting)))
+def test_every_documented_setting_changes_the_prediction(
+    servetop: Servetop, plain: Mapping[str, Any], setting: str
+) -> None:
+    changed = servetop("predict", "--json", *LOAD, "--set", setting).summary
     assert plain["cells"][0]["e2el_ms"] != changed["cells"][0]["e2el_ms"]
 
 
@@ -82,6 +94,7 @@ def test_a_study_is_named_by_its_number_and_the_simulator_takes_its_gpu(servetop
     assert sweep.sim["gpu"] == "a100-40"
 
 
+@pytest.mark.integration
 def test_the_simulator_meets_every_target_on_the_published_tables(servetop: Servetop) -> None:
     done = servetop("validate", "--json")
     assert done.code == 0, done.err

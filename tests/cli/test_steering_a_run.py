@@ -10,7 +10,7 @@ from servetop.cli.itinerary import Itinerary
 from servetop.core.config import StageConfig
 from servetop.core.events import Action, Command, StageChange
 from servetop.recordings.reader import RecordingReader
-from tests.harness import Servetop, opened, received, wait_for
+from tests.harness import RAN, Servetop, opened, received, wait_for
 
 pytestmark = pytest.mark.integration
 
@@ -75,5 +75,5 @@ def test_a_run_goes_back_a_stage_switches_its_loop_and_stops(servetop: Servetop,
         wait_for(lambda: reader.ticks()[-1].client.gauges.request_rate == 6.0, seconds=10, what="the open loop")
         asked(reader, Action.STOP)
         process.communicate(timeout=30)
-        assert process.returncode == 0
+        assert process.returncode in RAN
         reader.close()

@@ -117,6 +117,8 @@ def test_chart_bins_keep_their_places_as_time_goes_on() -> None:
         (Trust(slip_p99=0.5, loop_lag_p99=0.001, offered_rate=8, sent_rate=8), Verdict.CLIENT_BOUND),
         (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=8, sent_rate=6), Verdict.CLIENT_BOUND),
         (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=8, sent_rate=6, held_back=True), Verdict.OK),
+        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=480, sent_rate=390, seconds=0.008), Verdict.OK),
+        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=8, sent_rate=6, seconds=10), Verdict.CLIENT_BOUND),
         (Trust(slip_p99=0.002, loop_lag_p99=0.001, littles_law_error=-0.2), Verdict.SUSPECT),
     ],
 )

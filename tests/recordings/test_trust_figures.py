@@ -63,6 +63,15 @@ def test_late_requests_mean_that_the_client_was_the_bottleneck(
     assert trust["slip_p99_ms"] == pytest.approx(np.percentile([50.0 * i for i in range(40)], 99))
 
 
+def test_a_few_requests_that_left_a_little_late_were_delivered(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    few = [make_request(i, i * 0.002, slip=0.0005 * i) for i in range(4)]
+    trust = summary_of(*few, ticks=trusted_ticks(4))["trust"]
+    assert trust["sent_rate"] < 0.9 * trust["offered_rate"]
+    assert (trust["verdict"], trust["reasons"]) == ("ok", [])
+
+
 def test_waiting_for_the_concurrency_limit_is_no_slip(summary_of: Summarise, make_request: MakeRequest) -> None:
     due = [0.0, 0.1, 0.2, 3.0]  # two at a time, each takes a second: the third waits for the first
     slips = [0.001, 0.001, 0.9, 0.001]

@@ -73,6 +73,8 @@ class CannedRun:
         low, high = self._shown, self.now
         self._shown = high
         commands, self._told = self.sent[self._told :], len(self.sent)
+        if high <= low:
+            return RunUpdate(commands=commands)
         return RunUpdate(
             ticks=[tick for tick in self.ticks if low < tick.end <= high],
             stages=[stage for stage in self.stages if low < stage.at <= high],

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import textual._wait
 
 from servetop.core.clock import ManualClock
 from servetop.tui.app import DashboardApp
@@ -19,6 +20,10 @@ from servetop.tui.run_so_far import Moment, RunSoFar, View
 
 if TYPE_CHECKING:
     from tests.tui.canned import CannedRun
+
+# The pilot goes on once a span of 20 ms took less than 1 ms of processor time. On a virtual machine that is slow to
+# wake up, an idle loop takes 1.7 ms of it, and every key would wait for a second in vain.
+textual._wait.SLEEP_IDLE = textual._wait.SLEEP_GRANULARITY / 4
 
 
 @pytest.fixture(scope="session")

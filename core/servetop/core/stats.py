@@ -140,6 +140,7 @@ def trust_between(history: TickHistory, start: int, stop: int) -> Trust:
         offered_rate=rates.offered,
         sent_rate=rates.sent,
         completed_rate=rates.completed,
+        seconds=(stop - start) * TICK_SECONDS,
         held_back=bool(np.any(held > 0)),
         littles_law_error=agreement.littles_law_error,
         token_error=agreement.token_error,

@@ -42,6 +42,8 @@ class Trust:
     offered_rate: float = math.nan
     sent_rate: float = math.nan
     completed_rate: float = math.nan
+    seconds: float = math.nan
+    """Time in which `sent_rate` was sent."""
     held_back: bool = False
     """A concurrency limit held requests back: sent below offered is then what was asked for."""
     littles_law_error: float = math.nan
@@ -81,7 +83,10 @@ class Trust:
 
     @property
     def _undelivered(self) -> bool:
-        return not self.held_back and self.sent_rate < SENT_SHARE_LIMIT * self.offered_rate
+        """Fewer were sent than were due, and not only because the last of a short time left within the slip's limit."""
+        if self.held_back or not self.sent_rate < SENT_SHARE_LIMIT * self.offered_rate:
+            return False
+        return not self.seconds * (1 - self.sent_rate / self.offered_rate) <= SLIP_LIMIT
 
     @property
     def verdict(self) -> Verdict:

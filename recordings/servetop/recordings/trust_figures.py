@@ -38,6 +38,7 @@ def trust_figures(run: RunData, samples: Samples, *, flights: Flights, period: P
         offered_rate=offered_rate(samples),
         sent_rate=sent_rate(samples),
         completed_rate=completed_rate(samples),
+        seconds=math.nan if np.isnan(samples.sent).any() else span_of_sending(samples),
         held_back=bool(held.any() or (run.queued[within] > 0).any()),
         littles_law_error=law.error,
         in_flight=law.in_flight,
@@ -53,10 +54,16 @@ def offered_rate(samples: Samples) -> float:
 
 def sent_rate(samples: Samples) -> float:
     """Requests sent per second, over at least the time in which they were due: what was never sent lowers it."""
-    sent = samples.sent[~np.isnan(samples.sent)]
-    if not sent.size:
+    sent = int((~np.isnan(samples.sent)).sum())
+    if not sent:
         return 0.0 if samples.due.size else math.nan
-    return _rate(sent.size - 1, max(sent.max(), samples.due.max()) - sent.min())
+    return _rate(sent - 1, span_of_sending(samples))
+
+
+def span_of_sending(samples: Samples) -> float:
+    """Seconds from the first request sent to the last one sent, or due; NaN when none was sent."""
+    sent = samples.sent[~np.isnan(samples.sent)]
+    return float(max(sent.max(), samples.due.max()) - sent.min()) if sent.size else math.nan
 
 
 def completed_rate(samples: Samples) -> float:

@@ -17,7 +17,7 @@ from servetop.engines.sim.virtual import VirtualEngine
 PREEMPTING = ("recompute", "swap", "inflight", "chunked")
 RESERVING = ("reserve", "inflight-reserve", "splitfuse")
 WHOLE_BATCH = ("static", "dynamic", "no-batching")
-MANY = settings(max_examples=200, deadline=None)
+MANY = settings(max_examples=100, deadline=None)
 
 
 @dataclass(frozen=True)
