@@ -18,7 +18,7 @@ demo: .venv/.installed  ## open the live dashboard on the embedded simulator
 	$(BIN)/servetop
 
 test: .venv/.installed  ## run the unit tests
-	@echo "servetop: running the unit tests (under 3 minutes)"
+	@echo "servetop: running the unit tests (about 3 minutes on two cores)"
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile
 
 check: .venv/.installed  ## formatting, lint, types, import rules
