@@ -23,5 +23,5 @@ async def test_an_engine_is_asked_for_its_counters_once_more_before_a_restart() 
     finally:
         await engine.close()
     assert facts.max_num_seqs == 8
-    gone = next(line.at for line in news.log_lines if line.text == "Shutting down")
-    assert [sample for sample in news.samples if asked <= sample.scrape_start < sample.scrape_end <= gone]
+    _, again = [line.at for line in news.log_lines if line.text.startswith("api key is")]
+    assert [sample for sample in news.samples if asked <= sample.scrape_start < sample.scrape_end <= again]
