@@ -25,9 +25,28 @@ def test_times_come_back_to_the_microsecond_and_counts_exactly(first: float, eac
     assert log.counts().tolist() == [tokens for _, tokens in each]
     assert [log.count(position) for position in range(len(log))] == log.counts().tolist()
     assert log.tokens == sum(tokens for _, tokens in each)
-    assert [log.gap(position) for position in range(1, len(log))] == pytest.approx(
+    gaps_us, counts = log.since(1)
+    assert [gap / 1e6 for gap in gaps_us] == pytest.approx(
         [after - before for before, after in itertools.pairwise(instants)], abs=1.1e-6
     )
+    assert list(counts or [1] * len(gaps_us)) == [tokens for _, tokens in each[1:]]
+
+
+@given(first=st.floats(0, 1e5), gaps=st.lists(st.floats(0, 9000), min_size=1, max_size=60), data=st.data())
+def test_many_at_once_are_kept_as_one_by_one(first: float, gaps: list[float], data: st.DataObject) -> None:
+    instants = list(itertools.accumulate(gaps, initial=first))
+    singly, at_once = ChunkLog(), ChunkLog()
+    for at in instants:
+        singly.add(at, 1)
+    tokens = data.draw(st.integers(1, 2))
+    at_once.add(instants[0], tokens)
+    cut = data.draw(st.integers(1, len(instants)))
+    for part in (instants[1:cut], instants[cut:]):
+        if part:
+            at_once.extend(part)
+    assert at_once.times().tolist() == singly.times().tolist()
+    assert at_once.counts().tolist() == [tokens] + [1] * len(gaps)
+    assert at_once.tokens == tokens + len(gaps)
 
 
 def test_the_first_chunk_is_exact_and_none_is_nothing() -> None:
@@ -35,7 +54,7 @@ def test_the_first_chunk_is_exact_and_none_is_nothing() -> None:
     assert (len(log), log.times().size, log.counts().size) == (0, 0, 0)
     log.add(1234.567890123, 1)
     assert log.times().tolist() == [1234.567890123]
-    assert log.gap(0) == 0
+    assert list(log.since(0)[0]) == [0]
 
 
 def test_a_gap_beyond_71_minutes_is_cut_to_that() -> None:

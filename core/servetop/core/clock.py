@@ -51,6 +51,10 @@ class MonotonicClock:
         """Seconds since the origin, to the nanosecond."""
         return (time.perf_counter_ns() - self.origin_ns) * 1e-9
 
+    def origin_epoch_ns(self) -> int:
+        """Unix time of the origin in nanoseconds, by the wall clock as it is set now."""
+        return time.time_ns() - time.perf_counter_ns() + self.origin_ns
+
     async def sleep_until(self, at: float) -> None:
         """Wait on the event loop; its timers tick in milliseconds, so the wake-up may be about 1 ms late."""
         while (left := at - self.now()) > 0:

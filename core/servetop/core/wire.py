@@ -63,6 +63,21 @@ class StreamParser(Protocol):
         """The chunks that these bytes complete; never raises, broken input gives a chunk with `error`."""
         ...
 
+    def edges(self) -> tuple[bytes, bytes] | None:
+        """What events like the last one begin and end with; None where none can be told by that.
+
+        Whatever comes with these edges may be put aside for `alike`, as long as nothing else is fed meanwhile. The
+        tuple stays the same object until its bytes change.
+        """
+        ...
+
+    def alike(self, middles: Sequence[bytes]) -> bool:
+        """Whether events with such middles between the edges, none empty, bring one token each; then they are as fed.
+
+        Where not, nothing is taken: they are to be fed, one by one.
+        """
+        ...
+
 
 class Dialect(Protocol):
     """One wire: the path and body of a request, and the parser of its answer."""

@@ -10,12 +10,14 @@ import numpy as np
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, LoadGauges
+from servetop.core.units import US_PER_S
 from servetop.loadgen.exchange import Exchange
 
 BEAT_SECONDS = 0.020
 """Period of the heartbeat whose lateness is the event loop's lag."""
 
-_DURATIONS = ("ttft", "ttft_due", "itl", "tpot", "e2el", "slip", "client_wait", "loop_lag")
+_ONE = array("I", [1])
+_DURATIONS = ("ttft", "ttft_due", "tpot", "e2el", "slip", "client_wait", "loop_lag")
 _ENDINGS = {
     RequestStatus.OK: "ok",
     RequestStatus.ERROR: "errors",
@@ -39,8 +41,8 @@ class Accounts:
         self._output_tokens = output_tokens
         self._chunks = 0
         self._seconds = {name: array("d") for name in _DURATIONS}
-        self._itl = self._seconds["itl"]
-        self._itl_tokens = array("l")
+        self._gaps_us = array("I")
+        self._gap_tokens = array("I")
 
     def progressed(self, exchange: Exchange) -> None:
         """Count the chunks that came since the last call for this exchange."""
@@ -53,11 +55,10 @@ class Accounts:
         if start == 0:
             self._first_token(exchange)
             start = 1
-        for position in range(start, stop):
-            count = chunks.count(position)
-            self._output_tokens += count
-            self._itl.append(chunks.gap(position) / count)
-            self._itl_tokens.append(count)
+        gaps, counts = chunks.since(start)
+        self._gaps_us += gaps
+        self._gap_tokens += _ONE * len(gaps) if counts is None else counts
+        self._output_tokens += len(gaps) if counts is None else sum(counts)
 
     def _first_token(self, exchange: Exchange) -> None:
         self._output_tokens += exchange.chunks.count(0)
@@ -97,11 +98,12 @@ class Accounts:
 
     def close(self, index: int, *, gauges: LoadGauges, cpu_seconds: float) -> ClientTick:
         """The tick of interval `index`; counting starts anew. A correction below zero waits for the next tick."""
-        weights = {"itl": np.array(self._itl_tokens, dtype=np.int64)}
         histograms: dict[str, Any] = {
-            name: LogHistogram.of(np.array(values, dtype=np.float64), weights=weights.get(name))
-            for name, values in self._seconds.items()
+            name: LogHistogram.of(np.array(values, dtype=np.float64)) for name, values in self._seconds.items()
         }
+        tokens = np.array(self._gap_tokens, dtype=np.int64)
+        gaps = np.array(self._gaps_us, dtype=np.float64) / US_PER_S
+        histograms["itl"] = LogHistogram.of(gaps / tokens, weights=tokens)
         endings: dict[str, Any] = {name: self._endings[status] for status, name in _ENDINGS.items()}
         prompt_tokens, output_tokens = max(0, self._prompt_tokens), max(0, self._output_tokens)
         tick = ClientTick(

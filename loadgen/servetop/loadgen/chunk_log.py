@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -45,6 +46,17 @@ class ChunkLog:
             self._counts = array("I", [1]) * len(gaps)
             self._counts[-1] = tokens
 
+    def extend(self, instants: Sequence[float]) -> None:
+        """Chunks of one token each; there must have been one before."""
+        first, last, most = self._first, self._last_us, _MAX_GAP_US
+        us = [round((at - first) * US_PER_S) for at in instants]
+        gaps = [after - before for before, after in zip((last, *us), us, strict=False)]
+        self._gaps_us.extend(gaps if max(gaps) <= most else [min(gap, most) for gap in gaps])
+        self._last_us = us[-1]
+        self.tokens += len(us)
+        if self._counts is not None:
+            self._counts.extend([1] * len(us))
+
     def __len__(self) -> int:
         """Chunks so far."""
         return len(self._gaps_us)
@@ -53,9 +65,12 @@ class ChunkLog:
         """Tokens of one chunk."""
         return 1 if self._counts is None else self._counts[position]
 
-    def gap(self, position: int) -> float:
-        """Seconds between a chunk and the one before it; 0 for the first."""
-        return self._gaps_us[position] / US_PER_S
+    def since(self, position: int) -> tuple[array[int], array[int] | None]:
+        """From there on: microseconds between each chunk and the one before it (0 for the first), and its tokens.
+
+        The tokens are None where all have one.
+        """
+        return self._gaps_us[position:], None if self._counts is None else self._counts[position:]
 
     def times(self) -> FloatArray:
         """Run times of all chunks, shape (chunks,); the first is exact, the others to the microsecond."""

@@ -39,7 +39,7 @@ class Exchange:
     """
 
     __slots__ = (
-        "body", "cached_tokens", "chunks", "dialect", "done_at", "due", "error", "error_body",
+        "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "due", "error", "error_body",
         "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser",
         "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "record_texts",
         "retried", "sent", "status", "streamed", "taken_in", "texts", "tokenizer", "usage_seen",
@@ -75,6 +75,8 @@ class Exchange:
         self.cached_tokens: int | None = None
         self.usage_seen = False
         self.chunks = ChunkLog()
+        self.aside: list[tuple[bytes, float]] = []
+        """Middles of events that came since, and when, put aside by a transport that told them by `edges`."""
         self.taken_in = 0
         """Chunks that the accounts have counted."""
         self.texts: list[str] | None = [] if request.keep_texts else None
@@ -106,11 +108,34 @@ class Exchange:
 
     def received(self, data: bytes, at: float) -> None:
         """A piece of the answer's body."""
+        self.settle()
         if self.error_body is not None:
             most = _MAX_ERROR_BODY if self.streamed or self.http_status != 200 else _MAX_ANSWER
             self.error_body += data[: most - len(self.error_body)]
         elif self.status is None:
             for chunk in self.parser.feed(data):
+                self._take(chunk, at)
+
+    def edges(self) -> tuple[bytes, bytes] | None:
+        """See StreamParser: what comes with these edges may be put aside, until the next `settle`."""
+        return None if self.status is not None or self.error_body is not None else self.parser.edges()
+
+    def settle(self) -> None:
+        """Take in what was put aside."""
+        if not self.aside:
+            return
+        middles, instants = zip(*self.aside, strict=True)
+        self.aside.clear()
+        edges = self.edges()
+        if edges is None:  # the outcome was known before they came
+            return
+        if self.parser.alike(middles):
+            self.chunks.extend(instants)
+            if self.reasoning_tokens and self.first_output_at is None:
+                self.reasoning_tokens += len(middles)
+            return
+        for middle, at in zip(middles, instants, strict=True):
+            for chunk in self.parser.feed(edges[0] + middle + edges[1]):
                 self._take(chunk, at)
 
     def _take(self, chunk: Chunk, at: float) -> None:
@@ -147,6 +172,7 @@ class Exchange:
 
     def broke(self, reason: str, at: float) -> None:
         """The connection is gone, or never came about."""
+        self.settle()
         if self.headers_at is None or self.error_body is not None:
             self._end(RequestStatus.ERROR, at, reason)
         else:
@@ -157,6 +183,7 @@ class Exchange:
         self._end(status, at, reason)
 
     def _end(self, status: RequestStatus, at: float, error: str | None = None) -> None:
+        self.settle()
         if self.status is None:
             self.status, self.done_at, self.error = status, at, error
 

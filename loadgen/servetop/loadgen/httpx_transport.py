@@ -119,6 +119,9 @@ class HttpxTransport:
     def keep_ready(self, connections: int) -> None:
         """See Transport; aiohttp opens no connections ahead of need."""
 
+    def catch_up(self) -> None:
+        """See Transport; nothing is put aside here."""
+
     async def close(self) -> None:
         """See Transport."""
         tasks = list(self._tasks.values())
@@ -166,6 +169,7 @@ class HttpxTransport:
             at = self._clock.now()
             exchange.received(data, at)
             self._listener.progressed(exchange)
+            self._listener.between_reads()
             if exchange.status is not None and exchange.status is not RequestStatus.OK:
                 return
         exchange.complete(self._clock.now())

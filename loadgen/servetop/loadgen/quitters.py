@@ -29,6 +29,8 @@ class Quitters:
         """Those that have had as many tokens as they wait for; asked at every heartbeat, so up to 20 ms late."""
         if not self._patience:
             return []
+        for exchange in self._patience:
+            exchange.settle()
         over = [each for each, tokens in self._patience.items() if each.status or each.chunks.tokens >= tokens]
         for exchange in over:
             del self._patience[exchange]

@@ -204,8 +204,11 @@ class Sender:
         self._draft.accounts.went_out(exchange)
 
     def progressed(self, exchange: Exchange) -> None:
-        """See ExchangeListener. What fell due while other sockets were read goes out before the next of them."""
+        """See ExchangeListener."""
         self._draft.accounts.progressed(exchange)
+
+    def between_reads(self) -> None:
+        """See ExchangeListener. What fell due while sockets were read goes out before the next of them."""
         if self._clock.now() >= self._wake_at:
             self._play()
 
@@ -268,6 +271,7 @@ class Sender:
         self._ready.ahead(self._clock, self._transport, schedule=self._schedule, in_flight=self._crowd.in_flight)
 
     def _send_report(self, tick: int) -> None:
+        self._transport.catch_up()
         self._collect_changes()
         self._report(self._share.signed(self._draft.finish(tick, state=self.state, gauges=self._gauges())))
 

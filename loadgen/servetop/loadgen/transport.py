@@ -1,7 +1,8 @@
 """How requests reach a server: the transport protocol, and the raw one, made for many streams at once.
 
-The raw transport keeps connections open and reuses the one that was used last. Bytes are stamped for all sockets that
-are ready before any of them is parsed, so that parsing one answer does not age the others.
+The raw transport keeps connections open and reuses the one that was used last. What arrives is stamped by the kernel;
+where that cannot be (TLS, other systems), for all sockets that are ready before any of them is parsed, so that parsing
+one answer does not age the others.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from servetop.core.events import RequestStatus
 from servetop.loadgen.endpoint import Endpoint
 from servetop.loadgen.exchange import Exchange
 from servetop.loadgen.http1 import Http1Connection
+from servetop.loadgen.plain_sockets import SocketWatch
 
 LINGER_SECONDS = 0.05
 """How long an answer's end may stay away after its end marker; then the connection is given up."""
@@ -35,6 +37,10 @@ class Transport(Protocol):
         """Open connections ahead until so many are idle or about to be."""
         ...
 
+    def catch_up(self) -> None:
+        """Take in all that has arrived."""
+        ...
+
     async def close(self) -> None:
         """Close every connection."""
         ...
@@ -53,6 +59,10 @@ class ExchangeListener(Protocol):
 
     def ended(self, exchange: Exchange) -> None:
         """Its outcome is known."""
+        ...
+
+    def between_reads(self) -> None:
+        """Much has arrived: now is the time for what cannot wait until all of it is taken in."""
         ...
 
 
@@ -81,7 +91,12 @@ class RawTransport:
         self._idle: dict[Http1Connection, None] = {}
         self._busy: dict[int, Http1Connection] = {}
         self._attempts: dict[_Attempt, asyncio.Task[None]] = {}
-        self._reads: list[tuple[Http1Connection, float, bytes]] = []
+        self._watch = (
+            SocketWatch(clock, between_reads=listener.between_reads)
+            if SocketWatch.available and self._tls is None
+            else None
+        )
+        self._unread: list[tuple[Http1Connection, float, bytes]] = []
         self._refusing = False
 
     def submit(self, exchange: Exchange) -> None:
@@ -133,6 +148,8 @@ class RawTransport:
             connection.abort()
         self._idle.clear()
         self._busy.clear()
+        if self._watch is not None:
+            self._watch.close()
 
     def _open(self, exchange: Exchange | None) -> None:
         attempt = _Attempt(exchange)
@@ -173,25 +190,46 @@ class RawTransport:
         raise failure
 
     async def _connect_to(self, address: str, port: int) -> Http1Connection:
+        if self._watch is not None:
+            plain = Http1Connection(self)
+            return plain.over(await self._watch.connect(address, port, plain))
         name = self._endpoint.host if self._tls is not None else None
         _, connection = await self._loop.create_connection(
-            lambda: Http1Connection(self, plain=self._tls is None), address, port, ssl=self._tls, server_hostname=name
+            lambda: Http1Connection(self), address, port, ssl=self._tls, server_hostname=name
         )
         return connection
 
-    def arrived(self, connection: Http1Connection, data: bytes) -> None:
-        """See ReadQueue: stamped now, taken in at the loop's next turn, after all sockets that are ready now."""
-        if not self._reads:
+    def stamped(self, connection: Http1Connection, data: bytes, at: float) -> None:
+        """See Reads."""
+        self._take_in(connection, data, at)
+
+    def put_aside(self, connection: Http1Connection) -> None:
+        """See Reads."""
+        exchange = connection.exchange
+        if exchange is not None and exchange.aside:
+            exchange.settle()
+            self._follow(connection, exchange, self._clock.now())
+
+    def catch_up(self) -> None:
+        """See Transport."""
+        for connection in tuple(self._busy.values()):
+            self.put_aside(connection)
+            self._listener.between_reads()
+
+    def unstamped(self, connection: Http1Connection, data: bytes) -> None:
+        """See Reads: stamped now, taken in at the loop's next turn, after all sockets that are ready now."""
+        if not self._unread:
             self._loop.call_soon(self._take_in_all)
-        self._reads.append((connection, self._clock.now(), data))
+        self._unread.append((connection, self._clock.now(), data))
 
     def _take_in_all(self) -> None:
-        reads, self._reads = self._reads, []
+        reads, self._unread = self._unread, []
         for connection, at, data in reads:
             if data:
                 self._take_in(connection, data, at)
             else:
                 self._lost(connection, at)
+            self._listener.between_reads()
 
     def _take_in(self, connection: Http1Connection, data: bytes, at: float) -> None:
         exchange = connection.exchange
@@ -200,6 +238,10 @@ class RawTransport:
             connection.abort()
             return
         connection.take_in(data, at)
+        self._follow(connection, exchange, at)
+
+    def _follow(self, connection: Http1Connection, exchange: Exchange, at: float) -> None:
+        """Something of its answer was taken in."""
         self._listener.progressed(exchange)
         if connection.broken is not None:
             exchange.broke(connection.broken, at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import orjson
 
@@ -12,6 +13,8 @@ from servetop.engines.dialects.shapes import TEXT, Shape, Shapes
 _NEVER = b"\0"
 """Begins no event and ends none."""
 _TOKEN, _THOUGHT = Chunk(tokens=1), Chunk(tokens=1, reasoning=True)
+_LONE_TOKEN, _LONE_THOUGHT = (_TOKEN,), (_THOUGHT,)
+_NO_COUNTS: tuple[int | None, ...] = (None, None, None)
 _text, _whole_text = TEXT.match, TEXT.fullmatch
 
 
@@ -20,6 +23,11 @@ class RegularEvents:
 
     A stream's own first event of a shape gives it the literal bytes (identity, creation time) that its others repeat.
     """
+
+    __slots__ = (
+        "_continuous", "_counts", "_head", "_keep_texts", "_lone", "_repeated", "_shape", "_shapes", "_tail", "edges",
+        "reasoning", "seen",
+    )  # fmt: skip
 
     def __init__(self, shapes: Shapes, *, continuous: bool, keep_texts: bool) -> None:
         self.seen = 0
@@ -31,36 +39,48 @@ class RegularEvents:
         self._keep_texts = keep_texts
         self._shape: Shape | None = None
         self._head = self._tail = _NEVER
-        self._edges = -1
-        """Bytes of head and tail together, where a lone event can be told by them; -1 where it cannot."""
-        self._lone = (_TOKEN,)
-        self._repeated: list[bytes | None] = []
-        self._counts: tuple[int | None, ...] = (None, None, None)
+        self.edges: tuple[bytes, bytes] | None = None
+        """Head and tail, where a lone event can be told by them."""
+        self._lone = _LONE_TOKEN
+        self._repeated: list[bytes | None] | None = None
+        self._counts = _NO_COUNTS
 
     def adopt(self, shape: Shape) -> None:
         """Expect events of this shape next."""
         self._shape = shape
         self._head = self._tail = _NEVER
-        self._edges = -1
-        self._lone = (_THOUGHT if shape.reasoning else _TOKEN,)
+        self.edges = None
+        self._lone = _LONE_THOUGHT if shape.reasoning else _LONE_TOKEN
 
     def stop(self) -> None:
-        """Nothing more is wanted: no event is told by `one` any more."""
-        self._edges = -1
+        """Nothing more is wanted: no event is told by its edges any more."""
+        self.edges = None
 
     def one(self, data: bytes) -> tuple[Chunk] | None:
         """The chunk of bytes that are one event just like the first of its shape, which most reads are; else None."""
+        if self.edges is None:
+            return None
+        head, tail = self.edges
         if (
-            0 <= self._edges < len(data)
-            and data.startswith(self._head)
-            and data.endswith(self._tail)
+            data.startswith(head)
+            and data.endswith(tail)
+            and len(data) > len(head) + len(tail)
             and data.isascii()
-            and _whole_text(data, len(self._head), len(data) - len(self._tail))
+            and _whole_text(data, len(head), len(data) - len(tail))
         ):
             self.seen += 1
             self.reasoning = self._lone[0].reasoning
             return self._lone
         return None
+
+    def alike(self, middles: Sequence[bytes]) -> bool:
+        """See StreamParser. A blank between them keeps an escape that one begins from being ended by the next."""
+        text = b" ".join(middles)
+        if self.edges is None or not text.isascii() or not _whole_text(text):
+            return False
+        self.seen += len(middles)
+        self.reasoning = self._lone[0].reasoning
+        return True
 
     def take(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
         """Append the chunks of the regular events from `position`, the beginning of an event; where they end."""
@@ -103,8 +123,8 @@ class RegularEvents:
             if text is None:
                 break
             if head is _NEVER:
-                head, tail = self._head, self._tail = data[position:start], data[end:after]
-                self._edges = -1 if shape.counted or self._keep_texts else len(head) + len(tail)
+                head, tail = self._head, self._tail = data[position:start], shape.shared(data[end:after])
+                self.edges = None if shape.counted or self._keep_texts else (head, tail)
             if shape.counted and counts is not None:
                 chunks.append(self._counted(counts, text, has_text=end > start))
             elif end > start:

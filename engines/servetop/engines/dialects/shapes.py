@@ -8,7 +8,7 @@ whatever matches a shape has the structure of the event that it was learned from
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from servetop.engines.dialects.reading import Reader, Reading
 
@@ -20,6 +20,7 @@ TEXT = re.compile(
 
 _MOST_SHAPES = 8
 _MOST_TRIALS = 64
+_MOST_TAILS = 16
 _TEXT_KEYS = re.compile(rb'"(?:text|content|reasoning_content|reasoning|delta)": ?"')
 _PLAIN = rb"[ !#-\[\]-~]*+"
 _DIGITS = rb"(?:0|[1-9][0-9]{0,8})(?![0-9.eE])"
@@ -45,6 +46,14 @@ class Shape:
     """The server's counts are in the event."""
     reasoning: bool
     """The text is the model's reasoning."""
+
+    tails: dict[bytes, bytes] = field(default_factory=dict, compare=False)
+
+    def shared(self, tail: bytes) -> bytes:
+        """The same bytes: of what all streams repeat, one copy is kept."""
+        if len(self.tails) > _MOST_TAILS:
+            self.tails.clear()
+        return self.tails.setdefault(tail, tail)
 
     def fits(self, data: bytes, position: int) -> bool:
         """An event of this shape is there."""

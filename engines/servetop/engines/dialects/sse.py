@@ -14,6 +14,8 @@ _SHORT = 4096
 class SseSplitter:
     """Collects bytes until an event is complete. `overflowed` turns true, for good, at an event that is too long."""
 
+    __slots__ = ("_data", "_pieces", "held", "overflowed")
+
     def __init__(self) -> None:
         self.overflowed = False
         self._pieces: list[bytes] = []

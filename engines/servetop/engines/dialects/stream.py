@@ -11,6 +11,8 @@ from servetop.engines.dialects.shapes import Shapes
 from servetop.engines.dialects.sse import MAX_EVENT_BYTES, SseSplitter
 
 _UNTOLD = Usage()
+_NOTHING_HELD = SseSplitter()
+"""Of all streams: most of the time none of them is in the middle of an event. It is never fed."""
 
 
 class EventStream:
@@ -20,11 +22,13 @@ class EventStream:
     of a server; without them every event is read exactly.
     """
 
+    __slots__ = ("_broken", "_continuous", "_events", "_reader", "_regular", "_shapes")
+
     def __init__(self, reader: Reader, shapes: Shapes | None, *, continuous: bool, keep_texts: bool = True) -> None:
         self._reader = reader
         self._shapes = shapes
         self._continuous = continuous
-        self._events = SseSplitter()
+        self._events = _NOTHING_HELD
         self._regular = RegularEvents(shapes or Shapes(reader), continuous=continuous, keep_texts=keep_texts)
         self._broken = False
 
@@ -45,13 +49,23 @@ class EventStream:
                 position = self._read_one(data, position, chunks)
         return chunks
 
+    def edges(self) -> tuple[bytes, bytes] | None:
+        """See StreamParser."""
+        return None if self._events.held else self._regular.edges
+
+    def alike(self, middles: Sequence[bytes]) -> bool:
+        """See StreamParser."""
+        return self._regular.alike(middles)
+
     def _read_one(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
         """Read the next event exactly, or hold its beginning; where it ends."""
         blank = data.find(b"\n\n", position)
         after = len(data) if blank < 0 else blank + 2
         framed = data[position:after]
         held = self._events.held
-        events = self._events.feed(framed)
+        splitter = SseSplitter() if self._events is _NOTHING_HELD else self._events
+        events = splitter.feed(framed)
+        self._events = splitter if splitter.held or splitter.overflowed else _NOTHING_HELD
         for event in events:
             reading = self._reader(event)
             if self._shapes is not None and not held and len(events) == 1 and reading.pieces == 1:

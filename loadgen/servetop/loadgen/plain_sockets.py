@@ -1,0 +1,189 @@
+"""Reading many plain TCP sockets in few turns of the event loop.
+
+Because the kernel stamps what arrives, nothing is lost by reading it a little later. So when many streams keep the
+loop busy, the sockets are looked at every half millisecond, all together, instead of one wake-up for each event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+from collections.abc import Callable
+from typing import Protocol
+
+from servetop.core.clock import MonotonicClock
+from servetop.loadgen.kernel_stamps import ANCILLARY_BYTES, KernelStamps, ask_for_stamps
+from servetop.loadgen.pacing import deadline_timer
+
+LOOK_SECONDS = 0.0005
+"""Between two looks at busy sockets; only what is answered at once, as in a closed loop, goes out so much later."""
+_MANY = 16
+"""Sockets from which on looking at all of them together pays."""
+_READ_BYTES = 1 << 14
+_READS_AT_A_STRETCH = 8
+_READABLE = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR if hasattr(select, "EPOLLIN") else 0
+
+
+class Receiver(Protocol):
+    """Gets what arrives on one socket."""
+
+    earliest: float
+    """Run time before which nothing can have arrived any more."""
+
+    def arrived(self, data: bytes, at: float) -> None:
+        """Bytes that reached this machine at run time `at`."""
+        ...
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone; None: closed by the other side, or here."""
+        ...
+
+
+class PlainSocket:
+    """A connected socket with what is still to be written to it."""
+
+    def __init__(self, sock: socket.socket, receiver: Receiver, watch: SocketWatch) -> None:
+        self.fd = sock.fileno()
+        self.receiver = receiver
+        self.recvmsg = sock.recvmsg
+        self._sock = sock
+        self._watch = watch
+        self._unsent = b""
+        self._waits = False
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, as far as the kernel takes them now, and the rest later."""
+        if not self._unsent and self.fd >= 0:
+            self._unsent = data
+            self.flush()
+        else:
+            self._unsent += data
+
+    def flush(self) -> None:
+        """Send what could not be sent before."""
+        try:
+            self._unsent = self._unsent[self._sock.send(self._unsent) :]
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self.close(error)
+            return
+        if self._waits != bool(self._unsent):
+            self._waits = bool(self._unsent)
+            self._watch.wait_for_room(self.fd, wanted=self._waits)
+
+    def is_closing(self) -> bool:
+        """Nothing can be sent any more."""
+        return self.fd < 0
+
+    def abort(self) -> None:
+        """Close without a goodbye."""
+        self.close(None)
+
+    def close(self, why: Exception | None) -> None:
+        """Close; the receiver learns of it at the loop's next turn."""
+        if self.fd >= 0:
+            self._watch.forget(self.fd)
+            self.fd = -1
+            self._sock.close()
+            asyncio.get_running_loop().call_soon(self.receiver.connection_lost, why)
+
+
+class SocketWatch:
+    """Reads sockets on the running event loop, by an epoll of its own; Linux only (`available`)."""
+
+    available = hasattr(select, "epoll")
+
+    def __init__(self, clock: MonotonicClock, *, between_reads: Callable[[], None]) -> None:
+        """`between_reads` is called after every few of many reads."""
+        self._clock = clock
+        self._between_reads = between_reads
+        self._loop = asyncio.get_running_loop()
+        self._stamps = KernelStamps(clock)
+        self._sockets: dict[int, PlainSocket] = {}
+        self._epoll = select.epoll()
+        self._fd = self._epoll.fileno()
+        self._timer = deadline_timer(clock, self._look)
+        self._woken_at = 0.0
+        self._loop.add_reader(self._fd, self._woken)
+
+    async def connect(self, address: str, port: int, receiver: Receiver) -> PlainSocket:
+        """A connection to a numeric address. Raises OSError."""
+        sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            ask_for_stamps(sock)
+            await self._loop.sock_connect(sock, (address, port))
+            plain = PlainSocket(sock, receiver, self)
+            self._epoll.register(sock, select.EPOLLIN)
+        except BaseException:
+            sock.close()
+            raise
+        self._sockets[plain.fd] = plain
+        return plain
+
+    def wait_for_room(self, fd: int, *, wanted: bool) -> None:
+        """Flush the socket when the kernel takes more; or no longer."""
+        self._epoll.modify(fd, select.EPOLLIN | select.EPOLLOUT if wanted else select.EPOLLIN)
+
+    def forget(self, fd: int) -> None:
+        """It is about to be closed."""
+        del self._sockets[fd]
+        self._epoll.unregister(fd)
+
+    def close(self) -> None:
+        """Look no more; sockets stay as they are."""
+        self._timer.close()
+        self._loop.remove_reader(self._fd)
+        self._epoll.close()
+
+    def _woken(self) -> None:
+        """Something is there. When that comes too often, look by the clock from now on."""
+        now = self._clock.now()
+        if now - self._woken_at < LOOK_SECONDS and len(self._sockets) >= _MANY:
+            self._loop.remove_reader(self._fd)
+            self._timer.arm(now + LOOK_SECONDS)
+        self._woken_at = now
+        self._read_all()
+
+    def _look(self) -> None:
+        """Look again soon while it pays; else wait to be woken."""
+        now = self._clock.now()
+        if self._read_all() > 1:
+            self._timer.arm(now + LOOK_SECONDS)
+        else:
+            self._loop.add_reader(self._fd, self._woken)
+
+    def _read_all(self) -> int:
+        """Read each socket that has something, once; how many had."""
+        ready = self._epoll.poll(0)
+        self._stamps.compare_clocks()
+        for number, (fd, events) in enumerate(ready):
+            plain = self._sockets.get(fd)
+            if plain is None:  # closed by what another one brought
+                continue
+            if events & select.EPOLLOUT:
+                plain.flush()
+            if events & _READABLE:
+                self._read(plain)
+            if number % _READS_AT_A_STRETCH == 0:
+                self._between_reads()
+        return len(ready)
+
+    def _read(self, plain: PlainSocket) -> None:
+        receiver = plain.receiver
+        try:
+            data, ancillary, _, _ = plain.recvmsg(_READ_BYTES, ANCILLARY_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            plain.close(error)
+            return
+        if data:
+            at = self._stamps.at(ancillary, not_before=receiver.earliest)
+            receiver.earliest = at
+            receiver.arrived(data, at)
+        else:
+            plain.close(None)
