@@ -29,12 +29,12 @@ TOKENS = 32
 
 
 def batch_of(number: int, gaps: FloatArray) -> Batch:
-    """One tick of a busy run; `gaps` has shape (requests, tokens)."""
+    """One tick of a busy run; `gaps` has shape (requests, tokens), the same number of requests each tick."""
     start = number * TICK_SECONDS
     arrivals = start + 0.001 + np.cumsum(gaps, axis=1)
     requests = [
         RequestRecord(
-            id=number * REQUESTS_PER_TICK + index,
+            id=number * len(gaps) + index,
             stage=0,
             due=start,
             sent=start + 0.001,
@@ -64,11 +64,11 @@ def seconds_of(action: Callable[[], object]) -> float:
     return clock.now()
 
 
-def write(path: Path, ticks: int) -> FloatArray:
-    """Record a run; the time that each commit took, in seconds."""
+def write(path: Path, ticks: int, *, requests: int = REQUESTS_PER_TICK) -> FloatArray:
+    """Record a run with so many requests a tick; the time that each commit took, in seconds."""
     generator = np.random.default_rng(1)
     recorder = Recorder.create(path, RunHeader(config=RunConfig(), anchor=ClockAnchor.take()))
-    gaps = generator.gamma(4.0, 0.005, (8, REQUESTS_PER_TICK, TOKENS))
+    gaps = generator.gamma(4.0, 0.005, (8, requests, TOKENS))
     taken = []
     for number in range(ticks):
         batch = batch_of(number, gaps[number % len(gaps)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 import sys
+from collections.abc import Callable
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.units import NS_PER_S
@@ -34,25 +35,32 @@ def ask_for_stamps(sock: socket.socket) -> bool:
     return True
 
 
+Ancillary = list[tuple[int, int, bytes]]
+"""As `recvmsg` returns it."""
+RunTime = Callable[[Ancillary, float], float]
+"""Run time of the stamp of a read that cannot have come before another run time; else now: there is none, or it cannot
+be, as when the wall clock has been set in between.
+"""
+
+
 class KernelStamps:
-    """Stamps as run time. `compare_clocks` before each batch of reads: the wall clock may be set meanwhile."""
+    """Stamps as run time."""
 
     def __init__(self, clock: MonotonicClock) -> None:
         self._clock = clock
-        self._epoch_ns = 0
-        self._compared_at = 0.0
 
-    def compare_clocks(self) -> float:
-        """The run time now."""
-        self._epoch_ns = self._clock.origin_epoch_ns()
-        self._compared_at = self._clock.now()
-        return self._compared_at
+    def compare_clocks(self) -> RunTime:
+        """For the reads that follow at once: the wall clock may be set at any time."""
+        clock = self._clock
+        epoch_s, epoch_ns = divmod(clock.origin_epoch_ns(), _NS_PER_S)
+        compared_at = clock.now()
 
-    def at(self, ancillary: list[tuple[int, int, bytes]], *, not_before: float) -> float:
-        """Run time of the stamp among what `recvmsg` returned; else now: there is none, or the clock has been set."""
-        if ancillary:
-            seconds, nanoseconds = _unpack(ancillary[0][2])
-            at: float = (seconds * _NS_PER_S + nanoseconds - self._epoch_ns) * _S_PER_NS
-            if not_before <= at and (at <= self._compared_at or at <= self._clock.now()):
-                return at
-        return self._clock.now()
+        def run_time(ancillary: Ancillary, not_before: float) -> float:
+            if ancillary:
+                seconds, nanoseconds = _unpack(ancillary[0][2])
+                at: float = seconds - epoch_s + (nanoseconds - epoch_ns) * _S_PER_NS
+                if not_before <= at and (at <= compared_at or at <= clock.now()):
+                    return at
+            return clock.now()
+
+        return run_time
