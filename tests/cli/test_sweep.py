@@ -19,6 +19,8 @@ num_prompts = 12
 [workload]
 input_len = 8
 output_len = 4
+[sim]
+gpu = "a100-40"
 """
 
 
@@ -40,7 +42,12 @@ def test_every_cell_is_a_stage_of_one_recording(servetop: Servetop, grid: Path) 
     assert done.code in RAN, done.err
     assert cells(done.summary) == [(2, 20), (2, 40), (8, 20), (8, 40)]
     assert all(stage["completed"] == 12 for stage in done.summary["stages"])
-    assert len(list(servetop.folder.glob("*.servetop"))) == 1
+    (recording,) = servetop.folder.glob("*.servetop")
+    reader = RecordingReader.open(recording)
+    foretold = {(each.max_num_seqs, each.request_rate): each for each in reader.header.config.predicted}
+    reader.close()
+    assert list(foretold) == [(2, 20), (2, 40), (8, 20), (8, 40)]
+    assert foretold[2, 40].output_throughput < foretold[8, 40].output_throughput
 
 
 def test_the_table_has_batch_sizes_down_and_rates_across(servetop: Servetop, grid: Path) -> None:

@@ -100,6 +100,8 @@ def _client(
         itl=LogHistogram.of(itl * noise[:1], weights=[max(tokens, 1)]) if tokens else LogHistogram.of([]),
         tpot=LogHistogram.of(itl * noise[:finished]),
         e2el=LogHistogram.of((ttft + itl * _OUTPUT) * noise[:finished]),
+        input_len=LogHistogram.of(np.rint(PROMPT * noise[:finished] ** 0.3)),
+        output_len=LogHistogram.of(np.rint(_OUTPUT * noise[:finished])),
         slip=LogHistogram.of(np.full(due, 0.0007)),
         loop_lag=LogHistogram.of(np.full(10, 0.0004)),
     )

@@ -9,14 +9,15 @@ from types import ModuleType
 
 import pytest
 
-from servetop.core.config import WorkloadConfig
+from servetop.core.config import PredictedCell, WorkloadConfig
 from servetop.core.histogram import LogHistogram
+from servetop.tui import formats
 from servetop.tui.app import DashboardApp
 from servetop.tui.distributions import draw_cdf, draw_ridges
 from servetop.tui.lines import Lines, row_width
 from servetop.tui.panels.config import config_rows
 from servetop.tui.panels.panel import Panel
-from servetop.tui.panels.sweep import Cell, draw_sweep, measured
+from servetop.tui.panels.sweep import Cell, SweepPanel, deviations, draw_sweep, measured, predicted
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scatter import Point, draw_scatter, knees, pareto
 from servetop.tui.screens.details import ConfigScreen, DistributionsScreen, SweepScreen
@@ -97,6 +98,28 @@ def test_only_a_finished_cell_is_the_peak_and_unplanned_cells_stay_blank() -> No
     shown = Lines(draw_sweep(cells, [(64, 8.0), (64, 16.0)], 60, 9)).plain.split("\n")
     assert re.findall(r"[\d,]+\S*|·", shown[1]) == ["64", "900★", "·"]
     assert re.findall(r"[\d,]+\S*|·", shown[3]) == ["128", "2,000▲…", "800▲~"]
+
+
+def test_what_was_predicted_stands_below_what_was_measured_and_the_title_says_how_far_it_is_off(
+    canned: ModuleType, moment_of: MomentOf
+) -> None:
+    run = canned.finished()
+    rates = [stage.request_rate for stage in run.config.stages]
+    own = measured(moment_of(canned.finished(), 100.0).per_stage(), {})
+    wanted = tuple(
+        PredictedCell(max_num_seqs=canned.BATCH, request_rate=rate, output_throughput=rate_then * 1.1)
+        for rate, rate_then in ((rate, own[canned.BATCH, rate].output_rate) for rate in rates[:3])
+    )
+    run.config = replace(run.config, predicted=wanted)
+    moment = moment_of(run, 100.0)
+    assert deviations(own, predicted(moment)) == pytest.approx([0.1, 0.1, 0.1])
+    panel = SweepPanel(id="sweep")
+    assert "off the prediction 10.0 %" in Lines(panel.title(moment)).plain
+    shown = Lines(panel.draw(moment, 90, 12)).plain.split("\n")
+    found = [formats.count(each.output_throughput) for each in wanted]
+    assert re.findall(r"≈([\d,.k]+)", shown[2]) == found
+    assert "≈ predicted" in shown[-1]
+    assert "≈" not in Lines(panel.draw(moment, 90, 5)).plain
 
 
 def test_a_cell_is_marked_when_a_stage_of_it_that_is_over_was_not_steady(

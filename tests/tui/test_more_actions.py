@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from textual.command import CommandPalette
+from textual.widgets import Input
 
 from servetop.core.clock import ManualClock
 from servetop.core.events import Action
@@ -214,6 +215,9 @@ async def test_reduced_motion_redraws_once_a_second_but_answers_keys_at_once(
         await pilot.press("up")
         assert len(drawn) > before
         assert app.animation_level == "none"
+        await pilot.press("g")
+        assert isinstance(app.focused, Input)
+        assert not app.focused.cursor_blink
 
 
 @pytest.mark.integration

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.tui.app import DashboardApp
 from servetop.tui.lines import Lines, row_width
+from servetop.tui.panels.heat import HeatPanel
 from servetop.tui.panels.requests import RequestsPanel
 from servetop.tui.panels.tokens import TokensPanel
 from servetop.tui.request_drawing import draw_request
@@ -151,6 +152,27 @@ async def test_the_cursor_brings_its_requests(canned: ModuleType, dashboard: Das
         await pilot.press("c", *["shift+left"] * 5, "2")
         rows = app.screen.query_one(RequestsPanel).rows
         assert 55.0 < max(row.due for row in rows) <= 60.0
+
+
+async def test_a_cell_of_the_heat_map_brings_the_request_nearest_to_it(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
+    app = dashboard(canned.finished(), start_at=110.0)
+    async with app.run_test(size=(160, 48)) as pilot:
+        for row in (3, 5, 7):
+            await pilot.click(HeatPanel, offset=(30, row))
+            cursor = app._view.cursor
+            assert cursor is not None
+            assert cursor.latency is not None
+            await pilot.press("2")
+            panel = app.screen.query_one(RequestsPanel)
+            chosen = row_of(next(each.record for each in panel.rows if each.id == panel.selected), cursor.at)
+            near = [each for each in panel.rows if abs((each.record.first_token_at or 1e9) - cursor.at) <= 2.0]
+            best = min(abs(math.log(each.ttft / cursor.latency)) for each in near or panel.rows if each.ttft > 0)
+            assert abs(math.log(chosen.ttft / cursor.latency)) == best
+            await pilot.press("down")
+            assert panel.selected != chosen.id
+            await pilot.press("1")
 
 
 async def test_requests_in_flight_that_are_not_recorded_yet_are_counted_and_not_made_up(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,11 +16,13 @@ import pytest
 from servetop.core.errors import RecordingError
 from servetop.core.shelf import Glance, RecordingInfo, RecordingState
 from servetop.core.source import RunSource
+from servetop.recordings.reader import RecordingReader
 from servetop.tui.app import DashboardApp
 from servetop.tui.appearance import Surroundings
 
 Dashboard = Callable[..., DashboardApp]
 Compare = Callable[..., bool]
+GOLDEN = Path(__file__).parents[1] / "golden"
 SIZES = [(80, 24), (120, 40), (160, 48), (200, 60)]
 
 
@@ -76,6 +80,15 @@ def test_a_screen_behind_a_number(
     canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, key: str, size: tuple[int, int]
 ) -> None:
     assert snap_compare(dashboard(canned.growing()), terminal_size=size, press=[key])
+
+
+@pytest.mark.parametrize("theme", ["contrast", "mono", "ansi", "light"])
+@pytest.mark.parametrize("key", ["2", "3", "4"], ids=["requests", "distributions", "sweep"])
+def test_a_screen_behind_a_number_in_another_theme(
+    canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, key: str, theme: str
+) -> None:
+    app = dashboard(canned.growing(), surroundings=Surroundings(theme=theme))
+    assert snap_compare(app, terminal_size=(120, 40), press=[key])
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)], ids=lambda size: f"{size[0]}x{size[1]}")
@@ -180,3 +193,23 @@ def test_the_recordings_browser(
 def test_a_theme_of_our_own(canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, theme: str) -> None:
     app = dashboard(canned.growing(), surroundings=Surroundings(theme=theme))
     assert snap_compare(app, terminal_size=(120, 40))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(
+    ("name", "at", "key"),
+    [
+        ("whitepaper", 40.0, "1"), ("whitepaper", None, "4"), ("whitepaper", None, "3"), ("vllm", None, "1"),
+        ("vllm", None, "2"), ("dies", None, "1"), ("dies", None, "5"),
+    ],
+    ids=["whitepaper", "whitepaper-sweep", "whitepaper-lengths", "vllm", "vllm-requests", "dies", "dies-log"],
+)  # fmt: skip
+def test_a_recorded_run(
+    dashboard: Dashboard, snap_compare: Compare, tmp_path: Path, name: str, at: float | None, key: str,
+    size: tuple[int, int],
+) -> None:  # fmt: skip
+    """tests/golden/record.sh recorded them: the simulator, a real vLLM, and one that is killed."""
+    recording = Path(shutil.copy(GOLDEN / f"{name}.servetop", tmp_path))
+    with contextlib.closing(RecordingReader.open(recording)) as reader:
+        app = dashboard(reader, start_at=1e6 if at is None else at)
+        assert snap_compare(app, terminal_size=size, press=[key])

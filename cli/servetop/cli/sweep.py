@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from servetop.cli.launch import Output, launch
+from servetop.cli.presets import sweep_data
 from servetop.cli.sweep_file import read_sweep, sweep_config
-from servetop.core.config import EngineConfig, RunConfig, StageConfig
+from servetop.core.config import EngineConfig, PredictedCell, RunConfig, StageConfig
 from servetop.core.errors import RecordingError, UsageError
 from servetop.core.events import StageChange
+from servetop.engines.sim.predict import predict
+from servetop.engines.sim.presets import specs_of_preset
 from servetop.recordings.catalog import list_recordings
 from servetop.recordings.places import recordings_folder
 from servetop.recordings.reader import RecordingReader
@@ -28,7 +31,7 @@ def run_sweep(file: str, given: Mapping[str, Any], *, engine_args: Sequence[str]
     if engine.url is not None and sweep.max_num_seqs:
         sys.stderr.write("servetop: an attached engine keeps its batch size: sweeping max_concurrency instead\n")
     if not resume:
-        return launch(config, output)
+        return launch(dataclasses.replace(config, predicted=predicted_cells(file)), output)
     recording = output.record or find_interrupted(config)
     left = cells_left(recording, config)
     if not left:
@@ -59,7 +62,7 @@ def find_interrupted(config: RunConfig) -> Path:
             reader = RecordingReader.open(info.path)
         except RecordingError:
             continue
-        same = reader.header.config == config
+        same = _asked(reader) == config
         reader.close()
         if same:
             return info.path
@@ -72,13 +75,36 @@ def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
     try:
         if reader.is_live():
             raise RecordingError(f"{recording} is still being written: watch it with servetop replay {recording}")
-        if reader.header.config != config:
+        if _asked(reader) != config:
             raise RecordingError(f"{recording} was recorded with another configuration: run without --resume")
         update = reader.poll()
     finally:
         reader.close()
     finished = finished_stages(update.stages, update.notes, end=update.end)
     return tuple(cell for cell in config.stages if not any(_measures(stage, cell) for stage in finished))
+
+
+def _asked(reader: RecordingReader) -> RunConfig:
+    """What was to be measured; the simulator's opinion of it may have changed since."""
+    return dataclasses.replace(reader.header.config, predicted=())
+
+
+def predicted_cells(file: str) -> tuple[PredictedCell, ...]:
+    """What the simulator says of a sweep file with a table `[sim]`; nothing where that speaks of several engines."""
+    data = sweep_data(file)
+    specs = specs_of_preset(data, label=file) if data.get("sim") else []
+    if len(specs) != 1:
+        return ()
+    return tuple(
+        PredictedCell(
+            max_num_seqs=cell["max_num_seqs"] or None,
+            request_rate=float(cell["request_rate"]),
+            output_throughput=cell["output_throughput"],
+            preemptions=cell["preemptions"],
+        )
+        for cell in predict(specs)["cells"]
+        if "error" not in cell
+    )
 
 
 def _measures(stage: StageChange, cell: StageConfig) -> bool:

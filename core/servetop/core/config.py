@@ -162,6 +162,17 @@ class StageConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedCell:
+    """What the simulator said of one cell of a sweep before it was measured."""
+
+    max_num_seqs: int | None
+    request_rate: float
+    output_throughput: float
+    """Tokens/s."""
+    preemptions: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
     """A whole run."""
 
@@ -183,6 +194,8 @@ class RunConfig:
     """Sender processes that share the load; 0 is `auto`: one, and others join in when the load is too much for it."""
     label: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
+    predicted: tuple[PredictedCell, ...] = ()
+    """Of a sweep whose file says what the simulator is to take the machine for."""
 
 
 def to_data(config: object) -> Any:

@@ -63,6 +63,10 @@ class ClientTick:
     """Gap between chunks / tokens of the later chunk, weighted by those tokens."""
     tpot: LogHistogram = EMPTY
     e2el: LogHistogram = EMPTY
+    input_len: LogHistogram = EMPTY
+    """Prompt tokens of each request that ended well in the interval."""
+    output_len: LogHistogram = EMPTY
+    """And its output tokens."""
     slip: LogHistogram = EMPTY
     """Sent - due for requests that no concurrency limit held back."""
     client_wait: LogHistogram = EMPTY

@@ -17,7 +17,7 @@ BEAT_SECONDS = 0.020
 """Period of the heartbeat whose lateness is the event loop's lag."""
 
 _ONE = array("I", [1])
-_DURATIONS = ("ttft", "ttft_due", "tpot", "e2el", "slip", "client_wait", "loop_lag")
+_MEASURED = ("ttft", "ttft_due", "tpot", "e2el", "input_len", "output_len", "slip", "client_wait", "loop_lag")
 _ENDINGS = {
     RequestStatus.OK: "ok",
     RequestStatus.ERROR: "errors",
@@ -40,7 +40,7 @@ class Accounts:
         self._prompt_tokens = prompt_tokens
         self._output_tokens = output_tokens
         self._chunks = 0
-        self._seconds = {name: array("d") for name in _DURATIONS}
+        self._values = {name: array("d") for name in _MEASURED}
         self._gaps_us = array("I")
         self._gap_tokens = array("I")
 
@@ -67,9 +67,9 @@ class Accounts:
         at = exchange.first_token_at
         if at is None:
             return
-        self._seconds["ttft_due"].append(at - exchange.due.at)
+        self._values["ttft_due"].append(at - exchange.due.at)
         if exchange.sent is not None:
-            self._seconds["ttft"].append(at - exchange.sent)
+            self._values["ttft"].append(at - exchange.sent)
 
     def went_out(self, exchange: Exchange) -> None:
         """Count a request that has just been sent."""
@@ -77,7 +77,7 @@ class Accounts:
             return
         self._sent += 1
         waited = "client_wait" if exchange.held_back else "slip"
-        self._seconds[waited].append(max(0.0, exchange.sent - exchange.due.at))
+        self._values[waited].append(max(0.0, exchange.sent - exchange.due.at))
 
     def ended(self, exchange: Exchange, record: RequestRecord) -> None:
         """Count a finished request, and what its final token counts add to those of its chunks."""
@@ -85,21 +85,24 @@ class Accounts:
         if exchange.taken_in:
             self._prompt_tokens += record.prompt_tokens - exchange.prompt_tokens_counted
         self._output_tokens += record.output_tokens - exchange.chunks.tokens
+        if record.status is RequestStatus.OK:
+            self._values["input_len"].append(record.prompt_tokens)
+            self._values["output_len"].append(record.output_tokens)
         if record.status is RequestStatus.OK and record.e2el is not None:
-            self._seconds["e2el"].append(record.e2el)
+            self._values["e2el"].append(record.e2el)
             if record.tpot is not None:
-                self._seconds["tpot"].append(record.tpot)
+                self._values["tpot"].append(record.tpot)
 
     def beat(self, lateness: float) -> None:
         """A heartbeat came so late (seconds); the beats that it delayed count too, each with its own lateness."""
         while lateness > 0:
-            self._seconds["loop_lag"].append(lateness)
+            self._values["loop_lag"].append(lateness)
             lateness -= BEAT_SECONDS
 
     def close(self, index: int, *, gauges: LoadGauges, cpu_seconds: float) -> ClientTick:
         """The tick of interval `index`; counting starts anew. A correction below zero waits for the next tick."""
         histograms: dict[str, Any] = {
-            name: LogHistogram.of(np.array(values, dtype=np.float64)) for name, values in self._seconds.items()
+            name: LogHistogram.of(np.array(values, dtype=np.float64)) for name, values in self._values.items()
         }
         tokens = np.array(self._gap_tokens, dtype=np.int64)
         gaps = np.array(self._gaps_us, dtype=np.float64) / US_PER_S

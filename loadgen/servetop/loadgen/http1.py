@@ -15,7 +15,7 @@ from servetop.loadgen.plain_sockets import PlainSocket
 
 MAX_HEAD_BYTES = 1 << 20
 """Of headers and trailers of one answer: the parser would keep all of a header that never ends."""
-_MOST_ASIDE = 8
+_MOST_ASIDE = 12
 """Events; they are settled once a tick at the latest."""
 _NO_STREAMS = (b"application/json", b"text/html")
 """Content types of what is no event stream; others are tried, because some servers name none, or a wrong one."""
@@ -85,6 +85,8 @@ class Http1Connection(asyncio.Protocol):
         self._starts: dict[int, bytes] = {}
         """What a regular event begins with that comes as a chunk of its own, by the number of bytes read."""
         self._end = b""
+        """And ends with."""
+        self._cut = 0
         self.on_body = self._pieces.append
         self._parser = HttpResponseParser(self)
 
@@ -95,10 +97,12 @@ class Http1Connection(asyncio.Protocol):
 
     def arrived(self, data: bytes, at: float) -> None:
         """See Receiver. Most of what arrives is one regular event: it is put aside for its exchange to settle."""
-        start, exchange = self._starts.get(len(data)), self.exchange
+        start = self._starts.get(len(data))
+        exchange = self.exchange
         if start is not None and data.startswith(start) and data.endswith(self._end) and exchange is not None:
-            exchange.aside.append((data[len(start) : -len(self._end)], at))
-            if len(exchange.aside) == _MOST_ASIDE:
+            aside = exchange.aside
+            aside.append((data[len(start) : self._cut], at))
+            if len(aside) == _MOST_ASIDE:
                 self._reads.put_aside(self)
         else:
             self._reads.stamped(self, data, at)
@@ -194,6 +198,7 @@ class Http1Connection(asyncio.Protocol):
             self._starts.clear()
         if edges is not None:
             self._end = edges[1] + b"\r\n"
+            self._cut = -len(self._end)
             if size > len(head) + len(edges[0]) + len(self._end):
                 self._starts[size] = head + edges[0]
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from servetop.core.errors import RecordingError
+from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.recordings.codec import Row
 from servetop.recordings.opening import is_damage
 from servetop.recordings.schema import TICK, EventTable
@@ -112,8 +113,14 @@ class TableReader:
         while block := list(itertools.islice(rows, _BLOCK)):
             for row, event in self._decoded(table, block):
                 if table is TICK:
+                    if self._cause is not None and self._is_beyond_a_gap(event):
+                        return
                     self.last_tick_end = event.end
                 yield row["seq"], event
+
+    def _is_beyond_a_gap(self, tick: Tick) -> bool:
+        """Of a damaged file: ticks before it are lost, so what is left of the run ends before them."""
+        return self.last_tick_end is not None and tick.start > self.last_tick_end + TICK_SECONDS / 2
 
     def _decoded(self, table: EventTable, rows: Sequence[Row]) -> list[tuple[Row, Any]]:
         """Rows that make sense, with their events; when one of several does not, they are tried one by one."""

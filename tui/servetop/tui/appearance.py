@@ -9,8 +9,10 @@ from functools import partial
 from typing import Any
 
 from textual.app import App, SystemCommand
+from textual.events import DescendantFocus
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES, Theme
+from textual.widgets import Input
 
 from servetop.core.shelf import Shelf
 from servetop.tui.keys import STEERING, VIEWING, WATCHING
@@ -59,6 +61,11 @@ class Appearance(App[str]):
             self.register_theme(theme)
         if surroundings.theme or no_color:
             self.wear("mono" if no_color else surroundings.theme)
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Fields blink unless motion is unwelcome."""
+        if self.surroundings.reduced_motion and isinstance(event.widget, Input):
+            event.widget.cursor_blink = False
 
     def wear(self, name: str) -> None:
         """Put a theme on, by its short name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from servetop.core.tick import TICK_SECONDS
 from servetop.tui.lines import Run
@@ -22,12 +22,14 @@ class Cursor:
     at: float
     follows_mouse: bool = True
     """Until it was put somewhere by a click or a key."""
+    latency: float | None = None
+    """Seconds: it was put on a cell of the heat map, whose requests are looked for."""
 
     def moved(self, steps: float, *, window: tuple[float, float], bins: int) -> Cursor:
         """By so many bins of the axis, and kept on it; a cursor that slid off comes back at that edge."""
         start, end = max(window[0], 0.0), window[1]
         step = max(1, math.ceil((window[1] - window[0]) / TICK_SECONDS / bins)) * TICK_SECONDS
-        return replace(self, at=min(max(self.at + steps * step, start), end), follows_mouse=False)
+        return Cursor(at=min(max(self.at + steps * step, start), end), follows_mouse=False)
 
 
 def column_of(at: float, window: tuple[float, float], width: int) -> int | None:

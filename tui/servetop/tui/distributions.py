@@ -1,9 +1,9 @@
-"""Drawings of latencies by stage on one logarithmic axis: cumulative curves, and histograms below each other."""
+"""Drawings of latencies or lengths by stage on one logarithmic axis: cumulative curves, histograms below each other."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -16,12 +16,16 @@ from servetop.tui.palette import HUES
 from servetop.tui.panels.latency import axis_seconds
 from servetop.tui.ridges import INDENT, ridges
 
+Scale = Callable[[float], str]
+"""A value of the axis in at most 6 characters."""
 STAGE_DASHES = tuple(DASHES)
 """Of the curves, in turn."""
 
 
-def draw_cdf(curves: Sequence[LogHistogram], width: int, height: int, *, limit: float | None = None) -> list[Row]:
-    """Latency across (logarithmic), share upwards; the curves of `StageLegend`. `limit` (seconds) gets a line."""
+def draw_cdf(
+    curves: Sequence[LogHistogram], width: int, height: int, *, limit: float | None = None, scale: Scale = axis_seconds
+) -> list[Row]:
+    """Value across (logarithmic), share upwards; the curves of `StageLegend`. `limit` gets a line."""
     edges = _edges(curves, limit)
     if edges is None or height < 3 or width < 3 * GUTTER:
         return placard("nothing measured yet", width=width, height=height)
@@ -35,10 +39,12 @@ def draw_cdf(curves: Sequence[LogHistogram], width: int, height: int, *, limit: 
         [(f"{labels[y]:>{GUTTER - 1}}┤" if y in labels else " " * (GUTTER - 1) + "│", "faint"), *row]
         for y, row in enumerate(drawn)
     ]
-    return [*rows, [(" " * GUTTER + _axis(edges, width - GUTTER), "faint")]]
+    return [*rows, [(" " * GUTTER + _axis(edges, width - GUTTER, scale), "faint")]]
 
 
-def draw_ridges(curves: Sequence[LogHistogram], width: int, height: int, *, limit: float | None = None) -> list[Row]:
+def draw_ridges(
+    curves: Sequence[LogHistogram], width: int, height: int, *, limit: float | None = None, scale: Scale = axis_seconds
+) -> list[Row]:
     """A histogram for each stage below the other, on the axis of `draw_cdf`."""
     edges = _edges(curves, limit)
     if edges is None or height < 3 or width < 2 * GUTTER:
@@ -48,7 +54,7 @@ def draw_ridges(curves: Sequence[LogHistogram], width: int, height: int, *, limi
     marks = () if limit is None else (math.log(limit),)
     drawn = ridges(curves, swatches, window=window, shape=(height - 1, width), marks=marks)
     blanks: list[Row] = [[(" " * width, "")] for _ in range(height - 1 - len(drawn))]
-    return [*blanks, *drawn, [(" " * INDENT + _axis(edges, width - INDENT), "faint")]]
+    return [*blanks, *drawn, [(" " * INDENT + _axis(edges, width - INDENT, scale), "faint")]]
 
 
 def _edges(curves: Sequence[LogHistogram], limit: float | None) -> tuple[float, float] | None:
@@ -61,9 +67,9 @@ def _edges(curves: Sequence[LogHistogram], limit: float | None) -> tuple[float, 
     return log_limits(min(ends), max(ends))
 
 
-def _axis(edges: tuple[float, float], room: int) -> str:
+def _axis(edges: tuple[float, float], room: int, scale: Scale) -> str:
     low, high = edges
-    left, middle, right = (axis_seconds(value) for value in (low, (low * high) ** 0.5, high))
+    left, middle, right = (scale(value) for value in (low, (low * high) ** 0.5, high))
     start = f"{left:<{room // 2 - 2}}{middle}" if room >= 20 else left
     return start.ljust(room - len(right)) + right
 

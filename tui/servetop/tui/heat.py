@@ -53,6 +53,11 @@ class HeatMap:
     high: float
     """Seconds at the top edge."""
 
+    def latency(self, row: int) -> float:
+        """Seconds in the middle of a row."""
+        rows = self.counts.shape[0]
+        return float(self.low * (self.high / self.low) ** ((rows - row - 0.5) / rows))
+
     def cells(self) -> list[list[Run]]:
         """Shades by the logarithm of the count, the darkest for the most."""
         peak = float(self.counts.max(initial=0.0))

@@ -77,8 +77,7 @@ class MoreActions(Appearance):
         if shelf is None:
             self.say("there is no recordings folder to look into")
             return
-        blink = not self.surroundings.reduced_motion
-        self.push_screen(RecordingsScreen(shelf, on_screen=self._source.name, blink=blink), self._chosen)
+        self.push_screen(RecordingsScreen(shelf, on_screen=self._source.name), self._chosen)
 
     def _chosen(self, path: Path | None) -> None:
         shelf = self.surroundings.shelf

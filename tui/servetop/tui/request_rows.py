@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,37 @@ def row_of(record: RequestRecord, at: float) -> RequestRow:
         status=("" if record.status is RequestStatus.OK else "✖ ") + record.status.value if over else under_way,
         failed=over and record.status is not RequestStatus.OK,
     )
+
+
+class KnownRows:
+    """Works out rows; those of requests that are over once, for they do not change any more."""
+
+    def __init__(self) -> None:
+        self._over: Mapping[int, RequestRow] = {}
+
+    def rows(self, records: Iterable[RequestRecord], at: float) -> list[RequestRow]:
+        """As of an instant; what is not among these records is forgotten."""
+        before, over = self._over, {}
+        found = []
+        for record in records:
+            ended = ended_at(record) <= at
+            row = before.get(record.id) if ended else None
+            found.append(row := row_of(record, at) if row is None else row)
+            if ended:
+                over[record.id] = row
+        self._over = over
+        return found
+
+
+def nearest(rows: Iterable[RequestRow], metric: str, *, latency: float, at: float, within: float) -> int | None:
+    """The id of the row whose latency is nearest by ratio, at best one whose first token came `within` of `at`."""
+
+    def distance(row: RequestRow) -> tuple[bool, float]:
+        first = row.record.first_token_at
+        return first is None or abs(at - first) > within, abs(math.log(getattr(row, metric) / latency))
+
+    known = [row for row in rows if getattr(row, metric) > 0]
+    return min(known, key=distance).id if known else None
 
 
 def ended_at(record: RequestRecord) -> float:

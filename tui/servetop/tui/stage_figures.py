@@ -16,8 +16,9 @@ from servetop.tui.heat import BinnedHistograms
 
 DIP = 0.95
 """Share of the best throughput at a lower rate; less is no noise."""
-METRICS = ("ttft", "itl", "tpot", "e2el")
-"""Histograms that are compared."""
+LENGTHS = ("input_len", "output_len")
+METRICS = ("ttft", "itl", "tpot", "e2el", *LENGTHS)
+"""Histograms that are compared: latencies in seconds, lengths in tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

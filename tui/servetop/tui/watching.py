@@ -20,6 +20,8 @@ from servetop.tui.screens.question import InstantQuestion
 
 SPANS = (30.0, 120.0, 600.0, 0.0)
 """Time axes that the zoom key and the wheel go through; 0 is all of the run."""
+_RECENT = 300.0
+"""Seconds before an instant whose latencies say how long its requests may take."""
 _PATIENCE = 3.0
 """Of the 99th percentile of E2E latency: so long after an instant requests under way then are looked for."""
 _NEAR_SEEK = 5.0
@@ -47,7 +49,9 @@ class Watching(App[str]):
 
     def _requests(self, start: float, until: float) -> Sequence[RequestRecord]:
         """Read from the source; those that end long after `until` are left out: a seek must not read the whole run."""
-        tail = self._run.history.percentiles("e2el", start=0, stop=self._run.history.up_to(until))[2]
+        history = self._run.history
+        recent = history.first_from(until - _RECENT)
+        tail = history.percentiles("e2el", start=recent, stop=history.up_to(until))[2]
         ended_by = until + _PATIENCE * (1.0 if math.isnan(tail) else tail)
         try:
             return self._source.requests(start, until, ended_by=ended_by, most=MOST_REQUESTS)
@@ -135,8 +139,9 @@ class Watching(App[str]):
         """A click puts the cursor there; passing over the chart takes a loose cursor along."""
         cursor = self._view.cursor
         loose = cursor is not None and cursor.follows_mouse
-        if (message.pressed or loose) and (cursor is None or cursor.at != message.at):
-            self._look(cursor=Cursor(at=message.at, follows_mouse=loose and not message.pressed))
+        moved = Cursor(at=message.at, follows_mouse=loose and not message.pressed, latency=message.latency)
+        if (message.pressed or loose) and cursor != moved:
+            self._look(cursor=moved)
 
     # The time axis.
 

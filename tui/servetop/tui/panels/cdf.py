@@ -1,4 +1,4 @@
-"""Cumulative distributions of one latency, a curve for each stage."""
+"""Distributions of one latency, or of lengths, a curve for each stage."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from servetop.core.goodput import goodput_bounds, share_within
 from servetop.tui import formats
 from servetop.tui.distributions import draw_cdf, draw_ridges, stage_swatch
 from servetop.tui.lines import Row, joined, spread
+from servetop.tui.panels.latency import axis_seconds
 from servetop.tui.panels.panel import Panel
 from servetop.tui.printable import printable, shortened
 from servetop.tui.run_so_far import Moment
-from servetop.tui.stage_figures import StageFigures
+from servetop.tui.stage_figures import LENGTHS, StageFigures
 
-LABELS = {"ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "e2el": "E2E"}
+LABELS = {
+    "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "e2el": "E2E", "input_len": "Prompt tokens",
+    "output_len": "Output tokens",
+}  # fmt: skip
 MOST_CURVES = 6
 """The newest stages; more cannot be told apart."""
 _ROOM_FOR_BOTH = 64
@@ -21,11 +25,13 @@ _ROOM_FOR_BOTH = 64
 
 
 class CdfPanel(Panel):
-    """Share of requests (for ITL: tokens) at or below a latency, by stage."""
+    """Share of requests (for ITL: tokens) at or below a latency or a length, by stage."""
 
     def __init__(self, metric: str) -> None:
         super().__init__(id=metric)
         self._metric = metric
+        self._told = formats.count if metric in LENGTHS else formats.seconds
+        self._scale = formats.count if metric in LENGTHS else axis_seconds
 
     def title(self, moment: Moment) -> Sequence[Row]:
         """The metric, the share within its objective, and percentiles; of the newest stage."""
@@ -36,7 +42,7 @@ class CdfPanel(Panel):
             parts.append([(share, "strong"), (" ≤ ", ""), (f"┊{formats.seconds(limit)}", "warn")])
         for q in (50, 90, 99) if newest else ():
             value = newest[0].histograms[self._metric].percentile(q)
-            parts.append([(f"p{q} ", ""), (formats.seconds(value), "strong")])
+            parts.append([(f"p{q} ", ""), (self._told(value), "strong")])
         return parts
 
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
@@ -44,9 +50,10 @@ class CdfPanel(Panel):
         curves = [each.histograms[self._metric] for each in moment.per_stage()[-MOST_CURVES:]]
         limit = moment.header.config.goodput.get(self._metric)
         if width < _ROOM_FOR_BOTH:
-            return (draw_ridges if moment.view.heat else draw_cdf)(curves, width, height, limit=limit)
-        left = draw_cdf(curves, width * 3 // 5, height, limit=limit)
-        right = draw_ridges(curves, width - width * 3 // 5 - 2, height, limit=limit)
+            drawing = draw_ridges if moment.view.heat else draw_cdf
+            return drawing(curves, width, height, limit=limit, scale=self._scale)
+        left = draw_cdf(curves, width * 3 // 5, height, limit=limit, scale=self._scale)
+        right = draw_ridges(curves, width - width * 3 // 5 - 2, height, limit=limit, scale=self._scale)
         if len(left) != len(right):
             return left
         return [spread(one, other, width=width) for one, other in zip(left, right, strict=True)]

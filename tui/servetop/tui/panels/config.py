@@ -7,8 +7,9 @@ from typing import Any
 
 from textual.reactive import reactive
 
-from servetop.core.config import to_data
+from servetop.core.config import PredictedCell, to_data
 from servetop.core.source import RunHeader
+from servetop.tui import formats
 from servetop.tui.lines import Row, fitted
 from servetop.tui.panels.panel import Panel
 from servetop.tui.printable import printable
@@ -32,28 +33,39 @@ class ConfigPanel(Panel):
         return [fitted(row, width) for row in config_rows(moment.header)[self.top : self.top + height]]
 
 
+_OWN_SECTIONS = ("engine", "workload", "stages", "predicted")
+
+
 def config_rows(header: RunHeader) -> list[Row]:
     """Sections with their settings; values of HTTP headers are not shown, they may be secrets."""
     config = to_data(header.config)
     hidden = dict.fromkeys(header.config.workload.headers, "(not shown)")
     config["workload"] = config["workload"] | {"headers": hidden}
     sections = {
-        "run": {key: value for key, value in config.items() if key not in ("engine", "workload", "stages")},
+        "run": {key: value for key, value in config.items() if key not in _OWN_SECTIONS},
         "engine, as asked for": config["engine"],
         "engine, as it answers": to_data(header.engine) if header.engine else {"state": "not up yet"},
         "workload": config["workload"],
         "stages": {str(number + 1): stage.label for number, stage in enumerate(header.config.stages)},
+        "predicted, output tok/s": dict(map(_predicted, header.config.predicted)),
         "versions": header.versions,
         "host": header.host,
     }
     rows: list[Row] = []
     for name, settings in sections.items():
+        if not settings and name.startswith("predicted"):
+            continue
         rows.append([(name, "title")])
         rows += [
             [(f"  {printable(key):<{_NAME - 3}} ", "muted"), (printable(value), "")] for key, value in _flat(settings)
         ]
         rows.append([])
     return rows[:-1]
+
+
+def _predicted(cell: PredictedCell) -> tuple[str, str]:
+    batch, rate = formats.exact(cell.max_num_seqs), formats.number(cell.request_rate)
+    return f"batch {batch}, {rate} req/s", formats.count(cell.output_throughput)
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

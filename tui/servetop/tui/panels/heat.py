@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from textual import events
+
 from servetop.tui.charts import GUTTER, Axes, time_axis, with_cursor
 from servetop.tui.heat import SHADES, HeatMap, heat_map
 from servetop.tui.lines import Row, joined, placard
@@ -16,6 +18,9 @@ class HeatPanel(TimeChart):
     """Time across, latency up (logarithmic), count as shade."""
 
     axes_from = 0
+    _drawn: HeatMap | None = None
+    _above = 0
+    """Rows above its cells."""
 
     def title(self, moment: Moment) -> Sequence[Row]:
         """Which latency."""
@@ -28,9 +33,16 @@ class HeatPanel(TimeChart):
         below = 2 if height >= 5 else 0
         shape = (height - below, width - GUTTER)
         drawn = heat_map(moment.heat, moment.stats.series.times, window=moment.window, shape=shape)
+        self._drawn, self._above = drawn, 1 if below else 0
         if drawn is None:
             return placard("nothing measured yet", width=width, height=height)
         return draw_heat(drawn, self.axes(moment), width, height)
+
+    def latency_under(self, event: events.MouseEvent) -> float | None:
+        """See TimeChart."""
+        offset, drawn = event.get_content_offset(self), self._drawn
+        row = -1 if offset is None else offset.y - self._above
+        return drawn.latency(row) if drawn is not None and 0 <= row < drawn.counts.shape[0] else None
 
 
 def draw_heat(drawn: HeatMap, axes: Axes, width: int, height: int) -> list[Row]:

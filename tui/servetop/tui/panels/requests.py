@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from servetop.core.events import RequestRecord
 from servetop.tui import formats
+from servetop.tui.cursor import Cursor
 from servetop.tui.lines import Row, joined, placard
 from servetop.tui.panels.panel import Panel
-from servetop.tui.request_rows import COLUMNS, RequestRow, ended_at, ordered, row_of
+from servetop.tui.request_rows import COLUMNS, KnownRows, RequestRow, ended_at, nearest, ordered
 from servetop.tui.request_table import header, request_row, why_empty
 from servetop.tui.run_so_far import MOST_REQUESTS, Moment
 
@@ -30,8 +31,12 @@ class RequestsPanel(Panel):
     rows: Sequence[RequestRow] = ()
     """All that can be scrolled through, in order."""
     _top = 0
-
+    _pointed: Cursor | None = None
     _shown_at = math.nan
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002 - as Textual calls it
+        super().__init__(id=id)
+        self._known = KnownRows()
 
     def watch_moment(self, moment: Moment | None) -> None:
         """While time passes, twice a second: a new request moves all rows, and over ssh every row counts."""
@@ -68,13 +73,8 @@ class RequestsPanel(Panel):
     def subtitle(self, moment: Moment) -> Row:  # noqa: ARG002
         """The keys."""
         keys = (
-            ("↑ ↓", "choose"),
-            ("Enter", "open"),
-            ("s", "sort"),
-            ("S", "reverse"),
-            ("f", "failed only"),
-            ("esc", "back"),
-        )
+            ("↑ ↓", "choose"), ("Enter", "open"), ("s", "sort"), ("S", "reverse"), ("f", "failed only"), ("esc", "back")
+        )  # fmt: skip
         return joined(([(key, "key"), (f" {name}", "muted")] for key, name in keys), width=self.size.width, gap="  ")
 
     def peak(self, moment: Moment) -> float:
@@ -89,19 +89,26 @@ class RequestsPanel(Panel):
         step = self.limit / _STEPS
         end = math.ceil(at / step - 1e-9) * step or step
         axis = (end - self.limit, end)
-        rows = [row_of(record, at) for record in moment.requests(axis[0], at)]
-        rows = [row for row in rows if row.failed or not self.failed_only]
-        self.rows = ordered(rows, self.order, descending=self.descending)
+        rows = self._known.rows(moment.requests(axis[0], at), at)
+        wanted = (row for row in rows if row.failed or not self.failed_only)
+        self.rows = ordered(wanted, self.order, descending=self.descending)
+        self._point(moment)
         place = next((number for number, row in enumerate(self.rows) if row.id == self.selected), 0)
         room = max(height - 1, 1)
         self._top = max(0, min(max(self._top, place - room + 1), place, len(self.rows) - 1))
         shown = self.rows[self._top : self._top + room]
         if not shown:
-            return placard(
-                why_empty(moment.stats.load.in_flight, failed_only=self.failed_only), width=width, height=height
-            )
+            words = why_empty(moment.stats.load.in_flight, failed_only=self.failed_only)
+            return placard(words, width=width, height=height)
         head = header(width, axis, order=self.order, descending=self.descending)
         return [head, *(request_row(row, width, axis, at=at, chosen=row.id == self.selected) for row in shown)]
+
+    def _point(self, moment: Moment) -> None:
+        """Choose what the cursor was put on, a cell of the heat map, once."""
+        view, cursor = moment.view, moment.view.cursor
+        if cursor is not None and cursor.latency is not None and cursor != self._pointed:
+            self._pointed, span = cursor, moment.window[1] - moment.window[0]
+            self.selected = nearest(self.rows, view.metric, latency=cursor.latency, at=cursor.at, within=span / 60)
 
     def choose(self, rows: int) -> None:
         """The row so many below the chosen one; the first time, the first."""

@@ -38,9 +38,14 @@ class Cell:
 class SweepPanel(Panel):
     """Output tokens/s of every cell that is planned, measured, or being measured."""
 
-    def title(self, moment: Moment) -> Sequence[Row]:  # noqa: ARG002
-        """What is in the cells."""
-        return [[("Sweep ", "title"), ("output tok/s", "")], [("batch size down, requests/s across", "muted")]]
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """What is in the cells, and how far they are from what was predicted."""
+        parts: list[Row] = [[("Sweep ", "title"), ("output tok/s", "")]]
+        off = deviations(measured(moment.per_stage(), moment.steady), predicted(moment))
+        if off:
+            mean, most = (formats.percent(value) for value in (float(np.mean(off)), max(off)))
+            parts.append([("off the prediction ", ""), (mean, "strong"), (f" in the mean, {most} at most", "muted")])
+        return [*parts, [("batch size down, requests/s across", "muted")]]
 
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """See `draw_sweep`."""
@@ -50,7 +55,21 @@ class SweepPanel(Panel):
         planned = [(stage.max_num_seqs or own, stage.request_rate) for stage in stages]
         if not cells and not planned:
             return placard("no stages planned or measured", width=width, height=height)
-        return draw_sweep(cells, planned, width, height)
+        return draw_sweep(cells, planned, width, height, predicted=predicted(moment))
+
+
+def predicted(moment: Moment) -> dict[_Key, float]:
+    """What the simulator said beforehand, output tokens/s by batch size and rate."""
+    return {(each.max_num_seqs, each.request_rate): each.output_throughput for each in moment.header.config.predicted}
+
+
+def deviations(cells: Mapping[_Key, Cell], foretold: Mapping[_Key, float]) -> list[float]:
+    """|predicted / measured - 1| of each finished cell that has both."""
+    return [
+        abs(foretold[key] / cell.output_rate - 1)
+        for key, cell in cells.items()
+        if key in foretold and cell.output_rate > 0 and not cell.going_on
+    ]
 
 
 def measured(figures: Sequence[StageFigures], steady: Mapping[int, SteadyWindow]) -> dict[_Key, Cell]:
@@ -70,8 +89,13 @@ def measured(figures: Sequence[StageFigures], steady: Mapping[int, SteadyWindow]
     }
 
 
-def draw_sweep(cells: dict[_Key, Cell], planned: Sequence[_Key], width: int, height: int) -> list[Row]:
-    """The matrix as a heat map, with the best finished cell, dips and preempting cells marked; the legend below."""
+def draw_sweep(
+    cells: dict[_Key, Cell], planned: Sequence[_Key], width: int, height: int, *, predicted: Mapping[_Key, float] = {}
+) -> list[Row]:
+    """The matrix as a heat map, with the best finished cell, dips and preempting cells marked; the legend below.
+
+    Where there is room, what was `predicted` stands below what was measured.
+    """
     keys = {*cells, *planned}
     batches = sorted({batch for batch, _ in keys}, key=lambda batch: batch or 0)
     rates = sorted({rate for _, rate in keys})
@@ -94,9 +118,12 @@ def draw_sweep(cells: dict[_Key, Cell], planned: Sequence[_Key], width: int, hei
             for rate in rates
         ]
         rows.append([(f"{formats.exact(batch):>{_HEAD - 1}} ", "muted"), *[run for cell in drawn for run in cell]])
-        shade = [run for cell in drawn for run in (cell[0], (" " * (column - len(cell[0][0])), ""))]
-        rows += [[(" " * _HEAD, ""), *shade]] * (tall - 1)
-    legend: Row = [*_SHADES, (" tok/s   ★ peak   ▼ dip   ▲ preempted   ~ not steady   … now   · to come", "muted")]
+        foretold = [predicted.get((batch, rate)) for rate in rates]
+        below = [_below(cell[0], value, column) for cell, value in zip(drawn, foretold, strict=True)]
+        rows += [[(" " * _HEAD, ""), *[run for cell in below for run in cell]]] * (tall - 1)
+    told = "   ≈ predicted" if predicted and tall > 1 else ""
+    marks_told = f" tok/s{told}   ★ peak   ▼ dip   ▲ preempted   ~ not steady   … now   · to come"
+    legend: Row = [*_SHADES, (marks_told, "muted")]
     shown: list[Row] = [*rows[: max(height - 2, 1)], [], legend]
     return [fitted(row, width) for row in shown[:height]]
 
@@ -112,6 +139,12 @@ def _shown(cell: Cell | None, marks: str, planned: bool, scale: tuple[int, float
     shade, heat = _SHADES[min(int(cell.output_rate / most * 4), 3)] if most > 0 else _SHADES[0]
     room = width - 9
     return [(shade * room, heat), (f"{formats.count(cell.output_rate):>6}{marks[:3]:<3}", style)]
+
+
+def _below(shade: Run, foretold: float | None, width: int) -> list[Run]:
+    """The second row of a cell: its shade again, and what was predicted."""
+    said = "" if foretold is None else f"≈{formats.count(foretold)}"
+    return [shade, (f"{said:>{width - len(shade[0]) - 3}}   ", "muted")]
 
 
 def _has_none(window: SteadyWindow | None) -> bool:

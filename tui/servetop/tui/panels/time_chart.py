@@ -23,11 +23,12 @@ class TimeChart(Panel):
     class Pointed(Message):
         """The mouse is at an instant of the run."""
 
-        def __init__(self, at: float, *, pressed: bool) -> None:
-            """`at`: seconds; `pressed`: by a click or with a button down, not just passing over."""
+        def __init__(self, at: float, *, pressed: bool, latency: float | None = None) -> None:
+            """Seconds; `pressed`: by a click or with a button down, not just passing over; `latency`: see Cursor."""
             super().__init__()
             self.at = at
             self.pressed = pressed
+            self.latency = latency
 
     class Zoomed(Message):
         """The wheel was turned."""
@@ -60,7 +61,11 @@ class TimeChart(Panel):
     def _point(self, event: events.MouseEvent, *, pressed: bool) -> None:
         at = self.instant_under(event)
         if at is not None:
-            self.post_message(self.Pointed(at, pressed=pressed))
+            self.post_message(self.Pointed(at, pressed=pressed, latency=self.latency_under(event)))
+
+    def latency_under(self, event: events.MouseEvent) -> float | None:  # noqa: ARG002
+        """Seconds that the row under the mouse stands for; None where rows are no latencies."""
+        return None
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Less time, in more detail."""

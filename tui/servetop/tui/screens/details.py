@@ -25,10 +25,13 @@ class DetailScreen(MomentScreen):
 
 
 class DistributionsScreen(DetailScreen):
-    """A cumulative distribution for each latency, by stage."""
+    """A distribution of each latency, and of lengths where there is room, by stage."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (150, "-broad")]  # noqa: RUF012 - as Textual declares it
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (34, "-tall")]  # noqa: RUF012
 
     def compose(self) -> ComposeResult:
-        """Two by two, the legend above."""
+        """Two or three beside each other, the legend above."""
         yield HeaderLine(id="header")
         yield StageLegend(id="legend")
         with Grid(id="distributions"):

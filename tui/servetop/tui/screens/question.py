@@ -115,18 +115,16 @@ class TextQuestion(ModalScreen[str]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]
 
-    def __init__(self, text: str, *, hint: str, start: str = "", blink: bool = True) -> None:
+    def __init__(self, text: str, *, hint: str, start: str = "") -> None:
         """`start`: what stands in the field at first."""
         super().__init__()
-        self._text, self._hint, self._start, self._blink = text, hint, start, blink
+        self._text, self._hint, self._start = text, hint, start
 
     def compose(self) -> ComposeResult:
         """The field has the focus."""
         with Vertical(classes="dialog"):
             yield Static(self._text, markup=False, classes="question")
-            field = Input(self._start, max_length=250, compact=True, select_on_focus=False)
-            field.cursor_blink = self._blink
-            yield field
+            yield Input(self._start, max_length=250, compact=True, select_on_focus=False)
             yield Static(self._hint, markup=False, classes="hint")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

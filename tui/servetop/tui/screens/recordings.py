@@ -137,19 +137,16 @@ class RecordingsScreen(ModalScreen[Path]):
         ),
     ]  # fmt: skip
 
-    def __init__(self, shelf: Shelf, *, on_screen: str, blink: bool = True) -> None:
+    def __init__(self, shelf: Shelf, *, on_screen: str) -> None:
         """`on_screen`: the name of the recording that is being watched, which is not to be deleted."""
         super().__init__()
         self._shelf = shelf
         self._on_screen = on_screen
-        self._blink = blink
         self._wanted = asyncio.Event()
 
     def compose(self) -> ComposeResult:
         """A filter, the list, what is known of the row under the cursor, keys."""
-        field = Input(placeholder="/ filters by name, engine, model, label", compact=True, id="filter")
-        field.cursor_blink = self._blink
-        yield field
+        yield Input(placeholder="/ filters by name, engine, model, label", compact=True, id="filter")
         listing = RecordingsList([])
         yield listing
         yield Details(lambda: (listing.here, listing.known.get(listing.here) if listing.here else None))
@@ -239,8 +236,8 @@ class RecordingsScreen(ModalScreen[Path]):
         """Ask for the name."""
         path = self._listing.here
         if path is not None:
-            question = TextQuestion(f"Rename {printable(path.stem)} to:", hint="enter renames, esc goes back",
-                                    start=printable(path.stem), blink=self._blink)  # fmt: skip
+            hint = "enter renames, esc goes back"
+            question = TextQuestion(f"Rename {printable(path.stem)} to:", hint=hint, start=printable(path.stem))
             self.app.push_screen(question, lambda name: self._rename(path, name))
 
     def _rename(self, path: Path, name: str | None) -> None:
@@ -263,7 +260,7 @@ class RecordingsScreen(ModalScreen[Path]):
             self._say("this recording is on the screen: open another one, then delete it")
             return
         text = f"Delete {printable(path.name)} for good? Type y, or its name:"
-        question = TextQuestion(text, hint="enter deletes, esc goes back", blink=self._blink)
+        question = TextQuestion(text, hint="enter deletes, esc goes back")
         self.app.push_screen(question, lambda answer: self._delete(path, answer))
 
     def _delete(self, path: Path, answer: str | None) -> None:
