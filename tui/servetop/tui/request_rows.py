@@ -10,9 +10,12 @@ import numpy as np
 
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.tui.lines import Run, merged
+from servetop.tui.run_so_far import View
 
 COLUMNS = ("due", "ttft", "itl", "itl_max", "e2el", "prompt_tokens", "output_tokens", "status", "id")
 """What rows can be ordered by, in the order of the sort key."""
+_CELLS = 60
+"""Of the time axis, about."""
 PHASES = (("╌", "muted", "held"), ("░", "orange", "to first token"), ("█", "sky", "decode"))
 """How each phase is drawn, and its name: due → sent, sent → first token, first token → end."""
 
@@ -79,15 +82,24 @@ class KnownRows:
         return found
 
 
-def nearest(rows: Iterable[RequestRow], metric: str, *, latency: float, at: float, within: float) -> int | None:
-    """The id of the row whose latency is nearest by ratio, at best one whose first token came `within` of `at`."""
+def pointed_at(
+    rows: Iterable[RequestRow], view: View, *, window: tuple[float, float], otherwise: int | None
+) -> int | None:
+    """The id of the row that is nearest to the cell of the heat map that the cursor was put on.
+
+    By the ratio of the latencies, at best one whose first token came within a cell's time.
+    """
+    cursor, metric = view.cursor, view.metric
+    known = [row for row in rows if getattr(row, metric) > 0]
+    if cursor is None or cursor.latency is None or not known:
+        return otherwise
+    at, latency, within = cursor.at, cursor.latency, (window[1] - window[0]) / _CELLS
 
     def distance(row: RequestRow) -> tuple[bool, float]:
         first = row.record.first_token_at
         return first is None or abs(at - first) > within, abs(math.log(getattr(row, metric) / latency))
 
-    known = [row for row in rows if getattr(row, metric) > 0]
-    return min(known, key=distance).id if known else None
+    return min(known, key=distance).id
 
 
 def ended_at(record: RequestRecord) -> float:

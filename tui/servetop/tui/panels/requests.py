@@ -10,7 +10,7 @@ from servetop.tui import formats
 from servetop.tui.cursor import Cursor
 from servetop.tui.lines import Row, joined, placard
 from servetop.tui.panels.panel import Panel
-from servetop.tui.request_rows import COLUMNS, KnownRows, RequestRow, ended_at, nearest, ordered
+from servetop.tui.request_rows import COLUMNS, KnownRows, RequestRow, ended_at, ordered, pointed_at
 from servetop.tui.request_table import header, request_row, why_empty
 from servetop.tui.run_so_far import MOST_REQUESTS, Moment
 
@@ -34,7 +34,7 @@ class RequestsPanel(Panel):
     _pointed: Cursor | None = None
     _shown_at = math.nan
 
-    def __init__(self, *, id: str) -> None:  # noqa: A002 - as Textual calls it
+    def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._known = KnownRows()
 
@@ -92,7 +92,9 @@ class RequestsPanel(Panel):
         rows = self._known.rows(moment.requests(axis[0], at), at)
         wanted = (row for row in rows if row.failed or not self.failed_only)
         self.rows = ordered(wanted, self.order, descending=self.descending)
-        self._point(moment)
+        if moment.view.cursor != self._pointed:
+            self._pointed = moment.view.cursor
+            self.selected = pointed_at(self.rows, moment.view, window=moment.window, otherwise=self.selected)
         place = next((number for number, row in enumerate(self.rows) if row.id == self.selected), 0)
         room = max(height - 1, 1)
         self._top = max(0, min(max(self._top, place - room + 1), place, len(self.rows) - 1))
@@ -102,13 +104,6 @@ class RequestsPanel(Panel):
             return placard(words, width=width, height=height)
         head = header(width, axis, order=self.order, descending=self.descending)
         return [head, *(request_row(row, width, axis, at=at, chosen=row.id == self.selected) for row in shown)]
-
-    def _point(self, moment: Moment) -> None:
-        """Choose what the cursor was put on, a cell of the heat map, once."""
-        view, cursor = moment.view, moment.view.cursor
-        if cursor is not None and cursor.latency is not None and cursor != self._pointed:
-            self._pointed, span = cursor, moment.window[1] - moment.window[0]
-            self.selected = nearest(self.rows, view.metric, latency=cursor.latency, at=cursor.at, within=span / 60)
 
     def choose(self, rows: int) -> None:
         """The row so many below the chosen one; the first time, the first."""
