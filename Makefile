@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: help demo test check format integration validate bench bench-client picture clean
+.PHONY: help demo test check format integration validate bench bench-client bench-tui picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -40,9 +40,12 @@ validate: .venv/.installed  ## hold the simulator against the published tables
 bench: .venv/.installed  ## measure, and write docs/performance.md
 	$(BIN)/python bench/run.py
 
-bench-client: .venv/.installed  ## servetop's sender against other clients in turn (about 10 minutes; needs gcc)
+bench-client: .venv/.installed  ## servetop's sender: against other clients, step by step, its limits (20 minutes; needs gcc)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	$(BIN)/python bench/run.py --only duel.py
+	$(BIN)/python bench/run.py --only duel.py --only steps.py --only limits.py
+
+bench-tui: .venv/.installed  ## the dashboard: frames, processor share, an hour with 1,000,000 requests (5 minutes)
+	$(BIN)/python bench/run.py --only tui.py --only tui_hour.py
 
 picture: .venv/.installed  ## draw docs/dashboard.svg from a canned run
 	$(BIN)/python -m tests.tui.picture docs/dashboard.svg

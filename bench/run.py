@@ -39,6 +39,11 @@ PARTS = (
     ),
     Part("The dashboard", "tui.py", "A canned run drawn at 160×48; refresh is processor time."),
     Part(
+        "The dashboard on an hour",
+        "tui_hour.py",
+        "A recording of an hour with 1,000,000 requests: opening it, seeking anywhere, refreshing at its end.",
+    ),
+    Part(
         "The simulator's server",
         "sim_server.py",
         "256 streams; lateness is how long after its own schedule a token was written. Target: 10,000 tokens/s with "
@@ -50,8 +55,18 @@ PARTS = (
         "duel.py",
         "servetop's sender and other clients in turn, against a server in C that logs what it really did; medians, and "
         "the median of the ratios within each run. paced256: 256 streams, an event per 10 ms each. open400: Poisson, "
-        "400 requests/s of 32 tokens. closed256: 256 streams as fast as the server can.",
+        "400 requests/s of 32 tokens. closed256: 256 streams as fast as the server can. Targets: paced256 ≤ 0.5 × "
+        "aiohttp with TTFT p99 ≤ 3 ms too long; open400 TTFT errors ≤ 0.15 ms (p50) and slip p99 ≤ 0.4 ms; closed256 "
+        "≥ 170,000 tokens/s. On a machine whose C client misses a time by milliseconds, so does everybody.",
+        ("--seconds", "6"),
     ),
+    Part(
+        "Where the client's time goes",
+        "steps.py",
+        "One regular event from the socket to the tick. Of a sender's time on plain sockets the kernel's `recvmsg` is "
+        "the largest part, and of that the acknowledgement that each read sends; the first rows are what Python adds.",
+    ),
+    Part("How far one sender goes", "limits.py", "Many streams, many requests, memory."),
 )
 
 
