@@ -232,3 +232,32 @@ async def test_a_socket_that_is_closed_here_is_told_to_its_receiver_once() -> No
     peer.join()
     watch.close()
     assert kept.reads == []
+
+
+@needs_epoll
+async def test_sockets_are_looked_at_together_only_while_requests_take_long_and_are_many() -> None:
+    clock = MonotonicClock()
+    watch = SocketWatch(clock, between_reads=nothing)
+    with socket.create_server(("127.0.0.1", 0), backlog=32) as listening:
+        plains = [await watch.connect("127.0.0.1", listening.getsockname()[1], Kept()) for _ in range(16)]
+
+        def busy_after_two_wake_ups() -> bool:
+            watch._woken_at = clock.now()
+            watch._woken()
+            return watch._timer is not None and not watch._timer.cancelled()
+
+        assert not busy_after_two_wake_ups()  # nothing is known of the requests yet
+        watch.takes_longer(0.05)
+        assert not busy_after_two_wake_ups()  # half a millisecond would be too fine
+        watch.takes_longer(3.0)
+        assert busy_after_two_wake_ups()
+        watch.took(0.02)
+        watch._look()
+        assert watch._timer is not None
+        assert watch._timer.cancelled()
+        watch.takes_longer(3.0)
+        plains.pop().abort()
+        assert not busy_after_two_wake_ups()  # 15 sockets are few
+        for plain in plains:
+            plain.abort()
+    watch.close()

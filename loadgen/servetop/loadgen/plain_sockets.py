@@ -1,7 +1,7 @@
 """Reading many plain TCP sockets in few turns of the event loop.
 
 Because the kernel stamps what arrives, nothing is lost by reading it a little later. So when many streams keep the
-loop busy, the sockets are looked at every two milliseconds, all together, instead of one wake-up for each event.
+loop busy, the sockets are looked at now and then, all together, instead of one wake-up for each event.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from servetop.core.clock import MonotonicClock
 from servetop.loadgen.kernel_stamps import ANCILLARY_BYTES, KernelStamps, ask_for_stamps
 
 LOOK_SECONDS = 0.002
-"""Between two looks at busy sockets; only what is answered at once, as in a closed loop, goes out so much later."""
+"""Between two looks at busy sockets, at most; what a closed loop sends next goes out so much later."""
+SHARE_OF_A_REQUEST = 0.01
+"""And at most such a part of the time that a request takes."""
+_SHORTEST_LOOK = 0.001
+"""Seconds; the event loop's timers are no finer."""
 _MANY = 16
 """Sockets from which on looking at all of them together pays."""
 _LOOKS_IN_VAIN = 8
@@ -107,6 +111,7 @@ class SocketWatch:
         self._timer: asyncio.TimerHandle | None = None
         self._woken_at = 0.0
         self._in_vain = 0
+        self._look_every = 0.0
         self._loop.add_reader(self._fd, self._woken)
 
     async def connect(self, address: str, port: int, receiver: Receiver) -> PlainSocket:
@@ -124,6 +129,14 @@ class SocketWatch:
             raise
         self._sockets[plain.fd] = plain
         return plain
+
+    def takes_longer(self, seconds: float) -> None:
+        """A request is that old, and goes on."""
+        self._look_every = min(max(self._look_every, SHARE_OF_A_REQUEST * seconds), LOOK_SECONDS)
+
+    def took(self, seconds: float) -> None:
+        """A request has ended after that time."""
+        self._look_every = min(self._look_every, SHARE_OF_A_REQUEST * seconds)
 
     def wait_for_room(self, fd: int, *, wanted: bool) -> None:
         """Flush the socket when the kernel takes more; or no longer."""
@@ -144,18 +157,19 @@ class SocketWatch:
     def _woken(self) -> None:
         """Something is there. When that comes too often, look by the clock from now on."""
         now = self._clock.now()
-        if now - self._woken_at < LOOK_SECONDS and len(self._sockets) >= _MANY:
+        often = now - self._woken_at < self._look_every
+        if often and self._look_every >= _SHORTEST_LOOK and len(self._sockets) >= _MANY:
             self._loop.remove_reader(self._fd)
-            self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
+            self._timer = self._loop.call_later(self._look_every, self._look)
             self._in_vain = 0
         self._woken_at = now
         self._read_all()
 
     def _look(self) -> None:
-        """Look again soon; after some looks in vain, wait to be woken."""
-        self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
+        """Look again soon; after some looks in vain, or when requests have become short, wait to be woken."""
+        self._timer = self._loop.call_later(self._look_every, self._look)
         self._in_vain = 0 if self._read_all() else self._in_vain + 1
-        if self._in_vain == _LOOKS_IN_VAIN:
+        if self._in_vain == _LOOKS_IN_VAIN or self._look_every < _SHORTEST_LOOK:
             self._timer.cancel()
             self._loop.add_reader(self._fd, self._woken)
 

@@ -208,7 +208,10 @@ class RawTransport:
         exchange = connection.exchange
         if exchange is not None and exchange.aside:
             exchange.settle()
-            self._follow(connection, exchange, self._clock.now())
+            now = self._clock.now()
+            if self._watch is not None and exchange.sent is not None:
+                self._watch.takes_longer(now - exchange.sent)
+            self._follow(connection, exchange, now)
 
     def catch_up(self) -> None:
         """See Transport."""
@@ -246,6 +249,8 @@ class RawTransport:
         if connection.broken is not None:
             exchange.broke(connection.broken, at)
         if connection.complete:
+            if self._watch is not None and exchange.sent is not None:
+                self._watch.took(at - exchange.sent)
             self._release(connection, exchange)
             exchange.complete(at)
             self._listener.ended(exchange)
