@@ -234,9 +234,14 @@ async def test_a_socket_that_is_closed_here_is_told_to_its_receiver_once() -> No
     assert kept.reads == []
 
 
+class StillClock(MonotonicClock):
+    def now(self) -> float:
+        return 5.0
+
+
 @needs_epoll
 async def test_sockets_are_looked_at_together_only_while_requests_take_long_and_are_many() -> None:
-    clock = MonotonicClock()
+    clock = StillClock()
     watch = SocketWatch(clock, between_reads=nothing)
     with socket.create_server(("127.0.0.1", 0), backlog=32) as listening:
         plains = [await watch.connect("127.0.0.1", listening.getsockname()[1], Kept()) for _ in range(16)]
