@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import statistics
+import struct
 import sys
 import threading
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from servetop.engines.dialects.reading import read_completion
 from servetop.engines.dialects.stream import EventStream
 from servetop.loadgen.exchange import Exchange, PreparedRequest
 from servetop.loadgen.http1 import Http1Connection
+from servetop.loadgen.kernel_stamps import KernelStamps
 from servetop.loadgen.plain_sockets import SocketWatch
 from servetop.loadgen.stage_play import Due
 from tests.loadgen.conftest import SSE_HEAD
@@ -50,6 +52,11 @@ others = st.sampled_from(
     ]
 )
 payloads = st.lists(st.one_of(regular, regular, regular, regular, others), max_size=60)
+
+
+class StillClock(MonotonicClock):
+    def now(self) -> float:
+        return 5.0
 
 
 class Inbox:
@@ -196,6 +203,22 @@ async def test_times_are_true_although_the_client_was_too_busy_to_look() -> None
     assert statistics.median(at - sent[number] for number, at in arrived.items()) < 0.001
 
 
+def test_a_stamp_that_cannot_be_true_is_not_believed() -> None:
+    clock = StillClock()
+    epoch = clock.origin_epoch_ns()
+    clock.origin_epoch_ns = lambda: epoch  # type: ignore[method-assign]
+
+    def stamped(at: float) -> list[tuple[int, int, bytes]]:
+        return [(socket.SOL_SOCKET, 35, struct.pack("@ll", *divmod(epoch + round(at * 1e9), 10**9)))]
+
+    run_time = KernelStamps(clock).compare_clocks()
+    assert run_time(stamped(4.25), 1.0) == pytest.approx(4.25, abs=1e-8)
+    assert run_time(stamped(4.249_999_9), 4.25) == 4.25  # the same segment, another comparison of the clocks
+    assert run_time(stamped(3.0), 4.25) == 5.0  # the wall clock was set back meanwhile
+    assert run_time(stamped(7200.0), 4.25) == 5.0  # or forward
+    assert run_time([], 4.25) == 5.0
+
+
 @needs_epoll
 async def test_what_the_kernel_does_not_take_at_once_is_written_as_it_makes_room() -> None:
     body, got = bytes(range(256)) * 40_000, bytearray()
@@ -232,11 +255,6 @@ async def test_a_socket_that_is_closed_here_is_told_to_its_receiver_once() -> No
     peer.join()
     watch.close()
     assert kept.reads == []
-
-
-class StillClock(MonotonicClock):
-    def now(self) -> float:
-        return 5.0
 
 
 @needs_epoll

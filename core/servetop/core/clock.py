@@ -41,6 +41,9 @@ class ClockAnchor:
         return cls(origin_ns=time.perf_counter_ns(), wall_epoch_s=time.time())
 
 
+_AT_ONCE_NS = 20_000
+
+
 class MonotonicClock:
     """The real clock of a run."""
 
@@ -52,8 +55,15 @@ class MonotonicClock:
         return (time.perf_counter_ns() - self.origin_ns) * 1e-9
 
     def origin_epoch_ns(self) -> int:
-        """Unix time of the origin in nanoseconds, by the wall clock as it is set now."""
-        return time.time_ns() - time.perf_counter_ns() + self.origin_ns
+        """Unix time of the origin in nanoseconds, by the wall clock as it is set now.
+
+        The two clocks are read again when something came between: otherwise it would be wrong by that time.
+        """
+        for _ in range(3):
+            before, wall, after = time.perf_counter_ns(), time.time_ns(), time.perf_counter_ns()
+            if after - before < _AT_ONCE_NS:
+                break
+        return wall - (before + after) // 2 + self.origin_ns
 
     async def sleep_until(self, at: float) -> None:
         """Wait on the event loop; its timers tick in milliseconds, so the wake-up may be about 1 ms late."""

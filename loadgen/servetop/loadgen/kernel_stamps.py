@@ -41,6 +41,8 @@ RunTime = Callable[[Ancillary, float], float]
 """Run time of the stamp of a read that cannot have come before another run time; else now: there is none, or it cannot
 be, as when the wall clock has been set in between.
 """
+_ROUNDING = 0.000_1
+"""Seconds by which two comparisons of the clocks may differ: reads of one segment have one stamp."""
 
 
 class KernelStamps:
@@ -59,8 +61,11 @@ class KernelStamps:
             if ancillary:
                 seconds, nanoseconds = _unpack(ancillary[0][2])
                 at: float = seconds - epoch_s + (nanoseconds - epoch_ns) * _S_PER_NS
-                if not_before <= at and (at <= compared_at or at <= clock.now()):
-                    return at
+                if at <= compared_at or at <= clock.now():
+                    if at >= not_before:
+                        return at
+                    if at > not_before - _ROUNDING:
+                        return not_before
             return clock.now()
 
         return run_time
