@@ -51,7 +51,13 @@ def test_with_a_column_for_each_bin_every_request_is_on_the_map(latencies: list[
     assert counted == [len(each) for each in latencies]
 
 
-@given(st.floats(1e-6, 1e4), st.floats(1, 1e2))
+def test_tokens_that_came_together_do_not_stretch_the_axis() -> None:
+    bottom, top = log_limits(1e-9, 0.02)
+    assert 3e-6 <= bottom <= 1e-5
+    assert top == pytest.approx(0.03)
+
+
+@given(st.floats(1e-5, 1e4), st.floats(1, 1e2))
 def test_limits_enclose_what_they_are_for(low: float, ratio: float) -> None:
     bottom, top = log_limits(low, low * ratio)
     assert bottom <= low

@@ -75,10 +75,10 @@ def _axis(edges: tuple[float, float], room: int, scale: Scale) -> str:
 
 
 def _curve(histogram: LogHistogram, window: tuple[float, float], number: int) -> Trace:
-    at = np.log([bucket_value(int(bucket)) for bucket in histogram.buckets])
+    at = np.maximum(np.log([bucket_value(int(bucket)) for bucket in histogram.buckets]), window[0])
     share = np.cumsum(histogram.counts) / histogram.count
     return Trace(
-        times=np.concatenate((window[:1], at[:1] - 1e-6, at, window[1:])),
+        times=np.concatenate((window[:1], np.maximum(at[:1] - 1e-6, window[0]), at, window[1:])),
         values=np.concatenate(([0.0, 0.0], share, [1.0])),
         style=HUES[number % len(HUES)],
         dash=STAGE_DASHES[number % len(STAGE_DASHES)],

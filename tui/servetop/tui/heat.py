@@ -16,6 +16,8 @@ from servetop.tui.lines import Run, merged
 
 SHADES = (("·", "cool"), ("░", "cool"), ("▒", "warm"), ("▓", "hot"), ("█", "hot"))
 """From few to many; told apart without colour, and in few styles, because each change of style is sent."""
+_SHORTEST = 1e-5
+"""Seconds at the lower end of a logarithmic axis, at least."""
 _MOST_KEPT = 20_000
 
 
@@ -95,7 +97,11 @@ def heat_map(
 
 
 def log_limits(low: float, high: float) -> tuple[float, float]:
-    """1 or 3 times a power of ten at or beyond both ends, so that the axis keeps still."""
+    """1 or 3 times a power of ten at or beyond both ends, so that the axis keeps still; from 10 µs on.
+
+    Tokens that came together are 0 apart: on a logarithmic axis they would push all others to its end.
+    """
+    low, high = max(low, _SHORTEST), max(high, _SHORTEST)
     below = [factor * 10.0**power for power in range(-8, 7) for factor in (1, 3)]
     bottom = max((each for each in below if each <= low), default=below[0])
     return bottom, min((each for each in below if each >= high and each > bottom), default=below[-1])

@@ -95,9 +95,11 @@ def _figures(stats: LiveStats, metric: str, width: int, *, charted: bool) -> lis
 
 
 def axis_seconds(value: float) -> str:
-    """At most 5 characters: `0`, `340ms`, `2.5s`, `40s`."""
+    """At most 5 characters: `0`, `30µs`, `340ms`, `2.5s`, `40s`."""
     if value == 0:
         return "0"
+    if value < 0.9995e-3:
+        return f"{value * 1e6:.0f}µs"
     if value < 1:
         digits = value * 1e3
         return f"{digits:.0f}ms" if digits >= 10 else f"{digits:.2g}ms"
