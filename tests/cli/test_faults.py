@@ -248,10 +248,12 @@ def test_a_run_killed_with_9_leaves_everything_up_to_its_last_tick_and_no_proces
     assert not alive
 
 
-def test_a_run_outlives_the_dashboard_that_started_it(servetop: Servetop, tmp_path: Path) -> None:
+@pytest.mark.parametrize("hang_up", ["", "trap '' HUP; "], ids=["plain", "nohup"])
+def test_a_run_outlives_the_dashboard_that_started_it(servetop: Servetop, tmp_path: Path, hang_up: str) -> None:
     recording = tmp_path / "run.servetop"
+    command = f"{sys.executable} -m servetop --ramp 4:4s --record {recording}"
     dashboard = subprocess.Popen(
-        ["script", "-qec", f"{sys.executable} -m servetop --ramp 4:4s --record {recording}", "/dev/null"],
+        ["sh", "-c", f"{hang_up}exec script -qec '{command}' /dev/null"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         env=servetop.environment | {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"},
@@ -259,12 +261,17 @@ def test_a_run_outlives_the_dashboard_that_started_it(servetop: Servetop, tmp_pa
     )
     try:
         reader = wait_for(lambda: opened(recording), seconds=15, what="the recording")
-        wait_for(lambda: received(reader), seconds=20, what="the first tokens")
     finally:
         os.killpg(dashboard.pid, signal.SIGKILL)
         dashboard.wait()
+    wait_for(lambda: not _dashboards_of(recording), seconds=10, what="the end of the dashboard")
     end = wait_for(lambda: reader.poll().end, seconds=30, what="the end of the run")
     assert end.exit_code in RAN
+
+
+def _dashboards_of(recording: Path) -> list[psutil.Process]:
+    found = psutil.process_iter(["cmdline"])
+    return [each for each in found if {"servetop", str(recording)} <= set(each.info["cmdline"] or ())]
 
 
 def _reached(reader: RecordingReader, when: str) -> bool:

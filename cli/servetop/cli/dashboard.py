@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from servetop.cli.look import Look, check_theme, surroundings
+from servetop.cli.look import Look, check_theme, end_with_terminal, surroundings
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig, to_data
 from servetop.core.errors import ExitCode, RecordingError
@@ -27,6 +27,7 @@ LOOK_AGAIN = 0.01
 
 def replay_recording(name: str | None, look: Look) -> int:
     """The dashboard on a finished or a growing recording; without a name, on the list of all, over the newest."""
+    end_with_terminal()
     gc.disable()  # until all is loaded: a tenth of the time to the first frame
     from servetop.recordings.catalog import resolve
     from servetop.recordings.shelf import RecordingsShelf

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from servetop.cli.look import Look
+from servetop.cli.look import Look, end_with_terminal
 from servetop.cli.web import WebAddress
 from servetop.core.clock import wall_clock
 from servetop.core.config import RunConfig
@@ -36,6 +36,8 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
     headless = output.headless or output.as_json
     if headless and output.web:
         raise UsageError("--web and --headless exclude each other: give one of them")
+    if not headless and not output.web:
+        end_with_terminal()
     if not headless and not output.web and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("the dashboard needs a terminal: add --headless")
     with _recording_path(config, output) as new_path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,3 +74,9 @@ def remember_theme(name: str) -> None:
         file = _theme_file()
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(name + "\n", encoding="utf-8")
+
+
+def end_with_terminal() -> None:
+    """A dashboard has nothing to do once its terminal is gone, also where `nohup` says to go on; its run does go on."""
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
