@@ -248,15 +248,18 @@ def test_a_run_killed_with_9_leaves_everything_up_to_its_last_tick_and_no_proces
     assert not alive
 
 
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
 @pytest.mark.parametrize("hang_up", ["", "trap '' HUP; "], ids=["plain", "nohup"])
-def test_a_run_outlives_the_dashboard_that_started_it(servetop: Servetop, tmp_path: Path, hang_up: str) -> None:
+def test_a_run_outlives_the_dashboard_that_started_it(
+    servetop: Servetop, tmp_path: Path, hang_up: str, shell: str
+) -> None:
     recording = tmp_path / "run.servetop"
     command = f"{sys.executable} -m servetop --ramp 4:4s --record {recording}"
     dashboard = subprocess.Popen(
         ["sh", "-c", f"{hang_up}exec script -qec '{command}' /dev/null"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        env=servetop.environment | {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"},
+        env=servetop.environment | {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40", "SHELL": shell},
         start_new_session=True,
     )
     try:

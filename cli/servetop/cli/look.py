@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
+import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +80,20 @@ def remember_theme(name: str) -> None:
 
 
 def end_with_terminal() -> None:
-    """A dashboard has nothing to do once its terminal is gone, also where `nohup` says to go on; its run does go on."""
-    if hasattr(signal, "SIGHUP"):
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """A dashboard has nothing to do once its terminal is gone, also where `nohup` says to go on; its run does go on.
+
+    The kernel tells the session's leader alone: under a shell that stays (or ignores the hang-up) nobody would tell
+    the dashboard, and it would read end after end of its input as fast as it can.
+    """
+    if not hasattr(signal, "SIGHUP"):
+        return
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if sys.stdin.isatty():
+        threading.Thread(target=_hang_up_with, args=(sys.stdin.fileno(),), name="terminal", daemon=True).start()
+
+
+def _hang_up_with(terminal: int) -> None:
+    watch = select.poll()
+    watch.register(terminal, 0)  # a hang-up is told without being asked for
+    if any(what & select.POLLHUP for _, what in watch.poll()):
+        os.kill(os.getpid(), signal.SIGHUP)
