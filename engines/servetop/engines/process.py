@@ -41,7 +41,10 @@ class Stopped:
 class EngineProcess:
     """A running server process and its log; made by `start`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, *, log: LogCapture, clock: Clock) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, *, argv: Sequence[str], log: LogCapture, clock: Clock
+    ) -> None:
+        self.argv = tuple(argv)
         self.log = log
         self.exited = asyncio.Event()
         self._process = process
@@ -54,9 +57,9 @@ class EngineProcess:
 
     @classmethod
     async def start(
-        cls, argv: Sequence[str], *, env: Mapping[str, str], log: LogCapture, clock: Clock
+        cls, argv: Sequence[str], *, env: Mapping[str, str], log: LogCapture, clock: Clock, cwd: str | None = None
     ) -> EngineProcess:
-        """Run a command; `env` is added to ours. EngineError when the system refuses."""
+        """Run a command in `cwd`, or here; `env` is added to ours. EngineError when the system refuses."""
         ours, theirs = socket.socketpair()
         read_end, write_end = os.pipe()
         bootstrap = [sys.executable, "-I", "-S", str(Path(leash.__file__))]
@@ -68,6 +71,7 @@ class EngineProcess:
                 stdout=write_end,
                 stderr=write_end,
                 env={**os.environ, **env},
+                cwd=cwd,
                 start_new_session=True,
             )
         except BaseException as error:
@@ -79,7 +83,7 @@ class EngineProcess:
         finally:
             theirs.close()
             os.close(write_end)
-        started = cls(process, log=log, clock=clock)
+        started = cls(process, argv=argv, log=log, clock=clock)
         try:
             await started._watch(read_end, ours)
         except BaseException:
@@ -115,13 +119,13 @@ class EngineProcess:
         words = f"was killed by {signal.Signals(-code).name}"
         return f"{words} (out of memory? see dmesg)" if -code == signal.SIGKILL else words
 
-    async def stop(self, patience: float) -> Stopped:
-        """SIGINT to the main process, then SIGTERM and SIGKILL to all, each when the one before did not do."""
+    async def stop(self, patience: float, *, first: signal.Signals = signal.SIGINT) -> Stopped:
+        """`first` to the main process, then SIGTERM and SIGKILL to all, each when the one before did not do."""
         began = self._clock.now()
         self._tree.look()
         sent: list[str] = []
         steps = [
-            (signal.SIGINT, self._tree.signal_leader, patience),
+            (first, self._tree.signal_leader, patience),
             (signal.SIGTERM, self._tree.signal_all, KILL_PATIENCE),
             (signal.SIGKILL, self._tree.signal_all, KILL_PATIENCE),
         ]
