@@ -10,6 +10,7 @@ from servetop.engines.sim.wires.wire import Site, Wire
 _PLACES = {
     "vllm": "api:VllmWire",
     "tgi": "wires.tgi:TgiWire",
+    "trtllm": "wires.trtllm:TrtllmWire",
 }
 
 
