@@ -114,13 +114,16 @@ class EngineHandle:
     async def set_max_num_seqs(self, max_num_seqs: int) -> bool:
         """Change the batch size: True when it is in force now, False when only a restart can.
 
-        EngineError when the engine refuses the value.
+        EngineError when the engine refuses the value, and is not ours to restart.
         """
         change = self.engine.batch_size_change(max_num_seqs)
         if change is None:
             return False
         answer = await self._client.ask(change.path, method="POST", data=change.data)
-        if not answer.ok:
+        refused = change.refused_by and change.refused_by in answer.body
+        if refused and self._process is not None:
+            return False
+        if refused or not answer.ok:
             why = answer.trouble or f"HTTP {answer.status}: {first_words(answer.body)}"
             raise EngineError(f"{self.engine.title} did not take batch size {max_num_seqs} ({why})")
         self.facts = replace(self.facts, max_num_seqs=max_num_seqs)
@@ -152,9 +155,10 @@ class EngineHandle:
         where = f"{feed.pages.url}{feed.reader.paths[0]}"
         if answer.trouble:
             return f"no metrics from {where} ({answer.trouble})"
+        advice = f": {self.engine.metrics_off_words}" if self.engine.metrics_off_words else ""
         if not answer.ok:
-            return f"no metrics from {where} (HTTP {answer.status})"
-        return f"{where} has no metrics of {self.engine.title} (it begins {first_words(answer.body)!r})"
+            return f"no metrics from {where} (HTTP {answer.status}){advice}"
+        return f"{where} has no metrics of {self.engine.title} (it begins {first_words(answer.body)!r}){advice}"
 
     async def _watch_process(self, process: EngineProcess) -> None:
         await process.exited.wait()

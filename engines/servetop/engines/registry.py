@@ -16,6 +16,7 @@ GROUP = "servetop.engines"
 BUILT_IN = {
     "openai": "servetop.engines.openai:OpenAIEngine",
     "sim": "servetop.engines.sim.engine:SimEngine",
+    "tgi": "servetop.engines.tgi:TgiEngine",
     "vllm": "servetop.engines.vllm:VllmEngine",
 }
 """Also there in a checkout that was never installed."""
