@@ -67,6 +67,8 @@ class Engine(Protocol):
     """What that limit means there, and how it changes, in a sentence."""
     install_words: str
     """How a person gets this engine, in a sentence."""
+    metrics_off_words: str
+    """How its metrics are turned on, for a server whose page is not there; empty where they are always on."""
     stop_signal: signal.Signals
     """What asks it to stop in order."""
     continuous_usage: bool
@@ -135,6 +137,7 @@ class Adapter:
     batch_size_flag: str = "--max-num-seqs"
     batch_size_words: str = "only a restart changes it"
     install_words: str = "start it yourself and attach with --url"
+    metrics_off_words: str = ""
     stop_signal: signal.Signals = signal.SIGINT
     continuous_usage: bool = False
     changes_batch_size_live: bool = False

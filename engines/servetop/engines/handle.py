@@ -153,7 +153,8 @@ class EngineHandle:
         if answer.trouble:
             return f"no metrics from {where} ({answer.trouble})"
         if not answer.ok:
-            return f"no metrics from {where} (HTTP {answer.status})"
+            off = self.engine.metrics_off_words
+            return f"no metrics from {where} (HTTP {answer.status})" + (f": {off}" if off else "")
         return f"{where} has no metrics of {self.engine.title} (it begins {first_words(answer.body)!r})"
 
     async def _watch_process(self, process: EngineProcess) -> None:
