@@ -63,6 +63,10 @@ class StreamParser(Protocol):
         """The chunks that these bytes complete; never raises, broken input gives a chunk with `error`."""
         ...
 
+    def finish(self) -> Sequence[Chunk]:
+        """All of the body is here, in order: a final chunk where that is the answer's end on this wire, else none."""
+        ...
+
     def edges(self) -> tuple[bytes, bytes] | None:
         """What events like the last one begin and end with; None where none can be told by that.
 

@@ -70,6 +70,8 @@ class Engine(Protocol):
     """What that limit means there, and how it changes, in a sentence."""
     install_words: str
     """How a person gets this engine, in a sentence."""
+    metrics_off_words: str
+    """How its metrics are turned on, for a server whose page is not there; empty where they are always on."""
     stop_signal: signal.Signals
     """What asks it to stop in order."""
     continuous_usage: bool
@@ -77,8 +79,8 @@ class Engine(Protocol):
     changes_batch_size_live: bool
     oldest_version: str
     """From which on its wire and metrics are understood; empty: all, or no version is told."""
-    metrics_off_words: str
-    """What to look for when a server of this engine shows no metrics, for a message."""
+    takes_token_ids: bool
+    """At its endpoint `completions`; else prompts are sent as text, whose length is an estimate."""
     metrics_caveat: str
     """What a reader of its metrics must know, in a sentence; empty: nothing."""
     scrape_timeout: float
@@ -146,10 +148,11 @@ class Adapter:
     batch_size_flag: str = "--max-num-seqs"
     batch_size_words: str = "only a restart changes it"
     install_words: str = "start it yourself and attach with --url"
+    metrics_off_words: str = ""
     stop_signal: signal.Signals = signal.SIGINT
     continuous_usage: bool = False
     oldest_version: str = ""
-    metrics_off_words: str = ""
+    takes_token_ids: bool = True
     metrics_caveat: str = ""
     scrape_timeout: float = SCRAPE_TIMEOUT
     changes_batch_size_live: bool = False

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 GROUP = "servetop.engines"
 BUILT_IN = {
+    "llama.cpp": "servetop.engines.llama_cpp:LlamaCppEngine",
     "openai": "servetop.engines.openai:OpenAIEngine",
     "sim": "servetop.engines.sim.engine:SimEngine",
     "tgi": "servetop.engines.tgi:TgiEngine",

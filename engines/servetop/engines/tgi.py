@@ -33,6 +33,7 @@ class TgiEngine(Adapter):
     name = "tgi"
     title = "TGI"
     questions: Sequence[str] = ("/info", "/v1/models")
+    takes_token_ids = False
     endpoints = {**TEXT_ENDPOINTS, "generate": "servetop.engines.dialects.tgi:TgiDialect"}
     metric_map = MetricMap(
         fields={

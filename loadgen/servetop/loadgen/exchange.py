@@ -168,6 +168,8 @@ class Exchange:
             what = f"HTTP {self.http_status}" if self.http_status != 200 else "HTTP 200, but no event stream"
             self._end(RequestStatus.ERROR, at, f"{what}: {words}")
         else:
+            for chunk in self.parser.finish():
+                self._take(chunk, at)
             self._end(RequestStatus.TRUNCATED, at, "the stream ended without its end marker")
 
     def broke(self, reason: str, at: float) -> None:

@@ -8,7 +8,7 @@ event with text. Reasoning text counts as text, and is told apart.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -28,6 +28,8 @@ class OpenAIDialect(ABC):
 
     path: str
     reader: Reader
+    refused: Collection[str] = ()
+    """Fields that the server does not take; a request may still have them by `extra_body`."""
 
     def __init__(self, model: str, *, continuous_usage: bool = False) -> None:
         self.model = model
@@ -53,7 +55,8 @@ class OpenAIDialect(ABC):
             request["ignore_eos"] = True
         if workload.temperature is not None:
             request["temperature"] = workload.temperature
-        return orjson.dumps({**request, **workload.extra_body})
+        taken = {name: value for name, value in request.items() if name not in self.refused}
+        return orjson.dumps({**taken, **workload.extra_body})
 
     @abstractmethod
     def _question(self, prompt: Prompt) -> dict[str, Any]:

@@ -13,21 +13,32 @@ from servetop.engines.dialects.sse import MAX_EVENT_BYTES, SseSplitter
 _UNTOLD = Usage()
 _NOTHING_HELD = SseSplitter()
 """Of all streams: most of the time none of them is in the middle of an event. It is never fed."""
+_ENDED = (Chunk(final=True),)
 
 
 class EventStream:
     """One answer's events as chunks; an event without tokens, counts, error or end gives none.
 
     With `continuous` the tokens of an event are the rise of the server's own count. `shapes` are shared by all streams
-    of a server; without them every event is read exactly.
+    of a server; without them every event is read exactly. `ends_with_body` is for wires without an end marker: a body
+    that ends in order, after a token at least, is the whole answer.
     """
 
-    __slots__ = ("_broken", "_continuous", "_events", "_reader", "_regular", "_shapes")
+    __slots__ = ("_broken", "_continuous", "_ends_with_body", "_events", "_reader", "_regular", "_shapes")
 
-    def __init__(self, reader: Reader, shapes: Shapes | None, *, continuous: bool, keep_texts: bool = True) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        shapes: Shapes | None,
+        *,
+        continuous: bool,
+        keep_texts: bool = True,
+        ends_with_body: bool = False,
+    ) -> None:
         self._reader = reader
         self._shapes = shapes
         self._continuous = continuous
+        self._ends_with_body = ends_with_body
         self._events = _NOTHING_HELD
         self._regular = RegularEvents(shapes or Shapes(reader), continuous=continuous, keep_texts=keep_texts)
         self._broken = False
@@ -48,6 +59,11 @@ class EventStream:
             if position < size:
                 position = self._read_one(data, position, chunks)
         return chunks
+
+    def finish(self) -> Sequence[Chunk]:
+        """See StreamParser."""
+        in_order = not self._broken and not self._events.held and self._regular.seen > 0
+        return _ENDED if self._ends_with_body and in_order else ()
 
     def edges(self) -> tuple[bytes, bytes] | None:
         """See StreamParser."""
