@@ -1,7 +1,7 @@
 """llama.cpp's llama-server: `/completion`, `/props`, `/slots`, its OpenAI routes and the `llamacpp:` metrics.
 
-As captured from build b1-0c1e570. A slot's context is its share of all cells; nothing is preempted, and no metric tells how
-full the cache is: `/slots` does.
+As captured from build b1-0c1e570. A slot's context is its share of all cells; nothing is preempted, and no metric tells
+how full the cache is: `/slots` does.
 """
 
 from __future__ import annotations
@@ -17,8 +17,17 @@ from servetop.engines.sim.httpd import Connection, HttpRequest
 from servetop.engines.sim.intake import AnswerKind
 from servetop.engines.sim.realtime import RealTimeEngine
 from servetop.engines.sim.request import Sequence
-from servetop.engines.sim.wires.llamacpp_answers import BUILD, CHAT_SHAPE, PARAMS, TEXT_SHAPE
-from servetop.engines.sim.wires.llamacpp_answers import LlamaStream, LlamaWhole, NativeStream, NativeWhole, params_of
+from servetop.engines.sim.wires.llamacpp_answers import (
+    BUILD,
+    CHAT_SHAPE,
+    PARAMS,
+    TEXT_SHAPE,
+    LlamaStream,
+    LlamaWhole,
+    NativeStream,
+    NativeWhole,
+    params_of,
+)
 from servetop.engines.sim.wires.llamacpp_metrics import LlamaTally
 from servetop.engines.sim.wires.wire import TEXT, Handler, Site, Wire, telling
 

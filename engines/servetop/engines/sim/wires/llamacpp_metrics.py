@@ -15,11 +15,17 @@ class LlamaTally(Tally):
         self.engine: RealTimeEngine | None = None
         self._busy = 0
         self._longest = 0
+        self._prompt_seconds = 0.0
 
     def stepped(self, tokens: int, /) -> None:
         """An iteration is one call of `llama_decode()`."""
         super().stepped(tokens)
         self._busy += self.engine.scheduler.running if self.engine is not None else 0
+
+    def first(self, seq: Sequence, at: float, /) -> None:
+        """A prompt was processed."""
+        super().first(seq, at)
+        self._prompt_seconds += at - (seq.arrival if seq.scheduled_at is None else seq.scheduled_at)
 
     def finished(self, seq: Sequence, at: float, /) -> None:
         """A request is complete."""
@@ -29,8 +35,8 @@ class LlamaTally(Tally):
     def page(self) -> bytes:
         """The whole page, as of now."""
         assert self.engine is not None
-        prefill, decode = self.seconds["prefill"], self.seconds["decode"]
-        processed, scheduler = self.finished_prompt_tokens - self.cached_tokens, self.engine.scheduler
+        prefill, decode = self._prompt_seconds, self.seconds["decode"]
+        processed, scheduler = self.prompted - self.cached_tokens, self.engine.scheduler
         counters: dict[str, tuple[str, float]] = {
             "prompt_tokens_total": ("Number of prompt tokens processed, excluding cached tokens", processed),
             "prompt_tokens_cached_total": ("Number of prompt tokens reused from the cache", self.cached_tokens),
