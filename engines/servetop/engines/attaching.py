@@ -28,8 +28,8 @@ async def attach_engine(config: EngineConfig, clock: Clock) -> EngineHandle:
     """Look at the server at `config.url`; with the name `auto` the engine is recognised by its answers.
 
     EngineError, on one line with what to try next, when nothing answers there, when it wants a key, when it is not
-    the engine, too old a version of it, or does not serve the model that was named; UsageError for an address that is none, and for a batch
-    size that only a restart could change.
+    the engine, too old a version of it, or does not serve the model that was named; UsageError for an address that is
+    none, and for a batch size that only a restart could change.
     """
     if config.url is None:
         raise UsageError("no server is named to attach to: give --url http://host:port")
@@ -85,9 +85,7 @@ def _recognised(engines: list[Engine], answers: Answers, *, wanted: Engine | Non
         return wanted
     version = best.facts(answers).version
     who = f"{best.title} {version}" if version else best.title
-    raise EngineError(
-        f"{url} answers like {who}, not like {wanted.title}: say --engine {best.name}, or leave it out"
-    )
+    raise EngineError(f"{url} answers like {who}, not like {wanted.title}: say --engine {best.name}, or leave it out")
 
 
 def _refuse_old(engine: Engine, answers: Answers, url: str) -> None:

@@ -27,6 +27,18 @@ def with_flags(args: Sequence[str], wanted: Mapping[str, object]) -> list[str]:
     return [*added, *args]
 
 
+def without_flag(args: Sequence[str], flag: str) -> list[str]:
+    """`args` without `--flag V` and `--flag=V`."""
+    kept, skip = [], False
+    for arg in args:
+        name, equals, _ = arg.partition("=")
+        ours = not skip and name.replace("_", "-") == flag.replace("_", "-")
+        if not skip and not ours:
+            kept.append(arg)
+        skip = ours and not equals
+    return kept
+
+
 def agreed(ours: int | None, args: Sequence[str], flag: str) -> int | None:
     """A number that may come as an option of servetop or in the engine's own arguments; UsageError when they differ."""
     text = flag_value(args, flag)

@@ -114,17 +114,16 @@ class EngineHandle:
     async def set_max_num_seqs(self, max_num_seqs: int) -> bool:
         """Change the batch size: True when it is in force now, False when only a restart can.
 
-        EngineError when the engine refuses the value, and is not ours to restart.
+        EngineError when the engine refuses the value.
         """
         change = self.engine.batch_size_change(max_num_seqs)
         if change is None:
             return False
         answer = await self._client.ask(change.path, method="POST", data=change.data)
         refused = change.refused_by and change.refused_by in answer.body
-        if refused and self._process is not None:
-            return False
         if refused or not answer.ok:
             why = answer.trouble or f"HTTP {answer.status}: {first_words(answer.body)}"
+            why = self.engine.batch_size_words if refused else why
             raise EngineError(f"{self.engine.title} did not take batch size {max_num_seqs} ({why})")
         self.facts = replace(self.facts, max_num_seqs=max_num_seqs)
         return True

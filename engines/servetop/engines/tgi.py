@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from servetop.core.config import EngineConfig
@@ -34,7 +34,7 @@ class TgiEngine(Adapter):
     title = "TGI"
     questions: Sequence[str] = ("/info", "/v1/models")
     takes_token_ids = False
-    endpoints = {**TEXT_ENDPOINTS, "generate": "servetop.engines.dialects.tgi:TgiDialect"}
+    endpoints: Mapping[str, str] = {**TEXT_ENDPOINTS, "generate": "servetop.engines.dialects.tgi:TgiDialect"}
     metric_map = MetricMap(
         fields={
             "running": gauge("tgi_batch_current_size"),

@@ -20,6 +20,7 @@ REASONS = {
     422: "Unprocessable Entity",
     429: "Too Many Requests",
     500: "Internal Server Error",
+    501: "Not Implemented",
 }
 BODY_LIMIT = 64 * 2**20
 STREAM_END = b"0\r\n\r\n"

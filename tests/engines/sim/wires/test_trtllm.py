@@ -10,55 +10,49 @@ import pytest
 
 from tests.engines.sim.wires.asking import events, samples, served
 
-ITERATION_KEYS = set(
-    [
-        "iter",
-        "iterLatencyMS",
-        "timestamp",
-        "gpuMemUsage",
-        "cpuMemUsage",
-        "pinnedMemUsage",
-        "numActiveRequests",
-        "numQueuedRequests",
-        "numNewActiveRequests",
-        "numCompletedRequests",
-        "maxNumActiveRequests",
-        "newActiveRequestsQueueLatencyMS",
-        "maxBatchSizeStatic",
-        "maxBatchSizeRuntime",
-        "maxBatchSizeTunerRecommended",
-        "maxNumTokensStatic",
-        "maxNumTokensRuntime",
-        "maxNumTokensTunerRecommended",
-        "kvCacheStats",
-        "inflightBatchingStats",
-        "staticBatchingStats",
-    ]
-)
-CACHE_KEYS = set(
-    [
-        "maxNumBlocks",
-        "freeNumBlocks",
-        "usedNumBlocks",
-        "tokensPerBlock",
-        "allocTotalBlocks",
-        "allocNewBlocks",
-        "reusedBlocks",
-        "missedBlocks",
-        "cacheHitRate",
-    ]
-)
-BATCH_KEYS = set(
-    [
-        "numScheduledRequests",
-        "numContextRequests",
-        "numGenRequests",
-        "numPausedRequests",
-        "numCtxTokens",
-        "microBatchId",
-        "avgNumDecodedTokensPerIter",
-    ]
-)
+ITERATION_KEYS = {
+    "iter",
+    "iterLatencyMS",
+    "timestamp",
+    "gpuMemUsage",
+    "cpuMemUsage",
+    "pinnedMemUsage",
+    "numActiveRequests",
+    "numQueuedRequests",
+    "numNewActiveRequests",
+    "numCompletedRequests",
+    "maxNumActiveRequests",
+    "newActiveRequestsQueueLatencyMS",
+    "maxBatchSizeStatic",
+    "maxBatchSizeRuntime",
+    "maxBatchSizeTunerRecommended",
+    "maxNumTokensStatic",
+    "maxNumTokensRuntime",
+    "maxNumTokensTunerRecommended",
+    "kvCacheStats",
+    "inflightBatchingStats",
+    "staticBatchingStats",
+}
+CACHE_KEYS = {
+    "maxNumBlocks",
+    "freeNumBlocks",
+    "usedNumBlocks",
+    "tokensPerBlock",
+    "allocTotalBlocks",
+    "allocNewBlocks",
+    "reusedBlocks",
+    "missedBlocks",
+    "cacheHitRate",
+}
+BATCH_KEYS = {
+    "numScheduledRequests",
+    "numContextRequests",
+    "numGenRequests",
+    "numPausedRequests",
+    "numCtxTokens",
+    "microBatchId",
+    "avgNumDecodedTokensPerIter",
+}
 
 
 @pytest.fixture

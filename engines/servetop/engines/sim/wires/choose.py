@@ -11,6 +11,7 @@ _PLACES = {
     "vllm": "api:VllmWire",
     "tgi": "wires.tgi:TgiWire",
     "trtllm": "wires.trtllm:TrtllmWire",
+    "llama.cpp": "wires.llamacpp:LlamaWire",
 }
 
 
