@@ -78,7 +78,7 @@ class SglangEngine(Adapter):
         ),
         KnownFailure.of(
             r"Not enough memory\. Please try to increase --mem-fraction-static",
-            "not enough GPU memory is left for the KV cache: raise --mem-fraction-static after --, or take another model",
+            "not enough GPU memory is left for the KV cache: raise --mem-fraction-static (after --)",
         ),
         KnownFailure.of(
             r"Capture cuda graph failed", "no memory is left for CUDA graphs: lower --mem-fraction-static after --"

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servetop.core.wire import Chunk
+from servetop.engines.dialects.mii import read_mii
 from servetop.engines.dialects.reading import Reader, read_chat, read_completion
 from servetop.engines.dialects.responses import read_response
 from servetop.engines.dialects.shapes import Shapes
 from servetop.engines.dialects.stream import EventStream
+from servetop.engines.dialects.tgi import read_tgi
 
 Captured = Callable[[str], bytes]
 Render = Callable[[str, int], str]
@@ -74,10 +76,21 @@ def openai_responses(text: str, count: int) -> str:
     return f'event: response.reasoning_text.delta\ndata: {{{kind},"delta":{text},"obfuscation":"x{count}"}}\n\n'
 
 
+def tgi_own(text: str, count: int) -> str:
+    token = f'"token":{{"id":{count},"text":{text},"logprob":-{count / 7},"special":false}}'
+    return f'data:{{"index":{count},{token},"generated_text":null,"details":null}}\n\n'
+
+
+def mii_own(text: str, _: int) -> str:
+    return f'data: {{"text": [{text}]}}\n\n'
+
+
 Renders = Sequence[Render]
 COMPLETIONS: Renders = (vllm, vllm_counted, vllm_cached, llama_cpp, tgi, several_choices)
 CHATS: Renders = (vllm_chat, vllm_reasoning)
 RESPONSES: Renders = (responses, openai_responses)
+TGI: Renders = (tgi_own,)
+MII: Renders = (mii_own,)
 
 plain_texts = st.sampled_from(
     [" the", "a", " 世界", "é", "", "\n", '"', "\\", "\u2028", '"finish_reason":"', '","text":"']
@@ -101,6 +114,8 @@ IRREGULAR = (
     'data: {"text":"decoy","choices":[{"index":0,"text":"a"}]}\n\n',
     'data: {"choices":[{"index":0,"text":"a","text":"b"}]}\n\n',
     'data: {"choices":[{"index":0,"text":"a"}],"error":{"message":"no"}}\n\n',
+    'data:{"index":2,"token":{"text":"a"},"generated_text":"a a","details":{"generated_tokens":2}}\n\n',
+    'data: {"text": ["a", "b"]}\n\n',
     'event: response.completed\ndata: {"type":"response.completed","response":{"usage":{"output_tokens":3}}}\n\n',
 )
 
@@ -136,8 +151,8 @@ def body_of(renders: Renders) -> st.SearchStrategy[bytes]:
 
 @pytest.mark.parametrize(
     ("reader", "renders"),
-    [(read_completion, COMPLETIONS), (read_chat, CHATS), (read_response, RESPONSES)],
-    ids=["completions", "chat", "responses"],
+    [(read_completion, COMPLETIONS), (read_chat, CHATS), (read_response, RESPONSES), (read_tgi, TGI), (read_mii, MII)],
+    ids=["completions", "chat", "responses", "tgi", "mii"],
 )
 @pytest.mark.parametrize("continuous", [False, True])
 def test_any_interleaving_in_any_pieces_reads_the_same(reader: Reader, renders: Renders, continuous: bool) -> None:
@@ -185,7 +200,8 @@ class Counting:
     ("reader", "render"),
     [(read_completion, each) for each in COMPLETIONS]
     + [(read_chat, each) for each in CHATS]
-    + [(read_response, each) for each in RESPONSES],
+    + [(read_response, each) for each in RESPONSES]
+    + [(read_tgi, tgi_own), (read_mii, mii_own)],
 )
 def test_a_second_stream_of_a_known_server_needs_no_parse(
     reader: Reader, render: Render, together: bool, continuous: bool

@@ -98,7 +98,7 @@ class CompletionsDialect(OpenAIDialect):
 
 
 class TextCompletionsDialect(CompletionsDialect):
-    """`/v1/completions` of a server that takes no token ids: the text is sent, whose length is then by its tokenizer."""
+    """`/v1/completions` of a server that takes no token ids: the text is sent, whose length is an estimate."""
 
     def _question(self, prompt: Prompt) -> dict[str, Any]:
         return {"prompt": prompt.text}
