@@ -145,5 +145,6 @@ def _part(iteration: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def _number(part: Mapping[str, Any], key: str) -> float | None:
     found = part.get(key)
-    known = isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < 1 << 62
-    return float(found) if known else None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 1 << 62:
+        return None
+    return float(found)
