@@ -196,6 +196,17 @@ def ls(
 
 
 @app.command()
+def engines(
+    name: Annotated[Optional[str], typer.Argument(help="One engine, with all that is known of it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> int:
+    """List the engines: which are here, what each tells, how to get the others."""
+    from servetop.cli.engines_table import print_engines
+
+    return print_engines(name, as_json=as_json)
+
+
+@app.command()
 def predict(
     preset: Annotated[Optional[str], typer.Option("--preset", help="A preset's name, or a sweep file.")] = None,
     settings: Annotated[Optional[list[str]], typer.Option("--set", help="KEY=VALUE of the model; repeat.")] = None,
