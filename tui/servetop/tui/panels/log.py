@@ -32,7 +32,7 @@ class LogPanel(Panel):
         waited = f"{int(moment.view.playhead.at)} s of at most {moment.header.config.engine.start_timeout:.0f} s"
         verb = "waiting for" if moment.header.config.engine.url else "starting"
         step = boot_step([line.text for line in moment.log[-_RECENT:]])
-        return [[(f"{verb} {title} ", "title"), (waited, "strong"), (f" {step}" if step else "", "title")]]
+        return [[(f"{verb} {title} ", "title"), (waited, "strong"), (f" · {step}" if step else "", "title")]]
 
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """See `draw_log`."""
