@@ -36,7 +36,7 @@ def test_a_closed_recording_is_one_plain_sqlite_file_with_its_marks(
     assert [path.name for path in recorder.path.parent.iterdir()] == ["run.servetop"]
     assert query(recorder.path, "PRAGMA journal_mode") == [("delete",)]
     assert query(recorder.path, "PRAGMA application_id") == [(0x73767470,)]
-    assert query(recorder.path, "PRAGMA user_version") == [(1003,)]
+    assert query(recorder.path, "PRAGMA user_version") == [(1004,)]
     assert query(recorder.path, "SELECT number, ok, in_flight, length(ttft) FROM tick") == [(0, 1, 3, 14)]
     assert query(recorder.path, "SELECT id, due, output_tokens, status FROM request") == [(7, 0.05, 2, "ok")]
     assert query(recorder.path, "SELECT end_at, exit_code FROM run") == [(2.5, 0)]
