@@ -149,15 +149,15 @@ def test_secrets_never_reach_the_file(
         assert reader.poll().log_lines[0].text == "args: {'api_key': [redacted], 'port': 8000}"
 
 
-def test_the_layout_of_format_1_3_is_what_it_was() -> None:
+def test_the_layout_of_format_1_4_is_what_it_was() -> None:
     """When this fails a column was added: raise FORMAT_MINOR, extend docs/recording-format.md, then this number."""
     widths = {table.name: len(table.names) + 1 for table in schema.EVENT_TABLES}
-    assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 3)
+    assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 4)
     assert widths == {
         "request": 25,
         "tick": 51,
         "engine_sample": 21,
-        "gpu_sample": 11,
+        "gpu_sample": 14,
         "stage": 9,
         "command": 8,
         "note": 5,

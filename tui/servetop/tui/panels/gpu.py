@@ -20,7 +20,7 @@ class GpuPanel(Panel):
     shows_cursor = True
 
     def title(self, moment: Moment) -> Sequence[Row]:
-        """Mean utilisation and, for one device, its memory."""
+        """Mean utilisation, for one device its memory, and the energy of a token."""
         gpus = moment.stats.gpus
         if not gpus:
             return [[("GPU", "title")]]
@@ -29,6 +29,8 @@ class GpuPanel(Panel):
         parts: list[Row] = [[("GPU ", "title"), (formats.percent(mean), "strong")]]
         if len(gpus) == 1:
             parts.append([(formats.memory(gpus[0].memory_used, None), "strong")])
+        if not math.isnan(per_token := moment.stats.joules_per_token):
+            parts.append([(formats.joules(per_token), "strong"), ("/token", "muted")])
         return [*parts, [(gpu_name(gpus), "muted")]]
 
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
@@ -79,6 +81,7 @@ def _figures(gpu: GpuSample) -> list[Row]:
         [(formats.UNKNOWN if gpu.power is None else f"{gpu.power:3.0f} W", "")],
         [(formats.UNKNOWN if gpu.temperature is None else f"{gpu.temperature:.0f} °C", "")],
         [("" if gpu.sm_clock is None else f"{gpu.sm_clock / 1e6:.0f} MHz", "muted")],
+        *([[(f"slowed: {printable(gpu.throttled)}", "warn")]] if gpu.throttled else []),
     ]
 
 
