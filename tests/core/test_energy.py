@@ -38,13 +38,13 @@ def joules(samples: Sequence[GpuSample], start: float, until: float) -> float:
 def test_the_integral_of_an_even_power_is_power_times_time() -> None:
     found = energy_between(energy_meters(readings(power=300.0)), 2.0, 6.0)
     assert found is not None
-    assert (found.joules, found.source, found.known, found.devices) == (pytest.approx(1200.0), "power", 1.0, 1)
+    assert (found.joules, found.source, found.known, found.devices) == pytest.approx((1200.0, "power", 1.0, 1))
 
 
 def test_the_counter_is_believed_before_the_power() -> None:
     found = energy_between(energy_meters(readings(power=300.0, rate=350.0)), 1.1, 3.1)
     assert found is not None
-    assert (found.joules, found.source) == (pytest.approx(700.0), "counter")
+    assert (found.joules, found.source) == pytest.approx((700.0, "counter"))
 
 
 def test_a_rising_power_is_integrated_by_trapezoids() -> None:
@@ -56,14 +56,14 @@ def test_a_gap_in_the_power_is_left_out_and_told() -> None:
     samples = [each for each in readings(power=100.0) if not 4.0 < each.at < 8.0]
     found = energy_between(energy_meters(samples), 0.0, 10.0)
     assert found is not None
-    assert (found.joules, found.known) == (pytest.approx(600.0), pytest.approx(0.6))
+    assert (found.joules, found.known) == pytest.approx((600.0, 0.6))
 
 
 def test_a_gap_in_the_counter_loses_nothing() -> None:
     samples = [each for each in readings(rate=100.0) if not 4.0 < each.at < 8.0]
     found = energy_between(energy_meters(samples), 0.0, 10.0)
     assert found is not None
-    assert (found.joules, found.known) == (pytest.approx(1000.0), 1.0)
+    assert (found.joules, found.known) == pytest.approx((1000.0, 1.0))
 
 
 def test_a_counter_that_begins_again_does_not_take_energy_back() -> None:
@@ -77,7 +77,7 @@ def test_several_cards_add_up_and_their_sources_are_told() -> None:
     samples = [*readings(power=200.0, index=0), *readings(rate=300.0, index=1)]
     found = energy_between(energy_meters(samples), 0.0, 10.0)
     assert found is not None
-    assert (found.joules, found.devices, found.source) == (pytest.approx(5000.0), 2, "counter and power")
+    assert (found.joules, found.devices, found.source) == pytest.approx((5000.0, 2, "counter and power"))
 
 
 def test_a_card_that_holds_nothing_of_the_engine_does_not_count() -> None:
@@ -85,7 +85,7 @@ def test_a_card_that_holds_nothing_of_the_engine_does_not_count() -> None:
     busy = [GpuSample(at=each.at, index=1, name="H200", power=600.0, engine_memory=1 << 30) for each in idle]
     found = energy_between(energy_meters([*idle, *busy]), 0.0, 10.0)
     assert found is not None
-    assert (found.joules, found.devices) == (pytest.approx(6000.0), 1)
+    assert (found.joules, found.devices) == pytest.approx((6000.0, 1))
 
 
 @pytest.mark.parametrize(

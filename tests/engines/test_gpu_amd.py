@@ -82,7 +82,7 @@ def test_every_card_is_read_in_our_units() -> None:
         sm_clock=2.1e9,
         memory_clock=1.3e9,
         engine_memory=10 << 30,
-        energy=pytest.approx(15.3),
+        energy=1_000_000 * 15.3 * 1e-6,
     )
     assert (second.name, second.utilisation, second.power) == ("AMD GPU", None, 130.0)
     assert (second.temperature, second.energy, second.engine_memory) == (58.0, None, None)

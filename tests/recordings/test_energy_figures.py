@@ -30,14 +30,15 @@ def ticks(make_tick: MakeTick) -> Sequence[Tick]:
     ]
 
 
-def card(*, counter: bool = False, **fields: Any) -> list[GpuSample]:
+def card(*, counter: bool = False) -> list[GpuSample]:
     """A reading every quarter of a second, at 100 W before second 10 and 500 W from then on."""
     samples, joules = [], 7000.0
     for number in range(161):
         at = number / 4
         joules += (100.0 if at <= 10 else 500.0) / 4
-        telling = {"energy": joules} if counter else {"power": 100.0 if at < 10 else 500.0}
-        samples.append(GpuSample(at=at, index=0, name="H200", **telling, **fields))
+        power = 100.0 if at < 10 else 500.0
+        energy = joules if counter else None
+        samples.append(GpuSample(at=at, index=0, name="H200", power=power, energy=energy))
     return samples
 
 

@@ -15,12 +15,12 @@ from servetop.tui.run_so_far import Moment
 
 
 class GpuPanel(Panel):
-    """Utilisation, memory, power and temperature of each device."""
+    """Utilisation, memory, power and temperature of each device, and the energy of a token."""
 
     shows_cursor = True
 
     def title(self, moment: Moment) -> Sequence[Row]:
-        """Mean utilisation, for one device its memory, and the energy of a token."""
+        """Mean utilisation and, for one device, its memory."""
         gpus = moment.stats.gpus
         if not gpus:
             return [[("GPU", "title")]]
@@ -29,13 +29,20 @@ class GpuPanel(Panel):
         parts: list[Row] = [[("GPU ", "title"), (formats.percent(mean), "strong")]]
         if len(gpus) == 1:
             parts.append([(formats.memory(gpus[0].memory_used, None), "strong")])
-        if not math.isnan(per_token := moment.stats.joules_per_token):
-            parts.append([(formats.joules(per_token), "strong"), ("/token", "muted")])
         return [*parts, [(gpu_name(gpus), "muted")]]
 
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """See `draw_gpus`."""
-        return draw_gpus(moment.stats.gpus, width, height)
+        stats = moment.stats
+        rows = draw_gpus(stats.gpus, width, height)
+        spare = len(rows) < height and not math.isnan(stats.joules_per_token)
+        return [*rows, energy_row(stats.joules_per_token, width)] if spare else rows
+
+
+def energy_row(joules_per_token: float, width: int) -> Row:
+    """What an output token costs now, over all devices."""
+    parts: list[Row] = [[("  ", ""), (formats.joules(joules_per_token), "strong"), (" a token", "muted")]]
+    return joined(parts, width=width)
 
 
 def draw_gpus(gpus: Sequence[GpuSample], width: int, height: int) -> list[Row]:
@@ -82,6 +89,7 @@ def _figures(gpu: GpuSample) -> list[Row]:
         [(formats.UNKNOWN if gpu.temperature is None else f"{gpu.temperature:.0f} °C", "")],
         [("" if gpu.sm_clock is None else f"{gpu.sm_clock / 1e6:.0f} MHz", "muted")],
         *([[(f"slowed: {printable(gpu.throttled)}", "warn")]] if gpu.throttled else []),
+        *([[(f"engine {formats.memory(gpu.engine_memory, None)}", "muted")]] if gpu.engine_memory else []),
     ]
 
 
