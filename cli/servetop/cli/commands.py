@@ -195,6 +195,14 @@ def ls(
 
 
 @app.command()
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> int:
+    """Look at this machine and say what to fix; exit code 1 when something must be fixed before a run."""
+    from servetop.cli.doctor import run_doctor
+
+    return run_doctor(as_json=as_json)
+
+
+@app.command()
 def predict(
     preset: Annotated[Optional[str], typer.Option("--preset", help="A preset's name, or a sweep file.")] = None,
     settings: Annotated[Optional[list[str]], typer.Option("--set", help="KEY=VALUE of the model; repeat.")] = None,
