@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
 from servetop.engines.container import (
     Container,
     container_name,
+    container_of,
+    gpu_maker,
     in_container,
     local_model,
     model_cache,
@@ -191,6 +194,26 @@ def test_engines_have_the_images_that_their_makers_publish() -> None:
     assert published_image("tgi").startswith("ghcr.io/huggingface/text-generation-inference:")
     with pytest.raises(UsageError, match="knows no image of deepspeed-mii: name one with --image"):
         published_image("deepspeed-mii")
+
+
+def test_a_configuration_asks_for_a_container(tmp_path: Path) -> None:
+    config = EngineConfig(name="vllm", model="facebook/opt-125m", launcher="podman", api_key_env="MY_KEY")
+    container = container_of(config, run="20261121", port=8123, gpus="amd", cache=tmp_path / "none")
+    assert container == Container(
+        runtime="podman", image="vllm/vllm-openai:latest", name="servetop-20261121-8123", gpus="amd",
+        model="facebook/opt-125m", cache=None, secrets=("MY_KEY",),
+    )  # fmt: skip
+    own = replace(config, image="mine:1")
+    assert container_of(own, run="r", port=1, gpus="", cache=tmp_path).image == "mine:1"
+    assert container_of(own, run="r", port=1, gpus="", cache=tmp_path).cache == tmp_path
+
+
+def test_the_maker_of_the_gpus_is_known_by_the_files_of_the_driver(tmp_path: Path) -> None:
+    assert gpu_maker(tmp_path) == ""
+    (tmp_path / "kfd").touch()
+    assert gpu_maker(tmp_path) == "amd"
+    (tmp_path / "nvidiactl").touch()
+    assert gpu_maker(tmp_path) == "nvidia"
 
 
 def test_the_cache_of_models_is_where_the_hubs_library_has_it() -> None:

@@ -31,6 +31,8 @@ def run(
     port: o.Port = None,
     max_num_seqs: o.MaxNumSeqs = None,
     engine_command: o.EngineCommand = None,
+    launcher: o.Launcher = None,
+    image: o.Image = None,
     start_timeout: o.StartTimeout = 1800.0,
     api_key_env: o.ApiKeyEnv = None,
     transport: c.Transport = None,

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError
 
 from servetop.cli import doctor_checks as checks
 from servetop.cli import doctor_facts as facts
@@ -58,7 +59,10 @@ def _python() -> list[Finding]:
 
 
 def _packages() -> list[Finding]:
-    needed = facts.requirements()
+    try:
+        needed = facts.requirements()
+    except PackageNotFoundError:
+        return [checks.checkout_finding()]
     missing, old = facts.unmet(needed)
     return [checks.packages_finding(missing, old), checks.extras_finding(facts.extras(needed))]
 

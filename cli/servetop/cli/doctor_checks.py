@@ -70,6 +70,11 @@ def packages_finding(missing: Sequence[str], old: Sequence[str]) -> Finding:
     return Finding("packages", Status.OK, "all that servetop needs are installed")
 
 
+def checkout_finding() -> Finding:
+    """What it needs is written into an installed servetop."""
+    return Finding("packages", Status.NOTE, "servetop runs from a checkout that was not installed", "pip install -e .")
+
+
 def extras_finding(extras: Mapping[str, bool]) -> Finding:
     """Which optional parts are installed; none of them is needed."""
     there = ", ".join(name for name, installed in extras.items() if installed) or "none"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
+from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
 from servetop.engines.engine import LaunchCommand
 
@@ -70,6 +71,28 @@ def published_image(engine: str) -> str:
     if engine not in images:
         raise UsageError(f"servetop knows no image of {engine}: name one with --image ({', '.join(images)} have one)")
     return images[engine]
+
+
+def container_of(config: EngineConfig, *, run: str, port: int, gpus: str, cache: Path) -> Container:
+    """The container that a configuration with a launcher asks for; `run` names the run, `cache` may not exist.
+
+    UsageError when no image is known for the engine.
+    """
+    return Container(
+        runtime=config.launcher,
+        image=config.image or published_image(config.name),
+        name=container_name(run, port),
+        gpus=gpus,
+        model=config.model,
+        cache=cache if cache.is_dir() else None,
+        secrets=(config.api_key_env,) if config.api_key_env else (),
+    )
+
+
+def gpu_maker(root: Path = Path("/dev")) -> str:
+    """Whose GPUs this machine has, by the files of their drivers: `nvidia`, `amd`, or empty."""
+    signs = (("nvidia", "nvidiactl"), ("amd", "kfd"))
+    return next((maker for maker, sign in signs if (root / sign).exists()), "")
 
 
 def in_container(command: LaunchCommand, container: Container, *, environ: Mapping[str, str]) -> LaunchCommand:
