@@ -100,6 +100,13 @@ def memory(used: int | None, total: int | None) -> str:
     return f"{used / GIB:.1f} GiB" if total is None else f"{used / GIB:.1f}/{total / GIB:.1f} GiB"
 
 
+def joules(value: float | None) -> str:
+    """An energy in at most 8 characters: `71.2 mJ`, `4.31 J`, `1,250 J`, `12.9k J`."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    return f"{_digits(value * 1e3)} mJ" if value < 0.9995 else f"{number(value)} J"
+
+
 def speed(factor: float) -> str:
     """How fast a run is played: `×1`, `×0.25`, `×64`."""
     return f"×{factor:g}"
