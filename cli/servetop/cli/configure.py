@@ -75,7 +75,7 @@ def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
 
 
 def check_launcher(config: EngineConfig) -> None:
-    """UsageError for a launcher that is none, for one without anything to start, and for an image without a launcher."""
+    """UsageError for a launcher that is none, for one with nothing to start, and for an image without a launcher."""
     if config.launcher not in ("", "docker", "podman"):
         raise UsageError(
             f"--launcher {config.launcher}: give docker or podman, or none to start the engine as a program"
