@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
 from servetop.engines.container import (
@@ -20,12 +24,11 @@ from servetop.engines.container import (
     local_model,
     model_cache,
     published_image,
-    qualified,
     reachable,
     remove_container,
-    stop_container,
 )
 from servetop.engines.engine import LaunchCommand
+from servetop.engines.starting import start_engine
 
 VLLM = LaunchCommand(
     argv=(
@@ -57,14 +60,14 @@ def test_a_docker_command_line_word_by_word() -> None:
     assert (command.host, command.port, command.env) == ("127.0.0.1", 8123, {"DO_NOT_TRACK": "1"})
 
 
-def test_a_podman_command_line_has_devices_by_cdi_and_an_image_with_its_registry() -> None:
+def test_a_podman_command_line_has_devices_by_cdi() -> None:
     argv = in_container(VLLM, replace(CONTAINER, runtime="podman", shm_size="16g"), environ={}).argv
     start = argv[: argv.index("--env")]
     assert start == (
         "podman", "run", "--rm", "--init", "--name", "servetop-run-8123", "-p", "127.0.0.1:8123:8123",
         "--device", "nvidia.com/gpu=all", "--security-opt", "label=disable", "--shm-size", "16g",
     )  # fmt: skip
-    assert "docker.io/vllm/vllm-openai:latest" in argv
+    assert "vllm/vllm-openai:latest" in argv
 
 
 @pytest.mark.parametrize(("gpus", "words"), [("amd", "--device /dev/kfd --device /dev/dri"), ("", "")])
@@ -165,8 +168,7 @@ def test_all_other_arguments_reach_the_engine_as_they_are(words: list[str]) -> N
     assert in_container(command, CONTAINER, environ={}).argv[-len(words) :] == tuple(reachable(["serve", *words])[1:])
 
 
-def test_a_container_is_stopped_by_its_name_and_then_removed() -> None:
-    assert stop_container(CONTAINER, patience=10.0) == ("docker", "stop", "-t", "10", "servetop-run-8123")
+def test_a_container_is_removed_by_its_name() -> None:
     assert remove_container(CONTAINER) == ("docker", "rm", "--force", "--volumes", "servetop-run-8123")
 
 
@@ -175,23 +177,10 @@ def test_a_containers_name_takes_any_run() -> None:
     assert container_name("…", 1) == "servetop-run-1"
 
 
-@pytest.mark.parametrize(
-    ("image", "full"),
-    [
-        ("vllm/vllm-openai:latest", "docker.io/vllm/vllm-openai:latest"),
-        ("myvllm", "docker.io/library/myvllm"),
-        ("ghcr.io/a/b:1", "ghcr.io/a/b:1"),
-        ("localhost/mine:1", "localhost/mine:1"),
-        ("hub:5000/mine", "hub:5000/mine"),
-    ],
-)
-def test_podman_is_told_where_an_image_comes_from(image: str, full: str) -> None:
-    assert qualified(image, "podman") == full
-    assert qualified(image, "docker") == image
-
-
 def test_engines_have_the_images_that_their_makers_publish() -> None:
-    assert published_image("tgi").startswith("ghcr.io/huggingface/text-generation-inference:")
+    assert published_image("vllm") == "vllm/vllm-openai:latest"
+    with pytest.raises(UsageError, match="published as huggingface/text-generation-inference, in a registry of its"):
+        published_image("tgi")
     with pytest.raises(UsageError, match="knows no image of deepspeed-mii: name one with --image"):
         published_image("deepspeed-mii")
 
@@ -227,3 +216,35 @@ def test_a_name_on_a_hub_is_no_folder(tmp_path: Path) -> None:
     assert local_model("facebook/opt-125m") is None
     assert local_model("") is None
     assert local_model(str(tmp_path)) == tmp_path
+
+
+RUNTIME = """#!{python}
+import os, sys
+words = sys.argv[1:]
+with open({seen!r}, "a") as seen:
+    seen.write(" ".join(words) + "\\n")
+if words[0] == "run":
+    program = words[words.index("--entrypoint") + 1]
+    arguments = words[words.index("an-image") + 1 :]
+    os.execv(sys.executable, [sys.executable, *arguments])
+"""
+"""A runtime without containers: what stands after the image is run as it is."""
+
+
+async def test_an_engine_is_run_by_the_runtime_and_nothing_is_left_of_its_container(
+    clock: MonotonicClock, stand_in: Callable[..., EngineConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = tmp_path / "seen"
+    runtime = tmp_path / "docker"
+    runtime.write_text(RUNTIME.format(python=sys.executable, seen=str(seen)))
+    runtime.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    config = replace(stand_in("--max-num-seqs", "32"), launcher="docker", image="an-image")
+    handle = await start_engine(config, clock, on_line=lambda _: None)
+    assert (handle.facts.title, handle.facts.max_num_seqs) == ("vLLM", 32)
+    report = await handle.stop()
+    assert (report.leftover_pids, report.port_free) == ((), True)
+    ran, removed = seen.read_text().splitlines()
+    name = ran.split("--name ")[1].split()[0]
+    assert removed == f"rm --force --volumes {name}"
+    assert f"-p 127.0.0.1:{handle.url.rsplit(':')[-1]}" in ran

@@ -7,6 +7,7 @@ takes their values from its own environment.
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -66,11 +67,13 @@ class Container:
 
 
 def published_image(engine: str) -> str:
-    """The image that an engine's makers publish; UsageError when servetop knows of none."""
-    images = _published_data("images")
-    if engine not in images:
-        raise UsageError(f"servetop knows no image of {engine}: name one with --image ({', '.join(images)} have one)")
-    return images[engine]
+    """The image that an engine's makers publish; UsageError when it has to be named in full, or is not known."""
+    images, elsewhere = _published_data("images"), _published_data("elsewhere")
+    if engine in images:
+        return images[engine]
+    if engine in elsewhere:
+        raise UsageError(f"{engine} is published as {elsewhere[engine]}, in a registry of its makers: give --image")
+    raise UsageError(f"servetop knows no image of {engine}: name one with --image ({', '.join(images)} have one)")
 
 
 def container_of(config: EngineConfig, *, run: str, port: int, gpus: str, cache: Path) -> Container:
@@ -114,13 +117,20 @@ def in_container(command: LaunchCommand, container: Container, *, environ: Mappi
         *_passed((*command.env, *PASSED_ON, *container.secrets), {*environ, *command.env}),
     ]  # fmt: skip
     entry = ("--entrypoint", _program(program))
-    argv = (container.runtime, "run", *options, *entry, qualified(container.image, container.runtime), *arguments)
+    argv = (container.runtime, "run", *options, *entry, container.image, *arguments)
     return replace(command, argv=argv, host=LOOPBACK[0])
 
 
-def stop_container(container: Container, *, patience: float) -> tuple[str, ...]:
-    """The command that ends it in order, and kills it after `patience` seconds; for one that is gone it fails."""
-    return (container.runtime, "stop", "-t", str(max(round(patience), 1)), container.name)
+def contained(command: LaunchCommand, config: EngineConfig, *, environ: Mapping[str, str]) -> LaunchCommand:
+    """As `config` asks: the command itself, or in a container of its launcher. UsageError as `in_container`."""
+    if not config.launcher:
+        return command
+    cache = model_cache(environ, Path.home())
+    ports = () if command.metrics_port is None else (command.metrics_port,)
+    made = container_of(config, run=str(os.getpid()), port=command.port, gpus=gpu_maker(), cache=cache)
+    container = replace(made, more_ports=ports)
+    inside = in_container(command, container, environ=environ)
+    return replace(inside, cleanup=remove_container(container))
 
 
 def remove_container(container: Container) -> tuple[str, ...]:
@@ -159,15 +169,6 @@ def reachable(argv: Sequence[str]) -> list[str]:
             word = f"{pair[1]}=0.0.0.0"
         words.append(word)
     return words
-
-
-def qualified(image: str, runtime: str) -> str:
-    """Podman asks where an image without a registry comes from; docker takes it from its own."""
-    first, slash, _ = image.partition("/")
-    named = bool(slash) and ("." in first or ":" in first or first == "localhost")
-    if named or runtime != "podman":
-        return image
-    return f"docker.io/{image}" if slash else f"docker.io/library/{image}"
 
 
 def _inside(word: str, model: str, path: Path | None) -> str:

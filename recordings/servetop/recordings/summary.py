@@ -119,9 +119,10 @@ def _stage_summary(
 def _set_up(reader: RecordingReader, run: RunData) -> dict[str, Any]:
     config, facts = run.header.config, run.header.engine
     changes = [stage.change for stage in run.stages if not stage.change.warmup]
+    endpoint = config.workload.endpoint or (facts.endpoints[0] if facts else "completions")
     set_up: dict[str, Any] = {
         "date": datetime.fromtimestamp(run.header.anchor.wall_epoch_s).strftime("%Y%m%d-%H%M%S"),
-        "endpoint_type": _ENDPOINT_TYPES.get(config.workload.endpoint, config.workload.endpoint),
+        "endpoint_type": _ENDPOINT_TYPES.get(endpoint, endpoint),
         "backend": config.engine.name if facts is None else facts.name,
         "label": config.label or None,
         "model_id": (facts and facts.model) or config.engine.model or None,
