@@ -57,15 +57,11 @@ def test_instants_and_memory() -> None:
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (0.0712, "71.2 mJ"),
-        (0.4, "400 mJ"),
-        (0.9996, "1.00 J"),
-        (4.312, "4.31 J"),
-        (12_900.0, "12.9k J"),
-        (math.nan, "–"),
+        (0.0712, "71.2 mJ"), (0.4, "400 mJ"), (0.9996, "1.00 J"), (4.312, "4.31 J"), (12_900.0, "12.9 kJ"),
+        (999_600.0, "1.00 MJ"), (3.6e9, "3600 MJ"), (math.nan, "–"),
     ],
-)
-def test_an_energy_is_told_in_thousandths_below_one_joule(value: float, shown: str) -> None:
+)  # fmt: skip
+def test_an_energy_has_three_digits_and_its_unit(value: float, shown: str) -> None:
     assert formats.joules(value) == shown
 
 

@@ -101,10 +101,13 @@ def memory(used: int | None, total: int | None) -> str:
 
 
 def joules(value: float | None) -> str:
-    """An energy in at most 8 characters: `71.2 mJ`, `4.31 J`, `1,250 J`, `12.9k J`."""
+    """An energy in at most 7 characters: `71.2 mJ`, `4.31 J`, `12.9 kJ`, `1.23 MJ`."""
     if value is None or math.isnan(value):
         return UNKNOWN
-    return f"{_digits(value * 1e3)} mJ" if value < 0.9995 else f"{number(value)} J"
+    for scale, unit in ((1e-3, "mJ"), (1.0, "J"), (1e3, "kJ")):
+        if value < 999.5 * scale:
+            return f"{_digits(value / scale)} {unit}"
+    return f"{_digits(value / 1e6)} MJ"
 
 
 def speed(factor: float) -> str:
