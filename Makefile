@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: help demo test check format integration validate bench bench-client bench-tui picture clean
+.PHONY: help demo test check format integration gpu-check validate bench bench-client bench-tui picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -33,6 +33,9 @@ integration: .venv/.installed  ## the whole command; a real vLLM on the CPU; the
 	bash tests/integration/install_vllm.sh && bash tests/integration/install_browser.sh
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m integration tests/cli tests/tui
 	$(BIN)/python -m pytest -q -m integration tests/integration
+
+gpu-check: .venv/.installed  ## llama-2-7b on a real vLLM and an NVIDIA GPU, random weights (needs both; 5 minutes)
+	$(BIN)/python -m pytest -q -rs -m gpu tests/gpu
 
 validate: .venv/.installed  ## hold the simulator against the published tables
 	$(BIN)/servetop validate
