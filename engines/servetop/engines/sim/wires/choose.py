@@ -12,6 +12,8 @@ _PLACES = {
     "tgi": "wires.tgi:TgiWire",
     "trtllm": "wires.trtllm:TrtllmWire",
     "llama.cpp": "wires.llamacpp:LlamaWire",
+    "triton": "wires.triton:TritonWire",
+    "sglang": "wires.sglang:SglangWire",
 }
 
 
