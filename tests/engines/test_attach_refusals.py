@@ -82,16 +82,22 @@ async def test_metrics_that_are_off_name_the_option_that_turns_them_on(
     await handle.stop()
 
 
-async def test_an_sglang_takes_a_smaller_batch_size_while_it_runs(sglang: PageServer, clock: MonotonicClock) -> None:
-    sglang.pages["/set_internal_state"] = (200, b"[true]")
+@pytest.mark.parametrize("body", [b"[true]", b'{"updated":true,"server_args":{"trust_remote_code":false}}'])
+async def test_an_sglang_takes_a_smaller_batch_size_while_it_runs(
+    sglang: PageServer, clock: MonotonicClock, body: bytes
+) -> None:
+    sglang.pages["/set_internal_state"] = (200, body)
     handle = await attached(sglang, clock, max_num_seqs=16)
     assert handle.facts.max_num_seqs == 16
     assert handle.facts.changes_batch_size_live
     await handle.stop()
 
 
-async def test_a_batch_size_that_sglang_refuses_says_why(sglang: PageServer, clock: MonotonicClock) -> None:
-    sglang.pages["/set_internal_state"] = (200, b"[false]")
+@pytest.mark.parametrize("body", [b"[false]", b'{"updated":false,"server_args":{"trust_remote_code":true}}'])
+async def test_a_batch_size_that_sglang_refuses_says_why(
+    sglang: PageServer, clock: MonotonicClock, body: bytes
+) -> None:
+    sglang.pages["/set_internal_state"] = (200, body)
     with pytest.raises(EngineError, match=r"did not take batch size 128 \(running requests \(--max-running-requests\)"):
         await attached(sglang, clock, max_num_seqs=128)
 

@@ -44,7 +44,7 @@ LAUNCHES = {
         f"{PYTHON} -m mii.entrypoints.openai_api_server --model org/m --host 127.0.0.1 --port 8123 --tensor-parallel 2"
     ),
     ("tensorrt-llm", "sh", "--tp_size 2", 32): (
-        "sh org/m --host 127.0.0.1 --port 8123 --max_batch_size 32 --extra_llm_api_options FILE --tp_size 2"
+        "sh org/m --host 127.0.0.1 --port 8123 --max_batch_size 32 --tp_size 2 --extra_llm_api_options FILE"
     ),
 }
 
@@ -56,6 +56,21 @@ def test_the_command_line_has_what_was_asked_for_once(case: tuple[str, str, str,
     argv = ["FILE" if arg.endswith(".yaml") else arg for arg in launch.argv]
     assert " ".join(argv) == LAUNCHES[case]
     assert (launch.host, launch.port) == ("127.0.0.1", 8123)
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("tgi", "text-generation-launcher --model-id org/m"),
+        ("tensorrt-llm", "trtllm-serve org/m"),
+        ("sglang", "python3 -m sglang.launch_server --model-path org/m"),
+        ("deepspeed-mii", "python3 -m mii.entrypoints.openai_api_server --model org/m"),
+    ],
+)
+def test_in_a_container_it_is_the_images_own_program(name: str, begins: str) -> None:
+    argv = launched(name, "", launcher="docker", image="org/image").argv
+    assert " ".join(argv).startswith(begins)
+    assert not any(arg.endswith(".yaml") for arg in argv)
 
 
 @pytest.mark.parametrize("name", OURS)

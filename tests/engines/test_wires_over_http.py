@@ -13,11 +13,12 @@ import pytest
 from tests.engines.sim import server_process
 from tests.harness import RAN, Servetop
 
-ENGINES = {"tgi": "tgi", "trtllm": "tensorrt-llm"}
+ENGINES = {"tgi": "tgi", "trtllm": "tensorrt-llm", "sglang": "sglang"}
 """Engines by the dialect of `servetop serve`."""
 ENDPOINTS = [
     ("tgi", "completions"), ("tgi", "chat"), ("tgi", "generate"),
     ("trtllm", "completions"), ("trtllm", "chat"),
+    ("sglang", "completions"), ("sglang", "chat"), ("sglang", "generate"),
 ]  # fmt: skip
 COUNTERS = {
     "tgi": ("/metrics", "tgi_request_input_length_sum", "tgi_request_generated_tokens_sum", "tgi_request_success"),
@@ -27,6 +28,7 @@ COUNTERS = {
         "trtllm_generation_tokens_total",
         "trtllm_request_success_total",
     ),
+    "sglang": ("/metrics", "sglang:prompt_tokens_total", "sglang:generation_tokens_total", "sglang:num_requests_total"),
 }
 """A page, and what counts prompt tokens, answers' tokens and answers there."""
 LOAD = ("--request-rate", "20", "--num-prompts", "30", "--input-len", "40", "--output-len", "24")

@@ -101,9 +101,12 @@ class TensorRtLlmPages:
         ).or_else(PROMETHEUS_MAP.facts(pages))
 
     def missing(self, pages: Pages) -> tuple[str, ...]:
-        """What neither page has; an iteration is taken to tell all it can, for there is none before the first load."""
-        told = set(_TOLD) if _iterations(pages) is not None else set()
-        if PROMETHEUS in pages:
+        """What neither page has, or without pages, what neither ever has.
+
+        An iteration is taken to tell all it can, for there is none before the first load.
+        """
+        told = set(_TOLD) if not pages or _iterations(pages) is not None else set()
+        if not pages or PROMETHEUS in pages:
             told |= set(PROMETHEUS_MAP.fields)
         return tuple(name for name in GAUGES if name not in told)
 
