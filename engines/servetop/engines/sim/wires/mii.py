@@ -1,7 +1,7 @@
 """DeepSpeed-MII 0.3: `/generate` of its API server and the routes of its OpenAI server; no metrics at all.
 
-Source: deepspeedai/DeepSpeed-MII, `mii/entrypoints`. The two are servers of their own there; here one port has both. The OpenAI
-server's fields are unproven.
+Source: deepspeedai/DeepSpeed-MII, `mii/entrypoints`. The two are servers of their own there; here one port has both.
+The fields of the OpenAI server are unproven.
 """
 
 from __future__ import annotations
