@@ -14,6 +14,8 @@ _PLACES = {
     "llama.cpp": "wires.llamacpp:LlamaWire",
     "triton": "wires.triton:TritonWire",
     "sglang": "wires.sglang:SglangWire",
+    "mii": "wires.mii:MiiWire",
+    "transformers": "wires.transformers:TransformersWire",
 }
 
 

@@ -1,6 +1,7 @@
 """SGLang 0.5: `/generate` with the text so far in each event, its OpenAI routes, and the `sglang:` metrics.
 
-Source: sglang 0.5.23, `srt/entrypoints/http_server.py`; the fields of `/generate` are those of its documentation.
+Routes: sglang 0.5.23, `srt/entrypoints/http_server.py`. The fields of its answers are unproven: neither a server nor a
+captured answer was at hand.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The `sglang:` metrics: names of sglang 0.5.23, `srt/observability/metrics_collector.py`.
 
-The gauges are those of the last prefill, or of every 40th decode (`--decode-log-interval`), and stand still in between.
+Bucket bounds are unproven. The gauges are those of the last prefill, or of every 40th decode (`--decode-log-interval`),
+and stand still in between.
 """
 
 from __future__ import annotations
