@@ -64,3 +64,16 @@ def test_requests_and_tokens_are_those_of_the_servers_own_counters(
     assert [summary["server"]["prompt_tokens"], summary["server"]["generation_tokens"]] == totals[:2]
     assert summary["server"]["max_running"] >= 1
     assert summary["server"]["max_kv_usage"] > 0
+
+
+@pytest.mark.parametrize(
+    ("wire", "endpoint"), [("mii", each) for each in ("completions", "chat", "generate")], indirect=["wire"]
+)
+def test_an_engine_without_metrics_and_counts_is_loaded_all_the_same(wire: str, endpoint: str, tmp_path: Path) -> None:
+    run = Servetop(tmp_path)("--url", wire, "--headless", "--json", "--endpoint", endpoint, *LOAD)
+    assert run.code in RAN, run.err
+    summary = run.summary
+    assert summary["engine"]["name"] == "deepspeed-mii"
+    assert (summary["completed"], summary["failed"]) == (30, 0)
+    assert 30 <= summary["total_output_tokens"] <= 30 * 24
+    assert set(summary["server"].values()) == {None}
