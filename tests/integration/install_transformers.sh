@@ -17,7 +17,7 @@ if [ ! -e "$home/.ready" ]; then
     "$vllm/bin/python" -m venv "$home"
     site="$("$home/bin/python" -c 'import site; print(site.getsitepackages()[0])')"
     "$vllm/bin/python" -c 'import site; print(site.getsitepackages()[0])' > "$site/vllm.pth"
-    "$home/bin/pip" install --quiet --disable-pip-version-check "transformers[serving]==$version" accelerate==1.14.0
+    "$home/bin/pip" install --quiet --disable-pip-version-check "transformers[serving]==$version" accelerate==1.15.0
     "$home/bin/pip" install --quiet --disable-pip-version-check --no-deps --ignore-installed "transformers==$version"
     HF_HUB_OFFLINE=1 "$home/bin/python" "$here/make_tiny_weights.py" "$vllm/tiny-llama" "$home/tiny-llama-w"
     "$home/bin/python" "$here/real_engines.py" transformers "$home"  # it starts, answers and ends, or this script fails
