@@ -38,26 +38,26 @@ def parsed() -> argparse.Namespace:
 
 def deployment(words: argparse.Namespace) -> LLMConfig:
     """The model `tiny`; `kind=cpu`, because Ray's default is a GPU."""
-    engine = dict(
-        load_format="dummy",
-        max_num_seqs=words.max_num_seqs,
-        max_model_len=1024,
-        enforce_eager=True,
-        block_size=32,
-        num_gpu_blocks_override=words.num_gpu_blocks_override,
-        enable_prefix_caching=False,
-    )
+    engine = {
+        "load_format": "dummy",
+        "max_num_seqs": words.max_num_seqs,
+        "max_model_len": 1024,
+        "enforce_eager": True,
+        "block_size": 32,
+        "num_gpu_blocks_override": words.num_gpu_blocks_override,
+        "enable_prefix_caching": False,
+    }
     return LLMConfig(
-        model_loading_config=dict(model_id="tiny", model_source=words.model),
-        accelerator_config=dict(kind="cpu"),
-        deployment_config=dict(
-            autoscaling_config=dict(min_replicas=1, max_replicas=1),
-            max_ongoing_requests=64,
-            ray_actor_options=dict(num_cpus=1),
-        ),
+        model_loading_config={"model_id": "tiny", "model_source": words.model},
+        accelerator_config={"kind": "cpu"},
+        deployment_config={
+            "autoscaling_config": {"min_replicas": 1, "max_replicas": 1},
+            "max_ongoing_requests": 64,
+            "ray_actor_options": {"num_cpus": 1},
+        },
         engine_kwargs=engine,
         log_engine_metrics=True,
-        runtime_env=dict(env_vars=ENVIRONMENT),
+        runtime_env={"env_vars": ENVIRONMENT},
     )
 
 
@@ -75,11 +75,10 @@ def main() -> None:
         _node_ip_address="127.0.0.1",
         _temp_dir=folder,
     )
-    serve.start(http_options=dict(host="127.0.0.1", port=words.port))
+    serve.start(http_options={"host": "127.0.0.1", "port": words.port})
     serve.run(build_openai_app({"llm_configs": [deployment(words)]}), name="llm", blocking=False)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    print("READY", flush=True)
     stop.wait()
     serve.shutdown()
     ray.shutdown()

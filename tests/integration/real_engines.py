@@ -1,6 +1,7 @@
 """How each real server of these tests is started by hand on a free port, and ended so that nothing of it is left.
 
-Needs the standard library only: the install scripts run it (`python real_engines.py triton FOLDER`) to prove what they made.
+Needs the standard library only: the install scripts run it to prove what they made,
+`python real_engines.py triton FOLDER`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "VLLM_NO_USAGE_STATS": "1
 
 @dataclass(frozen=True)
 class RealEngine:
-    """One server: `ready` answers 200 when it serves; a POST of `body` to `stream` is answered as a stream of events."""
+    """One server: `ready` answers 200 when it serves; a POST of `body` to `stream` is answered by a stream."""
 
     name: str
     argv: tuple[str, ...]
@@ -94,7 +95,15 @@ def transformers(home: Path) -> RealEngine:
     (port,) = free_ports(1)
     url, model = f"http://127.0.0.1:{port}", str(home / "tiny-llama-w")
     where = ("--device", "cpu", "--host", "127.0.0.1", "--port", str(port))
-    batching = ("--continuous-batching", "--cb-block-size", "32", "--cb-num-blocks", "64", "--cb-max-batch-tokens", "256")
+    batching = (
+        "--continuous-batching",
+        "--cb-block-size",
+        "32",
+        "--cb-num-blocks",
+        "64",
+        "--cb-max-batch-tokens",
+        "256",
+    )
     return RealEngine(
         name="transformers",
         argv=(str(home / "bin" / "transformers"), "serve", model, *where, *batching),

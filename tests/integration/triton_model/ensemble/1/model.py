@@ -1,4 +1,4 @@
-"""A stand-in for TensorRT-LLM behind a real Triton: continuous batching over few KV blocks, TensorRT-LLM's metric names.
+"""A stand-in for TensorRT-LLM behind a real Triton: continuous batching over few KV blocks, and its metric names.
 
 Runs inside Triton's Python backend. Each answer token is ` tok1`, ` tok2`, …, one step (10 ms) apart for all that run.
 """

@@ -1,0 +1,166 @@
+"""The servers that the adapters are written for, asked by hand: they answer as tests/engines/data has it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.harness import wait_for
+from tests.integration.harness import only
+from tests.integration.real_engines import RealEngine
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+CAPTURES = Path(__file__).parents[1] / "engines" / "data"
+
+
+def captured(engine: str, name: str) -> str:
+    path = CAPTURES / engine / name
+    return gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
+
+
+def fields(value: Any, path: str = "") -> set[str]:
+    """The path of each leaf: `choices[].text`."""
+    if isinstance(value, dict):
+        return {found for key, item in value.items() for found in fields(item, f"{path}.{key}")}
+    if isinstance(value, list) and value:
+        return {found for item in value for found in fields(item, f"{path}[]")}
+    return {path.removeprefix(".")}
+
+
+def events(stream: str) -> list[str]:
+    """What stands behind each `data:`."""
+    return [line.removeprefix("data: ") for line in stream.splitlines() if line.startswith("data: ")]
+
+
+def fields_of(stream: str) -> set[str]:
+    return {path for event in events(stream) if event != "[DONE]" for path in fields(json.loads(event))}
+
+
+def metric_names(page: str) -> set[str]:
+    return set(re.findall(r"^([a-zA-Z_:][\w:]*)[ {]", page, re.MULTILINE))
+
+
+def streamed(server: RealEngine, path: str, body: dict[str, Any]) -> str:
+    answer = httpx.post(f"{server.url}{path}", json=body, timeout=60)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    return answer.text
+
+
+STREAM = {"prompt": "hello", "max_tokens": 5, "stream": True}
+USAGE = {"stream_options": {"include_usage": True}}
+
+
+@only("llama.cpp")
+@pytest.mark.parametrize(
+    ("path", "body", "capture", "ends_with_done"),
+    [
+        ("/v1/completions", STREAM | USAGE | {"timings_per_token": True}, "v1_completions_stream.txt", True),
+        (
+            "/v1/chat/completions",
+            {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 5, "stream": True} | USAGE,
+            "chat_stream.txt",
+            True,
+        ),
+        ("/completion", {"prompt": "hello", "n_predict": 5, "stream": True}, "completion_stream.txt", False),
+    ],
+)
+def test_llama_server_streams_the_captured_fields(
+    server: RealEngine, path: str, body: dict[str, Any], capture: str, ends_with_done: bool
+) -> None:
+    stream = streamed(server, path, body | {"ignore_eos": True})
+    assert fields_of(stream) == fields_of(captured("llama.cpp", capture))
+    assert (events(stream)[-1] == "[DONE]") is ends_with_done
+
+
+@only("llama.cpp")
+def test_llama_servers_pages_have_the_captured_names(server: RealEngine) -> None:
+    streamed(server, "/completion", {"prompt": "hello", "n_predict": 5, "stream": True})
+    page = httpx.get(f"{server.url}/metrics").text
+    assert metric_names(page) == metric_names(captured("llama.cpp", "metrics_loaded.txt").split("\n\n")[-1])
+    assert httpx.get(f"{server.url}/health").json() == {"status": "ok"}
+    assert [slot["n_ctx"] for slot in httpx.get(f"{server.url}/slots").json()] == [1024] * 4
+
+
+@only("llama.cpp")
+def test_llama_server_refuses_a_prompt_that_is_longer_than_a_slot(server: RealEngine) -> None:
+    answer = httpx.post(f"{server.url}/v1/completions", json=STREAM | {"prompt": "hello " * 3000})
+    assert answer.status_code == 400
+    error = json.loads(captured("llama.cpp", "err_ctx_exceeded.txt").split("\n\n")[-1])
+    assert fields(answer.json()) == fields(error)
+    assert answer.json()["error"]["type"] == "exceed_context_size_error"
+
+
+@only("triton")
+def test_tritonserver_streams_the_captured_fields_and_no_done(server: RealEngine) -> None:
+    body = {"text_input": "one two three", "max_tokens": 5, "stream": True}
+    stream = streamed(server, "/v2/models/ensemble/generate_stream", body)
+    assert fields_of(stream) == fields_of(captured("triton", "generate_stream.txt"))
+    assert [json.loads(event)["text_output"] for event in events(stream)] == [f" tok{i}" for i in range(1, 6)]
+
+
+@only("triton")
+def test_tritonservers_pages_have_the_captured_names(server: RealEngine) -> None:
+    assert server.metrics is not None
+    page = httpx.get(server.metrics).text
+    assert metric_names(page) == metric_names(captured("triton", "metrics_loaded.txt"))
+    assert 'request_type="max",version="1"} 8' in page
+    assert httpx.get(f"{server.url}/v2").json()["version"] == "2.51.0"
+
+
+@only("triton")
+def test_tritonserver_answers_200_with_an_error_where_a_stream_was_due(server: RealEngine) -> None:
+    body = {"text_input": "one", "max_tokens": 5, "stream": True}
+    answer = httpx.post(f"{server.url}/v2/models/ensemble/generate", json=body)
+    assert answer.status_code == 200
+    assert "exactly 1 response" in answer.json()["error"]
+    assert httpx.post(f"{server.url}/v2/models/ensemble/generate_stream", json={"text_input": "one"}).status_code == 400
+    assert httpx.post(f"{server.url}/v2/models/nope/generate_stream", json=body).status_code == 404
+
+
+@only("transformers")
+def test_transformers_serve_streams_the_captured_fields_and_no_done(server: RealEngine) -> None:
+    stream = streamed(server, "/v1/completions", STREAM | {"model": server.model})
+    assert fields_of(stream) == fields_of(captured("transformers", "cb_completions_stream.txt"))
+    assert json.loads(events(stream)[-1])["choices"][0]["finish_reason"] in ("length", "stop")
+
+
+@only("transformers")
+def test_transformers_serve_refuses_unknown_fields_and_has_no_metrics(server: RealEngine) -> None:
+    answer = httpx.post(f"{server.url}/v1/completions", json=STREAM | {"model": server.model, "ignore_eos": True})
+    assert (answer.status_code, answer.json()) == (
+        422,
+        json.loads(captured("transformers", "cb_err_unknown_param.txt").split("\n\n")[-1]),
+    )
+    assert httpx.get(f"{server.url}/metrics").status_code == 404
+
+
+@only("ray-serve-llm")
+def test_ray_serve_llm_streams_vllms_fields(server: RealEngine) -> None:
+    stream = streamed(server, "/v1/completions", STREAM | {"model": "tiny", "ignore_eos": True})
+    assert fields_of(stream) == fields_of(captured("ray-serve-llm", "completions_stream.txt"))
+    assert events(stream)[-1] == "[DONE]"
+    answer = httpx.post(f"{server.url}/v1/completions", json=STREAM | {"model": "nope"})
+    assert answer.status_code == 404
+    assert "nope" in answer.json()["detail"]
+
+
+@only("ray-serve-llm")
+def test_rays_page_has_vllms_metrics_under_the_captured_names(server: RealEngine) -> None:
+    """They come seconds late, and the prefix cache's only after its first hit."""
+    wanted = {
+        name
+        for name in metric_names(captured("ray-serve-llm", "metrics_idle.txt.gz"))
+        if name.startswith(("ray_vllm_", "ray_serve_deployment_queued")) and not name.endswith("_created")
+    }
+    streamed(server, "/v1/completions", STREAM | {"model": "tiny", "ignore_eos": True})
+    url = server.metrics or ""
+    assert len(wanted) > 20
+    wait_for(lambda: wanted <= metric_names(httpx.get(url, timeout=10).text), seconds=60, what=f"a page with {wanted}")
