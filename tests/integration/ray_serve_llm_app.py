@@ -10,6 +10,7 @@ import argparse
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 
@@ -40,6 +41,8 @@ def deployment(words: argparse.Namespace) -> LLMConfig:
     """The model `tiny`; `kind=cpu`, because Ray's default is a GPU."""
     engine = {
         "load_format": "dummy",
+        # With 16 bits vLLM takes AMX on a processor that has it, and its worker dies under Ray (illegal instruction).
+        "dtype": "float32",
         "max_num_seqs": words.max_num_seqs,
         "max_model_len": 1024,
         "enforce_eager": True,
@@ -63,7 +66,6 @@ def deployment(words: argparse.Namespace) -> LLMConfig:
 
 def main() -> None:
     words = parsed()
-    stop = threading.Event()
     folder = tempfile.mkdtemp(prefix="ray")  # a short path: Ray makes sockets in it
     ray.init(
         num_cpus=4,
@@ -75,14 +77,16 @@ def main() -> None:
         _node_ip_address="127.0.0.1",
         _temp_dir=folder,
     )
-    serve.start(http_options={"host": "127.0.0.1", "port": words.port})
-    serve.run(build_openai_app({"llm_configs": [deployment(words)]}), name="llm", blocking=False)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    stop.wait()
-    serve.shutdown()
-    ray.shutdown()
-    shutil.rmtree(folder, ignore_errors=True)
+        signal.signal(number, lambda *_: sys.exit(0))  # Ray's own handler, set by now, aborts while a model loads
+    try:
+        serve.start(http_options={"host": "127.0.0.1", "port": words.port})
+        serve.run(build_openai_app({"llm_configs": [deployment(words)]}), name="llm", blocking=False)
+        threading.Event().wait()
+    finally:
+        serve.shutdown()
+        ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ def completion(model: str) -> bytes:
 
 @contextlib.contextmanager
 def started(engine: RealEngine, log: Path) -> Iterator[RealEngine]:
-    """Serving; afterwards ended, with a complaint when one of its processes outlives it."""
+    """Serving, which one answer has proven; afterwards ended, and nothing of it may be left."""
     with log.open("wb") as output:
         environment = {**os.environ, **engine.environment}
         process = subprocess.Popen(
@@ -159,6 +159,7 @@ def started(engine: RealEngine, log: Path) -> Iterator[RealEngine]:
         )
     try:
         wait_until_ready(engine, process, log)
+        first_event(engine, log)  # Ray Serve says that it is ready while the model still loads
         yield engine
     finally:
         end(process, engine.name)
@@ -209,14 +210,20 @@ def group_is_there(group: int) -> bool:
     return True
 
 
-def prove(engine: RealEngine) -> str:
-    """Start it, have it stream one answer, end it; the stream's first event."""
-    with tempfile.TemporaryDirectory() as folder, started(engine, Path(folder) / "log"):
-        request = urllib.request.Request(engine.stream, engine.body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as response:
-            events = [line for line in response.read().decode().splitlines() if line.startswith("data: {")]
-    assert len(events) >= 5, f"{engine.name} streamed {len(events)} events where 5 or more were due: {events}"
+def first_event(engine: RealEngine, log: Path) -> str:
+    """Have it stream one answer of five tokens; the first event."""
+    request = urllib.request.Request(engine.stream, engine.body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=engine.seconds) as response:
+        stream: str = response.read().decode()
+    events = [line for line in stream.splitlines() if line.startswith("data: {")]
+    assert len(events) >= 5, f"{engine.name} streamed {len(events)} events where 5 or more were due\n{tail(log)}"
     return events[0]
+
+
+def prove(engine: RealEngine) -> str:
+    """Start it, have it answer, end it; the first event of its answer."""
+    with tempfile.TemporaryDirectory() as folder, started(engine, log := Path(folder) / "log"):
+        return first_event(engine, log)
 
 
 if __name__ == "__main__":
