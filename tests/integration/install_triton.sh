@@ -7,13 +7,16 @@ version=0.7.0
 key="triton-$version-$(cat "$here"/triton_model/ensemble/{config.pbtxt,1/model.py} "$here/tritonserver.sh" "$0" | sha256sum | cut -c1-12)"
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/servetop-integration"
 home="$cache/$key"
-fitting() {  # The model runs inside the base interpreter's shared library, and NumPy 1.26.4 ends with Python 3.12.
-    for python in "${PYTHON:-python3}" python3.12 python3.11 python3.10; do
-        if "$python" -c 'import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 12))' 2> /dev/null; then
-            echo "$python"; return
-        fi
+fitting='import os, sys, sysconfig as s
+has = os.path.exists(os.path.join(s.get_config_var("LIBDIR") or "", s.get_config_var("INSTSONAME") or "-"))
+sys.exit(not (has and (3, 9) <= sys.version_info[:2] <= (3, 12)))'
+fitting_python() {  # The model runs inside Python's shared library, and NumPy 1.26.4 ends with Python 3.12.
+    for python in "${PYTHON:-python3}" python3.12 python3.11 python3.10 /usr/bin/python3; do
+        if "$python" -c "$fitting" 2> /dev/null; then echo "$python"; return; fi
     done
-    echo "servetop: Triton's Python backend needs a Python 3.9 to 3.12: set PYTHON to one" >&2; return 1
+    echo "servetop: Triton's Python backend needs a Python 3.9 to 3.12 with its shared library: set PYTHON to one" >&2
+    echo "servetop: (Debian: apt-get install python3.11-venv libpython3.11)" >&2
+    return 1
 }
 mkdir -p "$cache"
 exec 9> "$cache/$key.lock"
@@ -23,7 +26,7 @@ if [ ! -e "$home/.ready" ]; then
     rm -rf "$home" "$cache/$key.making".*
     making="$(mktemp -d "$cache/$key.making.XXXX")"
     trap 'rm -rf "$making"' EXIT
-    python="$(fitting)"
+    python="$(fitting_python)"
     "$python" -m venv "$making/tools"
     pip=("$making/tools/bin/pip" install --quiet --disable-pip-version-check)
     # The backend's stub speaks to NumPy 1 and looks for it in its working folder and in the base interpreter only.

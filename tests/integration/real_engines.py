@@ -211,12 +211,12 @@ def group_is_there(group: int) -> bool:
 
 
 def first_event(engine: RealEngine, log: Path) -> str:
-    """Have it stream one answer of five tokens; the first event."""
+    """Have it stream an answer of five tokens, fewer where it ends or a character takes several; the first event."""
     request = urllib.request.Request(engine.stream, engine.body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=engine.seconds) as response:
         stream: str = response.read().decode()
     events = [line for line in stream.splitlines() if line.startswith("data: {")]
-    assert len(events) >= 5, f"{engine.name} streamed {len(events)} events where 5 or more were due\n{tail(log)}"
+    assert len(events) >= 2, f"{engine.name} did not stream: {stream}\n{tail(log)}"
     return events[0]
 
 
