@@ -11,15 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.harness import Servetop, answers, wait_for
-from tests.integration.harness import ENVIRONMENT, SCARCE_BLOCKS, Vllm, cache, home_of
+from tests.integration.harness import ENVIRONMENT, SCARCE_BLOCKS, Vllm, home_of
 from tests.integration.real_engines import ENGINES, RealEngine, started
 
 
 @pytest.fixture(scope="session")
 def vllm() -> Vllm:
-    home = cache() / "vllm"
-    assert (home / ".ready").exists(), f"no vLLM in {home}: run `make integration`, which installs it"
-    return Vllm(home.resolve())
+    return Vllm(home_of("vllm"))
 
 
 @pytest.fixture(scope="session")
