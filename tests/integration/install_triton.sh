@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A real tritonserver out of the wheel nvidia-pytriton, with a small model that exports TensorRT-LLM's metrics; made once.
-# Prints the folder. Takes half a minute and 150 MB the first time, nothing after that.
+# Prints the folder. Takes half a minute and 220 MB the first time, nothing after that.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 version=0.7.0
@@ -26,7 +26,7 @@ if [ ! -e "$home/.ready" ]; then
     rm -rf "$home" "$cache/$key.making".*
     making="$(mktemp -d "$cache/$key.making.XXXX")"
     trap 'rm -rf "$making"' EXIT
-    python="$(fitting_python)"
+    python="$(fitting_python)"  # it says what is missing
     "$python" -m venv "$making/tools"
     pip=("$making/tools/bin/pip" install --quiet --disable-pip-version-check)
     # The backend's stub speaks to NumPy 1 and looks for it in its working folder and in the base interpreter only.

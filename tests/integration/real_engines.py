@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -187,27 +188,36 @@ def tail(log: Path) -> str:
 
 
 def end(process: subprocess.Popen[bytes], name: str) -> None:
-    """SIGTERM and 30 s of patience; then SIGKILL for its whole group."""
+    """SIGTERM and 30 s of patience, 5 s more for its children; then SIGKILL for all of its session.
+
+    The session, because Ray's workers have process groups of their own.
+    """
     process.terminate()
-    late = False
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(30)
-    except subprocess.TimeoutExpired:
-        late = True
-    left = group_is_there(process.pid)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    late, pause = process.poll() is None, threading.Event()
+    for _ in range(100):
+        if late or not session(process.pid):
+            break
+        pause.wait(0.05)
+    left = session(process.pid)
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     process.wait()
     assert not late, f"{name} did not end within 30 s of SIGTERM"
-    assert not left, f"{name} left processes of its group {process.pid} behind"
+    assert not left, f"{name} left processes behind: {left}"
 
 
-def group_is_there(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
+def session(leader: int) -> list[int]:
+    """The living processes of the session that `leader` began."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, of = path.read_text().rpartition(") ")[2].split()[:4]
+            if int(of) == leader and state != "Z":
+                found.append(int(path.parent.name))
+    return found
 
 
 def first_event(engine: RealEngine, log: Path) -> str:

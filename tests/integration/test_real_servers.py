@@ -5,15 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.harness import wait_for
-from tests.integration.harness import only
-from tests.integration.real_engines import RealEngine
+from tests.harness import RAN, Servetop, wait_for
+from tests.integration.harness import counters, only
+from tests.integration.real_engines import RealEngine, end, session
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -54,6 +55,7 @@ def streamed(server: RealEngine, path: str, body: dict[str, Any]) -> str:
     return answer.text
 
 
+LOAD = ("--max-concurrency", "6", "--num-prompts", "24", "--input-len", "12", "--output-len", "60")
 STREAM = {"prompt": "hello", "max_tokens": 5, "stream": True}
 USAGE = {"stream_options": {"include_usage": True}}
 
@@ -87,6 +89,21 @@ def test_llama_servers_pages_have_the_captured_names(server: RealEngine) -> None
     assert metric_names(page) == metric_names(captured("llama.cpp", "metrics_loaded.txt").split("\n\n")[-1])
     assert httpx.get(f"{server.url}/health").json() == {"status": "ok"}
     assert [slot["n_ctx"] for slot in httpx.get(f"{server.url}/slots").json()] == [1024] * 4
+
+
+@only("llama.cpp")
+def test_an_attached_runs_numbers_agree_with_llama_servers_own(server: RealEngine, servetop: Servetop) -> None:
+    before = counters(server.url)
+    done = servetop("--url", server.url, *LOAD, "--json")
+    after = counters(server.url)
+    assert done.code in RAN, done.err
+    summary = done.summary
+    assert (summary["completed"], summary["failed"]) == (24, 0)
+    counted = {name: after[name] - before[name] for name in after}
+    assert summary["total_output_tokens"] == counted["llamacpp:tokens_predicted_total"] == 24 * 60
+    assert summary["total_input_tokens"] == (
+        counted["llamacpp:prompt_tokens_total"] + counted["llamacpp:prompt_tokens_cached_total"]
+    )
 
 
 @only("llama.cpp")
@@ -164,3 +181,28 @@ def test_rays_page_has_vllms_metrics_under_the_captured_names(server: RealEngine
         return wanted - metric_names(httpx.get(server.metrics or "", timeout=10).text)
 
     wait_for(lambda: not missing(), seconds=60, what=f"a page with all of {wanted}")
+
+
+@only("ray-serve-llm")
+def test_an_attached_runs_tokens_are_those_that_ray_counts_seconds_later(
+    server: RealEngine, servetop: Servetop
+) -> None:
+    name = "ray_vllm_generation_tokens_total"
+    page = (server.metrics or "").removesuffix("/metrics")
+    before = counters(page).get(name, 0.0)
+    done = servetop("--url", server.url, *LOAD, "--json")
+    assert done.code in RAN, done.err
+    assert done.summary["completed"] == 24
+    assert done.summary["total_output_tokens"] == 24 * 60
+    wait_for(lambda: counters(page)[name] - before >= 24 * 60, seconds=60, what="Ray's count of all tokens")
+
+
+def test_a_server_that_leaves_a_process_behind_is_found_out() -> None:
+    command = "trap 'exit 0' TERM; set -m; (trap '' TERM; echo ready; sleep 300) & wait"
+    process = subprocess.Popen(["bash", "-c", command], stdout=subprocess.PIPE, start_new_session=True)
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == b"ready\n"
+        with pytest.raises(AssertionError, match="left processes behind"):
+            end(process, "bash")
+    assert session(process.pid) == []
