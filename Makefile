@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: help demo test check format integration integration-all validate bench bench-client bench-tui picture clean
+.PHONY: help demo test check format integration integration-all gpu-check validate bench bench-client bench-tui picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -36,6 +36,9 @@ integration: .venv/.installed  ## the whole command; real vLLM, llama.cpp, Trito
 
 integration-all:  ## the same, and transformers serve and Ray Serve LLM (3 minutes more to install, 3 to run)
 	SERVETOP_INTEGRATION=all $(MAKE) integration
+
+gpu-check: .venv/.installed  ## llama-2-7b on a real vLLM and an NVIDIA GPU, random weights (needs both; 5 minutes)
+	$(BIN)/python -m pytest -q -rs -m gpu tests/gpu
 
 validate: .venv/.installed  ## hold the simulator against the published tables
 	$(BIN)/servetop validate

@@ -22,7 +22,7 @@ OF_TOKENS = {"preemptions_total", "prompt_tokens_total", "generation_tokens_tota
 
 
 def read(page: bytes) -> EngineSample:
-    sample = VLLM_METRICS.sample(page, start=1.0, end=1.5)
+    sample = VLLM_METRICS.sample({"/metrics": page}, start=1.0, end=1.5)
     assert sample is not None
     return sample
 
@@ -68,7 +68,7 @@ def test_every_generation_of_names_is_understood(
     sample = read(page)
     assert set(not_exported(sample)) - OF_TIMES == missing | {"max_num_seqs"}
     assert (sample.running, sample.waiting, sample.kv_usage) == (64, 12, 0.25)
-    assert sample.kv_blocks_total == VLLM_METRICS.facts(page).kv_blocks_total == blocks
+    assert sample.kv_blocks_total == VLLM_METRICS.facts({"/metrics": page}).kv_blocks_total == blocks
     assert sample.kv_blocks_used == (blocks and blocks // 4)
     if not missing & OF_TOKENS:
         assert (sample.preemptions_total, sample.prompt_tokens_total) == (17, 12800)
@@ -91,7 +91,7 @@ def test_the_newest_name_of_every_field_is_exported_by_vllm_0_26(vllm_data: Path
 
 @pytest.mark.parametrize("page", [b"", b"<!doctype html><title>Grafana</title>", b"go_goroutines 8\n", b"\xff\xfe\x00"])
 def test_a_page_of_something_else_is_no_sample(page: bytes) -> None:
-    assert VLLM_METRICS.sample(page, start=0.0, end=0.1) is None
+    assert VLLM_METRICS.sample({"/metrics": page}, start=0.0, end=0.1) is None
 
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-3", "1e999", "soon"])
@@ -107,7 +107,7 @@ def test_a_usage_beyond_the_whole_cache_is_not_known() -> None:
 def test_a_server_that_has_not_sized_its_cache_yet_has_no_blocks() -> None:
     page = b'vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1.0\nvllm:kv_cache_usage_perc 0.5\n'
     assert (read(page).kv_blocks_total, read(page).kv_blocks_used) == (None, None)
-    assert VLLM_METRICS.facts(page).block_size == 16
+    assert VLLM_METRICS.facts({"/metrics": page}).block_size == 16
 
 
 wanted_lines = st.sampled_from(
@@ -118,5 +118,5 @@ wanted_lines = st.sampled_from(
 @given(st.lists(st.tuples(wanted_lines, st.text(max_size=30)), max_size=6))
 def test_garbage_after_a_known_name_never_fails(lines: list[tuple[str, str]]) -> None:
     page = "\n".join(name + rest for name, rest in lines).encode("utf-8", errors="replace")
-    VLLM_METRICS.sample(page, start=0.0, end=0.1)
-    VLLM_METRICS.facts(page)
+    VLLM_METRICS.sample({"/metrics": page}, start=0.0, end=0.1)
+    VLLM_METRICS.facts({"/metrics": page})

@@ -24,7 +24,7 @@ from servetop.engines.dialects import dialect_for
 from servetop.loadgen.process import serve_sender
 def chosen(setup):
     print("words on stdout do no harm")
-    return dialect_for(setup.endpoint, model=setup.model, continuous_usage=setup.continuous_usage)
+    return dialect_for(setup.wire, model=setup.model, continuous_usage=setup.continuous_usage)
 sys.exit(serve_sender(chosen))
 """
 ARGV = (sys.executable, "-c", CHILD)

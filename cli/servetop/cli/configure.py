@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import shlex
@@ -14,6 +15,9 @@ from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import UsageError
 from servetop.core.units import MS_PER_S
 
+OPENAI = ("completions", "chat", "responses")
+SPEAK_OPENAI = ("sim", "vllm")
+"""Known without importing them, which most runs would wait for."""
 SLO_METRICS = ("ttft", "tpot", "e2el")
 
 
@@ -25,8 +29,10 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
     check(workload, stages, workers=workers)
     if options["threshold"]:
         check_form(options["threshold"])
+    engine = engine_config(options, engine_args)
+    workload = dataclasses.replace(workload, endpoint=endpoint_at(engine.name, workload.endpoint))
     return RunConfig(
-        engine=engine_config(options, engine_args),
+        engine=engine,
         workload=workload,
         stages=stages,
         seed=options["seed"],
@@ -37,6 +43,21 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
         label=options["label"],
         metadata=parse_metadata(options["metadata"] or ()),
     )
+
+
+def endpoint_at(engine: str, endpoint: str) -> str:
+    """As asked for, else the engine's usual one; empty as long as the engine is not known. UsageError for none."""
+    if engine == "auto":
+        if endpoint not in ("", *OPENAI, "generate"):
+            raise UsageError(f"--endpoint {endpoint}: give {', '.join(OPENAI)} or generate")
+        return endpoint
+    if engine in SPEAK_OPENAI and endpoint in ("", *OPENAI):
+        return endpoint or OPENAI[0]
+    from servetop.engines.dialects.choose import endpoint_of
+    from servetop.engines.registry import load_engine
+
+    found = load_engine(engine)
+    return endpoint_of(endpoint, found.endpoints, title=found.title)
 
 
 def check_form(thresholds: Sequence[str]) -> None:
@@ -56,6 +77,7 @@ def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
         name=options["engine"] or ("auto" if url else "sim"),
         model=options["model"] or ("" if url else "llama-2-7b"),
         url=url,
+        metrics_url=options["metrics_url"],
         port=options["port"],
         max_num_seqs=options["max_num_seqs"],
         extra_args=tuple(engine_args),
@@ -63,12 +85,29 @@ def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
         start_timeout=options["start_timeout"],
         api_key_env=options["api_key_env"],
         connection=connection_config(options),
+        launcher=options["launcher"] or "",
+        image=options["image"] or "",
     )
+    check_launcher(config)
     if config.api_key_env:
         from servetop.engines.starting import api_key
 
         api_key(config, os.environ)  # missing: told before anything is recorded
     return config
+
+
+def check_launcher(config: EngineConfig) -> None:
+    """UsageError for a launcher that is none or has nothing to start, and for an image without one."""
+    if config.launcher not in ("", "docker", "podman"):
+        raise UsageError(
+            f"--launcher {config.launcher}: give docker or podman, or none to start the engine as a program"
+        )
+    if config.image and not config.launcher:
+        raise UsageError("--image is that of a container: give --launcher docker or --launcher podman too")
+    if config.launcher and config.url:
+        raise UsageError("--url attaches to a running server: leave out --launcher and --image")
+    if config.launcher and config.name == "sim":
+        raise UsageError("the simulator needs no container: name an --engine, or leave out --launcher")
 
 
 def parse_goodput(texts: Sequence[str]) -> dict[str, float]:

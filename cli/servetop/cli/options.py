@@ -21,6 +21,14 @@ Model = Annotated[
         "--model", help="Alias (llama-2-7b), hub name, or local path. (default: llama-2-7b)", rich_help_panel=ENGINE
     ),
 ]
+MetricsUrl = Annotated[
+    Optional[str],
+    typer.Option(
+        "--metrics-url",
+        help="Where the engine's metrics are, or a Prometheus server that has them. Default: the engine's own.",
+        rich_help_panel=ENGINE,
+    ),
+]
 Url = Annotated[Optional[str], typer.Option("--url", help="Attach to the server at this URL.", rich_help_panel=ENGINE)]
 Port = Annotated[
     Optional[int],
@@ -35,6 +43,14 @@ MaxNumSeqs = Annotated[
 EngineCommand = Annotated[
     Optional[str],
     typer.Option("--engine-command", help="Start the engine by this command instead.", rich_help_panel=ENGINE),
+]
+Launcher = Annotated[
+    Optional[str],
+    typer.Option("--launcher", help="docker or podman: start the engine in a container.", rich_help_panel=ENGINE),
+]
+Image = Annotated[
+    Optional[str],
+    typer.Option("--image", help="Its image. (default: the one that its makers publish)", rich_help_panel=ENGINE),
 ]
 StartTimeout = Annotated[
     float,
@@ -95,7 +111,11 @@ IgnoreEos = Annotated[
 ]
 Endpoint = Annotated[
     str,
-    typer.Option("--endpoint", help="completions, chat or responses.", rich_help_panel=REQUESTS),
+    typer.Option(
+        "--endpoint",
+        help="completions, chat, responses, or generate: the engine's own. Default: the engine's usual one.",
+        rich_help_panel=REQUESTS,
+    ),
 ]
 Temperature = Annotated[
     Optional[float],

@@ -12,7 +12,7 @@ from servetop.loadgen.process import serve_sender
 
 def chosen_dialect(setup: SenderSetup) -> Dialect:
     """The wire that the set-up names."""
-    return dialect_for(setup.endpoint, model=setup.model, continuous_usage=setup.continuous_usage)
+    return dialect_for(setup.wire, model=setup.model, continuous_usage=setup.continuous_usage)
 
 
 if __name__ == "__main__":

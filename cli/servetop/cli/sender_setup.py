@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 
 from servetop.cli.engine_side import EngineSide
 from servetop.core.config import ConnectionConfig, RunConfig
 from servetop.core.source import EngineFacts
+from servetop.engines.dialects.choose import endpoint_of
 from servetop.loadgen.checks import check_fits
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.model_mix import check_served
@@ -19,6 +21,9 @@ async def sender_setup(
 ) -> SenderSetup:
     """The setup of an engine that answers; UsageError when it does not serve the models or the lengths asked for."""
     workload, key = config.workload, engine.api_key
+    engines = engine.handle.engine
+    endpoint = endpoint_of(workload.endpoint, engines.endpoints, title=engines.title)
+    workload = dataclasses.replace(workload, endpoint=endpoint)
     check_served(workload.model_mix, facts.models)
     await asyncio.to_thread(check_fits, workload, facts.max_model_len)
     corpus_ids = await corpus_tokens(
@@ -27,7 +32,7 @@ async def sender_setup(
     return SenderSetup(
         url=facts.url or "",
         model=facts.model or "",
-        endpoint=workload.endpoint,
+        wire=engines.endpoints[endpoint],
         continuous_usage=engine.handle.continuous_usage,
         workload=workload,
         max_model_len=facts.max_model_len,

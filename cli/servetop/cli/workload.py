@@ -40,8 +40,6 @@ _OWN_HEADERS = ("host", "content-length", "transfer-encoding", "connection", "co
 
 def workload_config(options: Options) -> WorkloadConfig:
     """As typed; what a dataset decides is not filled in yet."""
-    if options["endpoint"] not in ("completions", "chat", "responses"):
-        raise UsageError(f"--endpoint {options['endpoint']}: give completions, chat or responses")
     return WorkloadConfig(
         dataset=options["dataset_name"],
         lengths=options["lengths"] or "",

@@ -46,6 +46,8 @@ class EngineConfig:
     model: str = "llama-2-7b"
     """As the user wrote it: an alias, a hub name or a local path; empty when attached: the server's first model."""
     url: str | None = None
+    metrics_url: str | None = None
+    """Where its metrics are, or a Prometheus server that has them; None: where the engine usually has them."""
     port: int | None = None
     """Port for an engine that servetop starts; None takes a free one."""
     max_num_seqs: int | None = None
@@ -59,6 +61,10 @@ class EngineConfig:
     api_key_env: str | None = None
     """Name of the environment variable that holds the API key; the key itself is never stored."""
     connection: ConnectionConfig = ConnectionConfig()
+    launcher: str = ""
+    """`docker` or `podman`: run the engine in a container; empty: as a program of this machine."""
+    image: str = ""
+    """Of that container; empty: the one that the engine's makers publish."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +112,8 @@ class WorkloadConfig:
     """Pause between an answer and the same user's next request, as in `2` or `exponential:mean=2`."""
     ignore_eos: bool = True
     endpoint: str = "completions"
-    """`completions`, `chat` or `responses`."""
+    """`completions`, `chat`, `responses`, or `generate` for the engine's own wire; empty: the usual one of an engine
+    that is not known yet."""
     temperature: float | None = None
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -122,6 +129,11 @@ class WorkloadConfig:
     timeout: float = 600.0
     """Seconds after which an unfinished request is given up."""
     store_texts: bool = False
+
+    @property
+    def in_messages(self) -> bool:
+        """What was said before goes as messages, not as text."""
+        return self.endpoint in ("chat", "responses")
 
     @property
     def conversational(self) -> bool:

@@ -40,6 +40,8 @@ class EngineFacts:
     """`max_num_seqs` can change without a restart."""
     not_exported: tuple[str, ...] = ()
     """Fields of EngineSample that this engine does not export."""
+    endpoints: tuple[str, ...] = ("completions", "chat", "responses")
+    """What `--endpoint` may name, the usual one first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

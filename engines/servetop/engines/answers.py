@@ -51,6 +51,11 @@ Answers = Mapping[str, Answer]
 """Answers by path."""
 
 
+def bodies(answers: Answers) -> Mapping[str, bytes]:
+    """Those that are good, without their status."""
+    return {path: answer.body for path, answer in answers.items() if answer.ok}
+
+
 class ServerClient:
     """A server's control plane: questions with time limits, never an exception for what a server may do."""
 
@@ -95,10 +100,11 @@ class ServerClient:
         words = "it wants other credentials (HTTP 407), put them into HTTP_PROXY or HTTPS_PROXY" if wants else trouble
         return f"by the proxy {address_of(self._proxy)}: {words}"
 
-    async def ask_all(self, paths: Iterable[str]) -> Answers:
+    async def ask_all(self, paths: Iterable[str], *, timeout: float = ANSWER_TIMEOUT) -> Answers:
         """Several questions at once."""
         wanted = list(dict.fromkeys(paths))
-        return dict(zip(wanted, await asyncio.gather(*map(self.ask, wanted)), strict=True))
+        answers = await asyncio.gather(*(self.ask(path, timeout=timeout) for path in wanted))
+        return dict(zip(wanted, answers, strict=True))
 
     async def close(self) -> None:
         """Close its connections; later questions answer with trouble."""

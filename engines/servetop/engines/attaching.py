@@ -11,10 +11,10 @@ from servetop.core.connection import route_to
 from servetop.core.errors import EngineError, UsageError
 from servetop.engines.answers import Answers, ServerClient, first_words, normalise_url
 from servetop.engines.engine import Engine, EngineHandle
-from servetop.engines.facts import ServerFacts
-from servetop.engines.metrics import GAUGES, not_exported
-from servetop.engines.registry import engine_names, load_engine
-from servetop.engines.starting import api_key, engine_facts, refuse_without_key
+from servetop.engines.metrics import GAUGES
+from servetop.engines.pages import metrics_feed
+from servetop.engines.registry import load_engine, loadable_engines
+from servetop.engines.starting import api_key, engine_facts, look, refuse_without_key
 
 AUTO = "auto"
 """The engine name that means: whatever answers."""
@@ -32,7 +32,7 @@ async def attach_engine(config: EngineConfig, clock: Clock) -> EngineHandle:
     """
     if config.url is None:
         raise UsageError("no server is named to attach to: give --url http://host:port")
-    engines = [load_engine(name) for name in engine_names()]
+    engines = loadable_engines()
     wanted = None if config.name == AUTO else load_engine(config.name)
     url = normalise_url(config.url)
     way = route_to(url, config.connection, os.environ).connection
@@ -47,7 +47,13 @@ async def attach_engine(config: EngineConfig, clock: Clock) -> EngineHandle:
     except BaseException:
         await client.close()
         raise
-    handle = _attached(engine, answers, model=model, client=client, clock=clock)
+    feed = metrics_feed(engine, client, config=config, connection=way)
+    told, missing = await look(feed)
+    if missing == GAUGES and engine.name == ANYTHING:
+        feed = None  # it has no metrics that we know: not a trouble
+    known = engine.facts(answers).or_else(told)
+    facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)
+    handle = EngineHandle(engine, facts, client=client, clock=clock, feed=feed)
     try:
         if config.max_num_seqs is not None:
             await handle.set_max_num_seqs(config.max_num_seqs)
@@ -59,7 +65,7 @@ async def attach_engine(config: EngineConfig, clock: Clock) -> EngineHandle:
 
 def _paths(engines: list[Engine]) -> list[str]:
     paths = [path for engine in engines for path in engine.questions]
-    return paths + [engine.metric_map.path for engine in engines if engine.metric_map is not None]
+    return paths + [path for engine in engines if (reader := engine.metrics()) is not None for path in reader.paths]
 
 
 def _refuse_silence(answers: Answers, url: str) -> None:
@@ -105,16 +111,3 @@ def _model(engine: Engine, answers: Answers, *, config: EngineConfig, url: str) 
     if found is None:
         raise EngineError(f"{url} does not serve {config.model!r}: it serves {', '.join(served[:8])}")
     return found
-
-
-def _attached(engine: Engine, answers: Answers, *, model: str, client: ServerClient, clock: Clock) -> EngineHandle:
-    reader = engine.metric_map
-    page = answers[reader.path].body if reader and answers[reader.path].ok else b""
-    sample = reader.sample(page, start=0.0, end=0.0) if reader else None
-    known = engine.facts(answers).or_else(reader.facts(page) if reader else ServerFacts())
-    missing = not_exported(sample) if sample else GAUGES
-    facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)
-    handle = EngineHandle(engine, facts, client=client, clock=clock)
-    if sample is None and engine.name == ANYTHING:
-        handle.reader = None  # it has no metrics that we know: not a trouble
-    return handle

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.engines.answers import Answers
+from servetop.engines.dialects.choose import OPENAI_ENDPOINTS
 from servetop.engines.facts import ServerFacts
 from servetop.engines.failures import COMMON_FAILURES, KnownFailure, known_failure, last_error
 from servetop.engines.handle import EngineHandle, StopReport
@@ -25,9 +28,15 @@ class LaunchCommand:
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     """Added to the environment."""
+    cwd: str | None = None
+    """Where it runs; None: where servetop does."""
     host: str = "127.0.0.1"
     """Where it can be reached then."""
     port: int
+    metrics_port: int | None = None
+    """Where its metrics are, if not on `port`."""
+    cleanup: tuple[str, ...] = ()
+    """A command for when it has ended, that leaves nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +59,18 @@ class Engine(Protocol):
     """Answers 200 once requests can be served."""
     questions: Sequence[str]
     """Paths whose answers `recognises` and `facts` look at."""
-    metric_map: PageReader | None
-    """None: this engine has no metrics page."""
+    endpoints: Mapping[str, str]
+    """Wires (`module:Class` of a `core.wire.Dialect`) by the name of `--endpoint`; the first is the usual one."""
+    port_flag: str
+    """The engine's own option for its port."""
+    batch_size_flag: str
+    """The engine's own option for its batch-size limit."""
+    batch_size_words: str
+    """What that limit means there, and how it changes, in a sentence."""
+    install_words: str
+    """How a person gets this engine, in a sentence."""
+    stop_signal: signal.Signals
+    """What asks it to stop in order."""
     continuous_usage: bool
     """Understands `stream_options.continuous_usage_stats`: token counts in every chunk."""
     changes_batch_size_live: bool
@@ -74,6 +93,18 @@ class Engine(Protocol):
 
     def facts(self, answers: Answers) -> ServerFacts:
         """What the answers say of the server."""
+        ...
+
+    def metrics(self) -> PageReader | None:
+        """A reader for one server of this engine; None: it has no metrics."""
+        ...
+
+    def metrics_url(self, url: str) -> str:
+        """Where the metrics of a server at this URL are, unless somebody says otherwise."""
+        ...
+
+    def installed(self) -> str | None:
+        """The version that `launch` would start, or `yes` where that is not known; None: it is not there."""
         ...
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
@@ -99,7 +130,14 @@ class Adapter:
     title: str
     ready_path: str = "/health"
     questions: Sequence[str] = ("/version", "/v1/models")
+    endpoints: Mapping[str, str] = OPENAI_ENDPOINTS
     metric_map: PageReader | None = None
+    """For a reader that keeps nothing between pages; others override `metrics`."""
+    port_flag: str = "--port"
+    batch_size_flag: str = "--max-num-seqs"
+    batch_size_words: str = "only a restart changes it"
+    install_words: str = "start it yourself and attach with --url"
+    stop_signal: signal.Signals = signal.SIGINT
     continuous_usage: bool = False
     changes_batch_size_live: bool = False
     noise: re.Pattern[bytes] | None = re.compile(rb'"(GET|POST) \S+ HTTP/1\.[01]" 2\d\d')
@@ -127,6 +165,18 @@ class Adapter:
         """From `/version` and `/v1/models`."""
         return ServerFacts(version=_version(answers)).or_else(_models(answers))
 
+    def metrics(self) -> PageReader | None:
+        """`metric_map`."""
+        return self.metric_map
+
+    def metrics_url(self, url: str) -> str:
+        """Its own."""
+        return url
+
+    def installed(self) -> str | None:
+        """Never: servetop does not start it."""
+        return None
+
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
         """Nothing."""
         del lines
@@ -142,10 +192,18 @@ class Adapter:
         return None
 
 
+def package_version(name: str) -> str | None:
+    """Of an installed distribution; None when it is not there."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
 def _version(answers: Answers) -> str | None:
     data = answers["/version"].json() if "/version" in answers else None
-    version = data.get("version") if isinstance(data, dict) else None
-    return version if isinstance(version, str) else None
+    told = data.get("version") if isinstance(data, dict) else None
+    return told if isinstance(told, str) else None
 
 
 def _models(answers: Answers) -> ServerFacts:

@@ -12,16 +12,14 @@ from servetop.core.clock import Clock
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample
 from servetop.core.source import EngineFacts
-from servetop.engines.answers import Answer, ServerClient, first_words, is_local
+from servetop.engines.answers import Answer, ServerClient, bodies, first_words, is_local
+from servetop.engines.pages import MetricsFeed
 from servetop.engines.ports import port_is_free
 from servetop.engines.process import EngineProcess
 
 if TYPE_CHECKING:
     from servetop.engines.engine import Engine
-    from servetop.engines.metrics import PageReader
 
-SCRAPE_TIMEOUT = 1.0
-"""Seconds; a later page would be too old to be shown as now."""
 PROBE_EVERY = 0.5
 """Seconds between looks whether an attached engine that nobody samples is still there."""
 REFUSED_LIMIT = 1.25
@@ -62,17 +60,15 @@ class EngineHandle:
         client: ServerClient,
         clock: Clock,
         process: EngineProcess | None = None,
-        command_line: Sequence[str] = (),
+        feed: MetricsFeed | None = None,
     ) -> None:
         self.engine = engine
         self.facts = facts
-        self.command_line = tuple(command_line)
-        """What was started; empty for an attached engine."""
         self.died = asyncio.Event()
         """Set when it ends by itself, or when an attached one is gone; not by `stop`."""
         self.metrics_trouble: str | None = None
         """Why `sample` gave None, one line; None while all is well."""
-        self.reader: PageReader | None = engine.metric_map
+        self._feed = feed
         self._client = client
         self._clock = clock
         self._process = process
@@ -86,6 +82,11 @@ class EngineHandle:
         return self._client.url
 
     @property
+    def command_line(self) -> Sequence[str]:
+        """What was started; empty for an attached engine."""
+        return self._process.argv if self._process else ()
+
+    @property
     def is_local(self) -> bool:
         """It runs on this machine: this machine's GPUs are its GPUs."""
         return is_local(self.url)
@@ -97,14 +98,17 @@ class EngineHandle:
 
     async def sample(self) -> EngineSample | None:
         """Scrape once; None when there is no metrics page, or with `metrics_trouble` when it cannot be read."""
-        if self.reader is None:
+        feed = self._feed
+        if feed is None:
             return None
         start = self._clock.now()
-        answer = await self._client.ask(self.reader.path, timeout=SCRAPE_TIMEOUT)
+        answers = await feed.fetch()
         end = self._clock.now()
-        self._listen(answer)
-        sample = self.reader.sample(answer.body, start=start, end=end) if answer.ok else None
-        self.metrics_trouble = None if sample else self._page_trouble(self.reader.path, answer)
+        first = answers[feed.reader.paths[0]]
+        if feed.pages.url == self.url:
+            self._listen(first)
+        sample = feed.reader.sample(bodies(answers), start=start, end=end) if first.ok else None
+        self.metrics_trouble = None if sample else self._page_trouble(feed, first)
         return sample
 
     async def set_max_num_seqs(self, max_num_seqs: int) -> bool:
@@ -139,11 +143,13 @@ class EngineHandle:
         """End a managed engine with all its processes, or let an attached one be; can be called again."""
         self._watch.cancel()
         await asyncio.gather(self._watch, return_exceptions=True)
+        if self._feed is not None:
+            await self._feed.pages.close()
         await self._client.close()
-        return await stop_process(self._process, self.engine.stop_patience, port=urlsplit(self.url).port)
+        return await stop_process(self._process, self.engine, port=urlsplit(self.url).port)
 
-    def _page_trouble(self, path: str, answer: Answer) -> str:
-        where = f"{self.url}{path}"
+    def _page_trouble(self, feed: MetricsFeed, answer: Answer) -> str:
+        where = f"{feed.pages.url}{feed.reader.paths[0]}"
         if answer.trouble:
             return f"no metrics from {where} ({answer.trouble})"
         if not answer.ok:
@@ -170,11 +176,13 @@ class EngineHandle:
             self._gone = answer.trouble
 
 
-async def stop_process(process: EngineProcess | None, patience: float, *, port: int | None) -> StopReport:
+async def stop_process(
+    process: EngineProcess | None, engine: Engine, *, port: int | None, patience: float | None = None
+) -> StopReport:
     """Stop a server process and look at what is left; nothing to do for None."""
     if process is None:
         return StopReport()
-    stopped = await process.stop(patience)
+    stopped = await process.stop(engine.stop_patience if patience is None else patience, first=engine.stop_signal)
     return StopReport(
         seconds=stopped.seconds,
         signals=stopped.signals,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Protocol
@@ -21,20 +21,31 @@ _NUMBER = re.compile(r"[0-9]{1,15}")
 Found = Mapping[str, list[Row]]
 
 
+Pages = Mapping[str, bytes]
+"""Bodies by path, of the pages that answered."""
+
+
 class PageReader(Protocol):
-    """What a sampler must know of an engine's metrics: where they are and what they mean."""
+    """What a sampler must know of an engine's metrics: where they are and what they mean.
+
+    It may keep what it saw for the next page: each running engine has a reader of its own.
+    """
 
     @property
-    def path(self) -> str:
-        """Path of the page on the serving port, such as `/metrics`."""
+    def paths(self) -> Sequence[str]:
+        """Its pages, such as `/metrics`; the first is the one that there must be."""
         ...
 
-    def sample(self, page: bytes, *, start: float, end: float) -> EngineSample | None:
-        """The page as a sample scraped from `start` to `end` of the run; None when it is no page of this engine."""
+    def sample(self, pages: Pages, *, start: float, end: float) -> EngineSample | None:
+        """The pages as a sample scraped from `start` to `end` of the run; None when they are not this engine's."""
         ...
 
-    def facts(self, page: bytes) -> ServerFacts:
-        """What the page says that does not change while the engine runs."""
+    def facts(self, pages: Pages) -> ServerFacts:
+        """What the pages say that does not change while the engine runs."""
+        ...
+
+    def missing(self, pages: Pages) -> tuple[str, ...]:
+        """Fields of EngineSample that this engine does not export, as far as these pages tell."""
         ...
 
 
@@ -53,20 +64,28 @@ class Series:
     fold: Fold = Fold.SUM
     labels: Mapping[str, str] = field(default_factory=dict)
     """Only rows that carry all of these."""
+    scale: float = 1.0
+    """From the series' unit to the field's: 1e-6 for microseconds."""
+    absent: float | None = None
+    """What it means that the series is not on the page: 0 for a counter that only appears when it first counts."""
 
     def value(self, found: Found) -> float | None:
         """The folded number; None when no name is there, or when it is negative, infinite or NaN."""
         rows = next((found[name] for name in self.names if name in found), [])
         values = [row.value for row in rows if not self.labels or self.labels.items() <= row.labels.items()]
-        total = sum(values)
-        if not values or min(values) < 0 or not math.isfinite(total):
+        if not values:
+            return self.absent
+        total = sum(values) * self.scale
+        if min(values) < 0 or not math.isfinite(total):
             return None
         return total / (len(values) if self.fold is Fold.MEAN else 1)
 
 
-def gauge(*names: str, labels: Mapping[str, str] | None = None) -> Series:
-    """A value of the moment, added over the engine's ranks."""
-    return Series(names, labels=labels or {})
+def gauge(
+    *names: str, labels: Mapping[str, str] | None = None, scale: float = 1.0, absent: float | None = None
+) -> Series:
+    """A value of the moment, added over the engine's ranks; also a histogram's `_sum` or `_count`."""
+    return Series(names, labels=labels or {}, scale=scale, absent=absent)
 
 
 def share(*names: str) -> Series:
@@ -74,9 +93,9 @@ def share(*names: str) -> Series:
     return Series(names, fold=Fold.MEAN)
 
 
-def counter(*names: str) -> Series:
+def counter(*names: str, scale: float = 1.0, absent: float | None = None) -> Series:
     """A counter, added over all its rows; each name is looked for with `_total` and without."""
-    return Series(tuple(f"{name}{ending}" for name in names for ending in ("_total", "")))
+    return Series(tuple(f"{name}{ending}" for name in names for ending in ("_total", "")), scale=scale, absent=absent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,22 +130,27 @@ class MetricMap:
     fields: Mapping[str, Series]
     cache: CacheInfo | None = None
     path: str = "/metrics"
+    lazy: bool = False
+    """Series appear with their first use: a page without any is one of an engine that was not used yet."""
 
-    def sample(self, page: bytes, *, start: float, end: float) -> EngineSample | None:
+    @property
+    def paths(self) -> Sequence[str]:
+        """One page."""
+        return (self.path,)
+
+    def sample(self, pages: Pages, *, start: float, end: float) -> EngineSample | None:
         """None when none of the table's series is on the page."""
-        found = self._scan(page)
-        if not found:
+        found = self._scan(pages)
+        if not found and not (self.lazy and self.path in pages):
             return None
         values = {name: series.value(found) for name, series in self.fields.items()}
-        if (usage := values.get("kv_usage")) is not None and usage > 1:
-            values["kv_usage"] = None
         if values.get("kv_blocks_total") is None and self.cache is not None:
             values["kv_blocks_total"] = self.cache.total(found)
-        return with_blocks_used(EngineSample(scrape_start=start, scrape_end=end, **values))
+        return believable(EngineSample(scrape_start=start, scrape_end=end, **values))
 
-    def facts(self, page: bytes) -> ServerFacts:
+    def facts(self, pages: Pages) -> ServerFacts:
         """The size of the KV cache, and the batch-size limit where the engine exports one."""
-        found = self._scan(page)
+        found = self._scan(pages)
         total = self.cache.total(found) if self.cache else None
         if (series := self.fields.get("kv_blocks_total")) is not None:
             total = series.value(found) or total
@@ -137,19 +161,29 @@ class MetricMap:
             max_num_seqs=None if limit is None else round(limit),
         )
 
-    def _scan(self, page: bytes) -> Found:
-        return scan(page.decode("utf-8", errors="replace"), self._wanted())
+    def missing(self, pages: Pages) -> tuple[str, ...]:
+        """What is not on the page; of a lazy engine, what the table does not know."""
+        known = believable(EngineSample(scrape_start=0.0, scrape_end=0.0, **dict.fromkeys(self.fields, 1.0)))
+        return not_exported(known if self.lazy else self.sample(pages, start=0.0, end=0.0))
+
+    def _scan(self, pages: Pages) -> Found:
+        return scan(pages.get(self.path, b"").decode("utf-8", errors="replace"), self._wanted())
 
     def _wanted(self) -> frozenset[str]:
         cache = (self.cache.name, self.cache.reserved_unless) if self.cache else ()
         return frozenset([*cache, *(name for series in self.fields.values() for name in series.names)])
 
 
-def with_blocks_used(sample: EngineSample) -> EngineSample:
-    """Fill in the used KV blocks from their share and total, for an engine that exports only these."""
-    if sample.kv_blocks_used is not None or sample.kv_usage is None or sample.kv_blocks_total is None:
-        return sample
-    return replace(sample, kv_blocks_used=float(round(sample.kv_usage * sample.kv_blocks_total)))
+def believable(sample: EngineSample) -> EngineSample:
+    """Of the KV cache's share, used and total, the one that the other two tell; a share above 1 is not known."""
+    usage, used, total = sample.kv_usage, sample.kv_blocks_used, sample.kv_blocks_total
+    if usage is None and used is not None and total:
+        usage = used / total
+    if usage is not None and usage > 1:
+        usage = None
+    if used is None and usage is not None and total is not None:
+        used = float(round(usage * total))
+    return replace(sample, kv_usage=usage, kv_blocks_used=used)
 
 
 def not_exported(sample: EngineSample | None) -> tuple[str, ...]:

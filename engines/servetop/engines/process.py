@@ -24,6 +24,8 @@ CHECK_EVERY = 0.02
 """Seconds between looks at who still lives, while stopping."""
 KILL_PATIENCE = 5.0
 """Seconds for each step of an escalation after the polite one."""
+CLEANUP_PATIENCE = 10.0
+"""Seconds for the command that leaves nothing of an engine in a container."""
 ORPHAN_PATIENCE = 1.0
 """Seconds that the other processes get to follow the main one."""
 
@@ -41,7 +43,12 @@ class Stopped:
 class EngineProcess:
     """A running server process and its log; made by `start`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, *, log: LogCapture, clock: Clock) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, *, argv: Sequence[str], log: LogCapture, clock: Clock
+    ) -> None:
+        self.argv = tuple(argv)
+        self.cleanup: tuple[str, ...] = ()
+        """A command that is run when it has ended, and has `CLEANUP_PATIENCE` for that."""
         self.log = log
         self.exited = asyncio.Event()
         self._process = process
@@ -54,9 +61,9 @@ class EngineProcess:
 
     @classmethod
     async def start(
-        cls, argv: Sequence[str], *, env: Mapping[str, str], log: LogCapture, clock: Clock
+        cls, argv: Sequence[str], *, env: Mapping[str, str], log: LogCapture, clock: Clock, cwd: str | None = None
     ) -> EngineProcess:
-        """Run a command; `env` is added to ours. EngineError when the system refuses."""
+        """Run a command in `cwd`, or here; `env` is added to ours. EngineError when the system refuses."""
         ours, theirs = socket.socketpair()
         read_end, write_end = os.pipe()
         bootstrap = [sys.executable, "-I", "-S", str(Path(leash.__file__))]
@@ -68,6 +75,7 @@ class EngineProcess:
                 stdout=write_end,
                 stderr=write_end,
                 env={**os.environ, **env},
+                cwd=cwd,
                 start_new_session=True,
             )
         except BaseException as error:
@@ -79,7 +87,7 @@ class EngineProcess:
         finally:
             theirs.close()
             os.close(write_end)
-        started = cls(process, log=log, clock=clock)
+        started = cls(process, argv=argv, log=log, clock=clock)
         try:
             await started._watch(read_end, ours)
         except BaseException:
@@ -115,13 +123,13 @@ class EngineProcess:
         words = f"was killed by {signal.Signals(-code).name}"
         return f"{words} (out of memory? see dmesg)" if -code == signal.SIGKILL else words
 
-    async def stop(self, patience: float) -> Stopped:
-        """SIGINT to the main process, then SIGTERM and SIGKILL to all, each when the one before did not do."""
+    async def stop(self, patience: float, *, first: signal.Signals = signal.SIGINT) -> Stopped:
+        """`first` to the main process, then SIGTERM and SIGKILL to all, each when the one before did not do."""
         began = self._clock.now()
         self._tree.look()
         sent: list[str] = []
         steps = [
-            (signal.SIGINT, self._tree.signal_leader, patience),
+            (first, self._tree.signal_leader, patience),
             (signal.SIGTERM, self._tree.signal_all, KILL_PATIENCE),
             (signal.SIGKILL, self._tree.signal_all, KILL_PATIENCE),
         ]
@@ -133,7 +141,20 @@ class EngineProcess:
             await self._gone_within(seconds)
         left = tuple(each.pid for each in self._tree.living())
         await self._let_go()
+        await self._clean_up()
         return Stopped(seconds=self._clock.now() - began, signals=tuple(sent), leftover_pids=left)
+
+    async def _clean_up(self) -> None:
+        if not self.cleanup:
+            return
+        with suppress(OSError, TimeoutError):
+            nothing = asyncio.subprocess.DEVNULL
+            ran = await asyncio.create_subprocess_exec(*self.cleanup, stdin=nothing, stdout=nothing, stderr=nothing)
+            try:
+                await asyncio.wait_for(ran.wait(), CLEANUP_PATIENCE)
+            finally:
+                if ran.returncode is None:
+                    ran.kill()
 
     def kill_now(self) -> None:
         """Kill everything without waiting, for when nothing can be waited for any more."""

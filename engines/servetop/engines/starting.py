@@ -11,13 +11,15 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import LogLine
 from servetop.core.source import EngineFacts
-from servetop.engines.answers import Answer, ServerClient
+from servetop.engines.answers import Answer, ServerClient, bodies
+from servetop.engines.container import contained
 from servetop.engines.engine import Engine, EngineHandle
 from servetop.engines.facts import ServerFacts
 from servetop.engines.flags import agreed, refuse_secrets
 from servetop.engines.handle import stop_process
 from servetop.engines.logs import LogCapture
-from servetop.engines.metrics import GAUGES, not_exported
+from servetop.engines.metrics import GAUGES
+from servetop.engines.pages import MetricsFeed, metrics_feed
 from servetop.engines.ports import free_port, port_holder, port_is_free
 from servetop.engines.process import EngineProcess
 from servetop.engines.registry import load_engine
@@ -42,18 +44,20 @@ async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[
     engine = load_engine(config.name)
     refuse_secrets([*config.command, *config.extra_args])
     key = api_key(config, os.environ)
-    port = _port(config)
-    command = engine.launch(config, port=port)
+    port = _port(config, engine)
+    command = contained(engine.launch(config, port=port), config, environ=os.environ)
     log = LogCapture(clock, on_line, secrets=_secrets(key, os.environ), noise=engine.noise)
     client = ServerClient(f"http://{command.host}:{command.port}", api_key=key)
-    process = await EngineProcess.start(command.argv, env=command.env, log=log, clock=clock)
+    feed = metrics_feed(engine, client, config=config, port=command.metrics_port)
+    process = await EngineProcess.start(command.argv, env=command.env, cwd=command.cwd, log=log, clock=clock)
+    process.cleanup = command.cleanup
     try:
         await _ready(engine, process, client=client, config=config, clock=clock)
-        facts = await _facts(engine, process, client=client, config=config)
+        facts = await _facts(engine, process, feed, client=client, config=config)
     except BaseException:
-        await _give_up(process, client, port=command.port)
+        await _give_up(process, client, engine, port=command.port)
         raise
-    return EngineHandle(engine, facts, client=client, clock=clock, process=process, command_line=command.argv)
+    return EngineHandle(engine, facts, client=client, clock=clock, process=process, feed=feed)
 
 
 def api_key(config: EngineConfig, environ: Mapping[str, str]) -> str | None:
@@ -72,8 +76,8 @@ def _secrets(key: str | None, environ: Mapping[str, str]) -> list[str]:
     return [value for value in values if len(value) >= SHORTEST_SECRET]
 
 
-def _port(config: EngineConfig) -> int:
-    port = agreed(config.port, config.extra_args, "--port")
+def _port(config: EngineConfig, engine: Engine) -> int:
+    port = agreed(config.port, config.extra_args, engine.port_flag)
     if port is None:
         return free_port()
     if not 0 < port < 65536:
@@ -113,21 +117,29 @@ async def _answering(engine: Engine, client: ServerClient, clock: Clock) -> None
         await clock.sleep_until(clock.now() + ASK_EVERY)
 
 
-async def _facts(engine: Engine, process: EngineProcess, *, client: ServerClient, config: EngineConfig) -> EngineFacts:
-    reader = engine.metric_map
-    answers = await client.ask_all([*engine.questions, *([reader.path] if reader else [])])
+async def _facts(
+    engine: Engine, process: EngineProcess, feed: MetricsFeed | None, *, client: ServerClient, config: EngineConfig
+) -> EngineFacts:
+    answers = await client.ask_all(engine.questions)
     refuse_without_key(answers.get("/v1/models", Answer()), client.url, config=config)
-    page = answers[reader.path].body if reader and answers[reader.path].ok else b""
-    limit = agreed(config.max_num_seqs, config.extra_args, "--max-num-seqs")
+    told, missing = await look(feed)
+    limit = agreed(config.max_num_seqs, config.extra_args, engine.batch_size_flag)
     known = (
         ServerFacts(max_num_seqs=limit)
         .or_else(engine.facts(answers))
-        .or_else(reader.facts(page) if reader else ServerFacts())
+        .or_else(told)
         .or_else(engine.boot_facts(process.log.tail()))
     )
-    sample = reader.sample(page, start=0.0, end=0.0) if reader else None
     model = known.models[0] if known.models else config.model
-    return engine_facts(engine, known, url=client.url, model=model, pid=process.pid, missing=not_exported(sample))
+    return engine_facts(engine, known, url=client.url, model=model, pid=process.pid, missing=missing)
+
+
+async def look(feed: MetricsFeed | None) -> tuple[ServerFacts, tuple[str, ...]]:
+    """What an engine's metrics say of it, and what they lack; all of it without metrics."""
+    if feed is None:
+        return ServerFacts(), GAUGES
+    pages = bodies(await feed.fetch())
+    return feed.reader.facts(pages), feed.reader.missing(pages)
 
 
 def engine_facts(
@@ -155,6 +167,7 @@ def engine_facts(
         max_model_len=known.max_model_len,
         changes_batch_size_live=engine.changes_batch_size_live,
         not_exported=missing,
+        endpoints=tuple(engine.endpoints),
     )
 
 
@@ -169,8 +182,8 @@ def refuse_without_key(answer: Answer, url: str, *, config: EngineConfig) -> Non
         raise EngineError(f"{url} asks for authentication (HTTP {answer.status}): {how}")
 
 
-async def _give_up(process: EngineProcess, client: ServerClient, *, port: int) -> None:
-    stopping = asyncio.create_task(stop_process(process, GIVE_UP_PATIENCE, port=port))
+async def _give_up(process: EngineProcess, client: ServerClient, engine: Engine, *, port: int) -> None:
+    stopping = asyncio.create_task(stop_process(process, engine, port=port, patience=GIVE_UP_PATIENCE))
     try:
         await asyncio.shield(stopping)
         await client.close()

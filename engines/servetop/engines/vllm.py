@@ -13,7 +13,7 @@ from pathlib import Path
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.engines.answers import Answers
-from servetop.engines.engine import Adapter, LaunchCommand
+from servetop.engines.engine import Adapter, LaunchCommand, package_version
 from servetop.engines.facts import ServerFacts
 from servetop.engines.failures import KnownFailure, error_text, first_error, last_error
 from servetop.engines.flags import agreed, flag_value, with_flags
@@ -43,6 +43,8 @@ class VllmEngine(Adapter):
     title = "vLLM"
     metric_map = VLLM_METRICS
     continuous_usage = True
+    batch_size_words = "sequences in a batch (--max-num-seqs); only a restart changes it"
+    install_words = "pip install 'servetop[vllm]', or --engine-command for one that is elsewhere"
     failures = (
         KnownFailure.of(
             r"error: (?P<what>unrecognized arguments: .+|argument .+)",
@@ -82,7 +84,7 @@ class VllmEngine(Adapter):
             "--port": port,
             "--max-num-seqs": agreed(config.max_num_seqs, extra, "--max-num-seqs"),
         }
-        argv = _server(config.command)
+        argv = ["vllm", "serve"] if config.launcher and not config.command else _server(config.command)
         if flag_value(extra, "--model") is None:
             model = self.resolve_model(config.model)
             argv += [model] if argv[-1] == "serve" else ["--model", model]
@@ -93,6 +95,10 @@ class VllmEngine(Adapter):
             host="127.0.0.1" if host == "0.0.0.0" else host,
             port=port,
         )
+
+    def installed(self) -> str | None:
+        """The version of the package beside us; `yes` for a command elsewhere on the path."""
+        return package_version("vllm") or ("yes" if shutil.which("vllm") else None)
 
     def resolve_model(self, model: str) -> str:
         """Aliases by data/models.toml."""

@@ -81,7 +81,7 @@ def _check_exact(workload: WorkloadConfig) -> None:
         return
     if workload.dataset not in CORPORA:
         raise UsageError(f"--exact-lengths cuts {' and '.join(CORPORA)}: random token prompts are exact without it")
-    if workload.endpoint != "completions":
+    if workload.in_messages:
         raise UsageError("--exact-lengths: a chat template adds tokens of its own: give --endpoint completions")
 
 

@@ -46,8 +46,8 @@ class SenderSetup:
     url: str
     model: str
     """The name that requests ask for."""
-    endpoint: str = "completions"
-    """Name of the wire dialect."""
+    wire: str = "completions"
+    """Which dialect: one of OpenAI's endpoints, or `module:Class`."""
     continuous_usage: bool = False
     """The server understands `stream_options.continuous_usage_stats`."""
     workload: WorkloadConfig = WorkloadConfig()

@@ -131,7 +131,7 @@ class TalkPrompts:
 
     def prompts(self) -> Iterator[Prompt]:
         """See PromptSource."""
-        lengths, messages = self.lengths(), self.workload.endpoint != "completions"
+        lengths, messages = self.lengths(), self.workload.in_messages
         for row, count in zip(self.rows(), turn_counts(self.workload, self.seed), strict=False):
             outputs = (next(lengths)[1] for _ in row.turns)
             turns = tuple(
@@ -156,7 +156,7 @@ class RandomTalks:
     def prompts(self) -> Iterator[Prompt]:
         """See PromptSource; a shared prefix stands in front of the first question."""
         words, generator = CommonWords(), np.random.default_rng(self.seed)
-        lengths, messages = self.lengths(), self.workload.endpoint != "completions"
+        lengths, messages = self.lengths(), self.workload.in_messages
         for count in turn_counts(self.workload, self.seed):
             turns = []
             for number in range(count):

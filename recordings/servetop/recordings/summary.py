@@ -10,6 +10,7 @@ from typing import Any
 from servetop.core.events import StageChange
 from servetop.core.steady import SteadyWindow
 from servetop.recordings.cooldown import CoolDowns
+from servetop.recordings.energy_figures import energy_figures
 from servetop.recordings.engine_figures import engine_facts, server_figures
 from servetop.recordings.figures import request_figures
 from servetop.recordings.flights import Flights
@@ -75,6 +76,7 @@ def _summary(
         **request_figures(samples, goodput=run.header.config.goodput),
         **turn_figures(reader, selection),
         "server": server_figures(run, period),
+        "energy": energy_figures(run, period),
         "trust": trust_figures(run, samples, flights=flights, period=period),
     }
 
@@ -117,9 +119,10 @@ def _stage_summary(
 def _set_up(reader: RecordingReader, run: RunData) -> dict[str, Any]:
     config, facts = run.header.config, run.header.engine
     changes = [stage.change for stage in run.stages if not stage.change.warmup]
+    endpoint = config.workload.endpoint or (facts.endpoints[0] if facts else "completions")
     set_up: dict[str, Any] = {
         "date": datetime.fromtimestamp(run.header.anchor.wall_epoch_s).strftime("%Y%m%d-%H%M%S"),
-        "endpoint_type": _ENDPOINT_TYPES.get(config.workload.endpoint, config.workload.endpoint),
+        "endpoint_type": _ENDPOINT_TYPES.get(endpoint, endpoint),
         "backend": config.engine.name if facts is None else facts.name,
         "label": config.label or None,
         "model_id": (facts and facts.model) or config.engine.model or None,

@@ -72,7 +72,7 @@ def test_extra_body_has_the_last_word() -> None:
 def test_an_unknown_endpoint_is_refused_with_the_known_ones() -> None:
     assert dialect_for("chat", model="m", continuous_usage=False).path == "/v1/chat/completions"
     assert dialect_for("completions", model="m", continuous_usage=False).path == "/v1/completions"
-    with pytest.raises(UsageError, match="choose completions, chat or responses"):
+    with pytest.raises(UsageError, match="choose completions, chat, responses"):
         dialect_for("nonsense", model="m", continuous_usage=False)
 
 

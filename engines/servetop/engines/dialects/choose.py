@@ -1,23 +1,41 @@
-"""From an endpoint's name to its dialect."""
+"""From an endpoint's name, or a wire's place, to its dialect."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Mapping
 
-from servetop.core.errors import UsageError
+from servetop.core.errors import EngineError, UsageError
 from servetop.core.wire import Dialect
-from servetop.engines.dialects.openai import ChatDialect, CompletionsDialect
-from servetop.engines.dialects.responses import ResponsesDialect
 
-_DIALECTS: dict[str, Callable[..., Dialect]] = {
-    "completions": CompletionsDialect,
-    "chat": ChatDialect,
-    "responses": ResponsesDialect,
+OPENAI_ENDPOINTS: Mapping[str, str] = {
+    "completions": "servetop.engines.dialects.openai:CompletionsDialect",
+    "chat": "servetop.engines.dialects.openai:ChatDialect",
+    "responses": "servetop.engines.dialects.responses:ResponsesDialect",
 }
+"""The wires of servers that speak OpenAI's API, by endpoint."""
 
 
-def dialect_for(endpoint: str, *, model: str, continuous_usage: bool) -> Dialect:
-    """The wire of an endpoint; `continuous_usage` asks the server for token counts in every event, where it can."""
-    if endpoint not in _DIALECTS:
-        raise UsageError(f"unknown endpoint {endpoint!r}: choose completions, chat or responses")
-    return _DIALECTS[endpoint](model, continuous_usage=continuous_usage)
+def dialect_for(wire: str, *, model: str, continuous_usage: bool) -> Dialect:
+    """The dialect at `module:Class`, or of one of OpenAI's endpoints by its name.
+
+    `continuous_usage` asks the server for token counts in every event, where it can. UsageError for a name that is
+    none, EngineError for a class that cannot be loaded.
+    """
+    module, _, name = OPENAI_ENDPOINTS.get(wire, wire).partition(":")
+    if not name:
+        raise UsageError(f"unknown endpoint {wire!r}: choose {', '.join(OPENAI_ENDPOINTS)}")
+    try:
+        dialect: Dialect = getattr(importlib.import_module(module), name)(model, continuous_usage=continuous_usage)
+    except (ImportError, AttributeError) as error:
+        raise EngineError(f"the wire {wire} cannot be loaded: {error}") from error
+    return dialect
+
+
+def endpoint_of(endpoint: str, endpoints: Mapping[str, str], *, title: str) -> str:
+    """The endpoint that was asked for, or the usual one for none; UsageError when the engine does not have it."""
+    if not endpoint:
+        return next(iter(endpoints))
+    if endpoint not in endpoints:
+        raise UsageError(f"{title} has no endpoint {endpoint!r}: give --endpoint {' or '.join(endpoints)}")
+    return endpoint

@@ -11,7 +11,7 @@ from typing import Any
 
 from servetop.core.config import EngineConfig
 from servetop.engines.answers import Answers
-from servetop.engines.engine import Adapter, BatchSizeChange, LaunchCommand
+from servetop.engines.engine import Adapter, BatchSizeChange, LaunchCommand, package_version
 from servetop.engines.facts import ServerFacts
 from servetop.engines.failures import KnownFailure
 from servetop.engines.flags import agreed, flag_value, with_flags
@@ -34,6 +34,8 @@ class SimEngine(Adapter):
         cache=CacheInfo(name="vllm:cache_config_info", blocks="num_gpu_blocks", block_size="block_size"),
     )
     continuous_usage = True
+    batch_size_words = "sequences in a batch; changes at once, while it runs"
+    install_words = "part of servetop"
     changes_batch_size_live = True
     stop_patience = 3.0
     failures = (KnownFailure.of(r"(?:^|: )error: (?P<what>.+)", "{what}"),)
@@ -56,6 +58,10 @@ class SimEngine(Adapter):
             host="127.0.0.1" if host == "0.0.0.0" else host,
             port=port,
         )
+
+    def installed(self) -> str | None:
+        """Of servetop itself."""
+        return package_version("servetop") or "yes"
 
     def recognises(self, answers: Answers) -> int:
         """By its own page, which vLLM does not have."""
