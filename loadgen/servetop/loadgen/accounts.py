@@ -67,7 +67,7 @@ class Accounts:
         at = exchange.first_token_at
         if at is None:
             return
-        self._values["ttft_due"].append(at - exchange.due.at)
+        self._values["ttft_due"].append(at - exchange.due_at)
         if exchange.sent is not None:
             self._values["ttft"].append(at - exchange.sent)
 
@@ -77,7 +77,7 @@ class Accounts:
             return
         self._sent += 1
         waited = "client_wait" if exchange.held_back else "slip"
-        self._values[waited].append(max(0.0, exchange.sent - exchange.due.at))
+        self._values[waited].append(max(0.0, exchange.sent - exchange.due_at))
 
     def ended(self, exchange: Exchange, record: RequestRecord) -> None:
         """Count a finished request, and what its final token counts add to those of its chunks."""

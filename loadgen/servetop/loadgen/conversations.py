@@ -65,7 +65,7 @@ class Conversations:
             self._tally.too_long += 1
             return False
         at = exchange.done_at + next(self._pauses)
-        heapq.heappush(self._thinking, (at, exchange.id, Due(exchange.due.stage, at, following)))
+        heapq.heappush(self._thinking, (at, exchange.id, Due(exchange.stage, at, following)))
         return True
 
     def due(self, now: float, schedule: Schedule) -> Iterator[Due]:

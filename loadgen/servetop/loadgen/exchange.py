@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import functools
+from dataclasses import dataclass
 from typing import Any
 
 from servetop.core.events import RequestRecord, RequestStatus, TokenSource
@@ -39,15 +40,16 @@ class Exchange:
     """
 
     __slots__ = (
-        "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "due", "error", "error_body",
+        "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "due_at", "error", "error_body",
         "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser",
         "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "record_texts",
-        "retried", "sent", "status", "streamed", "taken_in", "texts", "tokenizer", "usage_seen",
+        "retried", "sent", "stage", "status", "streamed", "taken_in", "texts", "tokenizer",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
         self.id = number
-        self.due = due
+        self.stage = due.stage
+        self.due_at = due.at
         self.prompt = request.prompt
         self.body = request.body
         self.dialect = dialect
@@ -69,11 +71,11 @@ class Exchange:
         self.error: str | None = None
         self.error_body: bytearray | None = None
         self.prompt_tokens = request.prompt.input_tokens
-        self.output_tokens = 0
+        self.output_tokens: int | None = None
+        """By the server's count, once it has told one."""
         self.prompt_tokens_counted = 0
         """Of `prompt_tokens`, what the accounts have counted."""
         self.cached_tokens: int | None = None
-        self.usage_seen = False
         self.chunks = ChunkLog()
         self.aside: list[tuple[bytes, float]] = []
         """Middles of events that came since, and when, put aside by a transport that told them by `edges`."""
@@ -103,8 +105,7 @@ class Exchange:
         """It has reached the server; it may be a thousand times as long as what is kept of the answer."""
         self.body = b""
         if not self.record_texts and type(self.prompt) is Prompt:
-            ids = None if self.prompt.token_ids is None else ()
-            self.prompt = replace(self.prompt, text="", token_ids=ids)
+            self.prompt = _forgotten(self.prompt.token_ids is not None or self.prompt.counted, self.prompt.model)
 
     def received(self, data: bytes, at: float) -> None:
         """A piece of the answer's body."""
@@ -150,7 +151,7 @@ class Exchange:
         if self.texts is not None:
             self.texts.append(chunk.text)
         if chunk.output_tokens is not None:
-            self.output_tokens, self.usage_seen = chunk.output_tokens, True
+            self.output_tokens = chunk.output_tokens
             self.prompt_tokens = self.prompt_tokens if chunk.prompt_tokens is None else chunk.prompt_tokens
             self.cached_tokens, self.reasoning_told = chunk.cached_tokens, chunk.reasoning_tokens
         if chunk.error is not None:
@@ -190,7 +191,7 @@ class Exchange:
     @property
     def answer_tokens(self) -> int:
         """The server's count, else the chunks'."""
-        return self.output_tokens if self.usage_seen else self._tokens_counted()
+        return self._tokens_counted() if self.output_tokens is None else self.output_tokens
 
     @property
     def conversation(self) -> int:
@@ -200,7 +201,7 @@ class Exchange:
 
     def token_source(self) -> TokenSource:
         """Best knowledge of both counts: the server's usage, else our own count, else an estimated prompt."""
-        if self.usage_seen:
+        if self.output_tokens is not None:
             return TokenSource.USAGE
         known = self.prompt.token_ids is not None or self.prompt.counted
         return TokenSource.CHUNKS if known else TokenSource.ESTIMATE
@@ -218,8 +219,8 @@ class Exchange:
         turn = self.prompt if isinstance(self.prompt, TurnPrompt) else None
         return RequestRecord(
             id=self.id,
-            stage=self.due.stage,
-            due=self.due.at,
+            stage=self.stage,
+            due=self.due_at,
             sent=self.sent,
             headers_at=self.headers_at,
             first_token_at=self.first_token_at,
@@ -241,6 +242,12 @@ class Exchange:
             model=self.prompt.model,
             **reasoning_of(self),
         )
+
+
+@functools.lru_cache(maxsize=256)
+def _forgotten(known: bool, model: str | None) -> Prompt:
+    """What is left of a question: whether its tokens were counted, and whom it asked; one for all that are alike."""
+    return Prompt(text="", input_tokens=0, output_tokens=0, counted=known, model=model)
 
 
 def reasoning_of(exchange: Exchange) -> dict[str, Any]:
