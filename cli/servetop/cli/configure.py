@@ -14,7 +14,7 @@ from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import UsageError
 from servetop.core.units import MS_PER_S
 
-SLO_METRICS = ("ttft", "tpot", "e2el")
+SLO_METRICS = ("ttft", "ttfot", "tpot", "e2el")
 
 
 def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
