@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from servetop.core.events import RequestStatus
 from servetop.loadgen.datasets.rows import Tally
-from servetop.loadgen.exchange import Exchange
+from servetop.loadgen.exchange import Exchange, reasoning_of
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.places import parse_think_time
 from servetop.loadgen.schedule import Schedule
@@ -57,8 +57,10 @@ class Conversations:
             return False
         following = next_turn(
             prompt,
-            "".join(exchange.texts or ()),
-            said_tokens=exchange.prompt_tokens + exchange.answer_tokens,
+            "" if exchange.text is None else exchange.text.answer,
+            said_tokens=exchange.prompt_tokens
+            + exchange.answer_tokens
+            - reasoning_of(exchange).get("reasoning_tokens", 0),
             conversation=exchange.conversation,
         )
         if self._max_model_len is not None and following.most_tokens > self._max_model_len:

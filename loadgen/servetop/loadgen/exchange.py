@@ -8,6 +8,7 @@ from typing import Any
 
 from servetop.core.events import RequestRecord, RequestStatus, TokenSource
 from servetop.core.wire import Chunk, Dialect, Prompt
+from servetop.loadgen.answer_text import AnswerText
 from servetop.loadgen.chunk_log import ChunkLog
 from servetop.loadgen.local_tokenizer import LocalTokenizer
 from servetop.loadgen.stage_play import Due
@@ -43,7 +44,7 @@ class Exchange:
         "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "due_at", "error", "error_body",
         "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser",
         "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "record_texts",
-        "retried", "sent", "stage", "status", "streamed", "taken_in", "texts", "tokenizer",
+        "retried", "sent", "stage", "status", "streamed", "taken_in", "text", "tokenizer",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
@@ -81,8 +82,8 @@ class Exchange:
         """Middles of events that came since, and when, put aside by a transport that told them by `edges`."""
         self.taken_in = 0
         """Chunks that the accounts have counted."""
-        self.texts: list[str] | None = [] if request.keep_texts else None
-        """A list when the answer's text is to be kept."""
+        self.text = AnswerText() if request.keep_texts else None
+        """None where the answer's text is not to be kept."""
         self.record_texts = request.record_texts
         self.tokenizer = request.tokenizer
         self.retried = False
@@ -148,8 +149,8 @@ class Exchange:
                 self.reasoning_tokens += chunk.tokens
             elif self.reasoning_tokens and self.first_output_at is None:
                 self.first_output_at = at
-        if self.texts is not None:
-            self.texts.append(chunk.text)
+        if self.text is not None:
+            self.text.add(chunk)
         if chunk.output_tokens is not None:
             self.output_tokens = chunk.output_tokens
             self.prompt_tokens = self.prompt_tokens if chunk.prompt_tokens is None else chunk.prompt_tokens
@@ -208,9 +209,9 @@ class Exchange:
 
     def _tokens_counted(self) -> int:
         """Of the answer so far: by the tokenizer where there is one, else those of the chunks."""
-        if self.tokenizer is None or self.texts is None:
+        if self.tokenizer is None or self.text is None:
             return self.chunks.tokens
-        return self.tokenizer.count("".join(self.texts))
+        return self.tokenizer.count(self.text.whole)
 
     def record(self, *, worker: int) -> RequestRecord:
         """The finished request; the status must be known."""
@@ -236,7 +237,7 @@ class Exchange:
             chunk_times=self.chunks.times(),
             chunk_tokens=self.chunks.counts(),
             prompt_text=self.prompt.text if self.record_texts else None,
-            output_text="".join(self.texts or ()) if self.record_texts else None,
+            output_text=self.text.whole if self.record_texts and self.text is not None else None,
             conversation=None if turn is None else self.conversation,
             turn=None if turn is None else turn.turn,
             model=self.prompt.model,

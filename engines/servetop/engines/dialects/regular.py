@@ -156,7 +156,8 @@ class RegularEvents:
             self.reasoning = self._shape.reasoning
         known, found, thoughts = self._counts
         kept = text if self._keep_texts else ""
-        return Chunk(kept, tokens, False, known, total, found, None, self.reasoning and tokens > 0, thoughts)
+        reasoning = self.reasoning and (tokens > 0 or has_text)
+        return Chunk(kept, tokens, False, known, total, found, None, reasoning, thoughts)
 
 
 def _decoded(raw: bytes) -> str | None:

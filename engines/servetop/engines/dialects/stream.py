@@ -98,6 +98,6 @@ class EventStream(RegularEvents):
         self.seen += tokens if self._continuous else 0
         if reading.pieces:
             self.reasoning = reading.reasoning
-        reasoning = self.reasoning and tokens > 0
+        reasoning = self.reasoning and (tokens > 0 or reading.pieces > 0)
         counts = (usage.prompt, usage.output, usage.cached)
-        return Chunk(reading.text, tokens, reading.final, *counts, None, reasoning, usage.reasoning)
+        return Chunk(reading.text, tokens, reading.final, *counts, None, reasoning, usage.reasoning, reading.thoughts)
