@@ -22,7 +22,7 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
     workload, replay = resolved(workload_config(options))
     stages = with_warmup(stages_of(options, replay), options["num_warmups"])
     workers = parse_workers(options["workers"])
-    check(workload, stages, workers=workers)
+    check(workload, stages)
     if options["threshold"]:
         check_form(options["threshold"])
     return RunConfig(

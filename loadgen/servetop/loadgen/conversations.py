@@ -32,9 +32,9 @@ class Conversations:
         self._thinking: list[tuple[float, int, Due]] = []
 
     @classmethod
-    def of(cls, setup: SenderSetup, tally: Tally) -> Conversations:
+    def of(cls, setup: SenderSetup, tally: Tally, *, seed: int) -> Conversations:
         """Those of one sender; the model's longest context ends them only where lengths are to be clipped."""
-        pauses = parse_think_time(setup.workload.think_time, seed=setup.seed)
+        pauses = parse_think_time(setup.workload.think_time, seed=seed)
         return cls(tally, pauses, max_model_len=setup.max_model_len if setup.workload.clip_lengths else None)
 
     @property
