@@ -184,12 +184,17 @@ class Share:
 
     # --- what it tells ---
 
+    @property
+    def reached(self) -> int:
+        """The number that this sender's count of arrivals, or of its own, has come to."""
+        return max(self._index, self._next)
+
     def signed(self, report: SenderReport) -> SenderReport:
         """A report with the requests that began since the last one; a lone sender's, whom nobody outlives, as it is."""
         if not self._many:
             return report
         begun, self._begun = tuple(self._begun), []
-        return dataclasses.replace(report, begun=begun, next_number=max(self._index, self._next))
+        return dataclasses.replace(report, begun=begun, next_number=self.reached)
 
     def follow(self, steps: int = 200) -> None:
         """While standing by: walk on through the prompts, so that work can begin at once."""
