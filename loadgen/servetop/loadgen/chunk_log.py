@@ -50,10 +50,13 @@ class ChunkLog:
 
     def extend(self, instants: Sequence[float]) -> None:
         """Chunks of one token each; there must have been one before."""
-        first, last, most = self._first, self._last_us, _MAX_GAP_US
+        first, last = self._first, self._last_us
         us = [round((at - first) * US_PER_S) for at in instants]
         gaps = [after - before for before, after in zip((last, *us), us, strict=False)]
-        more = array("I", gaps if max(gaps) <= most else [min(gap, most) for gap in gaps])
+        try:
+            more = array("I", gaps)
+        except OverflowError:
+            more = array("I", [min(gap, _MAX_GAP_US) for gap in gaps])
         if len(self._gaps_us) < _COPIED:
             self._gaps_us = self._gaps_us + more
         else:
