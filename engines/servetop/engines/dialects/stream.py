@@ -25,7 +25,7 @@ class EventStream(RegularEvents):
     each of thousands of streams keeps one.
     """
 
-    __slots__ = ("_broken", "_ends_with_body", "_events", "_heard", "_learns", "_reader")
+    __slots__ = ("_broken", "_ends_with_body", "_events", "_reader")
 
     def __init__(
         self,
@@ -36,11 +36,9 @@ class EventStream(RegularEvents):
         keep_texts: bool = True,
         ends_with_body: bool = False,
     ) -> None:
-        super().__init__(shapes or Shapes(reader), continuous=continuous, keep_texts=keep_texts)
+        super().__init__(shapes or Shapes(reader, learns=False), continuous=continuous, keep_texts=keep_texts)
         self._reader = reader
-        self._learns = shapes is not None
         self._ends_with_body = ends_with_body
-        self._heard = False
         self._events = _NOTHING_HELD
         self._broken = False
 
@@ -63,7 +61,7 @@ class EventStream(RegularEvents):
 
     def finish(self) -> Sequence[Chunk]:
         """See StreamParser."""
-        in_order = not self._broken and not self._events.held and (self._heard or self.met)
+        in_order = not self._broken and not self._events.held and (self.seen > 0 or self.met)
         return _ENDED if self._ends_with_body and in_order else ()
 
     def edges(self) -> tuple[bytes, bytes] | None:
@@ -81,7 +79,7 @@ class EventStream(RegularEvents):
         self._events = splitter if splitter.held or splitter.overflowed else _NOTHING_HELD
         for event in events:
             reading = self._reader(event)
-            if self._learns and not held and len(events) == 1 and reading.pieces == 1:
+            if not held and len(events) == 1 and reading.pieces == 1:
                 self._learn(framed, event, reading)
             chunk = self._chunk(reading)
             if chunk is not None:
@@ -112,8 +110,7 @@ class EventStream(RegularEvents):
             tokens = max(0, usage.output - self.seen)
         if not tokens and not reading.final and reading.usage is None:
             return None
-        self.seen += tokens if self._continuous else 0
-        self._heard = self._heard or tokens > 0
+        self.seen += tokens if self._continuous or self._ends_with_body else 0
         if reading.pieces:
             self.reasoning = reading.reasoning
         reasoning = self.reasoning and (tokens > 0 or reading.pieces > 0)
