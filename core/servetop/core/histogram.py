@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,10 +35,10 @@ def bucket_value(bucket: int) -> float:
 class LogHistogram:
     """How often which duration (seconds) was seen; immutable, sparse, exact in count and sum."""
 
-    buckets: npt.NDArray[np.int32]
-    """Ascending bucket numbers, only those that hold something."""
-    counts: npt.NDArray[np.int64]
-    """One count (≥ 1) for each of `buckets`."""
+    buckets: npt.NDArray[np.integer[Any]]
+    """Ascending bucket numbers, only those that hold something; integers of any width."""
+    counts: npt.NDArray[np.integer[Any]]
+    """One count (≥ 1) for each of `buckets`; integers of any width, unsigned ones among them."""
     total: float
     """Sum of the values themselves, in seconds, not of the buckets' midpoints."""
 
@@ -99,7 +100,7 @@ class LogHistogram:
         )
 
     def __hash__(self) -> int:
-        return hash((self.buckets.tobytes(), self.counts.tobytes()))
+        return hash((*self.buckets.tolist(), *self.counts.tolist()))
 
 
 EMPTY = LogHistogram(np.empty(0, np.int32), np.empty(0, np.int64), 0.0)
