@@ -42,6 +42,7 @@ class TickHistory:
 
     def __init__(self, ticks: Iterable[Tick] = ()) -> None:
         self.ticks: list[Tick] = []
+        self._indexes: list[int] = []
         self._columns: dict[str, list[float]] = {
             name: [] for name in (*CLIENT_COLUMNS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS)
         }
@@ -58,6 +59,7 @@ class TickHistory:
         if not ticks:
             return
         self.ticks.extend(ticks)
+        self._indexes.extend(tick.client.index for tick in ticks)
         clients = [tick.client for tick in ticks]
         samples = [tick.engine for tick in ticks]
         for name, read in _OF_CLIENT.items():
@@ -88,11 +90,11 @@ class TickHistory:
 
     def up_to(self, at: float) -> int:
         """Number of ticks that had ended by `at` (seconds)."""
-        return bisect.bisect_right(self.ticks, at + 1e-9, key=lambda tick: tick.end)
+        return bisect.bisect_right(self._indexes, (at + 1e-9) / TICK_SECONDS - 1)
 
     def first_from(self, at: float) -> int:
         """Position of the first tick that starts at or after `at`."""
-        return bisect.bisect_left(self.ticks, at - 1e-9, key=lambda tick: tick.start)
+        return bisect.bisect_left(self._indexes, (at - 1e-9) / TICK_SECONDS)
 
     def column(self, name: str, *, start: int = 0, stop: int | None = None) -> FloatArray:
         """A column's entries for ticks `start` to `stop`; shape (stop - start,)."""

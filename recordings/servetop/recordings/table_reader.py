@@ -99,13 +99,18 @@ class TableReader:
         self, table: EventTable, *, where: str = "", parameters: Sequence[Any] = (), order: str = "seq"
     ) -> list[Any]:
         """Events in order of `order`; a row that makes no sense is left out, and is damage."""
+        return [event for _, event in self.numbered_events(table, where=where, parameters=parameters, order=order)]
+
+    def numbered_events(
+        self, table: EventTable, *, where: str = "", parameters: Sequence[Any] = (), order: str = "seq"
+    ) -> list[tuple[int, Any]]:
+        """The same, each with its number (`seq`)."""
         with _collector_paused():
-            return [event for _, event in self._numbered(table, where=where, parameters=parameters, order=order)]
+            return list(self._numbered(table, where=where, parameters=parameters, order=order))
 
     def events_after(self, table: EventTable, seq: int) -> tuple[list[Any], int]:
         """Events written after number `seq`, and the number of the last of them."""
-        with _collector_paused():
-            numbered = list(self._numbered(table, where="seq > ?", parameters=(seq,), order="seq"))
+        numbered = self.numbered_events(table, where="seq > ?", parameters=(seq,))
         return [event for _, event in numbered], numbered[-1][0] if numbered else seq
 
     def _numbered(
