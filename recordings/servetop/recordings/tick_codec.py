@@ -103,9 +103,7 @@ class TickCodec:
     def decode_all(self, rows: Sequence[Row]) -> list[Tick]:
         """The ticks, equal to those that were encoded; histograms are unpacked column by column, for speed."""
         columns = [unpack_histograms([row.get(name) for row in rows]) for name in HISTOGRAMS]
-        return [
-            self._tick(row, histograms) for row, histograms in zip(rows, zip(*columns, strict=True), strict=True)
-        ]
+        return [self._tick(row, histograms) for row, histograms in zip(rows, zip(*columns, strict=True), strict=True)]
 
     @staticmethod
     def _tick(row: Row, histograms: Sequence[LogHistogram]) -> Tick:
