@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,10 +34,10 @@ def bucket_value(bucket: int) -> float:
 class LogHistogram:
     """How often which duration (seconds) was seen; immutable, sparse, exact in count and sum."""
 
-    buckets: npt.NDArray[np.integer[Any]]
-    """Ascending bucket numbers, only those that hold something; integers of any width."""
-    counts: npt.NDArray[np.integer[Any]]
-    """One count (≥ 1) for each of `buckets`; integers of any width, unsigned ones among them."""
+    buckets: npt.NDArray[np.int32]
+    """Ascending bucket numbers, only those that hold something; of a recording, as narrow as in the file."""
+    counts: npt.NDArray[np.int64]
+    """One count (≥ 1) for each of `buckets`; of a recording, as narrow as in the file, and unsigned."""
     total: float
     """Sum of the values themselves, in seconds, not of the buckets' midpoints."""
 
