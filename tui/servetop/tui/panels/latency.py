@@ -66,18 +66,17 @@ class LatencyPanel(TimeChart):
 
 def draw_latency(stats: LiveStats, axes: Axes, width: int, height: int, *, metric: str) -> list[Row]:
     """A table of metrics and percentiles, and a chart where there is room for one."""
-    series = stats.series
     wide = _FIGURE if height >= _HEADER_FROM else _CLOSE
     table = [_figures(stats, name, width, wide=wide, charted=name == metric) for name in LATENCIES]
     if height < _HEADER_FROM:
         return table[:height]
     table.insert(0, _header(width))
     if height < _CHART_FROM:
-        bars = Bars(times=series.times, values=series.latencies[metric][2], style="rose")
+        bars = Bars(times=stats.series.times, values=stats.series.latencies[metric][2], style="rose")
         return [*table, *(block_bars(bars, axes, width=width, height=height - 4) if height > 4 else [])]
     traces = [
-        Trace(times=series.times, values=np.asarray(values), style=style, dash=dash)
-        for values, (_, style, dash) in zip(series.latencies[metric], _LOOKS, strict=True)
+        Trace(times=stats.series.times, values=np.asarray(values), style=style, dash=dash)
+        for values, (_, style, dash) in zip(stats.series.latencies[metric], _LOOKS, strict=True)
     ]
     return [*table, *chart(traces, axes, width=width, height=height - 4)]
 
