@@ -67,7 +67,7 @@ class LatencyPanel(TimeChart):
 def draw_latency(stats: LiveStats, axes: Axes, width: int, height: int, *, metric: str) -> list[Row]:
     """A table of metrics and percentiles, and a chart where there is room for one."""
     wide = _FIGURE if height >= _HEADER_FROM else _CLOSE
-    table = [_figures(stats, name, width, wide=wide, charted=name == metric) for name in LATENCIES]
+    table: list[Row] = [_figures(stats, name, width, wide=wide, charted=name == metric) for name in LATENCIES]
     if height < _HEADER_FROM:
         return table[:height]
     table.insert(0, _header(width))
