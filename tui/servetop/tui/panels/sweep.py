@@ -47,15 +47,26 @@ class SweepPanel(Panel):
             parts.append([("off the prediction ", ""), (mean, "strong"), (f" in the mean, {most} at most", "muted")])
         return [*parts, [("batch size down, requests/s across", "muted")]]
 
+    def watch_moment(self, moment: Moment | None) -> None:
+        """No higher than its rows need: the curve below has use for the room."""
+        if moment is not None:
+            batches = {batch for batch, _ in (*measured(moment.per_stage(), moment.steady), *planned_cells(moment))}
+            self.styles.max_height = 2 * len(batches) + 6
+        super().watch_moment(moment)
+
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """See `draw_sweep`."""
-        cells = measured(moment.per_stage(), moment.steady)
-        own = next((batch for batch, _ in cells), None)  # a plan that names no batch size has the engine's
-        stages = [stage for stage in moment.header.config.stages if not stage.warmup]
-        planned = [(stage.max_num_seqs or own, stage.request_rate) for stage in stages]
+        cells, planned = measured(moment.per_stage(), moment.steady), planned_cells(moment)
         if not cells and not planned:
             return placard("no stages planned or measured", width=width, height=height)
         return draw_sweep(cells, planned, width, height, predicted=predicted(moment))
+
+
+def planned_cells(moment: Moment) -> list[_Key]:
+    """Batch size and rate of each stage of the plan; where it names no batch size, that of the first stage played."""
+    own = next((each.stage.max_num_seqs for each in moment.per_stage() if not math.isnan(each.output_rate)), None)
+    stages = [stage for stage in moment.header.config.stages if not stage.warmup]
+    return [(stage.max_num_seqs or own, stage.request_rate) for stage in stages]
 
 
 def predicted(moment: Moment) -> dict[_Key, float]:
@@ -104,11 +115,12 @@ def draw_sweep(
     fallen = dips(done)
     most = max((cell.output_rate for cell in cells.values()), default=0.0)
     column = min(max((width - _HEAD) // max(len(rates), 1), _WIDTH), 2 * _WIDTH)
+    after = 3 + (column > _WIDTH)
     tall = 2 if height >= 2 * len(batches) + 4 else 1
     rows: list[Row] = [
         [
             (f"{'batch':>{_HEAD - 1}} ", "muted"),
-            *[(f"{formats.number(rate):>{column - 3}}   ", "muted") for rate in rates],
+            *[(f"{formats.number(rate):>{column - after}}".ljust(column), "muted") for rate in rates],
         ]
     ]
     for batch in batches:
@@ -132,19 +144,19 @@ def _shown(cell: Cell | None, marks: str, planned: bool, scale: tuple[int, float
     """Shade, number and marks of one cell; `scale` is the column's width, and the number of the darkest shade."""
     width, most = scale
     if cell is None:
-        return [("", ""), (f"{'·' if planned else '':>{width - 3}}   ", "faint")]
+        return [("", ""), (f"{'·' if planned else '':>{width - 3 - (width > _WIDTH)}}".ljust(width), "faint")]
     told = {"▲": cell.preempted, "~": cell.unsteady, "…": cell.going_on}
     marks += "".join(mark for mark, holds in told.items() if holds)
     style = "good" if "★" in marks else ("warn" if "▲" in marks or "▼" in marks else "strong")
     shade, heat = _SHADES[min(int(cell.output_rate / most * 4), 3)] if most > 0 else _SHADES[0]
-    room = width - 9
-    return [(shade * room, heat), (f"{formats.count(cell.output_rate):>6}{marks[:3]:<3}", style)]
+    room = width - 9 - (width > _WIDTH)
+    return [(shade * room, heat), (f"{formats.count(cell.output_rate):>6}{marks[:3]:<{width - room - 6}}", style)]
 
 
 def _below(shade: Run, foretold: float | None, width: int) -> list[Run]:
     """The second row of a cell: its shade again, and what was predicted."""
     said = "" if foretold is None else f"≈{formats.count(foretold)}"
-    return [shade, (f"{said:>{width - len(shade[0]) - 3}}   ", "muted")]
+    return [shade, (f"{said:>{6 if shade[0] else width - 3 - (width > _WIDTH)}}".ljust(width - len(shade[0])), "muted")]
 
 
 def _has_none(window: SteadyWindow | None) -> bool:
