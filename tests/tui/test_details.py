@@ -17,13 +17,14 @@ from servetop.tui.distributions import draw_cdf, draw_ridges
 from servetop.tui.lines import Lines, row_width
 from servetop.tui.panels.config import config_rows
 from servetop.tui.panels.panel import Panel
-from servetop.tui.panels.sweep import Cell, SweepPanel, deviations, draw_sweep, measured, predicted
+from servetop.tui.panels.sweep import SweepPanel, draw_sweep
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scatter import Point, draw_scatter, knees, pareto
 from servetop.tui.screens.details import ConfigScreen, DistributionsScreen, SweepScreen
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.log import LogScreen
 from servetop.tui.stage_figures import dips
+from servetop.tui.sweep_cells import Cell, deviations, measured, predicted
 
 Dashboard = Callable[..., DashboardApp]
 MomentOf = Callable[..., Moment]

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.core.steady import SteadyWindow
 from servetop.tui import formats
 from servetop.tui.heat import SHADES
 from servetop.tui.lines import Row, Run, fitted, placard
 from servetop.tui.panels.panel import Panel
 from servetop.tui.run_so_far import Moment
-from servetop.tui.stage_figures import StageFigures, dips
+from servetop.tui.stage_figures import dips
+from servetop.tui.sweep_cells import Cell, CellKey, deviations, measured, planned_cells, predicted
 
 _HEAD = 9
 """Cells of the batch sizes at the left."""
 _WIDTH = 11
 """Cells of a column."""
 _SHADES = SHADES[1:]
-_Key = tuple[int | None, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One batch size at one rate; repeats are averaged."""
-
-    output_rate: float
-    preempted: bool
-    unsteady: bool
-    """One of its stages is over and had no steady state."""
-    going_on: bool
 
 
 class SweepPanel(Panel):
@@ -62,46 +48,13 @@ class SweepPanel(Panel):
         return draw_sweep(cells, planned, width, height, predicted=predicted(moment))
 
 
-def planned_cells(moment: Moment) -> list[_Key]:
-    """Batch size and rate of each stage of the plan; where it names no batch size, that of the first stage played."""
-    own = next((each.stage.max_num_seqs for each in moment.per_stage() if not math.isnan(each.output_rate)), None)
-    stages = [stage for stage in moment.header.config.stages if not stage.warmup]
-    return [(stage.max_num_seqs or own, stage.request_rate) for stage in stages]
-
-
-def predicted(moment: Moment) -> dict[_Key, float]:
-    """What the simulator said beforehand, output tokens/s by batch size and rate."""
-    return {(each.max_num_seqs, each.request_rate): each.output_throughput for each in moment.header.config.predicted}
-
-
-def deviations(cells: Mapping[_Key, Cell], foretold: Mapping[_Key, float]) -> list[float]:
-    """|predicted / measured - 1| of each finished cell that has both."""
-    return [
-        abs(foretold[key] / cell.output_rate - 1)
-        for key, cell in cells.items()
-        if key in foretold and cell.output_rate > 0 and not cell.going_on
-    ]
-
-
-def measured(figures: Sequence[StageFigures], steady: Mapping[int, SteadyWindow]) -> dict[_Key, Cell]:
-    """Stages by batch size and rate, with the steady windows of those that are over."""
-    groups: dict[_Key, list[StageFigures]] = {}
-    for each in figures:
-        if not math.isnan(each.output_rate):
-            groups.setdefault((each.stage.max_num_seqs, each.stage.request_rate or 0.0), []).append(each)
-    return {
-        key: Cell(
-            output_rate=float(np.mean([each.output_rate for each in group])),
-            preempted=any(each.preemptions > 0 for each in group),
-            unsteady=any(_has_none(steady.get(each.stage.index)) for each in group if each.ended),
-            going_on=not group[-1].ended,
-        )
-        for key, group in groups.items()
-    }
-
-
 def draw_sweep(
-    cells: dict[_Key, Cell], planned: Sequence[_Key], width: int, height: int, *, predicted: Mapping[_Key, float] = {}
+    cells: dict[CellKey, Cell],
+    planned: Sequence[CellKey],
+    width: int,
+    height: int,
+    *,
+    predicted: Mapping[CellKey, float] = {},
 ) -> list[Row]:
     """The matrix as a heat map, with the best finished cell, dips and preempting cells marked; the legend below.
 
@@ -133,11 +86,16 @@ def draw_sweep(
         foretold = [predicted.get((batch, rate)) for rate in rates]
         below = [_below(cell[0], value, column) for cell, value in zip(drawn, foretold, strict=True)]
         rows += [[(" " * _HEAD, ""), *[run for cell in below for run in cell]]] * (tall - 1)
-    told = "   ≈ predicted" if predicted and tall > 1 else ""
-    marks_told = f" tok/s{told}   ★ peak   ▼ dip   ▲ preempted   ~ not steady   … now   · to come"
-    legend: Row = [*_SHADES, (marks_told, "muted")]
-    shown: list[Row] = [*rows[: max(height - 2, 1)], [], legend]
+    shown: list[Row] = [*rows[: max(height - 2, 1)], [], _legend(bool(predicted) and tall > 1, width)]
     return [fitted(row, width) for row in shown[:height]]
+
+
+def _legend(foretold: bool, width: int) -> Row:
+    """What the shades and marks mean, closer together where there is less room."""
+    marks = ["★ peak", "▼ dip", "▲ preempted", "~ not steady", "… now", "· to come"]
+    words = ["tok/s", *(["≈ predicted"] if foretold else []), *marks]
+    gap = next((gap for gap in ("   ", "  ") if len(_SHADES) + 1 + len(gap.join(words)) <= width), " ")
+    return [*_SHADES, (f" {gap.join(words)}", "muted")]
 
 
 def _shown(cell: Cell | None, marks: str, planned: bool, scale: tuple[int, float]) -> list[Run]:
@@ -157,7 +115,3 @@ def _below(shade: Run, foretold: float | None, width: int) -> list[Run]:
     """The second row of a cell: its shade again, and what was predicted."""
     said = "" if foretold is None else f"≈{formats.count(foretold)}"
     return [shade, (f"{said:>{6 if shade[0] else width - 3 - (width > _WIDTH)}}".ljust(width - len(shade[0])), "muted")]
-
-
-def _has_none(window: SteadyWindow | None) -> bool:
-    return window is not None and window.start is None
