@@ -8,6 +8,7 @@ from pathlib import Path
 from servetop.cli.engine_side import EngineSide
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
+from servetop.core.events import Note, Severity
 from tests.engines.sim import server_process
 
 STAND_IN = Path(__file__).parents[1] / "engines" / "stand_in_engine.py"
@@ -41,3 +42,22 @@ async def test_what_a_reader_of_the_metrics_must_know_is_noted_once_a_run() -> N
         await engine.close()
         server_process.stop(process)
     assert [note.text.partition(" counts tokens")[0] for note in notes if note.source == "metrics"] == ["TGI"]
+
+
+async def test_metrics_that_are_off_are_not_back_when_the_run_ends() -> None:
+    clock = MonotonicClock()
+    process, url = server_process.start("--dialect", "sglang", "--no-metrics")
+    engine = EngineSide(EngineConfig(name="auto", model="", url=url), clock)
+    notes: list[Note] = []
+    try:
+        await engine.start(max_num_seqs=None)
+        deadline = clock.now() + 10
+        while not (warnings := [note for note in notes if note.severity is Severity.WARNING]):
+            assert clock.now() < deadline
+            await clock.sleep_until(clock.now() + 0.02)
+            notes += engine.news().notes
+    finally:
+        await engine.close()
+        server_process.stop(process)
+    assert "start SGLang with --enable-metrics" in warnings[0].text
+    assert engine.news().notes == []
