@@ -26,6 +26,7 @@ from servetop.loadgen.prompts import (
     TextPrompts,
     TokenIds,
     TracePrompts,
+    Vocabulary,
 )
 from servetop.loadgen.trace_times import TraceTimes
 from servetop.loadgen.turns import RandomTalks, TalkPrompts
@@ -75,7 +76,7 @@ def _source(
     workload: WorkloadConfig,
     seed: tuple[int, ...],
     *,
-    vocabulary: TokenIds | CommonWords,
+    vocabulary: Vocabulary,
     corpus_ids: tuple[int, ...],
     tally: Tally,
 ) -> PromptSource:
@@ -115,7 +116,7 @@ def _source(
     return RandomPrompts(vocabulary=vocabulary, lengths=lengths, prefixes=prefixes, seed=seed)
 
 
-def _prefixes(workload: WorkloadConfig, vocabulary: TokenIds | CommonWords, seed: tuple[int, ...]) -> SharedPrefixes:
+def _prefixes(workload: WorkloadConfig, vocabulary: Vocabulary, seed: tuple[int, ...]) -> SharedPrefixes:
     length, count = workload.prefix_len, workload.num_prefixes
     if workload.dataset == "prefix_repetition":
         length, count = length or REPEATED_PREFIX, count if count > 1 else REPEATED_PREFIXES
