@@ -50,7 +50,7 @@ def prompts_for(
     """
     words = words or workload.endpoint != "completions" or workload.conversational
     vocabulary = CommonWords() if words else TokenIds()
-    source = _source(workload, tuple(seed), vocabulary=vocabulary, corpus_ids=corpus_ids, tally=tally or Tally())
+    source = _source(workload, tuple(seed), vocabulary=vocabulary, ids=corpus_ids, tally=tally or Tally())
     if workload.tokenizer:
         source = CountedPrompts(source, load_tokenizer(workload.tokenizer), fit=texts_of(workload) is None)
     if workload.model_mix:
@@ -73,12 +73,7 @@ def prompts_of(setup: SenderSetup, tally: Tally) -> PromptSource:
 
 
 def _source(
-    workload: WorkloadConfig,
-    seed: tuple[int, ...],
-    *,
-    vocabulary: Vocabulary,
-    corpus_ids: tuple[int, ...],
-    tally: Tally,
+    workload: WorkloadConfig, seed: tuple[int, ...], *, vocabulary: Vocabulary, ids: tuple[int, ...], tally: Tally
 ) -> PromptSource:
     lengths = lengths_for(workload, seed).pairs
     trace, texts = trace_of(workload, seed=seed[0]), texts_of(workload)
@@ -104,7 +99,7 @@ def _source(
     if workload.dataset in CORPORA:
         return CorpusPrompts(
             text=corpus_text(workload.dataset),
-            ids=corpus_ids,
+            ids=ids,
             lengths=lengths,
             prefix_len=workload.prefix_len,
             num_prefixes=workload.num_prefixes,
