@@ -115,7 +115,9 @@ class EngineSide:
 
     def _note_metrics_trouble(self) -> None:
         """A page that vanishes or turns to garbage is noted once, and once more when it is back."""
-        trouble = self._handle.metrics_trouble if self._handle else None
+        if self._handle is None:
+            return
+        trouble = self._handle.metrics_trouble
         if trouble != self._trouble:
             words = trouble or "metrics are back"
             severity = Severity.WARNING if trouble else Severity.INFO
