@@ -36,9 +36,7 @@ def gguf(tmp_path: Path) -> str:
 def launched(model: str, *extra: str, max_num_seqs: int | None = None) -> tuple[str, bool | None]:
     engine = LlamaCppEngine()
     command = (sys.executable,)
-    config = EngineConfig(
-        name="llama.cpp", model=model, command=command, extra_args=extra, max_num_seqs=max_num_seqs
-    )
+    config = EngineConfig(name="llama.cpp", model=model, command=command, extra_args=extra, max_num_seqs=max_num_seqs)
     words = engine.launch(config, port=8123).argv
     assert words[0] == sys.executable
     return " ".join(words[1:]), engine.metrics().shared
@@ -66,7 +64,7 @@ def test_a_hub_name_is_fetched_by_the_server_itself_and_what_the_user_gives_is_n
 
 @pytest.mark.parametrize("model", ["llama-2-7b", "/nope.gguf", "", "a/b.gguf"])
 def test_what_is_no_model_file_is_told(model: str) -> None:
-    with pytest.raises(UsageError, match="llama.cpp takes the path of a GGUF file, or user/repository"):
+    with pytest.raises(UsageError, match=r"llama\.cpp takes the path of a GGUF file, or user/repository"):
         launched(model)
 
 

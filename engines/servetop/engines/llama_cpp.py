@@ -47,7 +47,9 @@ class LlamaCppEngine(Adapter):
     install_words = "build or download llama-server, and put it on the PATH or name it by --engine-command"
     metrics_off_words = "metrics are off: start llama-server with --metrics"
     stop_signal = signal.SIGTERM
-    noise = re.compile(rb"\b(slot +(get_availabl|launch_slot_|print_timing|release|update_slots)|log_server_r|done req)")
+    noise = re.compile(
+        rb"\b(slot +(get_availabl|launch_slot_|print_timing|release|update_slots)|log_server_r|done req)"
+    )
     failures = (
         KnownFailure.of(
             r"couldn't bind HTTP server socket", "its port was taken by another process: choose another with --port"

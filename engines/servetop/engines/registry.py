@@ -17,6 +17,7 @@ BUILT_IN = {
     "llama.cpp": "servetop.engines.llama_cpp:LlamaCppEngine",
     "openai": "servetop.engines.openai:OpenAIEngine",
     "sim": "servetop.engines.sim.engine:SimEngine",
+    "transformers": "servetop.engines.transformers:TransformersEngine",
     "triton-tensorrt-llm": "servetop.engines.triton:TritonEngine",
     "vllm": "servetop.engines.vllm:VllmEngine",
 }

@@ -18,7 +18,7 @@ from servetop.engines.facts import ServerFacts
 from servetop.engines.failures import KnownFailure
 from servetop.engines.flags import agreed, flag_value, with_flags
 from servetop.engines.pages import with_port
-from servetop.engines.ports import free_port
+from servetop.engines.ports import free_port, port_holder, port_is_free
 from servetop.engines.triton_metrics import TritonPages
 
 SERVER = "/v2"
@@ -39,7 +39,9 @@ class TritonEngine(Adapter):
     port_flag = "--http-port"
     batch_size_flag = "--triton-max-batch-size"
     batch_size_words = "the model's own (triton_max_batch_size in its config); change it there and start again"
-    install_words = "NVIDIA's container tritonserver-…-trtllm-python-py3; --engine-command names a tritonserver elsewhere"
+    install_words = (
+        "NVIDIA's container tritonserver-…-trtllm-python-py3; --engine-command names a tritonserver elsewhere"
+    )
     metrics_off_words = "give --metrics-url where Triton's metrics are (usually two ports above its HTTP port)"
     stop_signal = signal.SIGTERM
     noise = None
@@ -55,18 +57,23 @@ class TritonEngine(Adapter):
         KnownFailure.of(r"unrecognized option '(?P<what>[^']+)'", "it does not understand its option {what}"),
     )
 
+    def __init__(self) -> None:
+        self._models: tuple[str, ...] = ()
+
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """`config.model` is the folder of the model repository; UsageError for a batch size, which it has no option for."""
+        """`config.model` is the folder of the model repository; UsageError for a batch size: it has no option for one."""
         extra = config.extra_args
         if config.max_num_seqs is not None:
             raise UsageError(
                 "tritonserver has no option for the batch size: set triton_max_batch_size in the model's config "
                 "and leave out --max-num-seqs"
             )
-        metrics = agreed(None, extra, "--metrics-port") or _free_beside(port)
-        grpc = agreed(None, extra, "--grpc-port") or _free_beside(port, metrics)
+        metrics = _given(extra, "--metrics-port") or _free_beside(port)
+        grpc = _given(extra, "--grpc-port") or _free_beside(port, metrics)
+        repository = flag_value(extra, "--model-repository") or self.resolve_model(config.model)
+        self._models = _models_with_text(repository)
         flags: dict[str, object] = {
-            "--model-repository": None if flag_value(extra, "--model-repository") else self.resolve_model(config.model),
+            "--model-repository": repository,
             **dict.fromkeys(_ADDRESSES, "127.0.0.1"),
             "--http-port": port,
             "--grpc-port": grpc,
@@ -106,7 +113,7 @@ class TritonEngine(Adapter):
     def facts(self, answers: Answers) -> ServerFacts:
         """Version, and of the usual models those that take text."""
         version = _object(answers, SERVER).get("version")
-        models = tuple(name for name, path in _CONFIGS.items() if _takes_text(_object(answers, path)))
+        models = tuple(name for name, path in _CONFIGS.items() if _takes_text(_object(answers, path))) or self._models
         return ServerFacts(version=version if isinstance(version, str) else None, models=models)
 
     def failure_reason(self, lines: Sequence[str]) -> str | None:
@@ -116,6 +123,23 @@ class TritonEngine(Adapter):
 
 _PREFIX = re.compile(r"^[IWE]\d{4} [\d:.]+ \d+ [\w.]+:\d+\] ")
 _IN_CONTAINERS = "/opt/tritonserver/bin/tritonserver"
+
+
+def _given(extra: Sequence[str], flag: str) -> int | None:
+    """A port that the user chose; Triton itself crashes when one of them is taken."""
+    port = agreed(None, extra, flag)
+    if port is not None and not port_is_free(port):
+        raise EngineError(f"port {port} ({flag}) is in use by {port_holder(port)}: give another, or none")
+    return port
+
+
+def _models_with_text(repository: str) -> tuple[str, ...]:
+    """Of a repository with other names than the usual ones; EngineError when no model of it takes text."""
+    configs = sorted(Path(repository).expanduser().glob("*/config.pbtxt"))
+    names = tuple(each.parent.name for each in configs if "text_input" in each.read_text(errors="replace"))
+    if not names:
+        raise EngineError(f"no model in {repository} takes text: a config.pbtxt with an input text_input is looked for")
+    return names
 
 
 def _takes_text(config: dict[str, Any]) -> bool:

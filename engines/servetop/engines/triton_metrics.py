@@ -1,7 +1,7 @@
-"""Triton's numbers with a TensorRT-LLM model: `nv_trt_llm_…` of the model, `nv_llm_…` and `nv_inference_…` of the server.
+"""Triton's numbers with a TensorRT-LLM model: `nv_trt_llm_…` of the model, `nv_llm_…` and `nv_inference_…` of Triton.
 
-TensorRT-LLM's reporter writes the values of a family by their position: where its runtime leaves one out, those after it
-stand under the wrong label. So a KV cache whose numbers contradict each other is not believed.
+TensorRT-LLM's reporter writes the values of a family by their position: where its runtime leaves one out, those after
+it stand under the wrong label. So a KV cache whose numbers contradict each other is not believed.
 """
 
 from __future__ import annotations

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servetop.core.wire import Chunk
+from servetop.engines.dialects.llama_cpp import read_llama_cpp
 from servetop.engines.dialects.reading import Reader, read_chat, read_completion
 from servetop.engines.dialects.responses import read_response
 from servetop.engines.dialects.shapes import Shapes
 from servetop.engines.dialects.stream import EventStream
+from servetop.engines.dialects.triton import read_triton
 
 Captured = Callable[[str], bytes]
 Render = Callable[[str, int], str]
@@ -74,10 +76,26 @@ def openai_responses(text: str, count: int) -> str:
     return f'event: response.reasoning_text.delta\ndata: {{{kind},"delta":{text},"obfuscation":"x{count}"}}\n\n'
 
 
+def llama_cpp_own(text: str, count: int) -> str:
+    counts = f'"id_slot":-1,"tokens_predicted":{count},"tokens_evaluated":3'
+    return f'data: {{"index":0,"content":{text},"tokens":[{7 * count}],"stop":false,{counts}}}\n\n'
+
+
+def triton(text: str, _: int) -> str:
+    return f'data: {{"model_name":"ensemble","model_version":"1","text_output":{text}}}\n\n'
+
+
+def triton_ensemble(text: str, count: int) -> str:
+    scores = f'"cum_log_probs":{-count / 3},"output_log_probs":[0.0,0.0],"sequence_end":false'
+    return f'data: {{"model_name":"ensemble",{scores},"text_output":{text}}}\n\n'
+
+
 Renders = Sequence[Render]
 COMPLETIONS: Renders = (vllm, vllm_counted, vllm_cached, llama_cpp, tgi, several_choices)
 CHATS: Renders = (vllm_chat, vllm_reasoning)
 RESPONSES: Renders = (responses, openai_responses)
+LLAMA_CPP: Renders = (llama_cpp_own,)
+TRITON: Renders = (triton, triton_ensemble)
 
 plain_texts = st.sampled_from(
     [" the", "a", " 世界", "é", "", "\n", '"', "\\", "\u2028", '"finish_reason":"', '","text":"']
@@ -136,8 +154,14 @@ def body_of(renders: Renders) -> st.SearchStrategy[bytes]:
 
 @pytest.mark.parametrize(
     ("reader", "renders"),
-    [(read_completion, COMPLETIONS), (read_chat, CHATS), (read_response, RESPONSES)],
-    ids=["completions", "chat", "responses"],
+    [
+        (read_completion, COMPLETIONS),
+        (read_chat, CHATS),
+        (read_response, RESPONSES),
+        (read_llama_cpp, LLAMA_CPP),
+        (read_triton, TRITON),
+    ],
+    ids=["completions", "chat", "responses", "llama.cpp", "triton"],
 )
 @pytest.mark.parametrize("continuous", [False, True])
 def test_any_interleaving_in_any_pieces_reads_the_same(reader: Reader, renders: Renders, continuous: bool) -> None:
@@ -185,7 +209,9 @@ class Counting:
     ("reader", "render"),
     [(read_completion, each) for each in COMPLETIONS]
     + [(read_chat, each) for each in CHATS]
-    + [(read_response, each) for each in RESPONSES],
+    + [(read_response, each) for each in RESPONSES]
+    + [(read_llama_cpp, each) for each in LLAMA_CPP]
+    + [(read_triton, each) for each in TRITON],
 )
 def test_a_second_stream_of_a_known_server_needs_no_parse(
     reader: Reader, render: Render, together: bool, continuous: bool
@@ -228,6 +254,8 @@ CAPTURES = (
     ("llamacpp_completions_stream", read_completion),
     ("llamacpp_chat_stream", read_chat),
     ("transformers_completions_stream", read_completion),
+    ("../../data/llama.cpp/completion_stream", read_llama_cpp),
+    ("../../data/triton/generate_stream", read_triton),
 )
 
 

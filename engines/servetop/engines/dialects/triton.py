@@ -1,8 +1,8 @@
 """Triton's generate extension with a TensorRT-LLM model: `/v2/models/MODEL/generate_stream`.
 
 An event has a `text_output` and no counts: one with text counts as a token. There is no end marker and no usage; a body
-that ends in order is the whole answer. The extension refuses fields that the model has no input for, so only those are
-sent that every such model has: there is none to ignore the end of a sequence.
+that ends in order is the whole answer. A sequence whose end is to be ignored is asked for as many tokens at least as at
+most (`min_tokens`); the newer Python backend has no input for that.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class TritonDialect:
             most: prompt.output_tokens,
             stream: workload.stream,
         }
+        if workload.ignore_eos and self.model != LLM_API_MODEL:
+            request["min_tokens"] = prompt.output_tokens
         if workload.temperature is not None:
             request[temperature] = workload.temperature
         return orjson.dumps({**request, **workload.extra_body})
