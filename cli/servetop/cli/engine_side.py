@@ -42,6 +42,7 @@ class EngineSide:
         self._newest_gpus: tuple[GpuSample, ...] = ()
         self._last_samples: list[EngineSample] = []
         self._trouble: str | None = None
+        self._cautioned = False
 
     async def start(self, *, max_num_seqs: int | None) -> EngineFacts:
         """Start or attach; EngineError when that fails."""
@@ -55,7 +56,14 @@ class EngineSide:
             self._handle = await attach_engine(config, self._clock)
         self._sampler = EngineSampler(self._handle, self._clock)
         self._sampler.start()
+        self._note_caveat(self._handle.engine.metrics_caveat)
         return self._handle.facts
+
+    def _note_caveat(self, caveat: str) -> None:
+        """What a reader of the metrics must know; once a run, however often the engine is restarted."""
+        if caveat and not self._cautioned:
+            self._notes.append(Note(at=self._clock.now(), severity=Severity.INFO, source="metrics", text=caveat))
+        self._cautioned = True
 
     def _hear(self, line: LogLine) -> None:
         self._log_lines.append(line)

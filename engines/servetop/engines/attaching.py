@@ -15,6 +15,7 @@ from servetop.engines.metrics import GAUGES
 from servetop.engines.pages import metrics_feed
 from servetop.engines.registry import engine_names, load_engine
 from servetop.engines.starting import api_key, engine_facts, look, refuse_without_key
+from servetop.engines.versions import is_older
 
 AUTO = "auto"
 """The engine name that means: whatever answers."""
@@ -27,8 +28,8 @@ async def attach_engine(config: EngineConfig, clock: Clock) -> EngineHandle:
     """Look at the server at `config.url`; with the name `auto` the engine is recognised by its answers.
 
     EngineError, on one line with what to try next, when nothing answers there, when it wants a key, when it is not
-    the engine or does not serve the model that was named; UsageError for an address that is none, and for a batch
-    size that only a restart could change.
+    the engine, too old a version of it, or does not serve the model that was named; UsageError for an address that is
+    none, and for a batch size that only a restart could change.
     """
     if config.url is None:
         raise UsageError("no server is named to attach to: give --url http://host:port")
@@ -42,6 +43,7 @@ async def attach_engine(config: EngineConfig, clock: Clock) -> EngineHandle:
         _refuse_silence(answers, client.url)
         refuse_without_key(answers[MODELS], client.url, config=config)
         engine = _recognised(engines, answers, wanted=wanted, url=client.url)
+        _refuse_old(engine, answers, client.url)
         model = _model(engine, answers, config=config, url=client.url)
         _refuse_batch_size(engine, config.max_num_seqs, client.url)
     except BaseException:
@@ -81,9 +83,18 @@ def _recognised(engines: list[Engine], answers: Answers, *, wanted: Engine | Non
         return best if claims[best.name] else load_engine(ANYTHING)
     if wanted.name == ANYTHING or claims[wanted.name] == claims[best.name]:
         return wanted
-    raise EngineError(
-        f"{url} answers like {best.title}, not like {wanted.title}: say --engine {best.name}, or leave it out"
-    )
+    version = best.facts(answers).version
+    who = f"{best.title} {version}" if version else best.title
+    raise EngineError(f"{url} answers like {who}, not like {wanted.title}: say --engine {best.name}, or leave it out")
+
+
+def _refuse_old(engine: Engine, answers: Answers, url: str) -> None:
+    version = engine.facts(answers).version
+    if version and engine.oldest_version and is_older(version, engine.oldest_version):
+        raise EngineError(
+            f"{url} runs {engine.title} {version}, which is understood from {engine.oldest_version} on: update it, "
+            f"or say --engine {ANYTHING} to load it without its metrics"
+        )
 
 
 def _refuse_batch_size(engine: Engine, max_num_seqs: int | None, url: str) -> None:

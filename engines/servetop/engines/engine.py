@@ -17,6 +17,7 @@ from servetop.engines.facts import ServerFacts
 from servetop.engines.failures import COMMON_FAILURES, KnownFailure, known_failure, last_error
 from servetop.engines.handle import EngineHandle, StopReport
 from servetop.engines.metrics import PageReader
+from servetop.engines.pages import SCRAPE_TIMEOUT
 
 __all__ = ["Adapter", "BatchSizeChange", "Engine", "EngineHandle", "LaunchCommand", "StopReport"]
 
@@ -44,6 +45,8 @@ class BatchSizeChange:
     path: str
     data: Mapping[str, Any]
     """JSON body of a POST."""
+    refused_by: bytes = b""
+    """What an answer holds that refuses the change with HTTP 200; empty: none does."""
 
 
 class Engine(Protocol):
@@ -74,6 +77,14 @@ class Engine(Protocol):
     continuous_usage: bool
     """Understands `stream_options.continuous_usage_stats`: token counts in every chunk."""
     changes_batch_size_live: bool
+    oldest_version: str
+    """From which on its wire and metrics are understood; empty: all, or no version is told."""
+    takes_token_ids: bool
+    """At its endpoint `completions`; else prompts are sent as text, whose length is an estimate."""
+    metrics_caveat: str
+    """What a reader of its metrics must know, in a sentence; empty: nothing."""
+    scrape_timeout: float
+    """Seconds after which a metrics page is given up."""
     noise: re.Pattern[bytes] | None
     """Log lines that nobody wants to see, such as the access log of successful requests."""
     stop_patience: float
@@ -140,6 +151,10 @@ class Adapter:
     metrics_off_words: str = ""
     stop_signal: signal.Signals = signal.SIGINT
     continuous_usage: bool = False
+    oldest_version: str = ""
+    takes_token_ids: bool = True
+    metrics_caveat: str = ""
+    scrape_timeout: float = SCRAPE_TIMEOUT
     changes_batch_size_live: bool = False
     noise: re.Pattern[bytes] | None = re.compile(rb'"(GET|POST) \S+ HTTP/1\.[01]" 2\d\d')
     stop_patience: float = 10.0

@@ -44,6 +44,23 @@ COMMON_FAILURES = (
 )
 
 
+HUB_FAILURES = (
+    KnownFailure.of(
+        r"GatedRepoError|gated repo|awaiting a review",
+        "the model's licence must be accepted on the model hub first: log in there and set HF_TOKEN",
+    ),
+    KnownFailure.of(
+        r"HFValidationError.*: '(?P<model>[^']+)'|RepositoryNotFoundError|is not a local folder and is not",
+        "there is no such model {model}: check --model (an alias, a hub name or a local folder)",
+    ),
+    KnownFailure.of(
+        r"LocalEntryNotFoundError|couldn't connect to 'https://|Max retries exceeded",
+        "the model is not on this machine and the model hub cannot be reached: give a local folder as --model",
+    ),
+)
+"""Of the hub that models are loaded from by most engines."""
+
+
 def known_failure(lines: Sequence[str], failures: Sequence[KnownFailure]) -> str | None:
     """The advice of the first failure in the table that some line shows; `lines` without their log prefixes."""
     for failure in failures:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 
-from servetop.core.errors import UsageError
+from servetop.core.errors import EngineError, UsageError
 
 SECRET_FLAGS = ("--api-key", "--hf-token", "--token")
 
@@ -26,6 +27,18 @@ def with_flags(args: Sequence[str], wanted: Mapping[str, object]) -> list[str]:
     return [*added, *args]
 
 
+def without_flag(args: Sequence[str], flag: str) -> list[str]:
+    """`args` without `--flag V` and `--flag=V`."""
+    kept, skip = [], False
+    for arg in args:
+        name, equals, _ = arg.partition("=")
+        ours = not skip and name.replace("_", "-") == flag.replace("_", "-")
+        if not skip and not ours:
+            kept.append(arg)
+        skip = ours and not equals
+    return kept
+
+
 def agreed(ours: int | None, args: Sequence[str], flag: str) -> int | None:
     """A number that may come as an option of servetop or in the engine's own arguments; UsageError when they differ."""
     text = flag_value(args, flag)
@@ -36,6 +49,19 @@ def agreed(ours: int | None, args: Sequence[str], flag: str) -> int | None:
     if ours is not None and int(text) != ours:
         raise UsageError(f"{flag} is given twice, as {ours} and after -- as {text}: leave one out")
     return int(text)
+
+
+def reachable(host: str | None) -> str:
+    """Where to reach a server that listens on this host; None is loopback, as servetop has it by itself."""
+    return "127.0.0.1" if host in (None, "", "0.0.0.0", "::") else str(host)
+
+
+def found_program(program: str, *, title: str, how: str) -> str:
+    """Where a program of the engine is; EngineError when it is not on the PATH, with how to get it."""
+    found = shutil.which(program)
+    if found is None:
+        raise EngineError(f"{title} was not found (no {program} on the PATH): {how}, or try --engine sim")
+    return found
 
 
 def refuse_secrets(args: Sequence[str]) -> None:
@@ -52,6 +78,6 @@ def _values(args: Sequence[str], flag: str) -> list[str]:
     values = []
     for arg, following in zip(args, [*args, ""][1:], strict=True):
         name, equals, value = arg.partition("=")
-        if name.startswith("--") and name.replace("_", "-") == flag:
+        if name.startswith("--") and name.replace("_", "-") == flag.replace("_", "-"):
             values.append(value if equals else following)
     return values

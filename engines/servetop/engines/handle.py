@@ -120,8 +120,10 @@ class EngineHandle:
         if change is None:
             return False
         answer = await self._client.ask(change.path, method="POST", data=change.data)
-        if not answer.ok:
+        refused = change.refused_by and change.refused_by in answer.body
+        if refused or not answer.ok:
             why = answer.trouble or f"HTTP {answer.status}: {first_words(answer.body)}"
+            why = self.engine.batch_size_words if refused else why
             raise EngineError(f"{self.engine.title} did not take batch size {max_num_seqs} ({why})")
         self.facts = replace(self.facts, max_num_seqs=max_num_seqs)
         return True
@@ -152,10 +154,10 @@ class EngineHandle:
         where = f"{feed.pages.url}{feed.reader.paths[0]}"
         if answer.trouble:
             return f"no metrics from {where} ({answer.trouble})"
+        advice = f": {self.engine.metrics_off_words}" if self.engine.metrics_off_words else ""
         if not answer.ok:
-            off = self.engine.metrics_off_words
-            return f"no metrics from {where} (HTTP {answer.status})" + (f": {off}" if off else "")
-        return f"{where} has no metrics of {self.engine.title} (it begins {first_words(answer.body)!r})"
+            return f"no metrics from {where} (HTTP {answer.status}){advice}"
+        return f"{where} has no metrics of {self.engine.title} (it begins {first_words(answer.body)!r}){advice}"
 
     async def _watch_process(self, process: EngineProcess) -> None:
         await process.exited.wait()

@@ -128,6 +128,8 @@ class MetricMap:
     fields: Mapping[str, Series]
     cache: CacheInfo | None = None
     path: str = "/metrics"
+    block_size: int | None = None
+    """Tokens that a KV block holds, where no series tells: 1 for an engine that counts tokens."""
     lazy: bool = False
     """Series appear with their first use: a page without any is one of an engine that was not used yet."""
 
@@ -155,7 +157,7 @@ class MetricMap:
         limit = self.fields["max_num_seqs"].value(found) if "max_num_seqs" in self.fields else None
         return ServerFacts(
             kv_blocks_total=None if total is None else round(total),
-            block_size=self.cache.tokens_a_block(found) if self.cache else None,
+            block_size=self.cache.tokens_a_block(found) if self.cache else self.block_size,
             max_num_seqs=None if limit is None else round(limit),
         )
 

@@ -38,9 +38,10 @@ class MetricsPages(Protocol):
 class ServerPages:
     """Pages of a server: the engine's own (`owned` false), or one that only tells metrics."""
 
-    def __init__(self, client: ServerClient, *, owned: bool = False) -> None:
+    def __init__(self, client: ServerClient, *, owned: bool = False, timeout: float = SCRAPE_TIMEOUT) -> None:
         self._client = client
         self._owned = owned
+        self._timeout = timeout
 
     @property
     def url(self) -> str:
@@ -48,8 +49,8 @@ class ServerPages:
         return self._client.url
 
     async def fetch(self, paths: Sequence[str]) -> Answers:
-        """Within `SCRAPE_TIMEOUT`."""
-        return await self._client.ask_all(paths, timeout=SCRAPE_TIMEOUT)
+        """Within the engine's time limit."""
+        return await self._client.ask_all(paths, timeout=self._timeout)
 
     async def close(self) -> None:
         """The client, if it is for metrics alone."""
@@ -87,7 +88,7 @@ def metrics_feed(
     usual = engine.metrics_url(client.url) if port is None else with_port(client.url, port)
     url = usual if config.metrics_url is None else normalise_url(config.metrics_url)
     if url == client.url:
-        return MetricsFeed(reader, ServerPages(client))
+        return MetricsFeed(reader, ServerPages(client, timeout=engine.scrape_timeout))
     return MetricsFeed(reader, ServerPages(ServerClient(url, connection=connection), owned=True))
 
 

@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 
 GROUP = "servetop.engines"
 BUILT_IN = {
+    "deepspeed-mii": "servetop.engines.deepspeed_mii:DeepSpeedMiiEngine",
     "llama.cpp": "servetop.engines.llama_cpp:LlamaCppEngine",
     "openai": "servetop.engines.openai:OpenAIEngine",
+    "sglang": "servetop.engines.sglang:SglangEngine",
     "sim": "servetop.engines.sim.engine:SimEngine",
+    "tensorrt-llm": "servetop.engines.tensorrt_llm:TensorRtLlmEngine",
+    "tgi": "servetop.engines.tgi:TgiEngine",
     "transformers": "servetop.engines.transformers:TransformersEngine",
     "triton-tensorrt-llm": "servetop.engines.triton:TritonEngine",
     "vllm": "servetop.engines.vllm:VllmEngine",

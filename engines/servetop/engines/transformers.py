@@ -44,6 +44,7 @@ class TransformersEngine(Adapter):
         "completions": "servetop.engines.dialects.transformers:TransformersCompletionsDialect",
         "chat": "servetop.engines.dialects.transformers:TransformersChatDialect",
     }
+    takes_token_ids = False
     batch_size_words = "of --batching dynamic, the requests gathered to a batch; transformers serve has no such limit"
     install_words = "pip install 'transformers[serving]' accelerate, or --engine-command /path/to/transformers"
     stop_signal = signal.SIGTERM

@@ -36,6 +36,7 @@ class TritonEngine(Adapter):
     ready_path = "/v2/health/ready"
     questions: Sequence[str] = (SERVER, *_CONFIGS.values())
     endpoints: Mapping[str, str] = {"generate": "servetop.engines.dialects.triton:TritonDialect"}
+    takes_token_ids = False
     port_flag = "--http-port"
     batch_size_flag = "--triton-max-batch-size"
     batch_size_words = "the model's own (triton_max_batch_size in its config); change it there and start again"

@@ -15,7 +15,7 @@ from servetop.core.errors import EngineError
 from servetop.engines.answers import Answers
 from servetop.engines.engine import Adapter, LaunchCommand, package_version
 from servetop.engines.facts import ServerFacts
-from servetop.engines.failures import KnownFailure, error_text, first_error, last_error
+from servetop.engines.failures import HUB_FAILURES, KnownFailure, error_text, first_error, last_error
 from servetop.engines.flags import agreed, flag_value, with_flags
 from servetop.engines.models import resolve_model
 from servetop.engines.vllm_metrics import VLLM_METRICS
@@ -44,24 +44,15 @@ class VllmEngine(Adapter):
     metric_map = VLLM_METRICS
     continuous_usage = True
     batch_size_words = "sequences in a batch (--max-num-seqs); only a restart changes it"
+    oldest_version = "0.2.7"
+    metrics_off_words = "is it running with --disable-log-stats?"
     install_words = "pip install 'servetop[vllm]', or --engine-command for one that is elsewhere"
     failures = (
         KnownFailure.of(
             r"error: (?P<what>unrecognized arguments: .+|argument .+)",
             "vLLM does not understand its command line: {what}",
         ),
-        KnownFailure.of(
-            r"GatedRepoError|gated repo|awaiting a review",
-            "the model's licence must be accepted on the model hub first: log in there and set HF_TOKEN",
-        ),
-        KnownFailure.of(
-            r"HFValidationError.*: '(?P<model>[^']+)'|RepositoryNotFoundError|is not a local folder and is not",
-            "there is no such model {model}: check --model (an alias, a hub name or a local folder)",
-        ),
-        KnownFailure.of(
-            r"LocalEntryNotFoundError|couldn't connect to 'https://|Max retries exceeded",
-            "the model is not on this machine and the model hub cannot be reached: give a local folder as --model",
-        ),
+        *HUB_FAILURES,
         KnownFailure.of(
             r"No available memory for the cache blocks",
             "no GPU memory is left for the KV cache: raise --gpu-memory-utilization, or take a smaller model",

@@ -56,6 +56,8 @@ class SenderSetup:
     """Tokens of the longest context that the engine takes, where it tells."""
     corpus_ids: tuple[int, ...] = ()
     """The text corpus of the workload in the engine's own tokens, where exact lengths are wanted."""
+    words: bool = False
+    """The wire takes no token ids, whatever the endpoint is called: prompts are made of words."""
     origin_ns: int
     """`perf_counter_ns` at second 0 of the run."""
     worker: int = 0

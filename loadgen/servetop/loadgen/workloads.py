@@ -41,9 +41,15 @@ def prompts_for(
     max_model_len: int | None = None,
     corpus_ids: tuple[int, ...] = (),
     tally: Tally | None = None,
+    words: bool = False,
 ) -> PromptSource:
-    """The prompts of a workload; `corpus_ids` are the engine's tokens of a corpus, the tally takes what is left out."""
-    source = _source(workload, tuple(seed), corpus_ids, tally or Tally())
+    """The prompts of a workload; `corpus_ids` are the engine's tokens of a corpus, the tally takes what is left out.
+
+    Prompts are of token ids where the endpoint takes those, or (always, if so asked) of `words`.
+    """
+    words = words or workload.endpoint != "completions" or workload.conversational
+    vocabulary = CommonWords() if words else TokenIds()
+    source = _source(workload, tuple(seed), vocabulary=vocabulary, corpus_ids=corpus_ids, tally=tally or Tally())
     if workload.tokenizer:
         source = CountedPrompts(source, load_tokenizer(workload.tokenizer), fit=texts_of(workload) is None)
     if workload.model_mix:
@@ -61,12 +67,18 @@ def prompts_of(setup: SenderSetup, tally: Tally) -> PromptSource:
         max_model_len=setup.max_model_len,
         corpus_ids=setup.corpus_ids,
         tally=tally,
+        words=setup.words,
     )
 
 
-def _source(workload: WorkloadConfig, seed: tuple[int, ...], corpus_ids: tuple[int, ...], tally: Tally) -> PromptSource:
-    words = workload.endpoint != "completions" or workload.conversational
-    vocabulary = CommonWords() if words else TokenIds()
+def _source(
+    workload: WorkloadConfig,
+    seed: tuple[int, ...],
+    *,
+    vocabulary: TokenIds | CommonWords,
+    corpus_ids: tuple[int, ...],
+    tally: Tally,
+) -> PromptSource:
     lengths = lengths_for(workload, seed).pairs
     trace, texts = trace_of(workload, seed=seed[0]), texts_of(workload)
     if trace is not None:

@@ -20,7 +20,7 @@ def why_missing(moment: Moment, *names: str) -> str:
         return "the engine is not up yet"
     if sample is not None and any(getattr(sample, name) is not None for name in names):
         return ""
-    if sample is None and not set(names) <= set(facts.not_exported):
+    if not set(names) <= set(facts.not_exported):
         return f"no metrics from {printable(facts.title)} yet"
     return f"not exported by {printable(facts.title)}"
 

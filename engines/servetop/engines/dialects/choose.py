@@ -14,6 +14,11 @@ OPENAI_ENDPOINTS: Mapping[str, str] = {
     "responses": "servetop.engines.dialects.responses:ResponsesDialect",
 }
 """The wires of servers that speak OpenAI's API, by endpoint."""
+TEXT_ENDPOINTS: Mapping[str, str] = {
+    "completions": "servetop.engines.dialects.openai:TextCompletionsDialect",
+    "chat": OPENAI_ENDPOINTS["chat"],
+}
+"""Of those of them that take no token ids, and have no Responses API."""
 
 
 def dialect_for(wire: str, *, model: str, continuous_usage: bool) -> Dialect:

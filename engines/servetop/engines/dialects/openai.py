@@ -97,6 +97,13 @@ class CompletionsDialect(OpenAIDialect):
         return {"prompt": prompt.text if prompt.token_ids is None else prompt.token_ids}
 
 
+class TextCompletionsDialect(CompletionsDialect):
+    """`/v1/completions` of a server that takes no token ids: the text is sent, whose length is then by its tokenizer."""
+
+    def _question(self, prompt: Prompt) -> dict[str, Any]:
+        return {"prompt": prompt.text}
+
+
 class ChatDialect(OpenAIDialect):
     """`/v1/chat/completions`: what was said before, and one user message; token ids cannot be sent, the text is."""
 

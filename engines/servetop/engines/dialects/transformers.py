@@ -5,10 +5,7 @@ The end is the event with the counts, which comes last, and always. Prompts go a
 
 from __future__ import annotations
 
-from typing import Any
-
-from servetop.core.wire import Prompt
-from servetop.engines.dialects.openai import ChatDialect, CompletionsDialect
+from servetop.engines.dialects.openai import ChatDialect, TextCompletionsDialect
 from servetop.engines.dialects.reading import Reading, read_chat, read_completion
 
 REFUSED = ("ignore_eos", "stream_options", "n")
@@ -24,14 +21,11 @@ def read_transformers_chat(event: bytes) -> Reading:
     return _ended_by_counts(read_chat(event))
 
 
-class TransformersCompletionsDialect(CompletionsDialect):
+class TransformersCompletionsDialect(TextCompletionsDialect):
     """`/v1/completions` with the prompt's text."""
 
     reader = staticmethod(read_transformers_completion)
     refused = REFUSED
-
-    def _question(self, prompt: Prompt) -> dict[str, Any]:
-        return {"prompt": prompt.text}
 
 
 class TransformersChatDialect(ChatDialect):

@@ -1,0 +1,76 @@
+"""DeepSpeed-FastGen: `python -m mii.entrypoints.openai_api_server --model MODEL`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError, UsageError
+from servetop.engines.answers import Answers
+from servetop.engines.dialects.choose import TEXT_ENDPOINTS
+from servetop.engines.engine import Adapter, LaunchCommand, package_version
+from servetop.engines.failures import HUB_FAILURES, KnownFailure
+from servetop.engines.flags import flag_value, found_program, reachable, with_flags
+from servetop.engines.models import resolve_model
+
+SERVER = "mii.entrypoints.openai_api_server"
+
+
+class DeepSpeedMiiEngine(Adapter):
+    """Version 0.3, which was not at hand: proven against its wire only (docs/engines/deepspeed-mii.md)."""
+
+    name = "deepspeed-mii"
+    title = "DeepSpeed-MII"
+    questions: Sequence[str] = ("/v1/models",)
+    takes_token_ids = False
+    endpoints: Mapping[str, str] = {**TEXT_ENDPOINTS, "generate": "servetop.engines.dialects.mii:MiiDialect"}
+    batch_size_words = "only the ragged-batch settings of its Python API limit a batch: limit --max-concurrency instead"
+    install_words = "pip install deepspeed-mii, or --engine-command for a python that has it"
+    stop_patience = 20.0
+    failures = (
+        *HUB_FAILURES,
+        KnownFailure.of(
+            r"error: (?P<what>unrecognized arguments: .+|argument .+)", "MII refuses its command line: {what}"
+        ),
+        KnownFailure.of(r"(?P<what>server crashed for some reason.*)", "its model server died while loading: {what}"),
+        KnownFailure.of(r"Unsupported model type (?P<model>\S+)", "MII cannot serve models of type {model}"),
+    )
+
+    def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
+        """EngineError when MII is not installed; UsageError for a batch size, which its command line cannot set."""
+        if config.max_num_seqs is not None:
+            raise UsageError(f"DeepSpeed-MII has no option for a batch size ({self.batch_size_words})")
+        extra = config.extra_args
+        flags = {
+            "--model": None if flag_value(extra, "--model") else self.resolve_model(config.model),
+            "--host": "127.0.0.1",
+            "--port": port,
+        }
+        return LaunchCommand(
+            argv=(*self._server(config.command), *with_flags(extra, flags)),
+            host=reachable(flag_value(extra, "--host")),
+            port=port,
+        )
+
+    def _server(self, command: Sequence[str]) -> list[str]:
+        if not command:
+            if find_spec("mii") is None:
+                raise EngineError(f"DeepSpeed-MII was not found: {self.install_words}, or try --engine sim")
+            return [sys.executable, "-m", SERVER]
+        found_program(command[0], title=self.title, how="check --engine-command")
+        return [*command, *(("-m", SERVER) if len(command) == 1 else ())]
+
+    def installed(self) -> str | None:
+        """The version of the package beside us."""
+        return package_version("deepspeed-mii")
+
+    def resolve_model(self, model: str) -> str:
+        """Aliases by data/models.toml."""
+        return resolve_model(model)
+
+    def recognises(self, answers: Answers) -> int:
+        """By models that it says to own; its other server, which has only `/generate`, must be named."""
+        models = answers.get("/v1/models")
+        return 2 if models is not None and models.ok and b'"deepspeed-mii"' in models.body else 0
