@@ -39,7 +39,7 @@ class TransformersEngine(Adapter):
 
     name = "transformers"
     title = "transformers"
-    questions: Sequence[str] = (*_POSTED, "/health", "/v1/models", "/metrics")
+    questions: Sequence[str] = (*_POSTED, "/health", "/metrics")
     endpoints: Mapping[str, str] = {
         "completions": "servetop.engines.dialects.transformers:TransformersCompletionsDialect",
         "chat": "servetop.engines.dialects.transformers:TransformersChatDialect",

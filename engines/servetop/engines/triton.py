@@ -62,7 +62,7 @@ class TritonEngine(Adapter):
         self._models: tuple[str, ...] = ()
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """`config.model` is the folder of the model repository; UsageError for a batch size: it has no option for one."""
+        """`config.model` is the folder of the model repository; UsageError for a batch size: it has none."""
         extra = config.extra_args
         if config.max_num_seqs is not None:
             raise UsageError(
