@@ -85,12 +85,29 @@ def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
         start_timeout=options["start_timeout"],
         api_key_env=options["api_key_env"],
         connection=connection_config(options),
+        launcher=options["launcher"] or "",
+        image=options["image"] or "",
     )
+    check_launcher(config)
     if config.api_key_env:
         from servetop.engines.starting import api_key
 
         api_key(config, os.environ)  # missing: told before anything is recorded
     return config
+
+
+def check_launcher(config: EngineConfig) -> None:
+    """UsageError for a launcher that is none or has nothing to start, and for an image without one."""
+    if config.launcher not in ("", "docker", "podman"):
+        raise UsageError(
+            f"--launcher {config.launcher}: give docker or podman, or none to start the engine as a program"
+        )
+    if config.image and not config.launcher:
+        raise UsageError("--image is that of a container: give --launcher docker or --launcher podman too")
+    if config.launcher and config.url:
+        raise UsageError("--url attaches to a running server: leave out --launcher and --image")
+    if config.launcher and config.name == "sim":
+        raise UsageError("the simulator needs no container: name an --engine, or leave out --launcher")
 
 
 def parse_goodput(texts: Sequence[str]) -> dict[str, float]:

@@ -61,6 +61,10 @@ class EngineConfig:
     api_key_env: str | None = None
     """Name of the environment variable that holds the API key; the key itself is never stored."""
     connection: ConnectionConfig = ConnectionConfig()
+    launcher: str = ""
+    """`docker` or `podman`: run the engine in a container; empty: as a program of this machine."""
+    image: str = ""
+    """Of that container; empty: the one that the engine's makers publish."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,6 +145,12 @@ class GpuSample:
     sm_clock: float | None = None
     """Hz."""
     memory_clock: float | None = None
+    engine_memory: int | None = None
+    """Bytes that the engine's own processes hold; of an engine that was attached to: those of all processes."""
+    energy: float | None = None
+    """Joules since some instant in the past: the card's own counter, which starts again with its driver."""
+    throttled: str | None = None
+    """Why its clocks are held down, in words, as `power cap, heat`; empty when they are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

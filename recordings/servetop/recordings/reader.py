@@ -13,7 +13,17 @@ from typing import Any
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.errors import RecordingError, UsageError
-from servetop.core.events import Action, Command, EngineSample, Note, RequestRecord, RunEnd, Severity, StageChange
+from servetop.core.events import (
+    Action,
+    Command,
+    EngineSample,
+    GpuSample,
+    Note,
+    RequestRecord,
+    RunEnd,
+    Severity,
+    StageChange,
+)
 from servetop.core.source import RunHeader, RunUpdate
 from servetop.core.steady import SteadyWindow
 from servetop.core.tick import Tick
@@ -174,6 +184,10 @@ class RecordingReader:
     def engine_samples(self) -> list[EngineSample]:
         """All scrapes of the engine's metrics, in order."""
         return self._tables.events(schema.ENGINE_SAMPLE)
+
+    def gpu_samples(self) -> list[GpuSample]:
+        """All readings of the GPUs, in order."""
+        return self._tables.events(schema.GPU_SAMPLE)
 
     def request_rows(
         self, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = ()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.core.energy import EnergyMeter, energy_meters
 from servetop.core.events import EngineSample, FloatArray, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.source import RunHeader
@@ -66,6 +67,8 @@ class RunData:
     """Middle of each scrape; shape (scrapes,), as the other engine columns."""
     engine: dict[str, FloatArray]
     """ENGINE_GAUGES, and the increase of each of ENGINE_COUNTERS since the scrape before; NaN is not exported."""
+    meters: Sequence[EnergyMeter] = ()
+    """Of the GPUs that tell their energy or power."""
 
     @classmethod
     def load(cls, reader: RecordingReader) -> RunData:
@@ -89,6 +92,7 @@ class RunData:
             loop_lags=[tick.client.loop_lag for tick in ticks],
             scraped_at=(_column(samples, "scrape_start") + _column(samples, "scrape_end")) / 2,
             engine=gauges | increases,
+            meters=energy_meters(reader.gpu_samples()),
         )
 
     @property
