@@ -55,7 +55,7 @@ class EngineSide:
             self._config = dataclasses.replace(self._config, port=urlsplit(self._handle.url).port)
         else:
             self._handle = await attach_engine(config, self._clock)
-        self._sampler = EngineSampler(self._handle, self._clock)
+        self._sampler = EngineSampler(self._handle, self._clock, period=self._handle.engine.scrape_period)
         self._sampler.start()
         self._note_caveat(self._handle.engine.metrics_caveat)
         return self._handle.facts

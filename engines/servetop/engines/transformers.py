@@ -1,8 +1,4 @@
-"""Hugging Face transformers: `transformers serve` with continuous batching, or a server of our own for the older kinds.
-
-`--batching dynamic` and `--batching none`, after `--`, are what serving was before continuous batching: they start
-`servers/pipeline_server.py` with the Python that has transformers.
-"""
+"""Hugging Face transformers: `transformers serve`, with continuous batching unless that is turned off after `--`."""
 
 from __future__ import annotations
 
@@ -24,14 +20,10 @@ from servetop.engines.failures import KnownFailure
 from servetop.engines.flags import agreed, flag_value, with_flags
 from servetop.engines.models import resolve_model
 
-BATCHING = ("continuous", "dynamic", "none")
-OURS = "servetop-pipeline"
-"""Owner of the models that our own server lists."""
-SCRIPT = Path(__file__).parent / "servers" / "pipeline_server.py"
 _MODULE = "transformers.cli.transformers"
 _POSTED = ("/load_model", "/reset")
 """Paths that only `transformers serve` has; a GET is answered by 405 there."""
-_QUIET = {"PYTHONUNBUFFERED": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
+QUIET = {"PYTHONUNBUFFERED": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
 
 
 class TransformersEngine(Adapter):
@@ -45,7 +37,9 @@ class TransformersEngine(Adapter):
         "chat": "servetop.engines.dialects.transformers:TransformersChatDialect",
     }
     takes_token_ids = False
-    batch_size_words = "of --batching dynamic, the requests gathered to a batch; transformers serve has no such limit"
+    batch_size_words = (
+        "none of sequences; --cb-max-batch-tokens limits the tokens of a step, --cb-num-blocks the KV cache"
+    )
     install_words = "pip install 'transformers[serving]' accelerate, or --engine-command /path/to/transformers"
     stop_signal = signal.SIGTERM
     """SIGINT hangs once continuous batching was used."""
@@ -70,26 +64,23 @@ class TransformersEngine(Adapter):
         self._model = ""
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """EngineError when it is not found; UsageError for a batch size that this kind of batching does not have."""
-        batching, extra = _batching(config.extra_args)
+        """EngineError when it is not found; UsageError for a batch size, which it does not have."""
+        extra = config.extra_args
+        if flag_value(extra, "--batching") is not None:
+            raise UsageError("--batching dynamic and none are of servetop's own server: --engine transformers-pipeline")
+        if agreed(config.max_num_seqs, extra, "--max-num-seqs") is not None:
+            raise UsageError(
+                "transformers serve has no limit of sequences in a batch: leave out --max-num-seqs, "
+                "and give --cb-max-batch-tokens after -- if you like"
+            )
         self._model = self.resolve_model(config.model)
-        limit = agreed(config.max_num_seqs, extra, "--max-num-seqs")
         host = flag_value(extra, "--host") or "127.0.0.1"
+        told = any(arg.endswith("continuous-batching") for arg in extra)
+        argv = [*_serve(config.command), self._model, *([] if told else ["--continuous-batching"])]
         flags: dict[str, object] = {"--host": host, "--port": port}
-        if batching == "continuous":
-            if limit is not None:
-                raise UsageError(
-                    "transformers serve has no limit of sequences in a batch: leave out --max-num-seqs, "
-                    "and give --cb-max-batch-tokens after -- if you like; --batching dynamic has one"
-                )
-            told = any(arg.endswith("continuous-batching") for arg in extra)
-            argv = [*_serve(config.command), self._model, *([] if told else ["--continuous-batching"])]
-        else:
-            argv = [_python(config.command), str(SCRIPT), self._model]
-            flags |= {"--batching": batching, "--max-num-seqs": limit}
         return LaunchCommand(
             argv=(*argv, *with_flags(extra, flags)),
-            env={name: value for name, value in _QUIET.items() if name not in os.environ},
+            env={name: value for name, value in QUIET.items() if name not in os.environ},
             host="127.0.0.1" if host == "0.0.0.0" else host,
             port=port,
         )
@@ -103,10 +94,7 @@ class TransformersEngine(Adapter):
         return package_version("transformers") or ("yes" if shutil.which("transformers") else None)
 
     def recognises(self, answers: Answers) -> int:
-        """Our own by the owner of its models; the real one, which tells no name, by what it only takes as a POST."""
-        models = answers.get("/v1/models", Answer())
-        if models.ok and OURS.encode() in models.body:
-            return 2
+        """It tells no name: by what it takes as a POST only, and by having no metrics."""
         known = all(answers.get(path, Answer()).status == 405 for path in _POSTED)
         metrics = answers.get("/metrics", Answer())
         return 2 if known and answers.get("/health", Answer()).ok and metrics.status == 404 else 0
@@ -116,29 +104,18 @@ class TransformersEngine(Adapter):
         return ServerFacts(models=(self._model,) if self._model else ()).or_else(super().facts(answers))
 
 
-def _batching(extra: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The kind of batching, and the arguments without it; UsageError for one that is none."""
-    kind = flag_value(extra, "--batching")
-    if kind is None:
-        return BATCHING[0], tuple(extra)
-    if kind not in BATCHING:
-        raise UsageError(f"--batching {kind!r}: give {', '.join(BATCHING)}")
-    at = next(i for i, arg in enumerate(extra) if arg.partition("=")[0] == "--batching")
-    return kind, (*extra[:at], *extra[at + (1 if "=" in extra[at] else 2) :])
-
-
 def _serve(command: Sequence[str]) -> list[str]:
     """The beginning of the command line, up to and with `serve`."""
-    words = _checked(command) or [_installed("transformers") or sys.executable]
+    words = checked(command) or [installed("transformers") or sys.executable]
     last = Path(words[-1]).name
     if re.fullmatch(r"python[\d.]*", last):
         return [*words, "-m", _MODULE, "serve"]
     return [*words, "serve"] if last == "transformers" else words
 
 
-def _python(command: Sequence[str]) -> str:
+def python_of(command: Sequence[str]) -> str:
     """The interpreter that has transformers: the one named, or the one beside the command named."""
-    words = _checked(command) or [_installed("transformers") or sys.executable]
+    words = checked(command) or [installed("transformers") or sys.executable]
     named = Path(shutil.which(words[0]) or words[0])
     if re.fullmatch(r"python[\d.]*", named.name):
         return str(named)
@@ -148,13 +125,14 @@ def _python(command: Sequence[str]) -> str:
     return str(beside)
 
 
-def _checked(command: Sequence[str]) -> list[str]:
+def checked(command: Sequence[str]) -> list[str]:
+    """The command's words; EngineError when its program is not there."""
     if command and shutil.which(command[0]) is None:
         raise EngineError(f"the engine command {command[0]} cannot be found or run: check --engine-command")
     return list(command)
 
 
-def _installed(name: str) -> str | None:
+def installed(name: str) -> str | None:
     """The script on the path or beside our Python; None when the package alone is here; EngineError without it."""
     beside = Path(sys.executable).with_name(name)
     script = shutil.which(name) or (str(beside) if os.access(beside, os.X_OK) else None)

@@ -1,4 +1,4 @@
-"""OpenAI's wire as `transformers serve` speaks it: fields that it does not know are refused (HTTP 422), and no `[DONE]`.
+"""OpenAI's wire as `transformers serve` speaks it: it refuses fields that it does not know, and sends no `[DONE]`.
 
 The end is the event with the counts, which comes last, and always. Prompts go as text: it takes no token ids.
 """
