@@ -14,6 +14,7 @@ from servetop.engines.dialects.reading import Reader, read_chat, read_completion
 from servetop.engines.dialects.responses import read_response
 from servetop.engines.dialects.shapes import Shapes
 from servetop.engines.dialects.stream import EventStream
+from servetop.engines.dialects.transformers import read_transformers_chat, read_transformers_completion
 from servetop.engines.dialects.triton import read_triton
 
 Captured = Callable[[str], bytes]
@@ -160,8 +161,10 @@ def body_of(renders: Renders) -> st.SearchStrategy[bytes]:
         (read_response, RESPONSES),
         (read_llama_cpp, LLAMA_CPP),
         (read_triton, TRITON),
+        (read_transformers_completion, COMPLETIONS),
+        (read_transformers_chat, CHATS),
     ],
-    ids=["completions", "chat", "responses", "llama.cpp", "triton"],
+    ids=["completions", "chat", "responses", "llama.cpp", "triton", "transformers", "transformers chat"],
 )
 @pytest.mark.parametrize("continuous", [False, True])
 def test_any_interleaving_in_any_pieces_reads_the_same(reader: Reader, renders: Renders, continuous: bool) -> None:
@@ -256,6 +259,8 @@ CAPTURES = (
     ("transformers_completions_stream", read_completion),
     ("../../data/llama.cpp/completion_stream", read_llama_cpp),
     ("../../data/triton/generate_stream", read_triton),
+    ("../../data/transformers/cb_completions_stream", read_transformers_completion),
+    ("../../data/transformers/cb_chat_stream", read_transformers_chat),
 )
 
 
