@@ -63,7 +63,7 @@ class TritonEngine(Adapter):
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
         """`config.model` is the folder of the model repository; UsageError for a batch size: it has none."""
-        extra = config.extra_args
+        extra, server = config.extra_args, _server(config.command)
         if config.max_num_seqs is not None:
             raise UsageError(
                 "tritonserver has no option for the batch size: set triton_max_batch_size in the model's config "
@@ -82,7 +82,7 @@ class TritonEngine(Adapter):
         }
         host = flag_value(extra, "--http-address") or "127.0.0.1"
         return LaunchCommand(
-            argv=(*_server(config.command), *with_flags(extra, flags)),
+            argv=(*server, *with_flags(extra, flags)),
             host="127.0.0.1" if host == "0.0.0.0" else host,
             port=port,
             metrics_port=metrics,

@@ -209,7 +209,7 @@ class Server:
         text = self.batches.model.tokenizer.decode(tokens, skip_special_tokens=True)
         self.seen += 1
         usage = {"prompt_tokens": len(ids), "completion_tokens": len(tokens), "total_tokens": len(ids) + len(tokens)}
-        choice = {"index": 0, "finish_reason": "stop" if ended else "length"}
+        choice: dict[str, Any] = {"index": 0, "finish_reason": "stop" if ended else "length"}
         about = {"id": f"cmpl-{self.seen}", "model": self.name}
         if not request.get("stream"):
             choice |= {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
