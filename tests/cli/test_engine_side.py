@@ -8,6 +8,7 @@ from pathlib import Path
 from servetop.cli.engine_side import EngineSide
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
+from tests.engines.sim import server_process
 
 STAND_IN = Path(__file__).parents[1] / "engines" / "stand_in_engine.py"
 
@@ -25,3 +26,18 @@ async def test_an_engine_is_asked_for_its_counters_once_more_before_a_restart() 
     assert facts.max_num_seqs == 8
     _, again = [line.at for line in news.log_lines if line.text.startswith("api key is")]
     assert [sample for sample in news.samples if asked <= sample.scrape_start < sample.scrape_end <= again]
+
+
+async def test_what_a_reader_of_the_metrics_must_know_is_noted_once_a_run() -> None:
+    clock = MonotonicClock()
+    process, url = server_process.start("--dialect", "tgi")
+    engine = EngineSide(EngineConfig(name="auto", model="", url=url), clock)
+    try:
+        for _ in range(2):
+            await engine.start(max_num_seqs=None)
+            await engine.stop()
+        notes = engine.news().notes
+    finally:
+        await engine.close()
+        server_process.stop(process)
+    assert [note.text.partition(" counts tokens")[0] for note in notes if note.source == "metrics"] == ["TGI"]

@@ -167,7 +167,7 @@ async def test_an_alias_finds_the_model_that_is_served_under_its_hub_name(
 async def test_the_wrong_engine_named_is_told_what_answered(
     server: PageServer, vllm_server: PageServer, clock: MonotonicClock
 ) -> None:
-    assert "answers like vLLM, not like servetop simulator: say --engine vllm" in await refused(
+    assert "answers like vLLM 0.32.0, not like servetop simulator: say --engine vllm" in await refused(
         vllm_server.url, clock, name="sim"
     )
     server.pages = {"/v1/models": ONE_MODEL}

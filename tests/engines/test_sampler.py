@@ -26,6 +26,18 @@ class SlowEngine:
         return EngineSample(scrape_start=start, scrape_end=self.clock.now()) if self.readable else None
 
 
+class SilentEngine:
+    """Told something once, and nothing new since."""
+
+    def __init__(self) -> None:
+        self.told = EngineSample(scrape_start=0.0, scrape_end=0.01, running=3.0)
+        self.asked = 0
+
+    async def sample(self) -> EngineSample:
+        self.asked += 1
+        return self.told
+
+
 async def let_tasks_run() -> None:
     for _ in range(6):
         await asyncio.sleep(0)
@@ -76,4 +88,17 @@ async def test_a_failed_scrape_hides_the_older_sample_but_tells_its_age() -> Non
     assert sampler.newest is None
     assert math.isclose(sampler.age(), 1.0)
     assert len(sampler.drain()) == 1
+    await sampler.stop()
+
+
+async def test_a_sample_that_the_engine_gives_again_is_handed_out_once_and_keeps_its_age() -> None:
+    clock = ManualClock()
+    silent = SilentEngine()
+    sampler = EngineSampler(silent, clock)
+    sampler.start()
+    await advance(clock, 1.0)
+    assert silent.asked == 5
+    assert sampler.drain() == [silent.told]
+    assert sampler.newest is silent.told
+    assert math.isclose(sampler.age(), 0.99)
     await sampler.stop()

@@ -41,6 +41,8 @@ class Started:
     blocks: int | None = None
     counts_tokens: bool = True
     """Its metrics have token counters, which must be the client's."""
+    late: bool = False
+    """Its last counters may be a second old when it is stopped."""
     exact: bool = True
     """Answers are as long as asked."""
 
@@ -61,7 +63,7 @@ STARTED = {
             "transformers", "transformers", "bin/transformers", "tiny-llama-w", CB, counts_tokens=False, exact=False
         ),
         Started("transformers-pipeline", "transformers", "bin/python", "tiny-llama-w", (), 4, 4),
-        Started("ray-serve-llm", "ray-serve-llm", "bin/python", "tiny-llama", CPU, 8, 8, 63),
+        Started("ray-serve-llm", "ray-serve-llm", "bin/python", "tiny-llama", CPU, 8, 8, 63, late=True),
     )
 }
 
@@ -95,7 +97,9 @@ def test_a_started_servers_numbers_are_its_own_and_nothing_is_left(
     assert summary["total_output_tokens"] <= 24 * 40
     if case.exact:
         assert summary["total_output_tokens"] == 24 * 40
-    if case.counts_tokens:
+    if case.late:
+        assert 0 < summary["server"]["generation_tokens"] <= summary["total_output_tokens"]
+    elif case.counts_tokens:
         assert summary["server"]["generation_tokens"] == summary["total_output_tokens"]
         assert summary["server"]["prompt_tokens"] == summary["total_input_tokens"]
     if case.limit is not None:

@@ -108,6 +108,7 @@ ticks = st.builds(
         cpu_seconds=st.floats(0, 10),
         ttft=histograms,
         itl=histograms,
+        ttfot=histograms,
         slip=histograms,
         loop_lag=histograms,
     ),

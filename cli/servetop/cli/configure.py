@@ -18,7 +18,7 @@ from servetop.core.units import MS_PER_S
 OPENAI = ("completions", "chat", "responses")
 SPEAK_OPENAI = ("sim", "vllm")
 """Known without importing them, which most runs would wait for."""
-SLO_METRICS = ("ttft", "tpot", "e2el")
+SLO_METRICS = ("ttft", "ttfot", "tpot", "e2el")
 
 
 def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
@@ -26,7 +26,7 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
     workload, replay = resolved(workload_config(options))
     stages = with_warmup(stages_of(options, replay), options["num_warmups"])
     workers = parse_workers(options["workers"])
-    check(workload, stages, workers=workers)
+    check(workload, stages)
     if options["threshold"]:
         check_form(options["threshold"])
     engine = engine_config(options, engine_args)

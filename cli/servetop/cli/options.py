@@ -134,7 +134,9 @@ Timeout = Annotated[
 
 Goodput = Annotated[
     Optional[list[str]],
-    typer.Option("--goodput", help="Objectives in ms, as in ttft:500 tpot:50 e2el:5000.", rich_help_panel=OUTPUT),
+    typer.Option(
+        "--goodput", help="Objectives in ms, as in ttft:500 ttfot:800 tpot:50 e2el:5000.", rich_help_panel=OUTPUT
+    ),
 ]
 Threshold = Annotated[
     Optional[list[str]],

@@ -193,7 +193,7 @@ class RunConfig:
     stages: tuple[StageConfig, ...] = ()
     seed: int = 0
     goodput: Mapping[str, float] = field(default_factory=dict)
-    """Service-level objectives by metric (`ttft`, `tpot`, `e2el`), in seconds."""
+    """Service-level objectives by metric (`ttft`, `ttfot`, `tpot`, `e2el`), in seconds."""
     thresholds: tuple[str, ...] = ()
     """Conditions on keys of the summary, such as `p99_ttft_ms<=500`; unmet: exit code 99."""
     drain_at_stages: bool = False

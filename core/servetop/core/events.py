@@ -81,6 +81,12 @@ class RequestRecord:
         return None if self.first_token_at is None or self.sent is None else self.first_token_at - self.sent
 
     @property
+    def ttfot(self) -> float | None:
+        """First token of the answer itself - sent, seconds; TTFT where the model did not reason; None: no answer."""
+        at = self.first_output_at if self.reasoning_tokens else self.first_token_at
+        return None if at is None or self.sent is None else at - self.sent
+
+    @property
     def e2el(self) -> float | None:
         """Last byte - sent, seconds."""
         return None if self.done_at is None or self.sent is None else self.done_at - self.sent

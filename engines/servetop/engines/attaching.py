@@ -84,7 +84,7 @@ def _recognised(engines: list[Engine], answers: Answers, *, wanted: Engine | Non
     if wanted.name == ANYTHING or claims[wanted.name] == claims[best.name]:
         return wanted
     version = best.facts(answers).version
-    who = f"{best.title} {version}" if version else best.title
+    who = f"{best.title} {version}" if version and version[0].isdigit() else best.title
     raise EngineError(f"{url} answers like {who}, not like {wanted.title}: say --engine {best.name}, or leave it out")
 
 

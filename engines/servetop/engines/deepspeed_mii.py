@@ -49,12 +49,15 @@ class DeepSpeedMiiEngine(Adapter):
             "--port": port,
         }
         return LaunchCommand(
-            argv=(*self._server(config.command), *with_flags(extra, flags)),
+            argv=(*self._server(config), *with_flags(extra, flags)),
             host=reachable(flag_value(extra, "--host")),
             port=port,
         )
 
-    def _server(self, command: Sequence[str]) -> list[str]:
+    def _server(self, config: EngineConfig) -> list[str]:
+        command = config.command
+        if config.launcher:
+            return list(command or ("python3", "-m", SERVER))
         if not command:
             if find_spec("mii") is None:
                 raise EngineError(f"DeepSpeed-MII was not found: {self.install_words}, or try --engine sim")

@@ -48,8 +48,8 @@ class BatchSizeChange:
     path: str
     data: Mapping[str, Any]
     """JSON body of a POST."""
-    refused_by: bytes = b""
-    """What an answer holds that refuses the change with HTTP 200; empty: none does."""
+    refused_by: re.Pattern[bytes] | None = None
+    """What an answer looks like that refuses the change with HTTP 200; None: none does."""
 
 
 class Engine(Protocol):

@@ -120,7 +120,7 @@ class EngineHandle:
         if change is None:
             return False
         answer = await self._client.ask(change.path, method="POST", data=change.data)
-        refused = change.refused_by and change.refused_by in answer.body
+        refused = change.refused_by is not None and change.refused_by.search(answer.body) is not None
         if refused or not answer.ok:
             why = answer.trouble or f"HTTP {answer.status}: {first_words(answer.body)}"
             why = self.engine.batch_size_words if refused else why

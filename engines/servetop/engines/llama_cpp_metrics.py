@@ -9,7 +9,7 @@ from typing import Any
 
 from servetop.core.events import EngineSample
 from servetop.engines.facts import ServerFacts
-from servetop.engines.metrics import MetricMap, Pages, believable, counter, gauge, not_exported
+from servetop.engines.metrics import GAUGES, MetricMap, Pages, believable, counter, gauge, not_exported
 
 SLOTS = "/slots"
 AUTOMATIC_SLOTS = 4
@@ -24,6 +24,9 @@ _PAGE = MetricMap(
         "generation_tokens_total": counter("llamacpp:tokens_predicted"),
     }
 )
+_AT_BEST = (
+    *_PAGE.fields, "prefix_cache_queries_total", "kv_blocks_used", "kv_blocks_total", "kv_usage", "max_num_seqs",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,9 @@ class LlamaCppPages:
         )
 
     def missing(self, pages: Pages) -> tuple[str, ...]:
-        """What is on neither page."""
+        """What is on neither page; without pages, what neither ever has."""
+        if not pages:
+            return tuple(name for name in GAUGES if name not in _AT_BEST)
         return not_exported(self.sample(pages, start=0.0, end=0.0))
 
     def _tokens(self, slots: Sequence[dict[str, Any]]) -> float | None:

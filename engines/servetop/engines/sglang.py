@@ -21,6 +21,8 @@ from servetop.engines.models import resolve_model
 
 SERVER = "sglang.launch_server"
 _INFOS = ("/server_info", "/get_server_info")
+_REFUSED = re.compile(rb'"updated": *false|^\s*\[?\s*false')
+"""A list with an answer of each rank, or one object of an older version."""
 _BOOT = {
     "kv_blocks_total": re.compile(r"max_total_num_tokens=(\d+)"),
     "max_num_seqs": re.compile(r"max_running_requests=(\d+)"),
@@ -78,7 +80,7 @@ class SglangEngine(Adapter):
         ),
         KnownFailure.of(
             r"Not enough memory\. Please try to increase --mem-fraction-static",
-            "not enough GPU memory is left for the KV cache: raise --mem-fraction-static after --, or take another model",
+            "not enough GPU memory is left for the KV cache: raise --mem-fraction-static (after --)",
         ),
         KnownFailure.of(
             r"Capture cuda graph failed", "no memory is left for CUDA graphs: lower --mem-fraction-static after --"
@@ -95,13 +97,16 @@ class SglangEngine(Adapter):
             "--port": port,
             "--max-running-requests": agreed(config.max_num_seqs, extra, self.batch_size_flag),
         }
-        argv = [*self._server(config.command), *with_flags(extra, flags)]
+        argv = [*self._server(config), *with_flags(extra, flags)]
         if "--enable-metrics" not in extra:
             argv.append("--enable-metrics")
         self.changes_batch_size_live = False  # a restart can do what its limit forbids: a sweep needs every size
         return LaunchCommand(argv=tuple(argv), host=reachable(flag_value(extra, "--host")), port=port)
 
-    def _server(self, command: Sequence[str]) -> list[str]:
+    def _server(self, config: EngineConfig) -> list[str]:
+        command = config.command
+        if config.launcher:
+            return list(command or ("python3", "-m", SERVER))
         if not command:
             if find_spec("sglang") is None:
                 raise EngineError(f"SGLang was not found: {self.install_words}, or try --engine sim")
@@ -161,7 +166,7 @@ class SglangEngine(Adapter):
         if not self.changes_batch_size_live:
             return None
         wanted = {"server_args": {"pp_max_micro_batch_size": max_num_seqs}}
-        return BatchSizeChange("/set_internal_state", wanted, refused_by=b"false")
+        return BatchSizeChange("/set_internal_state", wanted, refused_by=_REFUSED)
 
 
 def _info(answers: Answers) -> dict[str, Any]:

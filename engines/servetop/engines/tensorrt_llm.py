@@ -72,19 +72,25 @@ class TensorRtLlmEngine(Adapter):
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
         """What stands in `extra_args` is not given twice; an options file in it is copied, with our switches added.
 
-        EngineError without a trtllm-serve, UsageError for an options file that cannot be read.
+        In a container, which would not see the copy, it is the user's. EngineError without a trtllm-serve, UsageError
+        for an options file that cannot be read.
         """
         argv = config.command or (PROGRAM,)
-        found_program(argv[0], title=self.title, how=self.install_words)
         extra = list(config.extra_args)
+        if config.launcher:
+            return self._command(argv, config, extra=extra, port=port)
+        found_program(argv[0], title=self.title, how=self.install_words)
         given = next((value for flag in _FILE_FLAGS if (value := flag_value(extra, flag)) is not None), None)
         for flag in _FILE_FLAGS:
             extra = without_flag(extra, flag)
+        extra += ["--extra_llm_api_options", self._options(given)]
+        return self._command(argv, config, extra=extra, port=port)
+
+    def _command(self, argv: Sequence[str], config: EngineConfig, *, extra: Sequence[str], port: int) -> LaunchCommand:
         flags = {
             "--host": "127.0.0.1",
             "--port": port,
             "--max_batch_size": agreed(config.max_num_seqs, extra, self.batch_size_flag),
-            "--extra_llm_api_options": self._options(given),
         }
         return LaunchCommand(
             argv=(*argv, self.resolve_model(config.model), *with_flags(extra, flags)),

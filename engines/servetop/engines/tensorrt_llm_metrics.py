@@ -101,9 +101,12 @@ class TensorRtLlmPages:
         ).or_else(PROMETHEUS_MAP.facts(pages))
 
     def missing(self, pages: Pages) -> tuple[str, ...]:
-        """What neither page has; an iteration is taken to tell all it can, for there is none before the first load."""
-        told = set(_TOLD) if _iterations(pages) is not None else set()
-        if PROMETHEUS in pages:
+        """What neither page has, or without pages, what neither ever has.
+
+        An iteration is taken to tell all it can, for there is none before the first load.
+        """
+        told = set(_TOLD) if not pages or _iterations(pages) is not None else set()
+        if not pages or PROMETHEUS in pages:
             told |= set(PROMETHEUS_MAP.fields)
         return tuple(name for name in GAUGES if name not in told)
 
@@ -145,5 +148,6 @@ def _part(iteration: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def _number(part: Mapping[str, Any], key: str) -> float | None:
     found = part.get(key)
-    known = isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < 1 << 62
-    return float(found) if known else None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 1 << 62:
+        return None
+    return float(found)

@@ -60,7 +60,7 @@ class TgiEngine(Adapter):
         "requests in a batch (--max-batch-size); only a restart changes it. --max-concurrent-requests (128) is another "
         "limit: requests beyond it are refused (HTTP 429)"
     )
-    install_words = "it ships as a container: start that yourself and attach with --url, or --engine-command"
+    install_words = "it ships as a container: --launcher docker --image REGISTRY/huggingface/text-generation-inference"
     stop_signal = signal.SIGTERM
     stop_patience = 20.0
     noise = None
@@ -87,7 +87,8 @@ class TgiEngine(Adapter):
             "--max-batch-size": agreed(config.max_num_seqs, extra, self.batch_size_flag),
         }
         argv = config.command or (LAUNCHER,)
-        found_program(argv[0], title=self.title, how=self.install_words)
+        if not config.launcher:
+            found_program(argv[0], title=self.title, how=self.install_words)
         return LaunchCommand(
             argv=(*argv, *with_flags(extra, flags)), host=reachable(flag_value(extra, "--hostname")), port=port
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from servetop.core.events import EngineSample
 from servetop.engines.facts import ServerFacts
-from servetop.engines.metrics import MetricMap, Pages, believable, gauge, not_exported
+from servetop.engines.metrics import GAUGES, MetricMap, Pages, believable, gauge, not_exported
 from servetop.engines.prometheus import Row, scan
 
 _REQUESTS, _BLOCKS = "nv_trt_llm_request_metrics", "nv_trt_llm_kv_cache_block_metrics"
@@ -70,7 +70,9 @@ class TritonPages:
         )
 
     def missing(self, pages: Pages) -> tuple[str, ...]:
-        """What is not on the page."""
+        """What is not on the page; without a page, what it never has."""
+        if not pages:
+            return tuple(name for name in GAUGES if name not in (*_PAGE.fields, "kv_usage"))
         return not_exported(self.sample(pages, start=0.0, end=0.0))
 
 

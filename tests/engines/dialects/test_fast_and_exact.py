@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from servetop.core.wire import Chunk
 from servetop.engines.dialects.llama_cpp import read_llama_cpp
+from servetop.engines.dialects.mii import read_mii
 from servetop.engines.dialects.reading import Reader, read_chat, read_completion
 from servetop.engines.dialects.responses import read_response
 from servetop.engines.dialects.shapes import Shapes
 from servetop.engines.dialects.stream import EventStream
+from servetop.engines.dialects.tgi import read_tgi
 from servetop.engines.dialects.transformers import read_transformers_chat, read_transformers_completion
 from servetop.engines.dialects.triton import read_triton
 
@@ -91,12 +93,23 @@ def triton_ensemble(text: str, count: int) -> str:
     return f'data: {{"model_name":"ensemble",{scores},"text_output":{text}}}\n\n'
 
 
+def tgi_own(text: str, count: int) -> str:
+    token = f'"token":{{"id":{count},"text":{text},"logprob":-{count / 7},"special":false}}'
+    return f'data:{{"index":{count},{token},"generated_text":null,"details":null}}\n\n'
+
+
+def mii_own(text: str, _: int) -> str:
+    return f'data: {{"text": [{text}]}}\n\n'
+
+
 Renders = Sequence[Render]
 COMPLETIONS: Renders = (vllm, vllm_counted, vllm_cached, llama_cpp, tgi, several_choices)
 CHATS: Renders = (vllm_chat, vllm_reasoning)
 RESPONSES: Renders = (responses, openai_responses)
 LLAMA_CPP: Renders = (llama_cpp_own,)
 TRITON: Renders = (triton, triton_ensemble)
+TGI: Renders = (tgi_own,)
+MII: Renders = (mii_own,)
 
 plain_texts = st.sampled_from(
     [" the", "a", " 世界", "é", "", "\n", '"', "\\", "\u2028", '"finish_reason":"', '","text":"']
@@ -120,6 +133,8 @@ IRREGULAR = (
     'data: {"text":"decoy","choices":[{"index":0,"text":"a"}]}\n\n',
     'data: {"choices":[{"index":0,"text":"a","text":"b"}]}\n\n',
     'data: {"choices":[{"index":0,"text":"a"}],"error":{"message":"no"}}\n\n',
+    'data:{"index":2,"token":{"text":"a"},"generated_text":"a a","details":{"generated_tokens":2}}\n\n',
+    'data: {"text": ["a", "b"]}\n\n',
     'event: response.completed\ndata: {"type":"response.completed","response":{"usage":{"output_tokens":3}}}\n\n',
 )
 
@@ -161,10 +176,12 @@ def body_of(renders: Renders) -> st.SearchStrategy[bytes]:
         (read_response, RESPONSES),
         (read_llama_cpp, LLAMA_CPP),
         (read_triton, TRITON),
+        (read_tgi, TGI),
+        (read_mii, MII),
         (read_transformers_completion, COMPLETIONS),
         (read_transformers_chat, CHATS),
     ],
-    ids=["completions", "chat", "responses", "llama.cpp", "triton", "transformers", "transformers chat"],
+    ids=["completions", "chat", "responses", "llama.cpp", "triton", "tgi", "mii", "transformers", "transformers chat"],
 )
 @pytest.mark.parametrize("continuous", [False, True])
 def test_any_interleaving_in_any_pieces_reads_the_same(reader: Reader, renders: Renders, continuous: bool) -> None:
@@ -214,7 +231,8 @@ class Counting:
     + [(read_chat, each) for each in CHATS]
     + [(read_response, each) for each in RESPONSES]
     + [(read_llama_cpp, each) for each in LLAMA_CPP]
-    + [(read_triton, each) for each in TRITON],
+    + [(read_triton, each) for each in TRITON]
+    + [(read_tgi, tgi_own), (read_mii, mii_own)],
 )
 def test_a_second_stream_of_a_known_server_needs_no_parse(
     reader: Reader, render: Render, together: bool, continuous: bool

@@ -65,11 +65,11 @@ class Shape:
 class Shapes:
     """What was learned of one server, for all its streams."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, *, learns: bool = True) -> None:
         self.known: list[Shape] = []
         """In the order in which they were learned."""
         self._reader = reader
-        self._trials = 0
+        self._trials = 0 if learns else _MOST_TRIALS
 
     def learn(self, framed: bytes, event: bytes, reading: Reading) -> Shape | None:
         """The new shape of an event whose bytes in the stream were `framed`, if it can have one."""

@@ -112,9 +112,10 @@ class Server:
         try:
             taken = await self._listen(self._wire.route_metrics, host, port)
         except (OSError, OverflowError) as error:
-            raise EngineError(
-                f"port {port} on {host}, for the metrics, cannot be had ({error}): choose another with --metrics-port"
-            ) from None
+            self._listeners[0].close()
+            in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+            what = "is in use" if in_use else "cannot be had"
+            raise EngineError(f"metrics port {port} on {host} {what}: choose another with --metrics-port") from None
         self.metrics_url = f"http://{host}:{taken}/metrics"
         log(f"Metrics on {self.metrics_url}")
 

@@ -13,7 +13,7 @@ from servetop.engines.sim.wires.wire import Switches
 from tests.engines.sim.wires.asking import events, names, samples, served
 from tests.engines.sim.wires.captured import body, captured_events, keys_of
 
-SETTINGS = {"kv_blocks": 4096, "max_num_seqs": 4}
+SETTINGS: dict[str, Any] = {"kv_blocks": 4096, "max_num_seqs": 4}
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,8 @@ def test_slots_tell_what_is_running_and_how_long_it_has_become() -> None:
     with served("llama.cpp", **{**SETTINGS, "time_scale": 1.0}) as client:
         asked = {"prompt": [1] * 100, "n_predict": 900, "ignore_eos": True, "stream": True}
         with client.stream("POST", "/completion", json=asked) as reply:
-            next(reply.iter_raw())
+            chunks = reply.iter_raw()
+            next(chunks)
             slots = client.get("/slots").json()
     real = json.loads(body("llama.cpp/slots_loaded.json"))
     assert [slot["is_processing"] for slot in slots] == [True, False, False, False]

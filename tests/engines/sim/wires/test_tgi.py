@@ -115,7 +115,8 @@ def test_a_running_request_has_all_it_may_become_reserved() -> None:
     with served("tgi", time_scale=1.0) as client:
         body = {"inputs": "a" * 400, "parameters": {"max_new_tokens": 900}}
         with client.stream("POST", "/generate_stream", json=body) as reply:
-            next(reply.iter_raw())
+            chunks = reply.iter_raw()
+            next(chunks)
             seen = samples(client.get("/metrics").text)
     assert seen["tgi_batch_current_max_tokens"] == 1008  # 999 tokens in blocks of 16
     assert seen["tgi_batch_current_size"] == 1
@@ -142,7 +143,8 @@ def test_too_many_at_once_are_refused_with_429() -> None:
     with served("tgi", Switches(max_concurrent_requests=1), time_scale=1.0) as client:
         body = {"inputs": "x", "parameters": {"max_new_tokens": 900}}
         with client.stream("POST", "/generate_stream", json=body) as reply:
-            next(reply.iter_raw())
+            chunks = reply.iter_raw()
+            next(chunks)
             refused = generate(client, max_new_tokens=1)
             assert refused.status_code == 429
             assert refused.json() == {"error": "Model is overloaded", "error_type": "overloaded"}

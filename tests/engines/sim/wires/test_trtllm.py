@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -89,6 +90,17 @@ def test_an_iterations_numbers_are_those_of_the_batch(client: httpx.Client) -> N
     assert second["kvCacheStats"]["usedNumBlocks"] == 1  # of 64 tokens
     assert second["maxBatchSizeRuntime"] == 8
     assert second["iterLatencyMS"] > 0
+
+
+def test_where_memory_is_scarce_requests_are_paused_and_still_answered_in_full() -> None:
+    with served("trtllm", kv_blocks=8, time_scale=0.2) as client, ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(complete, client, prompt=[1] * 60, max_tokens=250) for _ in range(4)]
+        got = [answer.result(30).json()["usage"]["completion_tokens"] for answer in asked]
+        iterations = client.get("/metrics").json()
+    assert got == [250] * 4
+    assert sum(one["inflightBatchingStats"]["numPausedRequests"] for one in iterations) > 0
+    assert max(one["kvCacheStats"]["usedNumBlocks"] for one in iterations) == 8
+    assert max(one["numQueuedRequests"] for one in iterations) > 0
 
 
 def test_the_prometheus_page_counts_finished_requests(client: httpx.Client) -> None:

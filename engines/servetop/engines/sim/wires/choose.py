@@ -12,6 +12,10 @@ _PLACES = {
     "tgi": "wires.tgi:TgiWire",
     "trtllm": "wires.trtllm:TrtllmWire",
     "llama.cpp": "wires.llamacpp:LlamaWire",
+    "triton": "wires.triton:TritonWire",
+    "sglang": "wires.sglang:SglangWire",
+    "mii": "wires.mii:MiiWire",
+    "transformers": "wires.transformers:TransformersWire",
 }
 
 

@@ -1,6 +1,7 @@
-"""The `tgi_…` metrics: what Text Generation Inference counts, under its names and in its buckets.
+"""The `tgi_…` metrics: what Text Generation Inference counts, under its names.
 
 Names: huggingface/text-generation-inference, `router/src/server.rs`, `backends/v3/src`. Its counters have no `_total`.
+Durations are in its buckets, lengths in coarser ones of our own.
 """
 
 from __future__ import annotations

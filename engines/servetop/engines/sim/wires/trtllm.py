@@ -1,7 +1,8 @@
 """TensorRT-LLM's `trtllm-serve`: the OpenAI routes, `/metrics` as JSON that is gone once read, `/perf_metrics`.
 
 Source: NVIDIA/TensorRT-LLM, `tensorrt_llm/serve/openai_server.py`; as started with `enable_iter_perf_stats`,
-`return_perf_metrics` and `perf_metrics_max_requests`.
+`return_perf_metrics` and `perf_metrics_max_requests`. The fields of its streams' events and of
+`/perf_metrics` are unproven.
 """
 
 from __future__ import annotations

@@ -1,0 +1,37 @@
+"""Wires without an end marker: a body that ends in order, after a token at least, is the whole answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from servetop.core.wire import Chunk
+from servetop.engines.dialects.reading import read_completion
+from servetop.engines.dialects.shapes import Shapes
+from servetop.engines.dialects.stream import EventStream
+
+EVENT = b'data: {"choices":[{"index":0,"text":" a"}]}\n\n'
+ENDED = [Chunk(final=True)]
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+@pytest.mark.parametrize("keep_texts", [False, True])
+def test_the_end_of_the_body_is_the_end_of_the_answer_once_a_token_came(continuous: bool, keep_texts: bool) -> None:
+    shapes = Shapes(read_completion)
+    for body, expected in (
+        (EVENT, ENDED),
+        (EVENT * 3, ENDED),
+        (EVENT + EVENT[:9], []),
+        (b"", []),
+        (b"data: {}\n\n", []),
+    ):
+        stream = EventStream(
+            read_completion, shapes, continuous=continuous, keep_texts=keep_texts, ends_with_body=True
+        )  # of a known server from the second one on: its events are told by their shape
+        stream.feed(body)
+        assert list(stream.finish()) == expected
+
+
+def test_with_an_end_marker_the_end_of_the_body_says_nothing() -> None:
+    stream = EventStream(read_completion, Shapes(read_completion), continuous=False)
+    stream.feed(EVENT)
+    assert list(stream.finish()) == []

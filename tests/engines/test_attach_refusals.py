@@ -1,0 +1,108 @@
+"""What is wrong with a server that was attached to is one line that says what to do."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from servetop.core.clock import MonotonicClock
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError, UsageError
+from servetop.engines.attaching import attach_engine
+from servetop.engines.engine import EngineHandle
+
+if TYPE_CHECKING:
+    from tests.engines.conftest import PageServer
+
+TGI_INFO = {"model_id": "org/m", "max_best_of": 2, "router": "text-generation-router", "version": "3.3.6-dev0"}
+SGLANG_INFO = {"mem_fraction_static": 0.88, "max_running_requests": 64, "version": "0.5.4"}
+
+
+def answer(content: object) -> tuple[int, bytes]:
+    return 200, json.dumps(content).encode()
+
+
+def models(owner: str) -> tuple[int, bytes]:
+    return answer({"object": "list", "data": [{"id": "org/m", "owned_by": owner}]})
+
+
+async def attached(
+    server: PageServer, clock: MonotonicClock, name: str = "auto", max_num_seqs: int | None = None
+) -> EngineHandle:
+    return await attach_engine(EngineConfig(name=name, url=server.url, model="", max_num_seqs=max_num_seqs), clock)
+
+
+@pytest.fixture
+def sglang(server: PageServer) -> PageServer:
+    """SGLang as it is started without --enable-metrics."""
+    server.pages = {"/server_info": answer(SGLANG_INFO), "/v1/models": models("sglang"), "/health": (200, b"")}
+    return server
+
+
+async def test_the_wrong_engine_is_told_what_answered_and_in_which_version(
+    server: PageServer, clock: MonotonicClock
+) -> None:
+    server.pages = {"/info": answer(TGI_INFO), "/v1/models": models("org/m")}
+    with pytest.raises(EngineError, match=r"answers like TGI 3\.3\.6-dev0, not like vLLM: say --engine tgi, or leave"):
+        await attached(server, clock, "vllm")
+
+
+@pytest.mark.parametrize(
+    ("version", "pages", "words"),
+    [
+        ("1.4.5", {"/info": answer({**TGI_INFO, "version": "1.4.5"})}, "TGI 1.4.5, which is understood from 2.0 on"),
+        ("0.3.6", {"/server_info": answer({**SGLANG_INFO, "version": "0.3.6"})}, "SGLang 0.3.6, which is understood"),
+        ("0.2.1", {"/version": answer({"version": "0.2.1"}), "/v1/models": models("vllm")}, "vLLM 0.2.1, which is"),
+    ],
+)
+async def test_too_old_a_version_says_from_which_on(
+    server: PageServer, clock: MonotonicClock, version: str, pages: dict[str, tuple[int, bytes]], words: str
+) -> None:
+    server.pages = {"/v1/models": models("org/m"), **pages}
+    with pytest.raises(EngineError) as caught:
+        await attached(server, clock)
+    assert words in str(caught.value)
+    assert "or say --engine openai to load it without its metrics" in str(caught.value)
+    handle = await attached(server, clock, "openai")
+    assert handle.facts.version == (version if "/version" in pages else None)
+    await handle.stop()
+
+
+async def test_metrics_that_are_off_name_the_option_that_turns_them_on(
+    sglang: PageServer, clock: MonotonicClock
+) -> None:
+    handle = await attached(sglang, clock)
+    assert handle.facts.name == "sglang"
+    assert await handle.sample() is None
+    assert handle.metrics_trouble == (
+        f"no metrics from {sglang.url}/metrics (HTTP 404): metrics are off: start SGLang with --enable-metrics"
+    )
+    await handle.stop()
+
+
+@pytest.mark.parametrize("body", [b"[true]", b'{"updated":true,"server_args":{"trust_remote_code":false}}'])
+async def test_an_sglang_takes_a_smaller_batch_size_while_it_runs(
+    sglang: PageServer, clock: MonotonicClock, body: bytes
+) -> None:
+    sglang.pages["/set_internal_state"] = (200, body)
+    handle = await attached(sglang, clock, max_num_seqs=16)
+    assert handle.facts.max_num_seqs == 16
+    assert handle.facts.changes_batch_size_live
+    await handle.stop()
+
+
+@pytest.mark.parametrize("body", [b"[false]", b'{"updated":false,"server_args":{"trust_remote_code":true}}'])
+async def test_a_batch_size_that_sglang_refuses_says_why(
+    sglang: PageServer, clock: MonotonicClock, body: bytes
+) -> None:
+    sglang.pages["/set_internal_state"] = (200, body)
+    with pytest.raises(EngineError, match=r"did not take batch size 128 \(running requests \(--max-running-requests\)"):
+        await attached(sglang, clock, max_num_seqs=128)
+
+
+async def test_a_tgi_keeps_its_batch_size(server: PageServer, clock: MonotonicClock) -> None:
+    server.pages = {"/info": answer(TGI_INFO), "/v1/models": models("org/m")}
+    with pytest.raises(UsageError, match=r"TGI at .* keeps its batch size while it runs"):
+        await attached(server, clock, max_num_seqs=16)

@@ -1,0 +1,17 @@
+"""Prompts of words for wires that take no token ids, whatever their endpoint is called."""
+
+from __future__ import annotations
+
+from servetop.core.config import WorkloadConfig
+from servetop.loadgen.datasets.rows import Tally
+from servetop.loadgen.messages import SenderSetup
+from servetop.loadgen.workloads import prompts_of
+
+
+def test_completions_take_token_ids_unless_the_wire_wants_words() -> None:
+    workload = WorkloadConfig(endpoint="completions", input_len=7)
+    for words in (False, True):
+        setup = SenderSetup(url="", model="m", workload=workload, origin_ns=0, words=words)
+        prompt = next(iter(prompts_of(setup, Tally()).prompts()))
+        assert (prompt.token_ids is None, len(prompt.text.split())) == (words, 7 if words else 0)
+        assert prompt.input_tokens == 7
