@@ -187,6 +187,24 @@ def test_an_attached_transformers_serve_is_recognised_and_refuses_nothing(
     assert (done.summary["engine"]["name"], done.summary["completed"], done.summary["failed"]) == ("transformers", 9, 0)
 
 
+def test_a_sweep_over_slots_restarts_llama_server_and_counts_each_token_once(
+    servetop: Servetop, tmp_path: Path
+) -> None:
+    case, grid = STARTED["llama.cpp"], tmp_path / "grid.toml"
+    grid.write_text(
+        "max_num_seqs = [1, 4]\nrequest_rate = ['inf']\nmax_concurrency = [6]\nnum_prompts = 24\n"
+        "[workload]\ninput_len = 12\noutput_len = 60\n"
+    )
+    home = home_of(case.installed)
+    before = processes_of(home)
+    words = case.words(home)[:-2]  # without --max-num-seqs: the grid has it
+    done = servetop("sweep", str(grid), *words, "--json", "--", "-c", "4096", "-t", "1")
+    assert done.code in RAN, done.err
+    assert [(stage["max_num_seqs"], stage["completed"]) for stage in done.summary["stages"]] == [(1, 24), (4, 24)]
+    assert done.summary["server"]["generation_tokens"] == 2 * 24 * 60
+    assert processes_of(home) == before
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

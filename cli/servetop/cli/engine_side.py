@@ -100,7 +100,8 @@ class EngineSide:
 
     def news(self) -> EngineNews:
         """Samples, log lines and troubles since the last call."""
-        samples = [*(self._sampler.drain() if self._sampler else ()), *self._last_samples]
+        fresh = [*(self._sampler.drain() if self._sampler else ()), *self._last_samples]
+        samples = sorted(fresh, key=lambda sample: sample.scrape_start)  # a quick restart: one before the other's last
         self._last_samples = []
         gpus = self._gpus.sample() if self._is_here else []
         self._newest_gpus = tuple(gpus)
