@@ -86,6 +86,23 @@ def test_a_counter_that_falls_back_means_a_restarted_engine_not_negative_preempt
     assert live_stats(history, 1.0).totals.preemptions == 0 + 3 + 2 + 1
 
 
+@given(st.lists(st.none() | st.sampled_from([0.0, 1.0, 5.0, math.nan]), max_size=8), st.integers(0, 8))
+def test_ticks_that_come_together_are_taken_in_as_if_they_came_one_by_one(
+    totals: list[float | None], first: int
+) -> None:
+    ticks = [
+        Tick(client=client_tick(i), engine=None if total is None else sample(i / 4, preemptions=total))
+        for i, total in enumerate(totals)
+    ]
+    singly, together = TickHistory(), TickHistory(ticks[:first])
+    for tick in ticks:
+        singly.append(tick)
+    together.extend(ticks[first:])
+    for name in ("preemptions", "sent", "in_flight", "running"):
+        assert np.array_equal(singly.column(name), together.column(name), equal_nan=True)
+    assert [singly.up_to(i / 8) for i in range(20)] == [sum(tick.end <= i / 8 for tick in ticks) for i in range(20)]
+
+
 def test_what_is_not_exported_is_nan_and_never_zero() -> None:
     history = TickHistory(Tick(client=client_tick(i)) for i in range(8))
     stats = live_stats(history, 2.0)

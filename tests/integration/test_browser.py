@@ -66,6 +66,9 @@ def test_the_page_opens_shows_moving_numbers_and_a_key_steers(browser: Any, tmp_
         first = wait_for(lambda: _picture(browser), seconds=30, what="a picture")
         wait_for(lambda: _picture(browser) != first, seconds=30, what="a moving picture")
 
+        loaded = browser.execute_script("return performance.getEntriesByType('resource').map(each => each.name)")
+        assert [each for each in loaded if not each.startswith(f"{url}/")] == []
+
         field = browser.find_element("css selector", "textarea")
         wait_for(lambda: _steered(field, reader), seconds=40, what="the command")
         wait_for(lambda: any(tick.client.gauges.paused for tick in reader.ticks()), seconds=10, what="the pause")

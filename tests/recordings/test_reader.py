@@ -106,6 +106,19 @@ def test_requests_in_flight_between_two_instants_by_due_time(
     assert reader.request_count() == 4
 
 
+def test_the_last_requests_are_read_once_and_given_again(
+    recorder: Recorder, reader: RecordingReader, make_request: MakeRequest
+) -> None:
+    first, second, third = (make_request(id, due, tokens_at=[0.5]) for id, due in ((1, 2.0), (2, 1.0), (3, 3.0)))
+    recorder.commit(Batch(requests=[first, second]))
+    before = reader.requests(0.0, 9.0, most=2)
+    recorder.commit(Batch(requests=[third]))
+    after = reader.requests(0.0, 9.0, most=2)
+    assert [[each.id for each in found] for found in (before, after)] == [[2, 1], [1, 3]]
+    assert after[0] is before[1]
+    assert reader.requests(0.0, 0.1, most=2) == []
+
+
 def test_closing_after_the_writer_leaves_a_single_file(recorder: Recorder, make_tick: MakeTick) -> None:
     reader = RecordingReader.open(recorder.path)
     recorder.commit(Batch(tick=make_tick(0)))

@@ -17,13 +17,14 @@ from servetop.tui.distributions import draw_cdf, draw_ridges
 from servetop.tui.lines import Lines, row_width
 from servetop.tui.panels.config import config_rows
 from servetop.tui.panels.panel import Panel
-from servetop.tui.panels.sweep import Cell, SweepPanel, deviations, draw_sweep, measured, predicted
+from servetop.tui.panels.sweep import SweepPanel, draw_sweep
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scatter import Point, draw_scatter, knees, pareto
 from servetop.tui.screens.details import ConfigScreen, DistributionsScreen, SweepScreen
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.log import LogScreen
 from servetop.tui.stage_figures import dips
+from servetop.tui.sweep_cells import Cell, deviations, measured, predicted
 
 Dashboard = Callable[..., DashboardApp]
 MomentOf = Callable[..., Moment]
@@ -256,3 +257,22 @@ async def test_a_plan_without_batch_sizes_has_the_one_that_is_measured(
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("4")
         assert "–" not in "".join(rows(app, "#sweep"))
+
+
+async def test_the_matrix_takes_the_rows_that_it_needs_and_the_curve_the_others(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
+    app = dashboard(canned.finished(), start_at=1e6)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("4")
+        await pilot.pause()
+        sweep, curve = (app.screen.query_one(name) for name in ("#sweep", "#curve"))
+        assert sweep.outer_size.height == 2 + 6  # one batch size
+        assert curve.outer_size.height > 25
+
+
+def test_marks_do_not_touch_the_next_cell_where_columns_are_wide() -> None:
+    cell = Cell(output_rate=2560.0, preempted=True, unsteady=True, going_on=False)
+    row = Lines(draw_sweep({(64, 8.0): cell, (64, 16.0): cell}, [], 60, 4)).plain.split("\n")[1]
+    assert "▲~ " in row
+    assert "★▲~ " in row

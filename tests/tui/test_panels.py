@@ -11,6 +11,7 @@ import pytest
 from servetop.core.diagnosis import diagnose
 from servetop.core.events import Action, Command, GpuSample, LogLine
 from servetop.core.trust import Trust
+from servetop.tui.app import DashboardApp
 from servetop.tui.charts import Axes
 from servetop.tui.events import happenings
 from servetop.tui.exported import staleness, why_missing
@@ -25,6 +26,7 @@ from servetop.tui.panels.kv import draw_kv, kv_blocks
 from servetop.tui.panels.latency import draw_latency
 from servetop.tui.panels.load import draw_load
 from servetop.tui.panels.log import draw_log
+from servetop.tui.panels.panel import Panel
 from servetop.tui.panels.preemptions import draw_preemptions
 from servetop.tui.panels.queue import draw_queue
 from servetop.tui.panels.throughput import draw_throughput
@@ -134,6 +136,27 @@ def test_the_load_panel_names_what_failed_with_a_symbol(canned: ModuleType, mome
     )
     assert "✖ failed 12" in shown
     assert "failed 0" in text(draw_load(stats, Axes(window=(0, 1), limit=1), 80, 3))
+
+
+async def test_each_percentile_has_its_name_even_where_only_three_rows_fit(
+    canned: ModuleType, dashboard: Callable[..., DashboardApp]
+) -> None:
+    app = dashboard(canned.growing())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        panel = app.screen.query_one("#latency", Panel)
+        above = f" {panel._border_title}"
+        rows = panel.render().plain.splitlines()
+        assert [row[:5].strip(" ▸") for row in rows] == ["TTFT", "ITL", "E2E"]
+        assert [above.index(name) + 3 for name in ("p50", "p90", "p99")] == [15, 24, 33]
+        assert all(row[end - 1] == "s" for row in rows for end in (15, 24, 33))
+
+
+def test_seven_rows_are_enough_for_the_lines_of_three_percentiles(canned: ModuleType, moment_of: MomentOf) -> None:
+    moment = moment_of(canned.finished(), 108.0)
+    shown = draw_latency(moment.stats, Axes(window=moment.window, limit=4), 57, 7, metric="ttft")
+    styles = {style for row in shown[4:] for _, style in row}
+    assert {"sky", "orange", "rose"} <= styles
 
 
 def test_the_charted_latency_is_pointed_at(canned: ModuleType, moment_of: MomentOf) -> None:

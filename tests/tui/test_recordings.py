@@ -69,6 +69,25 @@ async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
     pytest.fail("it did not come about within 5 s")
 
 
+async def test_the_row_of_a_run_that_goes_on_ticks_on(folder: Path, canned: ModuleType, dashboard: Dashboard) -> None:
+    ticks = canned.ticks(seconds=60.0)
+    recorder = Recorder.create(folder / "now.servetop", canned.finished().header)
+    for tick in ticks[:80]:
+        recorder.commit(Batch(tick=tick))
+    app = dashboard(canned.growing(), surroundings=Surroundings(shelf=RecordingsShelf(folder)))
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("r")
+        await until(pilot, lambda: "0:20" in listing(app).render().plain)
+        before = {path: glance for path, glance in listing(app).known.items() if path.stem != "now"}
+        for tick in ticks[80:160]:
+            recorder.commit(Batch(tick=tick))
+        await until(pilot, lambda: "0:40" in listing(app).render().plain)
+        recorder.close(RunEnd(at=40.0, exit_code=0, reason=""))
+        await until(pilot, lambda: "● live" not in listing(app).render().plain)
+        assert not listing(app).grow_old()
+        assert all(listing(app).known[path] is glance for path, glance in before.items())  # read once
+
+
 async def test_r_lists_the_recordings_and_reads_them_one_by_one(browser: DashboardApp) -> None:
     async with browser.run_test(size=(120, 24)) as pilot:
         await pilot.press("r")

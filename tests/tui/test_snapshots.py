@@ -23,7 +23,7 @@ from servetop.tui.appearance import Surroundings
 Dashboard = Callable[..., DashboardApp]
 Compare = Callable[..., bool]
 GOLDEN = Path(__file__).parents[1] / "golden"
-SIZES = [(80, 24), (120, 40), (160, 48), (200, 60)]
+SIZES = [(80, 24), (120, 40), (160, 48), (200, 60), (220, 60)]
 
 
 @pytest.fixture(autouse=True)
@@ -195,7 +195,7 @@ def test_a_theme_of_our_own(canned: ModuleType, dashboard: Dashboard, snap_compa
     assert snap_compare(app, terminal_size=(120, 40))
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (220, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize(
     ("name", "at", "key"),
     [

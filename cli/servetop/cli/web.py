@@ -16,6 +16,8 @@ from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, UsageError
 
 WEB_PORT = 8765
+WEB_PAGE = Path(__file__).with_name("web_page")
+"""Folder of the page's template: unlike that of Textual's server it loads nothing from another host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +72,13 @@ def viewer_command(recording: Path, look: Look) -> str:
 def _serve(recording: Path, address: WebAddress, look: Look) -> None:
     from servetop.cli.web_server import ViewerServer
 
-    server = ViewerServer(viewer_command(recording, look), host=address.host, port=address.port, title="servetop")
+    server = ViewerServer(
+        viewer_command(recording, look),
+        host=address.host,
+        port=address.port,
+        title="servetop",
+        templates_path=WEB_PAGE,
+    )
     try:
         asyncio.set_event_loop(asyncio.new_event_loop())
         server.serve()

@@ -13,6 +13,8 @@ from textual_serve.server import Server
 
 _PATIENCE = 10.0
 """Seconds that viewers may take to end."""
+_ALLOWED = "default-src 'self' 'unsafe-inline' data:; connect-src 'self' ws: wss:"
+"""What the page may load: its own files, and the WebSocket of its viewer, whose address may be another name of ours."""
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -65,4 +67,7 @@ class ViewerServer(Server):
         asked = [request.host, *([urlsplit(origin).netloc] if origin else [])]
         if not self._own_addresses.issuperset(asked):
             raise web.HTTPForbidden(text="servetop: only pages of this server may ask")
-        return await handler(request)
+        answer = await handler(request)
+        if request.path == "/":
+            answer.headers["Content-Security-Policy"] = _ALLOWED
+        return answer

@@ -35,9 +35,9 @@ class LogHistogram:
     """How often which duration (seconds) was seen; immutable, sparse, exact in count and sum."""
 
     buckets: npt.NDArray[np.int32]
-    """Ascending bucket numbers, only those that hold something."""
+    """Ascending bucket numbers, only those that hold something; of a recording, as narrow as in the file."""
     counts: npt.NDArray[np.int64]
-    """One count (≥ 1) for each of `buckets`."""
+    """One count (≥ 1) for each of `buckets`; of a recording, as narrow as in the file, and unsigned."""
     total: float
     """Sum of the values themselves, in seconds, not of the buckets' midpoints."""
 
@@ -99,7 +99,7 @@ class LogHistogram:
         )
 
     def __hash__(self) -> int:
-        return hash((self.buckets.tobytes(), self.counts.tobytes()))
+        return hash((*self.buckets.tolist(), *self.counts.tolist()))
 
 
 EMPTY = LogHistogram(np.empty(0, np.int32), np.empty(0, np.int64), 0.0)

@@ -6,12 +6,13 @@ import bisect
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 import numpy as np
 
 from servetop.core.events import EngineSample, FloatArray
 from servetop.core.histogram import LogHistogram
-from servetop.core.tick import TICK_SECONDS, Tick
+from servetop.core.tick import TICK_SECONDS, LoadGauges, Tick
 
 CLIENT_COLUMNS = ("due", "sent", "ok", "failed", "cancelled", "prompt_tokens", "output_tokens", "cpu_seconds")
 """Amounts per tick; they add up over time."""
@@ -30,6 +31,9 @@ ENGINE_DELTA_COLUMNS = {
 }
 """Increase of an engine's counter within a tick, and the counter's name; NaN where it is not exported."""
 
+_OF_CLIENT = {name: attrgetter(name) for name in CLIENT_COLUMNS}
+_OF_GAUGES = {name: attrgetter(f"gauges.{name}") for name in GAUGE_COLUMNS if name in LoadGauges.__slots__}
+_OF_ENGINE = {name: attrgetter(name) for name in GAUGE_COLUMNS if name not in _OF_GAUGES}
 _CACHED_PERCENTILES = 20_000
 
 
@@ -38,44 +42,59 @@ class TickHistory:
 
     def __init__(self, ticks: Iterable[Tick] = ()) -> None:
         self.ticks: list[Tick] = []
+        self._indexes: list[int] = []
         self._columns: dict[str, list[float]] = {
             name: [] for name in (*CLIENT_COLUMNS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS)
         }
         self._last_counters: dict[str, float] = {}
         self._percentiles: dict[tuple[str, int, int], tuple[float, float, float]] = {}
-        for tick in ticks:
-            self.append(tick)
+        self.extend(list(ticks))
 
     def append(self, tick: Tick) -> None:
         """Add the next tick; it must lie after all others."""
-        self.ticks.append(tick)
-        client, gauges = tick.client, tick.client.gauges
-        for name in CLIENT_COLUMNS:
-            self._columns[name].append(getattr(client, name))
-        for name in GAUGE_COLUMNS:
-            source = gauges if hasattr(gauges, name) else tick.engine
-            self._columns[name].append(_number(getattr(source, name, None)))
-        for name, counter in ENGINE_DELTA_COLUMNS.items():
-            self._columns[name].append(self._increase(counter, tick.engine))
+        self.extend([tick])
 
-    def _increase(self, counter: str, sample: EngineSample | None) -> float:
-        value = _number(getattr(sample, counter, None))
-        before = self._last_counters.get(counter, value)
-        if math.isnan(value):
-            return math.nan
-        self._last_counters[counter] = value
-        return value - before if value >= before else value  # a smaller value: the engine was restarted
+    def extend(self, ticks: Sequence[Tick]) -> None:
+        """Add the next ticks, in order; column by column, so that an hour is taken in fast."""
+        if not ticks:
+            return
+        self.ticks.extend(ticks)
+        self._indexes.extend(tick.client.index for tick in ticks)
+        clients = [tick.client for tick in ticks]
+        samples = [tick.engine for tick in ticks]
+        for name, read in _OF_CLIENT.items():
+            self._columns[name].extend(map(read, clients))
+        for name, read in _OF_GAUGES.items():
+            self._columns[name].extend(map(_number, map(read, clients)))
+        for name, read in _OF_ENGINE.items():
+            self._columns[name].extend([math.nan if each is None else _number(read(each)) for each in samples])
+        for name, counter in ENGINE_DELTA_COLUMNS.items():
+            self._columns[name].extend(self._increases(counter, samples))
+
+    def _increases(self, counter: str, samples: Sequence[EngineSample | None]) -> list[float]:
+        read, before, increases = attrgetter(counter), self._last_counters.get(counter), []
+        for sample in samples:
+            value = math.nan if sample is None else _number(read(sample))
+            if math.isnan(value):
+                increases.append(value)
+                continue
+            least = value if before is None else before
+            increases.append(value - least if value >= least else value)  # a smaller value: the engine was restarted
+            before = value
+        if before is not None:
+            self._last_counters[counter] = before
+        return increases
 
     def __len__(self) -> int:
         return len(self.ticks)
 
     def up_to(self, at: float) -> int:
         """Number of ticks that had ended by `at` (seconds)."""
-        return bisect.bisect_right(self.ticks, at + 1e-9, key=lambda tick: tick.end)
+        return bisect.bisect_right(self._indexes, (at + 1e-9) / TICK_SECONDS - 1)
 
     def first_from(self, at: float) -> int:
         """Position of the first tick that starts at or after `at`."""
-        return bisect.bisect_left(self.ticks, at - 1e-9, key=lambda tick: tick.start)
+        return bisect.bisect_left(self._indexes, (at - 1e-9) / TICK_SECONDS)
 
     def column(self, name: str, *, start: int = 0, stop: int | None = None) -> FloatArray:
         """A column's entries for ticks `start` to `stop`; shape (stop - start,)."""

@@ -31,6 +31,7 @@ from servetop.recordings import schema
 from servetop.recordings.header import decode_end, decode_header
 from servetop.recordings.liveness import Writer
 from servetop.recordings.opening import Opened, fold_wal, open_for_reading
+from servetop.recordings.recent_requests import RecentRequests
 from servetop.recordings.request_codec import ENDED
 from servetop.recordings.steady_codec import decode_windows
 from servetop.recordings.table_reader import TableReader
@@ -61,6 +62,7 @@ class RecordingReader:
         self.path = path
         self._opened = opened
         self._tables = TableReader(opened.connection, path, damage=opened.damage)
+        self._recent = RecentRequests(self._tables)
         self._run = self._read_run()
         self._header = self._decoded_header()
         self._version: int | None = None
@@ -154,11 +156,13 @@ class RecordingReader:
     ) -> Sequence[RequestRecord]:
         """Finished requests that were in flight at any time between two instants, by due time; see `RunSource`."""
         where = f"{ENDED} BETWEEN ? AND ? AND sent <= ?"
-        limit = "" if most is None else f" LIMIT {most:d}"
+        parameters = (start, ended_by, until)
+        if most is not None:
+            return self._recent.last(most, where=where, parameters=parameters)
         found: list[RequestRecord] = self._tables.events(
-            schema.REQUEST, where=where, parameters=(start, ended_by, until), order=f"due DESC, seq DESC{limit}"
+            schema.REQUEST, where=where, parameters=parameters, order="due, seq"
         )
-        return found[::-1]
+        return found
 
     def request_count(self) -> int:
         """Requests that ended, however they did."""

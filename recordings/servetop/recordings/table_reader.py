@@ -22,7 +22,7 @@ _BLOCK = 1000
 
 @contextlib.contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Decoding makes many objects and no cycles: looking for cycles would double the time to open an hour."""
+    """Reading makes many objects and no cycles: looking for cycles would double the time to open an hour."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -99,11 +99,18 @@ class TableReader:
         self, table: EventTable, *, where: str = "", parameters: Sequence[Any] = (), order: str = "seq"
     ) -> list[Any]:
         """Events in order of `order`; a row that makes no sense is left out, and is damage."""
-        return [event for _, event in self._numbered(table, where=where, parameters=parameters, order=order)]
+        return [event for _, event in self.numbered_events(table, where=where, parameters=parameters, order=order)]
+
+    def numbered_events(
+        self, table: EventTable, *, where: str = "", parameters: Sequence[Any] = (), order: str = "seq"
+    ) -> list[tuple[int, Any]]:
+        """The same, each with its number (`seq`)."""
+        with _collector_paused():
+            return list(self._numbered(table, where=where, parameters=parameters, order=order))
 
     def events_after(self, table: EventTable, seq: int) -> tuple[list[Any], int]:
         """Events written after number `seq`, and the number of the last of them."""
-        numbered = list(self._numbered(table, where="seq > ?", parameters=(seq,), order="seq"))
+        numbered = self.numbered_events(table, where="seq > ?", parameters=(seq,))
         return [event for _, event in numbered], numbered[-1][0] if numbered else seq
 
     def _numbered(
@@ -126,8 +133,7 @@ class TableReader:
         """Rows that make sense, with their events; when one of several does not, they are tried one by one."""
         try:
             self._check_types(table, rows)
-            with _collector_paused():
-                return list(zip(rows, table.codec.decode_all(rows), strict=True))
+            return list(zip(rows, table.codec.decode_all(rows), strict=True))
         except (ValueError, TypeError, KeyError) as error:
             if len(rows) > 1:
                 return [pair for row in rows for pair in self._decoded(table, [row])]

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from textual.app import App, SystemCommand
+from textual.driver import Driver
 from textual.events import DescendantFocus
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES, Theme
@@ -17,6 +18,7 @@ from textual.widgets import Input
 from servetop.core.shelf import Shelf
 from servetop.tui.keys import STEERING, VIEWING, WATCHING
 from servetop.tui.palette import THEME_NAMES
+from servetop.tui.terminal_output import economical_driver
 
 _TEXTUAL_NAMES = ("textual-dark", "textual-light", "servetop-contrast", "ansi-dark", "servetop-mono")
 THEMES = dict(zip(THEME_NAMES, _TEXTUAL_NAMES, strict=True))
@@ -61,6 +63,10 @@ class Appearance(App[str]):
             self.register_theme(theme)
         if surroundings.theme or no_color:
             self.wear("mono" if no_color else surroundings.theme)
+
+    def get_driver_class(self) -> type[Driver]:
+        """The platform's, with less output."""
+        return economical_driver(super().get_driver_class())
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
         """Fields blink unless motion is unwelcome."""

@@ -159,8 +159,7 @@ class RunSoFar:
 
     def fold(self, update: RunUpdate) -> bool:
         """Take in what is new; whether there was anything."""
-        for tick in update.ticks:
-            self.history.append(tick)
+        self.history.extend(update.ticks)
         self.causes.look(self.history)
         self.causes.read(update.log_lines)
         for command in update.commands:

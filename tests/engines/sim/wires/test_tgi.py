@@ -89,6 +89,13 @@ def test_the_openai_routes_end_with_done_and_tell_a_texts_counts_unasked(client:
     assert set(whole.headers) >= WHOLE_HEADERS
 
 
+def test_no_request_can_keep_the_model_from_ending_its_answer() -> None:
+    with served("tgi") as client:
+        asked = {"prompt": "x", "max_tokens": 200, "ignore_eos": True, "min_tokens": 200}
+        answers = [client.post("/v1/completions", json=asked).json() for _ in range(12)]
+    assert {answer["choices"][0]["finish_reason"] for answer in answers} == {"stop", "length"}
+
+
 def test_before_the_first_request_the_page_shows_the_budget_alone() -> None:
     with served("tgi") as client:
         assert samples(client.get("/metrics").text) == {"tgi_batch_max_total_tokens": 1600}

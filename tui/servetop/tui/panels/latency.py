@@ -19,16 +19,22 @@ from servetop.tui.scale import peak_of
 LABELS = {"ttft": "TTFT", "itl": "ITL", "e2el": "E2E"}
 _NAME, _FIGURE = 6, 10
 """Cells for a metric's name and for each figure."""
+_CLOSE = 9
+"""Cells for each figure where the columns' names stand in the title."""
+_HEADER_FROM, _CHART_FROM = 4, 6
+"""Rows from which the columns have a row for their names, and from which there is a chart with axes."""
 _LOOKS = (("p50", "sky", "solid"), ("p90", "orange", "dashed"), ("p99", "rose", "dotted"))
 
 
 class LatencyPanel(TimeChart):
     """TTFT, ITL and E2E at p50, p90 and p99; one of them over time."""
 
-    axes_from = 8
+    axes_from = _CHART_FROM
 
     def title(self, moment: Moment) -> Sequence[Row]:
-        """The charted metric at its median and tail."""
+        """The charted metric at its median and tail; the names of the columns where there is no other row for them."""
+        if 0 < self.size.height < _HEADER_FROM:
+            return [_columns_above(self.size.width)]
         figures = moment.stats.latencies.get(moment.view.metric, Percentiles())
         return [
             [
@@ -60,22 +66,30 @@ class LatencyPanel(TimeChart):
 
 def draw_latency(stats: LiveStats, axes: Axes, width: int, height: int, *, metric: str) -> list[Row]:
     """A table of metrics and percentiles, and a chart where there is room for one."""
-    series = stats.series
-    table = [_header(width), *(_figures(stats, name, width, charted=name == metric) for name in LATENCIES)]
-    if height < 8:
-        rows = table[-height:] if height < 4 else table
-        bars = Bars(times=series.times, values=series.latencies[metric][2], style="rose")
-        return [*rows, *(block_bars(bars, axes, width=width, height=height - 4) if height > 4 else [])]
+    wide = _FIGURE if height >= _HEADER_FROM else _CLOSE
+    table: list[Row] = [_figures(stats, name, width, wide=wide, charted=name == metric) for name in LATENCIES]
+    if height < _HEADER_FROM:
+        return table[:height]
+    table.insert(0, _header(width))
+    if height < _CHART_FROM:
+        bars = Bars(times=stats.series.times, values=stats.series.latencies[metric][2], style="rose")
+        return [*table, *(block_bars(bars, axes, width=width, height=height - 4) if height > 4 else [])]
     traces = [
-        Trace(times=series.times, values=np.asarray(values), style=style, dash=dash)
-        for values, (_, style, dash) in zip(series.latencies[metric], _LOOKS, strict=True)
+        Trace(times=stats.series.times, values=np.asarray(values), style=style, dash=dash)
+        for values, (_, style, dash) in zip(stats.series.latencies[metric], _LOOKS, strict=True)
     ]
     return [*table, *chart(traces, axes, width=width, height=height - 4)]
 
 
-def _columns(width: int) -> tuple[tuple[str, str, str], ...]:
+def _columns_above(width: int) -> list[Run]:
+    """The panel's name, and those of the percentiles right above their columns: the title begins a cell later."""
+    names = "".join(f"{name:>{_CLOSE}}" for name, _, _ in _columns(width, wide=_CLOSE))
+    return [("Latency", "title"), (names[len("Latency") - _NAME + 1 :], "muted")]
+
+
+def _columns(width: int, *, wide: int = _FIGURE) -> tuple[tuple[str, str, str], ...]:
     """All percentiles, or without the middle one where there is no room."""
-    return _LOOKS if width >= _NAME + _FIGURE * len(_LOOKS) else (_LOOKS[0], _LOOKS[2])
+    return _LOOKS if width >= _NAME + wide * len(_LOOKS) else (_LOOKS[0], _LOOKS[2])
 
 
 def _header(width: int) -> list[Run]:
@@ -85,12 +99,12 @@ def _header(width: int) -> list[Run]:
     return fitted(row, width)
 
 
-def _figures(stats: LiveStats, metric: str, width: int, *, charted: bool) -> list[Run]:
+def _figures(stats: LiveStats, metric: str, width: int, *, wide: int, charted: bool) -> list[Run]:
     figures = stats.latencies.get(metric, Percentiles())
     label = f"{'▸' if charted else ' '}{LABELS[metric]}"
     row: list[Run] = [(f"{label:<{_NAME}}", "strong" if charted else "muted")]
-    for name, _, _ in _columns(width):
-        row.append((f"{formats.seconds(getattr(figures, name)):>{_FIGURE}}", "strong" if charted else ""))
+    for name, _, _ in _columns(width, wide=wide):
+        row.append((f"{formats.seconds(getattr(figures, name)):>{wide}}", "strong" if charted else ""))
     return fitted(row, width)
 
 

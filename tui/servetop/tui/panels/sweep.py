@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.core.steady import SteadyWindow
 from servetop.tui import formats
 from servetop.tui.heat import SHADES
 from servetop.tui.lines import Row, Run, fitted, placard
 from servetop.tui.panels.panel import Panel
 from servetop.tui.run_so_far import Moment
-from servetop.tui.stage_figures import StageFigures, dips
+from servetop.tui.stage_figures import dips
+from servetop.tui.sweep_cells import Cell, CellKey, deviations, measured, planned_cells, predicted
 
 _HEAD = 9
 """Cells of the batch sizes at the left."""
 _WIDTH = 11
 """Cells of a column."""
 _SHADES = SHADES[1:]
-_Key = tuple[int | None, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One batch size at one rate; repeats are averaged."""
-
-    output_rate: float
-    preempted: bool
-    unsteady: bool
-    """One of its stages is over and had no steady state."""
-    going_on: bool
 
 
 class SweepPanel(Panel):
@@ -47,50 +33,28 @@ class SweepPanel(Panel):
             parts.append([("off the prediction ", ""), (mean, "strong"), (f" in the mean, {most} at most", "muted")])
         return [*parts, [("batch size down, requests/s across", "muted")]]
 
+    def watch_moment(self, moment: Moment | None) -> None:
+        """No higher than its rows need: the curve below has use for the room."""
+        if moment is not None:
+            batches = {batch for batch, _ in (*measured(moment.per_stage(), moment.steady), *planned_cells(moment))}
+            self.styles.max_height = 2 * len(batches) + 6
+        super().watch_moment(moment)
+
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """See `draw_sweep`."""
-        cells = measured(moment.per_stage(), moment.steady)
-        own = next((batch for batch, _ in cells), None)  # a plan that names no batch size has the engine's
-        stages = [stage for stage in moment.header.config.stages if not stage.warmup]
-        planned = [(stage.max_num_seqs or own, stage.request_rate) for stage in stages]
+        cells, planned = measured(moment.per_stage(), moment.steady), planned_cells(moment)
         if not cells and not planned:
             return placard("no stages planned or measured", width=width, height=height)
         return draw_sweep(cells, planned, width, height, predicted=predicted(moment))
 
 
-def predicted(moment: Moment) -> dict[_Key, float]:
-    """What the simulator said beforehand, output tokens/s by batch size and rate."""
-    return {(each.max_num_seqs, each.request_rate): each.output_throughput for each in moment.header.config.predicted}
-
-
-def deviations(cells: Mapping[_Key, Cell], foretold: Mapping[_Key, float]) -> list[float]:
-    """|predicted / measured - 1| of each finished cell that has both."""
-    return [
-        abs(foretold[key] / cell.output_rate - 1)
-        for key, cell in cells.items()
-        if key in foretold and cell.output_rate > 0 and not cell.going_on
-    ]
-
-
-def measured(figures: Sequence[StageFigures], steady: Mapping[int, SteadyWindow]) -> dict[_Key, Cell]:
-    """Stages by batch size and rate, with the steady windows of those that are over."""
-    groups: dict[_Key, list[StageFigures]] = {}
-    for each in figures:
-        if not math.isnan(each.output_rate):
-            groups.setdefault((each.stage.max_num_seqs, each.stage.request_rate or 0.0), []).append(each)
-    return {
-        key: Cell(
-            output_rate=float(np.mean([each.output_rate for each in group])),
-            preempted=any(each.preemptions > 0 for each in group),
-            unsteady=any(_has_none(steady.get(each.stage.index)) for each in group if each.ended),
-            going_on=not group[-1].ended,
-        )
-        for key, group in groups.items()
-    }
-
-
 def draw_sweep(
-    cells: dict[_Key, Cell], planned: Sequence[_Key], width: int, height: int, *, predicted: Mapping[_Key, float] = {}
+    cells: dict[CellKey, Cell],
+    planned: Sequence[CellKey],
+    width: int,
+    height: int,
+    *,
+    predicted: Mapping[CellKey, float] = {},
 ) -> list[Row]:
     """The matrix as a heat map, with the best finished cell, dips and preempting cells marked; the legend below.
 
@@ -104,11 +68,12 @@ def draw_sweep(
     fallen = dips(done)
     most = max((cell.output_rate for cell in cells.values()), default=0.0)
     column = min(max((width - _HEAD) // max(len(rates), 1), _WIDTH), 2 * _WIDTH)
+    after = 3 + (column > _WIDTH)
     tall = 2 if height >= 2 * len(batches) + 4 else 1
     rows: list[Row] = [
         [
             (f"{'batch':>{_HEAD - 1}} ", "muted"),
-            *[(f"{formats.number(rate):>{column - 3}}   ", "muted") for rate in rates],
+            *[(f"{formats.number(rate):>{column - after}}".ljust(column), "muted") for rate in rates],
         ]
     ]
     for batch in batches:
@@ -121,31 +86,32 @@ def draw_sweep(
         foretold = [predicted.get((batch, rate)) for rate in rates]
         below = [_below(cell[0], value, column) for cell, value in zip(drawn, foretold, strict=True)]
         rows += [[(" " * _HEAD, ""), *[run for cell in below for run in cell]]] * (tall - 1)
-    told = "   ≈ predicted" if predicted and tall > 1 else ""
-    marks_told = f" tok/s{told}   ★ peak   ▼ dip   ▲ preempted   ~ not steady   … now   · to come"
-    legend: Row = [*_SHADES, (marks_told, "muted")]
-    shown: list[Row] = [*rows[: max(height - 2, 1)], [], legend]
+    shown: list[Row] = [*rows[: max(height - 2, 1)], [], _legend(bool(predicted) and tall > 1, width)]
     return [fitted(row, width) for row in shown[:height]]
+
+
+def _legend(foretold: bool, width: int) -> Row:
+    """What the shades and marks mean, closer together where there is less room."""
+    marks = ["★ peak", "▼ dip", "▲ preempted", "~ not steady", "… now", "· to come"]
+    words = ["tok/s", *(["≈ predicted"] if foretold else []), *marks]
+    gap = next((gap for gap in ("   ", "  ") if len(_SHADES) + 1 + len(gap.join(words)) <= width), " ")
+    return [*_SHADES, (f" {gap.join(words)}", "muted")]
 
 
 def _shown(cell: Cell | None, marks: str, planned: bool, scale: tuple[int, float]) -> list[Run]:
     """Shade, number and marks of one cell; `scale` is the column's width, and the number of the darkest shade."""
     width, most = scale
     if cell is None:
-        return [("", ""), (f"{'·' if planned else '':>{width - 3}}   ", "faint")]
+        return [("", ""), (f"{'·' if planned else '':>{width - 3 - (width > _WIDTH)}}".ljust(width), "faint")]
     told = {"▲": cell.preempted, "~": cell.unsteady, "…": cell.going_on}
     marks += "".join(mark for mark, holds in told.items() if holds)
     style = "good" if "★" in marks else ("warn" if "▲" in marks or "▼" in marks else "strong")
     shade, heat = _SHADES[min(int(cell.output_rate / most * 4), 3)] if most > 0 else _SHADES[0]
-    room = width - 9
-    return [(shade * room, heat), (f"{formats.count(cell.output_rate):>6}{marks[:3]:<3}", style)]
+    room = width - 9 - (width > _WIDTH)
+    return [(shade * room, heat), (f"{formats.count(cell.output_rate):>6}{marks[:3]:<{width - room - 6}}", style)]
 
 
 def _below(shade: Run, foretold: float | None, width: int) -> list[Run]:
     """The second row of a cell: its shade again, and what was predicted."""
     said = "" if foretold is None else f"≈{formats.count(foretold)}"
-    return [shade, (f"{said:>{width - len(shade[0]) - 3}}   ", "muted")]
-
-
-def _has_none(window: SteadyWindow | None) -> bool:
-    return window is not None and window.start is None
+    return [shade, (f"{said:>{6 if shade[0] else width - 3 - (width > _WIDTH)}}".ljust(width - len(shade[0])), "muted")]

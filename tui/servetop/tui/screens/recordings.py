@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from servetop.core.errors import RecordingError
-from servetop.core.shelf import Glance, Shelf
+from servetop.core.shelf import Glance, RecordingState, Shelf
 from servetop.tui.choosing import matches, scrolled
 from servetop.tui.lines import Lines
 from servetop.tui.palette import STYLES
@@ -24,6 +24,8 @@ from servetop.tui.panels.recordings import SPARK_CELLS, draw_details, draw_recor
 from servetop.tui.printable import printable
 from servetop.tui.screens.question import TextQuestion
 
+_LIVE_SECONDS = 1.0
+"""Between two looks at the recording of a run that goes on."""
 _HELP = "enter open · / filter · e rename · d delete · esc back"
 
 
@@ -40,6 +42,8 @@ class RecordingsList(Widget):
         super().__init__(id="recordings")
         self.all_paths = self.shown = paths
         self.known: dict[Path, Glance] = {}
+        self.stale: set[Path] = set()
+        """Of runs that go on: read a while ago."""
         self.cursor = self.top = 0
         self._words = ""
 
@@ -53,13 +57,20 @@ class RecordingsList(Widget):
         return max(self.size.height - 1, 1)
 
     def unread(self) -> Path | None:
-        """The next one to read: those on the screen first, then the others in order."""
+        """The next one to read: those on the screen first, then the others in order, then those of runs that go on."""
         seen = self.shown[self.top : self.top + self._visible]
-        return next((path for path in (*seen, *self.all_paths) if path not in self.known), None)
+        new = (path for path in (*seen, *self.all_paths) if path not in self.known)
+        return next(new, next((path for path in seen if path in self.stale), None))
+
+    def grow_old(self) -> bool:
+        """Time has gone by: what is known of runs that go on is to be read again; whether there are any."""
+        self.stale = {path for path, glance in self.known.items() if glance.info.state is RecordingState.LIVE}
+        return bool(self.stale)
 
     def learn(self, path: Path, glance: Glance) -> None:
         """What is in one of them."""
         self.known[path] = glance
+        self.stale.discard(path)
         self.filter(self._words) if self._words else self.refresh()
 
     def filter(self, words: str) -> None:
@@ -156,6 +167,7 @@ class RecordingsScreen(ModalScreen[Path]):
         """List, then read one file after the other."""
         self._list_anew()
         self.run_worker(self._read_on())
+        self.set_interval(_LIVE_SECONDS, self._look_again)
 
     @property
     def _listing(self) -> RecordingsList:
@@ -191,6 +203,10 @@ class RecordingsScreen(ModalScreen[Path]):
             listing.learn(path, glance)
             if path == listing.here:
                 details.refresh()
+
+    def _look_again(self) -> None:
+        if self._listing.grow_old():
+            self._wanted.set()
 
     def _moved(self, by: int) -> None:
         self._listing.move(by)

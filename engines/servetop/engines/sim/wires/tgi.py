@@ -96,7 +96,7 @@ class TgiWire(Wire):
         self._generate(data, to, stream=bool(data.get("stream")))
 
     def _openai(self, request: HttpRequest, to: Connection, *, chat: bool) -> None:
-        data = read_body(request.body)
+        data = {**read_body(request.body), "ignore_eos": False, "min_tokens": None}  # TGI overlooks these
         shape = CHAT_SHAPE if chat else TEXT_SHAPE
         kind = partial(OpenAIStream if data.get("stream") else OpenAIWhole, shape=shape)
         self._take(data, to, chat=chat, kind=kind)
