@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 
@@ -27,6 +28,23 @@ async def test_an_engine_is_asked_for_its_counters_once_more_before_a_restart() 
     assert facts.max_num_seqs == 8
     _, again = [line.at for line in news.log_lines if line.text.startswith("api key is")]
     assert [sample for sample in news.samples if asked <= sample.scrape_start < sample.scrape_end <= again]
+
+
+async def test_after_a_quick_restart_the_old_engines_last_counters_come_before_the_new_ones_first() -> None:
+    clock = MonotonicClock()
+    engine = EngineSide(EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock)
+    await engine.start(max_num_seqs=4)
+    try:
+        await engine.change_batch(8)
+        restarted = clock.now()
+        async with asyncio.timeout(10):
+            while (newest := engine.newest_sample()) is None or newest.scrape_end < restarted:
+                await asyncio.sleep(0.01)
+        starts = [sample.scrape_start for sample in engine.news().samples]
+    finally:
+        await engine.close()
+    assert len(starts) >= 2
+    assert starts == sorted(starts)
 
 
 async def test_what_a_reader_of_the_metrics_must_know_is_noted_once_a_run() -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,15 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def servetop(tmp_path: Path) -> Servetop:
     return Servetop(tmp_path, ENVIRONMENT)
+
+
+@pytest.fixture
+def bare_llama_server(tmp_path: Path) -> Iterator[str]:
+    """The URL of a llama-server that was started without --metrics."""
+    engine = ENGINES["llama.cpp"](home_of("llama.cpp"))
+    argv = tuple(word for word in engine.argv if word != "--metrics")
+    with started(replace(engine, argv=argv), tmp_path / "log") as server:
+        yield server.url
 
 
 def warm_up(url: str, folder: Path) -> None:

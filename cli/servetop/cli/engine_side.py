@@ -55,7 +55,7 @@ class EngineSide:
             self._config = dataclasses.replace(self._config, port=urlsplit(self._handle.url).port)
         else:
             self._handle = await attach_engine(config, self._clock)
-        self._sampler = EngineSampler(self._handle, self._clock)
+        self._sampler = EngineSampler(self._handle, self._clock, period=self._handle.engine.scrape_period)
         self._sampler.start()
         self._note_caveat(self._handle.engine.metrics_caveat)
         return self._handle.facts
@@ -100,7 +100,8 @@ class EngineSide:
 
     def news(self) -> EngineNews:
         """Samples, log lines and troubles since the last call."""
-        samples = [*(self._sampler.drain() if self._sampler else ()), *self._last_samples]
+        fresh = [*(self._sampler.drain() if self._sampler else ()), *self._last_samples]
+        samples = sorted(fresh, key=lambda sample: sample.scrape_start)  # a quick restart: one before the other's last
         self._last_samples = []
         gpus = self._gpus.sample() if self._is_here else []
         self._newest_gpus = tuple(gpus)

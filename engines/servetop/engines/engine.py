@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
+from servetop.core.tick import TICK_SECONDS
 from servetop.engines.answers import Answers
 from servetop.engines.dialects.choose import OPENAI_ENDPOINTS
 from servetop.engines.facts import ServerFacts
@@ -87,6 +88,8 @@ class Engine(Protocol):
     """What a reader of its metrics must know, in a sentence; empty: nothing."""
     scrape_timeout: float
     """Seconds after which a metrics page is given up."""
+    scrape_period: float
+    """Seconds between two pages; longer for engines whose page is dear, or old anyway."""
     noise: re.Pattern[bytes] | None
     """Log lines that nobody wants to see, such as the access log of successful requests."""
     stop_patience: float
@@ -157,6 +160,7 @@ class Adapter:
     takes_token_ids: bool = True
     metrics_caveat: str = ""
     scrape_timeout: float = SCRAPE_TIMEOUT
+    scrape_period: float = TICK_SECONDS
     changes_batch_size_live: bool = False
     noise: re.Pattern[bytes] | None = re.compile(rb'"(GET|POST) \S+ HTTP/1\.[01]" 2\d\d')
     stop_patience: float = 10.0

@@ -24,6 +24,7 @@ _LONG = {"-m": "--model", "-hf": "--hf-repo", "-np": "--parallel", "-c": "--ctx-
 _SHARED = ("--kv-unified", "-kvu", "--kv-unified-per-slot")
 _OWN = ("--no-kv-unified", "-no-kvu")
 _HUB = re.compile(r"[\w.-]+/[\w.-]+(:[\w.-]+)?")
+_TIME = re.compile(r"^[\d.]+ [A-Z] +")
 _BOOT = {
     "max_num_seqs": re.compile(r"n_slots = (\d+)"),
     "max_model_len": re.compile(r"n_ctx_slot = (\d+)"),
@@ -125,6 +126,10 @@ class LlamaCppEngine(Adapter):
             max_num_seqs=slots if isinstance(slots, int) else None,
         )
         return own.or_else(super().facts(answers))
+
+    def failure_reason(self, lines: Sequence[str]) -> str | None:
+        """From its lines without their times."""
+        return super().failure_reason([_TIME.sub("", line) for line in lines])
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
         """Slots and their size."""

@@ -18,10 +18,14 @@ BUILT_IN = {
     "deepspeed-mii": "servetop.engines.deepspeed_mii:DeepSpeedMiiEngine",
     "llama.cpp": "servetop.engines.llama_cpp:LlamaCppEngine",
     "openai": "servetop.engines.openai:OpenAIEngine",
+    "ray-serve-llm": "servetop.engines.ray_serve:RayServeEngine",
     "sglang": "servetop.engines.sglang:SglangEngine",
     "sim": "servetop.engines.sim.engine:SimEngine",
     "tensorrt-llm": "servetop.engines.tensorrt_llm:TensorRtLlmEngine",
     "tgi": "servetop.engines.tgi:TgiEngine",
+    "transformers": "servetop.engines.transformers:TransformersEngine",
+    "transformers-pipeline": "servetop.engines.pipeline:PipelineEngine",
+    "triton-tensorrt-llm": "servetop.engines.triton:TritonEngine",
     "vllm": "servetop.engines.vllm:VllmEngine",
 }
 """Also there in a checkout that was never installed."""

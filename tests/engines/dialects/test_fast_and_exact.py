@@ -9,12 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servetop.core.wire import Chunk
+from servetop.engines.dialects.llama_cpp import read_llama_cpp
 from servetop.engines.dialects.mii import read_mii
 from servetop.engines.dialects.reading import Reader, read_chat, read_completion
 from servetop.engines.dialects.responses import read_response
 from servetop.engines.dialects.shapes import Shapes
 from servetop.engines.dialects.stream import EventStream
 from servetop.engines.dialects.tgi import read_tgi
+from servetop.engines.dialects.transformers import read_transformers_chat, read_transformers_completion
+from servetop.engines.dialects.triton import read_triton
 
 Captured = Callable[[str], bytes]
 Render = Callable[[str, int], str]
@@ -76,6 +79,20 @@ def openai_responses(text: str, count: int) -> str:
     return f'event: response.reasoning_text.delta\ndata: {{{kind},"delta":{text},"obfuscation":"x{count}"}}\n\n'
 
 
+def llama_cpp_own(text: str, count: int) -> str:
+    counts = f'"id_slot":-1,"tokens_predicted":{count},"tokens_evaluated":3'
+    return f'data: {{"index":0,"content":{text},"tokens":[{7 * count}],"stop":false,{counts}}}\n\n'
+
+
+def triton(text: str, _: int) -> str:
+    return f'data: {{"model_name":"ensemble","model_version":"1","text_output":{text}}}\n\n'
+
+
+def triton_ensemble(text: str, count: int) -> str:
+    scores = f'"cum_log_probs":{-count / 3},"output_log_probs":[0.0,0.0],"sequence_end":false'
+    return f'data: {{"model_name":"ensemble",{scores},"text_output":{text}}}\n\n'
+
+
 def tgi_own(text: str, count: int) -> str:
     token = f'"token":{{"id":{count},"text":{text},"logprob":-{count / 7},"special":false}}'
     return f'data:{{"index":{count},{token},"generated_text":null,"details":null}}\n\n'
@@ -89,6 +106,8 @@ Renders = Sequence[Render]
 COMPLETIONS: Renders = (vllm, vllm_counted, vllm_cached, llama_cpp, tgi, several_choices)
 CHATS: Renders = (vllm_chat, vllm_reasoning)
 RESPONSES: Renders = (responses, openai_responses)
+LLAMA_CPP: Renders = (llama_cpp_own,)
+TRITON: Renders = (triton, triton_ensemble)
 TGI: Renders = (tgi_own,)
 MII: Renders = (mii_own,)
 
@@ -151,8 +170,18 @@ def body_of(renders: Renders) -> st.SearchStrategy[bytes]:
 
 @pytest.mark.parametrize(
     ("reader", "renders"),
-    [(read_completion, COMPLETIONS), (read_chat, CHATS), (read_response, RESPONSES), (read_tgi, TGI), (read_mii, MII)],
-    ids=["completions", "chat", "responses", "tgi", "mii"],
+    [
+        (read_completion, COMPLETIONS),
+        (read_chat, CHATS),
+        (read_response, RESPONSES),
+        (read_llama_cpp, LLAMA_CPP),
+        (read_triton, TRITON),
+        (read_tgi, TGI),
+        (read_mii, MII),
+        (read_transformers_completion, COMPLETIONS),
+        (read_transformers_chat, CHATS),
+    ],
+    ids=["completions", "chat", "responses", "llama.cpp", "triton", "tgi", "mii", "transformers", "transformers chat"],
 )
 @pytest.mark.parametrize("continuous", [False, True])
 def test_any_interleaving_in_any_pieces_reads_the_same(reader: Reader, renders: Renders, continuous: bool) -> None:
@@ -201,6 +230,8 @@ class Counting:
     [(read_completion, each) for each in COMPLETIONS]
     + [(read_chat, each) for each in CHATS]
     + [(read_response, each) for each in RESPONSES]
+    + [(read_llama_cpp, each) for each in LLAMA_CPP]
+    + [(read_triton, each) for each in TRITON]
     + [(read_tgi, tgi_own), (read_mii, mii_own)],
 )
 def test_a_second_stream_of_a_known_server_needs_no_parse(
@@ -244,6 +275,10 @@ CAPTURES = (
     ("llamacpp_completions_stream", read_completion),
     ("llamacpp_chat_stream", read_chat),
     ("transformers_completions_stream", read_completion),
+    ("../../data/llama.cpp/completion_stream", read_llama_cpp),
+    ("../../data/triton/generate_stream", read_triton),
+    ("../../data/transformers/cb_completions_stream", read_transformers_completion),
+    ("../../data/transformers/cb_chat_stream", read_transformers_chat),
 )
 
 

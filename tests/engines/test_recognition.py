@@ -1,0 +1,63 @@
+"""No engine claims the server of another: each captured server is shown to all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from servetop.engines.answers import Answer, Answers
+from servetop.engines.registry import BUILT_IN, load_engine
+
+DATA = Path(__file__).parent / "data"
+OWN_405 = {path: Answer(405) for path in ("/load_model", "/reset")}
+
+
+def answered(name: str) -> Answer:
+    raw = (DATA / name).read_bytes()
+    return Answer(200, raw.replace(b"\r\n", b"\n").partition(b"\n\n")[2] if raw.startswith(b"HTTP/") else raw)
+
+
+SERVERS: dict[str, Answers] = {
+    "llama.cpp": {
+        "/health": answered("llama.cpp/health_idle.txt"),
+        "/props": answered("llama.cpp/props_idle.txt"),
+        "/v1/models": answered("llama.cpp/v1_models_idle.txt"),
+        "/metrics": answered("llama.cpp/metrics_idle.txt"),
+        "/slots": answered("llama.cpp/slots_idle.txt"),
+    },
+    "ray-serve-llm": {
+        "/-/healthz": answered("ray-serve-llm/healthz.txt"),
+        "/-/routes": answered("ray-serve-llm/routes.txt"),
+        "/v1/models": answered("ray-serve-llm/v1_models.txt"),
+    },
+    "transformers": {**OWN_405, "/health": answered("transformers/cb_health.txt"), "/metrics": Answer(404)},
+    "triton-tensorrt-llm": {
+        "/v2": answered("triton/v2_server_metadata.json"),
+        "/v2/models/ensemble/config": answered("triton/model_config.json"),
+    },
+    "vllm": {
+        "/health": Answer(200),
+        "/version": answered("vllm/version.json"),
+        "/v1/models": answered("vllm/v1_models.json"),
+        "/metrics": answered("vllm/metrics_0.32.0.txt"),
+    },
+}
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_captured_server_is_claimed_by_its_own_engine_and_by_the_fallback_only(server: str) -> None:
+    claims = {name: load_engine(name).recognises(SERVERS[server]) for name in BUILT_IN}
+    claimed = {name: claim for name, claim in claims.items() if claim}
+    fallback = {"openai": 1} if b'"data"' in SERVERS[server].get("/v1/models", Answer()).body else {}
+    assert claimed == {server: 2} | fallback
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_no_engine_but_the_fallback_claims_a_server_that_it_knows_nothing_of(name: str) -> None:
+    engine = load_engine(name)
+    listed = Answer(200, b'{"object":"list","data":[{"id":"m","object":"model"}]}')
+    asked = [*engine.questions, *(reader.paths if (reader := engine.metrics()) else ())]
+    for answer in (Answer(404, b"Not Found"), Answer(trouble="refused"), Answer(200, b"<html>"), Answer(200, b"[]")):
+        claim = engine.recognises({**dict.fromkeys(asked, answer), "/v1/models": listed})
+        assert claim == (1 if name == "openai" else 0)
