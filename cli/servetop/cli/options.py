@@ -25,7 +25,8 @@ MetricsUrl = Annotated[
     Optional[str],
     typer.Option(
         "--metrics-url",
-        help="Where the engine's metrics are, or a Prometheus server that has them. Default: the engine's own.",
+        help="Where the engine's metrics are, or a Prometheus server that has them, as in "
+        "'http://prom:9090/?match={instance=\"gpu7:8000\"}'. Default: the engine's own.",
         rich_help_panel=ENGINE,
     ),
 ]
