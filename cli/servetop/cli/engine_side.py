@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 
 from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig
-from servetop.core.events import EngineSample, GpuSample, LogLine, Note, Severity
+from servetop.core.events import EngineSample, GpuSample, LogLine, Note, ReplicaSample, Severity
 from servetop.core.source import EngineFacts
 from servetop.engines.attaching import attach_engine
 from servetop.engines.engine import EngineHandle
 from servetop.engines.gpu import GpuSampler
+from servetop.engines.replicas import ReplicaGroup, attach_replicas, refuse_closed_door
 from servetop.engines.sampler import EngineSampler
 from servetop.engines.starting import api_key, start_engine
 
@@ -23,6 +24,8 @@ class EngineNews:
     """What came in since it was asked last."""
 
     samples: list[EngineSample] = field(default_factory=list)
+    replicas: list[ReplicaSample] = field(default_factory=list)
+    """Where there are several servers, of each alone."""
     gpus: list[GpuSample] = field(default_factory=list)
     log_lines: list[LogLine] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -34,7 +37,7 @@ class EngineSide:
     def __init__(self, config: EngineConfig, clock: Clock) -> None:
         self._config = config
         self._clock = clock
-        self._handle: EngineHandle | None = None
+        self._handle: EngineHandle | ReplicaGroup | None = None
         self._sampler: EngineSampler | None = None
         self._gpus = GpuSampler(clock)
         self._log_lines: list[LogLine] = []
@@ -47,10 +50,14 @@ class EngineSide:
         """Start or attach; EngineError when that fails."""
         wanted = max_num_seqs if max_num_seqs is not None else self._config.max_num_seqs
         config = dataclasses.replace(self._config, max_num_seqs=wanted)
+        if config.front_door is not None:
+            await refuse_closed_door(config.front_door, api_key=self.api_key)
         if config.url is None:
             self._handle = await start_engine(config, self._clock, on_line=self._hear)
             # a restarted engine answers where the first one did: the sender keeps its URL
             self._config = dataclasses.replace(self._config, port=urlsplit(self._handle.url).port)
+        elif config.more_urls:
+            self._handle = await attach_replicas(config, self._clock, on_change=self._replica_changed)
         else:
             self._handle = await attach_engine(config, self._clock)
         self._sampler = EngineSampler(self._handle, self._clock)
@@ -60,8 +67,12 @@ class EngineSide:
     def _hear(self, line: LogLine) -> None:
         self._log_lines.append(line)
 
+    def _replica_changed(self, back: bool, words: str) -> None:
+        severity = Severity.INFO if back else Severity.WARNING
+        self._notes.append(Note(at=self._clock.now(), severity=severity, source="engine", text=words))
+
     @property
-    def handle(self) -> EngineHandle:
+    def handle(self) -> EngineHandle | ReplicaGroup:
         """The running engine; only after `start`."""
         assert self._handle is not None, "the engine was not started"
         return self._handle
@@ -96,7 +107,8 @@ class EngineSide:
         gpus = self._gpus.sample() if self._is_here else []
         self._newest_gpus = tuple(gpus)
         self._note_metrics_trouble()
-        news = EngineNews(samples=samples, gpus=gpus, log_lines=self._log_lines, notes=self._notes)
+        replicas = self._handle.drain() if isinstance(self._handle, ReplicaGroup) else []
+        news = EngineNews(samples=samples, replicas=replicas, gpus=gpus, log_lines=self._log_lines, notes=self._notes)
         self._log_lines, self._notes = [], []
         return news
 

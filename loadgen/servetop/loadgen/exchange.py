@@ -42,7 +42,7 @@ class Exchange:
         "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "due", "error", "error_body",
         "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser",
         "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "record_texts",
-        "retried", "sent", "status", "streamed", "taken_in", "texts", "tokenizer", "usage_seen",
+        "replica", "retried", "sent", "status", "streamed", "taken_in", "texts", "tokenizer", "usage_seen",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
@@ -83,8 +83,9 @@ class Exchange:
         """A list when the answer's text is to be kept."""
         self.record_texts = request.record_texts
         self.tokenizer = request.tokenizer
-        self.retried = False
-        self.streamed = request.streamed
+        self.retried, self.streamed = False, request.streamed
+        self.replica: int | None = None
+        """Which of several servers it went to."""
 
     def was_sent(self, at: float) -> None:
         """The request's bytes go to the socket now; a second try does not move the stamp."""
@@ -239,6 +240,7 @@ class Exchange:
             conversation=None if turn is None else self.conversation,
             turn=None if turn is None else turn.turn,
             model=self.prompt.model,
+            replica=self.replica,
             **reasoning_of(self),
         )
 

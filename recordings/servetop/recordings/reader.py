@@ -13,7 +13,17 @@ from typing import Any
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.errors import RecordingError, UsageError
-from servetop.core.events import Action, Command, EngineSample, Note, RequestRecord, RunEnd, Severity, StageChange
+from servetop.core.events import (
+    Action,
+    Command,
+    EngineSample,
+    Note,
+    ReplicaSample,
+    RequestRecord,
+    RunEnd,
+    Severity,
+    StageChange,
+)
 from servetop.core.source import RunHeader, RunUpdate
 from servetop.core.steady import SteadyWindow
 from servetop.core.tick import Tick
@@ -109,6 +119,7 @@ class RecordingReader:
                 commands=self._new_commands(),
                 log_lines=self._new(schema.LOG_LINE),
                 ticks=self._new(schema.TICK),
+                replica_samples=self._new(schema.REPLICA_SAMPLE),
                 notes=[*self._new(schema.NOTE), *self._damage_note()],
                 header=self._header if changed - _END_COLUMNS else None,
                 end=self.end if "end_at" in changed else None,
@@ -174,6 +185,10 @@ class RecordingReader:
     def engine_samples(self) -> list[EngineSample]:
         """All scrapes of the engine's metrics, in order."""
         return self._tables.events(schema.ENGINE_SAMPLE)
+
+    def replica_samples(self) -> list[ReplicaSample]:
+        """All scrapes of each of several servers, in order; empty where there was one."""
+        return self._tables.events(schema.REPLICA_SAMPLE)
 
     def request_rows(
         self, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = ()
