@@ -138,7 +138,7 @@ class ReplicaGroup:
             if not self._alive:
                 self.died.set()
                 return
-            self._on_change(False, f"{self._exit_reason}: requests go to the other {len(self._alive)}")
+            self._on_change(False, f"{self._exit_reason}: {len(self._alive)} of {len(self._replicas)} left")
             replica.handle = await self._come_back(replica)
             self._on_change(True, f"{self.engine.title} at {replica.url} is back")
 

@@ -30,7 +30,13 @@ class ConfigPanel(Panel):
 
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """As many settings as fit."""
-        return [fitted(row, width) for row in config_rows(moment.header)[self.top : self.top + height]]
+        return [fitted(row, width) for row in shown_rows(moment, width)[self.top : self.top + height]]
+
+
+def shown_rows(moment: Moment, width: int) -> list[Row]:
+    """How several servers are doing at this instant, where there are several; then the settings."""
+    replicas = moment.replicas(width)
+    return [*([*replicas, []] if replicas else []), *config_rows(moment.header)]
 
 
 _OWN_SECTIONS = ("engine", "workload", "stages", "predicted")
