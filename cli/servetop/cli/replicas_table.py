@@ -14,13 +14,13 @@ from servetop.tui import formats
 
 def replicas_table(replicas: Sequence[Mapping[str, Any]]) -> Group:
     """One row a server: its requests and their latency, unknown behind a front door, and what it told itself."""
-    names = ("ok", "fail", "req/s", "tok/s", "TTFT\np50", "TTFT\np99")
+    names = ("ok", "fail", "tok/s", "TTFT\np50", "TTFT\np99")
     table = light_table("", *names, "tokens\nout", "most\nrun", "most\nwait", "KV\nmost", "preempt.")
     for each in replicas:
-        keys = ("request_throughput", "output_throughput", "p50_ttft_ms", "p99_ttft_ms")
+        keys = ("output_throughput", "p50_ttft_ms", "p99_ttft_ms")
         server = each["server"]
         table.add_row(
-            Text(each["url"]),
+            Text(each["url"].removeprefix("http://")),
             *(formats.exact(each.get(key)) for key in ("completed", "failed")),
             *(formats.number(each.get(key)) for key in keys),
             *(formats.exact(server[key]) for key in ("generation_tokens", "max_running", "max_waiting")),
