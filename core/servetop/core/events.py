@@ -76,6 +76,12 @@ class RequestRecord:
     """Which of several models was asked; None where all requests asked the same."""
     replica: int | None = None
     """Which of several servers it went to, from 0; None where there is one, or a front door."""
+    server_queue: float | None = None
+    """Seconds that it waited to be scheduled, as its server told with the answer; None: it does not tell."""
+    server_prefill: float | None = None
+    """Seconds from being scheduled to the first token, as told."""
+    server_decode: float | None = None
+    """Seconds from the first token to the last, as told."""
 
     @property
     def ttft(self) -> float | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from servetop.core.events import RequestRecord, RequestStatus, TokenSource
-from servetop.core.wire import Chunk, Dialect, Prompt
+from servetop.core.wire import Chunk, Dialect, Prompt, ServerTiming
 from servetop.loadgen.chunk_log import ChunkLog
 from servetop.loadgen.local_tokenizer import LocalTokenizer
 from servetop.loadgen.stage_play import Due
@@ -42,7 +42,7 @@ class Exchange:
         "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "due", "error", "error_body",
         "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser",
         "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "record_texts",
-        "replica", "retried", "sent", "status", "streamed", "taken_in", "texts", "tokenizer", "usage_seen",
+        "replica", "retried", "sent", "status", "streamed", "taken_in", "texts", "timing", "tokenizer", "usage_seen",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
@@ -68,8 +68,8 @@ class Exchange:
         """None until the outcome is known."""
         self.error: str | None = None
         self.error_body: bytearray | None = None
-        self.prompt_tokens = request.prompt.input_tokens
-        self.output_tokens = 0
+        self.prompt_tokens, self.output_tokens = request.prompt.input_tokens, 0
+        self.timing: ServerTiming | None = None
         self.prompt_tokens_counted = 0
         """Of `prompt_tokens`, what the accounts have counted."""
         self.cached_tokens: int | None = None
@@ -154,6 +154,8 @@ class Exchange:
             self.output_tokens, self.usage_seen = chunk.output_tokens, True
             self.prompt_tokens = self.prompt_tokens if chunk.prompt_tokens is None else chunk.prompt_tokens
             self.cached_tokens, self.reasoning_told = chunk.cached_tokens, chunk.reasoning_tokens
+            if chunk.timing is not None:
+                self.timing = chunk.timing
         if chunk.error is not None:
             self._end(RequestStatus.ERROR, at, chunk.error)
         elif chunk.final:
@@ -242,7 +244,15 @@ class Exchange:
             model=self.prompt.model,
             replica=self.replica,
             **reasoning_of(self),
+            **timing_of(self.timing),
         )
+
+
+def timing_of(timing: ServerTiming | None) -> dict[str, Any]:
+    """A record's fields about the server's own times."""
+    if timing is None:
+        return {}
+    return {"server_queue": timing.queue, "server_prefill": timing.prefill, "server_decode": timing.decode}
 
 
 def reasoning_of(exchange: Exchange) -> dict[str, Any]:

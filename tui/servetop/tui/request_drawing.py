@@ -50,6 +50,10 @@ def _phases(record: RequestRecord, width: int) -> Row:
         [(glyph * 2, style), (f" {name} ", "muted"), (formats.seconds(span), "strong")]
         for (glyph, style, name), span in zip(PHASES, spans, strict=True)
     ]
+    told = (record.server_queue, record.server_prefill, record.server_decode)
+    if told != (None, None, None):
+        names = zip(("server: queue", "prefill", "decode"), told, strict=True)
+        parts += [[(f"{name} ", "muted"), (formats.seconds(value), "strong")] for name, value in names]
     return [(" " * GUTTER, ""), *joined(parts, width=width - GUTTER, gap="  ")]
 
 

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from servetop.engines.dialects.words import count_in, count_of, error_words, excerpt
+from servetop.core.wire import ServerTiming
+from servetop.engines.dialects.words import count_in, count_of, error_words, excerpt, seconds_of
 
 _END = b"[DONE]"
 _REASONING = ("reasoning_content", "reasoning")
@@ -36,6 +37,8 @@ class Reading(NamedTuple):
     """The counts came beside a choice: if they are continuous, their rise is what the event brought."""
     final: bool = False
     error: str | None = None
+    timing: ServerTiming | None = None
+    """Beside counts only."""
 
 
 Reader = Callable[[bytes], Reading]
@@ -80,6 +83,26 @@ def openai_usage(content: Mapping[str, Any]) -> Usage | None:
     )
 
 
+def timing_of(content: Mapping[str, Any]) -> ServerTiming | None:
+    """vLLM's `metrics` (`--enable-per-request-metrics`) or llama.cpp's `timings`, both in milliseconds; else None.
+
+    llama.cpp tells no queue. What vLLM calls `time_to_first_token_ms` counts from when the request was scheduled.
+    """
+    for key, names in _TIMES.items():
+        told = content.get(key)
+        if isinstance(told, dict):
+            timing = ServerTiming(*(seconds_of(told.get(name)) for name in names))
+            return None if timing == _NOT_TOLD else timing
+    return None
+
+
+_TIMES = {
+    "metrics": ("queue_time_ms", "time_to_first_token_ms", "generation_time_ms"),
+    "timings": ("", "prompt_ms", "predicted_ms"),
+}
+_NOT_TOLD = ServerTiming()
+
+
 def _read(event: bytes, text_of: Callable[[object], tuple[str, bool]]) -> Reading:
     content = parsed(event)
     if isinstance(content, Reading):
@@ -88,10 +111,12 @@ def _read(event: bytes, text_of: Callable[[object], tuple[str, bool]]) -> Readin
     choices = found if isinstance(found, list) else []
     if len(choices) == 1:
         text, reasoning = text_of(choices[0])
-        return Reading(text, 1 if text else 0, reasoning, usage, True)
+        timing = None if usage is None else timing_of(content)
+        return Reading(text, 1 if text else 0, reasoning, usage, True, timing=timing)
     texts = [each for each in map(text_of, choices) if each[0]]
     reasoning = bool(texts) and all(thought for _, thought in texts)
-    return Reading("".join(text for text, _ in texts), len(texts), reasoning, usage, bool(choices))
+    timing = None if usage is None else timing_of(content)
+    return Reading("".join(text for text, _ in texts), len(texts), reasoning, usage, bool(choices), timing=timing)
 
 
 def _completion_text(choice: object) -> tuple[str, bool]:

@@ -14,7 +14,7 @@ import orjson
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Chunk, Prompt
-from servetop.engines.dialects.reading import Reading, Usage, parsed
+from servetop.engines.dialects.reading import Reading, Usage, parsed, timing_of
 from servetop.engines.dialects.shapes import Shapes
 from servetop.engines.dialects.stream import EventStream
 from servetop.engines.dialects.words import count_in, count_of, error_text, error_words, excerpt
@@ -61,7 +61,8 @@ class ResponsesDialect:
         texts, usage = list(_whole_texts(content["output"])), _usage(content) or Usage()
         tokens = sum(map(bool, texts)) if usage.output is None else usage.output
         counts = (usage.prompt, usage.output, usage.cached)
-        return [Chunk("".join(texts), tokens, True, *counts, reasoning_tokens=usage.reasoning)]
+        timing = timing_of(content)
+        return [Chunk("".join(texts), tokens, True, *counts, reasoning_tokens=usage.reasoning, timing=timing)]
 
     def parser(self, *, keep_texts: bool = True) -> EventStream:
         """A fresh parser for one answer; what it learns of the server's events serves the next ones."""
@@ -90,7 +91,8 @@ def read_response(event: bytes) -> Reading:
         text = content.get("delta")
         return Reading(text, 1, kind in _THOUGHTS) if text and isinstance(text, str) else Reading()
     if kind in _ENDS:
-        return Reading(usage=_usage(response) if isinstance(response, dict) else None, final=True)
+        told = response if isinstance(response, dict) else {}
+        return Reading(usage=_usage(told), final=True, timing=timing_of(told))
     if kind in _FAILURES:
         return Reading(error=f"the server reports in the stream: {error_words(response or content)}")
     return Reading()

@@ -104,4 +104,4 @@ class EventStream:
             state.reasoning = reading.reasoning
         reasoning = state.reasoning and tokens > 0
         counts = (usage.prompt, usage.output, usage.cached)
-        return Chunk(reading.text, tokens, reading.final, *counts, None, reasoning, usage.reasoning)
+        return Chunk(reading.text, tokens, reading.final, *counts, None, reasoning, usage.reasoning, reading.timing)
