@@ -34,6 +34,11 @@ def test_a_metrics_address_for_several_servers_is_refused(servetop: Servetop) ->
     assert (refused.code, "--metrics-url is one server's" in refused.complaint) == (2, True)
 
 
+def test_a_selector_that_is_none_is_refused_before_anything_starts(servetop: Servetop) -> None:
+    refused = servetop("--url", "http://a:1", "--metrics-url", "http://prom:9090/?job=x", *LOAD)
+    assert (refused.code, "what follows the ? must be a selector" in refused.complaint) == (2, True)
+
+
 @pytest.fixture(scope="module")
 def simulators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     folder = Servetop(tmp_path_factory.mktemp("none"))

@@ -90,6 +90,10 @@ def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
         api_key_env=options["api_key_env"],
         connection=connection_config(options),
     )
+    if config.metrics_url:
+        from servetop.engines.prometheus_server import MetricsAddress
+
+        MetricsAddress.parse(config.metrics_url)
     if config.api_key_env:
         from servetop.engines.starting import api_key
 

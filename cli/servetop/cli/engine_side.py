@@ -137,7 +137,7 @@ class EngineSide:
     async def last_look(self) -> None:
         """One more scrape of an engine that is about to go, so that its counters' final values are recorded."""
         sample = await self._handle.sample() if self._handle and not self.dead else None
-        if sample is not None:
+        if sample is not None and (self._sampler is None or sample is not self._sampler.newest):
             self._last_samples.append(sample)
 
     async def close(self) -> None:

@@ -41,7 +41,7 @@ def draw_request(record: RequestRecord, stats: LiveStats, width: int, height: in
 
 def _figures(record: RequestRecord, width: int) -> Row:
     row = row_of(record, ended_at(record))
-    figures = (("TTFT", formats.seconds(row.ttft)), ("ITL", formats.seconds(row.itl)),
+    figures: tuple[tuple[str, str], ...] = (("TTFT", formats.seconds(row.ttft)), ("ITL", formats.seconds(row.itl)),
                ("max", formats.seconds(row.itl_max)), ("E2E", formats.seconds(row.e2el)),
                ("in", formats.exact(row.prompt_tokens)), ("out", formats.exact(row.output_tokens)))  # fmt: skip
     if record.replica is not None:

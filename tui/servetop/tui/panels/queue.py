@@ -50,7 +50,8 @@ class QueuePanel(TimeChart):
         if missing:
             return placard(missing, width=width, height=height)
         replicas = moment.replicas(width) if height >= ROOM_FOR_REPLICAS else ()
-        chart_rows = draw_queue(moment.stats, self.axes(moment), width, max(height - len(replicas), self.axes_from))
+        room = max(height - len(replicas), self.axes_from) if replicas else height
+        chart_rows = draw_queue(moment.stats, self.axes(moment), width, room)
         return [*chart_rows, *replicas][:height]
 
 
