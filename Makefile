@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: help demo test check format integration validate bench bench-client bench-tui picture clean
+.PHONY: help demo test check format integration integration-all gpu-check validate bench bench-client bench-tui picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -29,10 +29,16 @@ check: .venv/.installed  ## formatting, lint, types, import rules
 format: .venv/.installed  ## format and fix what can be fixed
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
-integration: .venv/.installed  ## the whole command; a real vLLM on the CPU; the page of --web (installs vLLM once, about 5 minutes)
-	bash tests/integration/install_vllm.sh && bash tests/integration/install_browser.sh
+integration: .venv/.installed  ## the whole command; real vLLM, llama.cpp, Triton; the page of --web (installs them once, 15 minutes)
+	bash tests/integration/install.sh && bash tests/integration/install_browser.sh
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m integration tests/cli tests/tui
-	$(BIN)/python -m pytest -q -m integration tests/integration
+	$(BIN)/python -m pytest -q -rs -m integration tests/integration
+
+integration-all:  ## the same, and transformers serve and Ray Serve LLM (3 minutes more to install, 3 to run)
+	SERVETOP_INTEGRATION=all $(MAKE) integration
+
+gpu-check: .venv/.installed  ## llama-2-7b on a real vLLM and an NVIDIA GPU, random weights (needs both; 5 minutes)
+	$(BIN)/python -m pytest -q -rs -m gpu tests/gpu
 
 validate: .venv/.installed  ## hold the simulator against the published tables
 	$(BIN)/servetop validate

@@ -21,8 +21,8 @@ def test_what_stands_behind_two_dashes_belongs_to_the_engine() -> None:
 
 
 def test_goodput_takes_several_words_as_the_field_writes_them() -> None:
-    words = joined_goodput(["--goodput", "ttft:500", "tpot:50", "--headless", "e2el:5"])
-    assert words == ["--goodput", "ttft:500 tpot:50", "--headless", "e2el:5"]
+    words = joined_goodput(["--goodput", "ttft:500", "ttfot:800", "--headless", "e2el:5"])
+    assert words == ["--goodput", "ttft:500 ttfot:800", "--headless", "e2el:5"]
 
 
 def sweep_from(tmp_path: Path, text: str) -> Path:

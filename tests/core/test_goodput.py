@@ -30,6 +30,12 @@ def test_one_limit_leaves_no_doubt_and_two_do() -> None:
     assert goodput_bounds(histograms, {"ttft": 0.5, "e2el": 5.0}) == pytest.approx((0.5, 0.7))
 
 
+def test_without_reasoning_the_first_token_is_that_of_the_answer() -> None:
+    ttft, ttfot = LogHistogram.of([0.1] * 8 + [9.0] * 2), LogHistogram.of([0.4] * 5 + [9.0] * 5)
+    assert goodput_bounds({"ttft": ttft, "ttfot": LogHistogram.of([])}, {"ttfot": 0.5}) == pytest.approx((0.8, 0.8))
+    assert goodput_bounds({"ttft": ttft, "ttfot": ttfot}, {"ttfot": 0.5}) == pytest.approx((0.5, 0.5))
+
+
 times = st.floats(1e-3, 100.0)
 
 

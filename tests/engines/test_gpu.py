@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.events import GpuSample
-from servetop.engines.gpu import GpuReader, GpuSampler, NvmlReader, open_nvml
+from servetop.engines.gpu import GpuReader, GpuSampler, open_gpus
+from servetop.engines.gpu_nvidia import NvmlReader, open_nvml, throttle_words
+from servetop.engines.gpu_processes import in_tree
 
 
 class NvmlError(Exception):
@@ -43,6 +49,20 @@ class TwoCards:
     def nvmlDeviceGetClockInfo(self, device: int, kind: int) -> int:
         return {1: 1980, 2: 3201}[kind]
 
+    def nvmlDeviceGetTotalEnergyConsumption(self, device: int) -> int:
+        if device == 1:
+            raise NvmlError("Not Supported")
+        return 8_123_456
+
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, device: int) -> int:
+        return 0x1 if device == 1 else 0x4 | 0x20
+
+    def nvmlDeviceGetComputeRunningProcesses(self, device: int) -> list[Any]:
+        if device == 1:
+            raise NvmlError("No Permission")
+        held = {100: 6 << 30, 101: 3 << 30, 999: 1 << 30, 1000: None}
+        return [SimpleNamespace(pid=pid, usedGpuMemory=size) for pid, size in held.items()]
+
 
 async def first_samples(sampler: GpuSampler, clock: MonotonicClock) -> list[GpuSample]:
     until = clock.now() + 5
@@ -52,7 +72,7 @@ async def first_samples(sampler: GpuSampler, clock: MonotonicClock) -> list[GpuS
 
 
 async def test_every_card_is_read_in_our_units(clock: MonotonicClock) -> None:
-    sampler = GpuSampler(clock, open_reader=lambda: NvmlReader(TwoCards(), [0, 1]))
+    sampler = GpuSampler(clock, open_reader=lambda: NvmlReader(TwoCards(), [0, 1], owns=lambda pid: pid < 200))
     samples = await first_samples(sampler, clock)
     sampler.close()
     at = samples[0].at
@@ -67,8 +87,13 @@ async def test_every_card_is_read_in_our_units(clock: MonotonicClock) -> None:
         temperature=61.0,
         sm_clock=1.98e9,
         memory_clock=3.201e9,
+        engine_memory=9 << 30,
+        energy=8_123_456 * 1e-3,
+        throttled="power cap, heat",
     )
-    assert (samples[1].index, samples[1].name, samples[1].power) == (1, "Tesla T4", None)
+    other = samples[1]
+    assert (other.index, other.name, other.power, other.energy) == (1, "Tesla T4", None, None)
+    assert (other.engine_memory, other.throttled) == (None, "")
 
 
 async def test_each_reading_is_returned_once_and_the_next_is_newer(clock: MonotonicClock) -> None:
@@ -97,3 +122,43 @@ def test_this_machine_is_asked_without_an_error_whatever_it_has(clock: Monotonic
     if reader is None:
         pytest.skip("no NVIDIA GPU on this machine: asking it gave no error")
     assert all(sample.name and sample.memory_total for sample in reader(clock.now()))
+
+
+def test_opening_whatever_gpus_there_are_gives_no_error() -> None:
+    assert (open_gpus() is None) == (open_nvml() is None)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "words"),
+    [
+        (None, None),
+        (0, ""),
+        (0x1, ""),
+        (0x2 | 0x100, ""),
+        (0x4, "power cap"),
+        (0x48, "hardware slowdown, heat (hardware)"),
+    ],
+)
+def test_throttling_is_told_in_words_and_idling_is_none(reasons: int | None, words: str | None) -> None:
+    assert throttle_words(reasons) == words
+
+
+def test_a_descendant_and_a_member_of_the_session_are_the_engines_and_others_are_not() -> None:
+    program = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'input()']).wait()"
+    leader = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, start_new_session=True)
+    try:
+        (child,) = wait_for_child(leader.pid)
+        assert in_tree(leader.pid, leader.pid)
+        assert in_tree(child, leader.pid)
+        assert in_tree(leader.pid, os.getpid())
+        assert not in_tree(os.getpid(), leader.pid)
+    finally:
+        leader.communicate(b"\n")
+    assert not in_tree(child, leader.pid)
+
+
+def wait_for_child(pid: int) -> list[int]:
+    clock = MonotonicClock()
+    while not (found := [each.pid for each in psutil.Process(pid).children()]):
+        assert clock.now() < 20, "no child was started"
+    return found

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from servetop.core.errors import UsageError
-from servetop.engines.registry import BUILT_IN, engine_names, load_engine
+from servetop.core.errors import EngineError, UsageError
+from servetop.engines.capabilities import capabilities
+from servetop.engines.registry import BUILT_IN, engine_names, load_engine, loadable_engines
 
 LISTING = """
 import sys
@@ -35,3 +36,16 @@ def test_listing_imports_no_engine() -> None:
 def test_an_unknown_engine_is_answered_with_those_there_are(name: str, hint: str) -> None:
     with pytest.raises(UsageError, match=f"unknown engine '{name}': {hint}"):
         load_engine(name)
+
+
+def test_a_broken_package_of_somebody_elses_is_told_and_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BUILT_IN, "broken", "tests.engines.test_registry:Broken")
+    with pytest.raises(EngineError, match=r"engine 'broken' .* cannot be loaded: TypeError: no GPU, no class"):
+        load_engine("broken")
+    assert {engine.name for engine in loadable_engines()} == set(engine_names()) - {"broken"}
+    assert [each.trouble != "" for each in capabilities(["broken", "sim"])] == [True, False]
+
+
+class Broken:
+    def __init__(self) -> None:
+        raise TypeError("no GPU, no class")

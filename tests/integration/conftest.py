@@ -11,15 +11,21 @@ from pathlib import Path
 import pytest
 
 from tests.harness import Servetop, answers, wait_for
-from tests.integration.harness import ENVIRONMENT, SCARCE_BLOCKS, Vllm
+from tests.integration.harness import ENVIRONMENT, SCARCE_BLOCKS, Vllm, home_of
+from tests.integration.real_engines import ENGINES, RealEngine, started
 
 
 @pytest.fixture(scope="session")
 def vllm() -> Vllm:
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    home = cache / "servetop-integration" / "vllm"
-    assert (home / ".ready").exists(), f"no vLLM in {home}: run `make integration`, which installs it"
-    return Vllm(home.resolve())
+    return Vllm(home_of("vllm"))
+
+
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealEngine]:
+    """A running server that servetop did not start; `only` says which. One runs at a time, for all its tests."""
+    name: str = request.param
+    with started(ENGINES[name](home_of(name)), tmp_path_factory.mktemp("server") / "log") as engine:
+        yield engine
 
 
 @pytest.fixture

@@ -1,10 +1,13 @@
-"""A real vLLM: where it is, and its own numbers."""
+"""Where the real engines are installed, and what they say themselves."""
 
 from __future__ import annotations
 
+import os
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 SCARCE_BLOCKS = [
     "--load-format",
@@ -19,6 +22,10 @@ SCARCE_BLOCKS = [
     "--no-enable-prefix-caching",
 ]
 ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+
+
+WHEN_ALL = ("transformers", "ray-serve-llm")
+"""Engines that take minutes: they run where `SERVETOP_INTEGRATION` is `all`."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,27 @@ class Vllm:
     @property
     def serve(self) -> str:
         return f"{self.home / 'bin' / 'vllm'} serve"
+
+
+def cache() -> Path:
+    """The folder outside the source tree that the install scripts fill."""
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "servetop-integration"
+
+
+def home_of(name: str) -> Path:
+    """Where the engine is installed; without it the test is skipped, and says why."""
+    if name in WHEN_ALL and os.environ.get("SERVETOP_INTEGRATION") != "all":
+        pytest.skip(f"{name} runs with SERVETOP_INTEGRATION=all (make integration-all)")
+    home, log = cache() / name, cache() / f"{name}.log"
+    if not (home / ".ready").exists():
+        last = log.read_text(errors="replace").splitlines()[-5:] if log.exists() else ["nobody tried to install it"]
+        pytest.skip(f"NO REAL {name.upper()} HERE, its adapter is not proven (make integration): " + " | ".join(last))
+    return home.resolve()
+
+
+def only(*names: str) -> pytest.MarkDecorator:
+    """The test gets each of these engines, running, as `server`."""
+    return pytest.mark.parametrize("server", names, indirect=True)
 
 
 def counters(url: str) -> dict[str, float]:

@@ -70,3 +70,12 @@ def test_a_chunk_of_one_token_takes_four_bytes() -> None:
         log.add(number * 0.01, 1)
     kept = sys.getsizeof(log._gaps_us) + sys.getsizeof(log._counts)
     assert kept <= 10_000 * 4 * 1.125 + 200, "with the room that an array grows ahead"
+
+
+def test_a_very_long_answer_is_kept_as_a_short_one() -> None:
+    log, instants = ChunkLog(), [number * 0.01 for number in range(10_001)]
+    log.add(instants[0], 1)
+    for first in range(1, 10_001, 10):
+        log.extend(instants[first : first + 10])
+    assert log.times() == pytest.approx(instants, abs=0.6e-6)
+    assert len(log) == log.tokens == 10_001

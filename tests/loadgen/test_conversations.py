@@ -83,6 +83,42 @@ async def test_each_turn_carries_the_questions_before_it_and_the_answers_that_re
     assert [each.prompt_text for each in run.records] == [None] * 3
 
 
+def reasoning(sse_head: bytes) -> Callable[[Any], Any]:
+    """Each answer is reasoned about first; the chunk in the middle has both."""
+
+    async def script(request: Any) -> None:
+        number = request.number
+        thought, both = {"reasoning_content": f"hm {number}"}, {"reasoning_content": "!", "content": f"yes {number}"}
+        if request.content["stream"]:
+            await request.raw(sse_head)
+            for delta in (thought, both, {"content": ", so"}):
+                await request.event({"choices": [{"index": 0, "delta": delta}]})
+            await request.event({"choices": [], "usage": {"prompt_tokens": 50, "completion_tokens": 3}})
+            await request.end()
+            return
+        message = {"role": "assistant", "content": f"yes {number}, so", **thought}
+        body = json.dumps({"choices": [{"message": message}], "usage": {"prompt_tokens": 50, "completion_tokens": 3}})
+        await request.raw(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n")
+        await request.raw(b"content-length: %d\r\n\r\n%b" % (len(body), body.encode()))
+
+    return script
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_the_history_holds_the_answers_without_the_models_reasoning(
+    start: Start, server: Any, talk: dict[str, Any], sse_head: bytes, stream: bool
+) -> None:
+    server.script = reasoning(sse_head)
+    run = start(server.url, **talk, store_texts=True, stream=stream)
+    run.begin(StageConfig(max_concurrency=1, num_prompts=1))
+    await run.finish()
+    first, second, third = TALK["turns"]
+    asked = [[message["content"] for message in request.content["messages"]] for request in server.served]
+    assert asked == [[first], [first, "yes 0, so", second], [first, "yes 0, so", second, "yes 1, so", third]]
+    told = "hm 0yes 0!, so" if stream else "yes 0, sohm 0"
+    assert run.records[0].output_text == told  # the recording has all of it
+
+
 async def test_a_wire_of_one_text_gets_all_that_was_said_as_one_text(
     start: Start, server: Any, talk: dict[str, Any], sse_head: bytes
 ) -> None:

@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from servetop.core.tick import LoadGauges
 from servetop.core.wire import Prompt
 from servetop.engines.dialects import dialect_for
+from servetop.loadgen.accounts import Accounts
 from servetop.loadgen.exchange import Exchange, PreparedRequest
 from servetop.loadgen.stage_play import Due
 
@@ -52,3 +54,13 @@ def test_what_is_recorded_of_an_answer_that_reasons(
     assert record.first_token_at == first_token_at
     assert record.first_output_at == first_output_at
     assert record.reasoning_tokens == reasoning_tokens
+
+
+def test_a_tick_tells_when_answers_began_once_a_request_has_reasoned() -> None:
+    accounts = Accounts()
+    plain, thinking = chat(delta(content="a")), chat(delta(reasoning="a"), delta(reasoning="b"), delta(content="c"))
+    for answer in (plain, thinking, plain):
+        accounts.ended(answer, answer.record(worker=0))
+    ttfot = accounts.close(0, gauges=LoadGauges(), cpu_seconds=0.0).ttfot
+    assert ttfot.count == 2
+    assert ttfot.total == pytest.approx(0.03 + 0.01)

@@ -93,7 +93,7 @@ def exchange() -> Exchange:
 
 def seen(made: Exchange) -> list[Any]:
     times, counts = made.chunks.times().tolist(), made.chunks.counts().tolist()
-    return [times, counts, made.status, made.error, made.first_token_at, made.answer_tokens, made.usage_seen]
+    return [times, counts, made.status, made.error, made.first_token_at, made.answer_tokens, made.output_tokens]
 
 
 @given(payloads=payloads, joints=st.data())

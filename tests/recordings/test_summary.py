@@ -139,6 +139,20 @@ def test_goodput_counts_requests_that_keep_every_limit(
     assert summary_of(*requests, config=config)["request_goodput"] == pytest.approx(2 / 2.0)
 
 
+def test_goodput_can_ask_for_the_first_token_of_the_answer(
+    summary_of: Summarise, make_request: MakeRequest, header: RunHeader
+) -> None:
+    requests = [
+        make_request(1, 0.0, tokens_at=[0.1, 0.2, 0.5], reasoning_tokens=2, first_output_at=0.5),
+        make_request(2, 1.0, tokens_at=[0.1, 0.2, 1.0], reasoning_tokens=2, first_output_at=2.0),  # too late an answer
+        make_request(3, 2.0, tokens_at=[0.3, 0.4]),  # it did not reason
+        make_request(4, 3.0, tokens_at=[0.1, 1.0], reasoning_tokens=2),  # its answer never came
+    ]
+    config = replace(header.config, goodput={"ttfot": 0.8})
+    summary = summary_of(*requests, config=config)
+    assert summary["request_goodput"] == pytest.approx(2 / summary["duration"])
+
+
 def test_without_limits_there_is_no_goodput(summary_of: Summarise, make_request: MakeRequest) -> None:
     assert summary_of(make_request(1, 0.0))["request_goodput"] is None
 
@@ -229,7 +243,8 @@ def test_figures_from_blocks_are_the_figures_of_the_whole(
     monkeypatch.setattr("servetop.recordings.samples.BLOCK", 7)
     monkeypatch.setattr("servetop.recordings.samples._MOST_PENDING", 20)
     in_blocks = summarise(reader)
-    assert (in_blocks.pop("server"), in_blocks.pop("trust")) == (whole.pop("server"), whole.pop("trust"))
+    for part in ("server", "energy", "trust"):
+        assert in_blocks.pop(part) == whole.pop(part)
     assert in_blocks == pytest.approx(whole)
 
 

@@ -188,6 +188,18 @@ async def test_the_distributions_tell_how_many_requests_keep_their_objectives(
         assert not any("┊" in row for row in rows(app, "#itl"))
 
 
+async def test_the_share_that_keeps_the_objective_of_the_answer_stands_beside_ttft(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
+    run = canned.finished()
+    run.config = replace(run.config, goodput={"ttfot": 0.5})
+    app = dashboard(run, start_at=126.0)
+    async with app.run_test(size=(200, 48)) as pilot:
+        await pilot.press("3")
+        assert "TTFOT" in str(app.screen.query_one("#ttft").border_title)
+        assert rows(app, "#legend")[0].startswith("⠤⠤⠤ 20 req/s · batch 192 goodput ")
+
+
 async def test_a_small_screen_shows_curves_or_histograms_by_key(canned: ModuleType, dashboard: Dashboard) -> None:
     app = dashboard(canned.growing(110.0))
     async with app.run_test(size=(80, 24)) as pilot:

@@ -54,6 +54,17 @@ def test_instants_and_memory() -> None:
     assert formats.memory(None, 140 << 30) == "–"
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0712, "71.2 mJ"), (0.4, "400 mJ"), (0.9996, "1.00 J"), (4.312, "4.31 J"), (12_900.0, "12.9 kJ"),
+        (999_600.0, "1.00 MJ"), (3.6e9, "3600 MJ"), (math.nan, "–"),
+    ],
+)  # fmt: skip
+def test_an_energy_has_three_digits_and_its_unit(value: float, shown: str) -> None:
+    assert formats.joules(value) == shown
+
+
 @given(st.floats(min_value=0, max_value=1e6, allow_nan=False))
 def test_durations_never_need_more_than_seven_characters(value: float) -> None:
     assert len(formats.seconds(value)) <= 7

@@ -181,6 +181,12 @@ def test_gpus_that_do_not_fit_are_counted() -> None:
     assert "–" in text(draw_gpus(gpus[:1], 60, 1))
 
 
+def test_a_gpu_says_why_it_is_slow_and_what_the_engine_holds_of_it() -> None:
+    gpu = GpuSample(at=0.0, index=0, name="H200", power=700.0, throttled="power cap", engine_memory=9 << 30)
+    assert "slowed: power cap   engine 9.0 GiB" in text(draw_gpus([gpu], 90, 3))
+    assert "slowed" not in text(draw_gpus([replace(gpu, throttled="")], 90, 3))
+
+
 def test_log_lines_are_cut_timed_and_marked() -> None:
     lines = [LogLine(at=61.0, text="INFO ready"), LogLine(at=62.0, text="ERROR \x1b[31mout of memory, sorry")]
     rows = draw_log(lines, 20, 5)

@@ -33,6 +33,8 @@ def run(
     port: o.Port = None,
     max_num_seqs: o.MaxNumSeqs = None,
     engine_command: o.EngineCommand = None,
+    launcher: o.Launcher = None,
+    image: o.Image = None,
     start_timeout: o.StartTimeout = 1800.0,
     api_key_env: o.ApiKeyEnv = None,
     transport: c.Transport = None,
@@ -195,6 +197,25 @@ def ls(
     from servetop.cli.report import print_recordings
 
     return print_recordings(folder, as_json=as_json)
+
+
+@app.command()
+def engines(
+    name: Annotated[Optional[str], typer.Argument(help="One engine, with all that is known of it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> int:
+    """List the engines: which are here, what each tells, how to get the others."""
+    from servetop.cli.engines_table import print_engines
+
+    return print_engines(name, as_json=as_json)
+
+
+@app.command()
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> int:
+    """Look at this machine and say what to fix; exit code 1 when something must be fixed before a run."""
+    from servetop.cli.doctor import run_doctor
+
+    return run_doctor(as_json=as_json)
 
 
 @app.command()

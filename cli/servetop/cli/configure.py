@@ -19,7 +19,7 @@ from servetop.core.units import MS_PER_S
 OPENAI = ("completions", "chat", "responses")
 SPEAK_OPENAI = ("sim", "vllm")
 """Known without importing them, which most runs would wait for."""
-SLO_METRICS = ("ttft", "tpot", "e2el")
+SLO_METRICS = ("ttft", "ttfot", "tpot", "e2el")
 
 
 def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
@@ -27,7 +27,7 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
     workload, replay = resolved(workload_config(options))
     stages = with_warmup(stages_of(options, replay), options["num_warmups"])
     workers = parse_workers(options["workers"])
-    check(workload, stages, workers=workers)
+    check(workload, stages)
     if options["threshold"]:
         check_form(options["threshold"])
     engine = engine_config(options, engine_args)
@@ -89,11 +89,14 @@ def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
         start_timeout=options["start_timeout"],
         api_key_env=options["api_key_env"],
         connection=connection_config(options),
+        launcher=options["launcher"] or "",
+        image=options["image"] or "",
     )
     if config.metrics_url:
         from servetop.engines.prometheus_server import MetricsAddress
 
         MetricsAddress.parse(config.metrics_url)
+    check_launcher(config)
     if config.api_key_env:
         from servetop.engines.starting import api_key
 
@@ -106,6 +109,20 @@ def urls(given: Sequence[str] | None) -> dict[str, Any]:
     if not given:
         return {"url": None}
     return {"url": given[0], "more_urls": tuple(given[1:])}
+
+
+def check_launcher(config: EngineConfig) -> None:
+    """UsageError for a launcher that is none or has nothing to start, and for an image without one."""
+    if config.launcher not in ("", "docker", "podman"):
+        raise UsageError(
+            f"--launcher {config.launcher}: give docker or podman, or none to start the engine as a program"
+        )
+    if config.image and not config.launcher:
+        raise UsageError("--image is that of a container: give --launcher docker or --launcher podman too")
+    if config.launcher and config.url:
+        raise UsageError("--url attaches to a running server: leave out --launcher and --image")
+    if config.launcher and config.name == "sim":
+        raise UsageError("the simulator needs no container: name an --engine, or leave out --launcher")
 
 
 def parse_goodput(texts: Sequence[str]) -> dict[str, float]:

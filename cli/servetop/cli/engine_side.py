@@ -14,6 +14,7 @@ from servetop.core.source import EngineFacts
 from servetop.engines.attaching import attach_engine
 from servetop.engines.engine import EngineHandle
 from servetop.engines.gpu import GpuSampler
+from servetop.engines.gpu_processes import in_tree
 from servetop.engines.replicas import ReplicaGroup, attach_replicas, refuse_closed_door
 from servetop.engines.sampler import EngineSampler
 from servetop.engines.starting import api_key, start_engine
@@ -39,7 +40,7 @@ class EngineSide:
         self._clock = clock
         self._handle: EngineHandle | ReplicaGroup | None = None
         self._sampler: EngineSampler | None = None
-        self._gpus = GpuSampler(clock)
+        self._gpus = GpuSampler(clock, owns=self._owns)
         self._log_lines: list[LogLine] = []
         self._notes: list[Note] = []
         self._newest_gpus: tuple[GpuSample, ...] = ()
@@ -116,6 +117,11 @@ class EngineSide:
     def _is_here(self) -> bool:
         """The engine runs on this machine, whose GPUs are then those to watch."""
         return self._config.url is None or (self._handle is not None and self._handle.is_local)
+
+    def _owns(self, pid: int) -> bool:
+        """Whose memory on the GPUs is the engine's: its tree's; of one that was attached to, everybody's."""
+        leader = self._handle.facts.pid if self._handle else None
+        return in_tree(pid, leader) if leader is not None else self._config.url is not None
 
     def newest_sample(self) -> EngineSample | None:
         """None when the engine exports nothing, or is not there."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from servetop.cli.progress import BarProgress, LineProgress, Progress
 from servetop.cli.report import print_end, print_summary
 from servetop.cli.run_process import play
+from servetop.core.boot import boot_step
 from servetop.core.config import RunConfig
 from servetop.core.events import Note, Severity
 from servetop.core.history import TickHistory
@@ -43,7 +44,7 @@ class Follower:
     def __init__(self, config: RunConfig, recording: Path) -> None:
         self._recording = recording
         self._history = TickHistory()
-        self._log_line = ""
+        self._log_line = self._step = ""
         self._progress: Progress = BarProgress(config) if sys.stderr.isatty() else LineProgress(config)
 
     async def follow(self) -> None:
@@ -62,7 +63,9 @@ class Follower:
         for tick in update.ticks:
             self._history.append(tick)
         if update.log_lines:
-            self._log_line = update.log_lines[-1].text
+            lines = [line.text for line in update.log_lines]
+            self._step = boot_step(lines) or self._step
+            self._log_line = f"{self._step}  {lines[-1]}" if self._step else lines[-1]
         for note in update.notes:
             if note.severity is not Severity.INFO and note.source != "run":  # the last line says that
                 self._progress.say(_words(note))

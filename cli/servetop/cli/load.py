@@ -114,10 +114,8 @@ def checked_cooldown(text: str | None, stages: Sequence[StageConfig]) -> float:
     return seconds
 
 
-def check(workload: WorkloadConfig, stages: Sequence[StageConfig], *, workers: int) -> None:
+def check(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
     """UsageError for stages that could not be played, before anything starts."""
-    if workers != 1 and workload.conversational:  # a later turn belongs to the sender that had the first
-        raise UsageError("conversations are played by one sender: leave --workers at 1")
     if not stages or not is_plain(workload) or any(stage.ramp_from is not None for stage in stages):
         from servetop.loadgen.checks import check_load  # numpy: not for every start
 

@@ -60,6 +60,14 @@ EngineCommand = Annotated[
     Optional[str],
     typer.Option("--engine-command", help="Start the engine by this command instead.", rich_help_panel=ENGINE),
 ]
+Launcher = Annotated[
+    Optional[str],
+    typer.Option("--launcher", help="docker or podman: start the engine in a container.", rich_help_panel=ENGINE),
+]
+Image = Annotated[
+    Optional[str],
+    typer.Option("--image", help="Its image. (default: the one that its makers publish)", rich_help_panel=ENGINE),
+]
 StartTimeout = Annotated[
     float,
     typer.Option("--start-timeout", min=1, help="Seconds that the engine may take to load.", rich_help_panel=ENGINE),
@@ -142,7 +150,9 @@ Timeout = Annotated[
 
 Goodput = Annotated[
     Optional[list[str]],
-    typer.Option("--goodput", help="Objectives in ms, as in ttft:500 tpot:50 e2el:5000.", rich_help_panel=OUTPUT),
+    typer.Option(
+        "--goodput", help="Objectives in ms, as in ttft:500 ttfot:800 tpot:50 e2el:5000.", rich_help_panel=OUTPUT
+    ),
 ]
 Threshold = Annotated[
     Optional[list[str]],

@@ -14,6 +14,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from servetop.cli.energy_report import energy_rows, has_energy, millijoules_per_token
 from servetop.cli.replicas_table import replicas_table
 from servetop.cli.steady_report import UNSTEADY, steady_lines, steady_mark, steady_seconds, steady_table
 from servetop.cli.tables import light_table, titled
@@ -86,6 +87,7 @@ def _totals(summary: Summary) -> Group:
         ("Largest KV usage", formats.percent(server["max_kv_usage"])),
         ("Preemptions", formats.exact(server["preemptions"])),
         ("Most running / waiting", f"{formats.exact(server['max_running'])} / {formats.exact(server['max_waiting'])}"),
+        *energy_rows(summary),
     ):
         table.add_row(label, value)
     return titled(heading, table)
@@ -110,7 +112,8 @@ def _models(models: Sequence[Summary]) -> Group:
 
 def _stages(stages: Sequence[Summary]) -> Group:
     columns = ("", "ok", "fail", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99", "preempt.", "steady\ns")
-    table = light_table(*columns)
+    energy = has_energy(stages)
+    table = light_table(*columns, *(("mJ/\ntok",) if energy else ()))
     for stage in stages:
         measured = ("request_throughput", "output_throughput", "p50_ttft_ms", "p99_ttft_ms", "p99_itl_ms")
         table.add_row(
@@ -120,6 +123,7 @@ def _stages(stages: Sequence[Summary]) -> Group:
             *(_number(stage.get(key)) for key in measured),
             formats.exact(stage["preemptions"]),
             steady_seconds(stage),
+            *((_number(millijoules_per_token(stage)),) if energy else ()),
         )
     return titled("Stages (latency in ms)", table)
 

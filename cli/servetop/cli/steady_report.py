@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Group
 
+from servetop.cli.energy_report import millijoules_per_token
 from servetop.cli.tables import light_table, titled
 from servetop.tui import formats
 
@@ -36,6 +37,9 @@ def steady_table(summary: Summary) -> Group | None:
     for key, name in _RATES:
         if summary[key] is not None or steady[key] is not None:
             table.add_row(name, formats.number(summary[key]), formats.number(steady[key]))
+    energy = [millijoules_per_token(each) for each in (summary, steady)]
+    if energy[1] is not None:
+        table.add_row("Energy, mJ/token", *map(formats.number, energy))
     return titled(f"Steady state, {steady['start']:.1f} s to {steady['end']:.1f} s of the run", table)
 
 

@@ -114,7 +114,7 @@ def _load(sweep: SweepFile) -> tuple[WorkloadConfig, tuple[StageConfig, ...]]:
     )
     cells = [with_an_end(_cell(sweep, *values), replay) for values in grid]
     stages = with_warmup(cells, sweep.num_warmups)
-    check(workload, stages, workers=sweep.workers)
+    check(workload, stages)
     return workload, stages
 
 

@@ -65,6 +65,10 @@ class EngineConfig:
     api_key_env: str | None = None
     """Name of the environment variable that holds the API key; the key itself is never stored."""
     connection: ConnectionConfig = ConnectionConfig()
+    launcher: str = ""
+    """`docker` or `podman`: run the engine in a container; empty: as a program of this machine."""
+    image: str = ""
+    """Of that container; empty: the one that the engine's makers publish."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +197,7 @@ class RunConfig:
     stages: tuple[StageConfig, ...] = ()
     seed: int = 0
     goodput: Mapping[str, float] = field(default_factory=dict)
-    """Service-level objectives by metric (`ttft`, `tpot`, `e2el`), in seconds."""
+    """Service-level objectives by metric (`ttft`, `ttfot`, `tpot`, `e2el`), in seconds."""
     thresholds: tuple[str, ...] = ()
     """Conditions on keys of the summary, such as `p99_ttft_ms<=500`; unmet: exit code 99."""
     drain_at_stages: bool = False

@@ -89,6 +89,12 @@ class RequestRecord:
         return None if self.first_token_at is None or self.sent is None else self.first_token_at - self.sent
 
     @property
+    def ttfot(self) -> float | None:
+        """First token of the answer itself - sent, seconds; TTFT where the model did not reason; None: no answer."""
+        at = self.first_output_at if self.reasoning_tokens else self.first_token_at
+        return None if at is None or self.sent is None else at - self.sent
+
+    @property
     def e2el(self) -> float | None:
         """Last byte - sent, seconds."""
         return None if self.done_at is None or self.sent is None else self.done_at - self.sent
@@ -161,6 +167,12 @@ class GpuSample:
     sm_clock: float | None = None
     """Hz."""
     memory_clock: float | None = None
+    engine_memory: int | None = None
+    """Bytes that the engine's own processes hold; of an engine that was attached to: those of all processes."""
+    energy: float | None = None
+    """Joules since some instant in the past: the card's own counter, which starts again with its driver."""
+    throttled: str | None = None
+    """Why its clocks are held down, in words, as `power cap, heat`; empty when they are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

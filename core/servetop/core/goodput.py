@@ -21,13 +21,21 @@ def share_within(histogram: LogHistogram, limit: float) -> float:
     return float(histogram.counts[middles <= limit].sum() / histogram.count)
 
 
+def limited(histograms: Mapping[str, LogHistogram], metric: str) -> LogHistogram:
+    """The histogram that an objective is held against: of TTFOT, where nothing reasoned, that of TTFT."""
+    found = histograms[metric]
+    return histograms["ttft"] if metric == "ttfot" and not found.buckets.size and "ttft" in histograms else found
+
+
 def goodput_bounds(histograms: Mapping[str, LogHistogram], limits: Mapping[str, float]) -> tuple[float, float]:
     """Least and largest share of requests that can keep all limits (seconds by metric), given how many keep each.
 
     Fréchet's inequalities: histograms do not tell whether the same requests break several limits; raw rows do, and the
     summary's goodput is counted from them. NaN without limits or where nothing was measured; equal for one limit.
     """
-    shares = [share_within(histograms[metric], limit) for metric, limit in limits.items() if metric in histograms]
+    shares = [
+        share_within(limited(histograms, metric), limit) for metric, limit in limits.items() if metric in histograms
+    ]
     if not shares or any(math.isnan(share) for share in shares):
         return math.nan, math.nan
     return max(0.0, 1 - sum(1 - share for share in shares)), min(shares)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from servetop.core.events import EngineSample, FloatArray, GpuSample, IntArray
+from servetop.core.gpu_stats import joules_per_token, newest_gpus
 from servetop.core.history import TickHistory
 from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.core.trust import Trust
@@ -95,6 +96,9 @@ class LiveStats:
     engine: EngineSample | None = None
     """The newest sample; its age is `at - engine.scrape_end`."""
     gpus: tuple[GpuSample, ...] = ()
+    """The newest reading, at most two seconds old."""
+    joules_per_token: float = math.nan
+    """Energy of the GPUs over the sliding window for each output token that arrived in it."""
     trust: Trust = Trust()
     ttft: TtftParts = TtftParts()
     series: Series
@@ -119,7 +123,8 @@ def live_stats(
         totals=_totals(history, stop),
         latencies={name: Percentiles(**_named(history, name, start, stop)) for name in LATENCIES},
         engine=_newest_sample(history, stop),
-        gpus=newest.gpus,
+        gpus=newest_gpus(history, stop),
+        joules_per_token=joules_per_token(history, start, stop),
         trust=trust_between(history, start, stop),
         ttft=ttft_parts(history, start, stop),
         series=series,

@@ -59,6 +59,8 @@ class ClientTick:
     """First token - sent, by arrival of the first token."""
     ttft_due: LogHistogram = EMPTY
     """First token - due: as the user felt it."""
+    ttfot: LogHistogram = EMPTY
+    """First token of the answer - sent, of requests that ended well in the interval, since the first that reasoned."""
     itl: LogHistogram = EMPTY
     """Gap between chunks / tokens of the later chunk, weighted by those tokens."""
     tpot: LogHistogram = EMPTY

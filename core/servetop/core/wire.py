@@ -65,8 +65,15 @@ class Chunk(NamedTuple):
     """Its tokens are the model's reasoning, before (or between) those of the answer."""
     reasoning_tokens: int | None = None
     """The server's own count of those so far, where the event carries it."""
+    thoughts: int = 0
+    """Characters at the end of `text` that are reasoning, of a chunk that may have answer and reasoning."""
     timing: ServerTiming | None = None
     """Of the whole request, where the last event with counts carries it."""
+
+    @property
+    def answer(self) -> str:
+        """The text without the model's reasoning."""
+        return "" if self.reasoning else self.text[: len(self.text) - self.thoughts]
 
 
 class StreamParser(Protocol):

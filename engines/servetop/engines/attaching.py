@@ -13,7 +13,7 @@ from servetop.engines.answers import Answers, ServerClient, first_words, normali
 from servetop.engines.engine import Engine, EngineHandle
 from servetop.engines.metrics import GAUGES
 from servetop.engines.pages import metrics_feed
-from servetop.engines.registry import engine_names, load_engine
+from servetop.engines.registry import load_engine, loadable_engines
 from servetop.engines.starting import api_key, engine_facts, look, refuse_without_key
 
 AUTO = "auto"
@@ -32,7 +32,7 @@ async def attach_engine(config: EngineConfig, clock: Clock) -> EngineHandle:
     """
     if config.url is None:
         raise UsageError("no server is named to attach to: give --url http://host:port")
-    engines = [load_engine(name) for name in engine_names()]
+    engines = loadable_engines()
     wanted = None if config.name == AUTO else load_engine(config.name)
     url = normalise_url(config.url)
     way = route_to(url, config.connection, os.environ).connection

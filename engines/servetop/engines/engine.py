@@ -35,6 +35,8 @@ class LaunchCommand:
     port: int
     metrics_port: int | None = None
     """Where its metrics are, if not on `port`."""
+    cleanup: tuple[str, ...] = ()
+    """A command for when it has ended, that leaves nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,9 +81,11 @@ class Series:
         return total / (len(values) if self.fold is Fold.MEAN else 1)
 
 
-def gauge(*names: str, labels: Mapping[str, str] | None = None) -> Series:
-    """A value of the moment, added over the engine's ranks."""
-    return Series(names, labels=labels or {})
+def gauge(
+    *names: str, labels: Mapping[str, str] | None = None, scale: float = 1.0, absent: float | None = None
+) -> Series:
+    """A value of the moment, added over the engine's ranks; also a histogram's `_sum` or `_count`."""
+    return Series(names, labels=labels or {}, scale=scale, absent=absent)
 
 
 def share(*names: str) -> Series:

@@ -12,6 +12,7 @@ class OpenAIEngine(Adapter):
 
     name = "openai"
     title = "OpenAI-compatible server"
+    install_words = "any server: start it yourself and attach with --url"
     metric_map = VLLM_METRICS
 
     def recognises(self, answers: Answers) -> int:

@@ -24,6 +24,8 @@ CHECK_EVERY = 0.02
 """Seconds between looks at who still lives, while stopping."""
 KILL_PATIENCE = 5.0
 """Seconds for each step of an escalation after the polite one."""
+CLEANUP_PATIENCE = 10.0
+"""Seconds for the command that leaves nothing of an engine in a container."""
 ORPHAN_PATIENCE = 1.0
 """Seconds that the other processes get to follow the main one."""
 
@@ -45,6 +47,8 @@ class EngineProcess:
         self, process: asyncio.subprocess.Process, *, argv: Sequence[str], log: LogCapture, clock: Clock
     ) -> None:
         self.argv = tuple(argv)
+        self.cleanup: tuple[str, ...] = ()
+        """A command that is run when it has ended, and has `CLEANUP_PATIENCE` for that."""
         self.log = log
         self.exited = asyncio.Event()
         self._process = process
@@ -137,7 +141,20 @@ class EngineProcess:
             await self._gone_within(seconds)
         left = tuple(each.pid for each in self._tree.living())
         await self._let_go()
+        await self._clean_up()
         return Stopped(seconds=self._clock.now() - began, signals=tuple(sent), leftover_pids=left)
+
+    async def _clean_up(self) -> None:
+        if not self.cleanup:
+            return
+        with suppress(OSError, TimeoutError):
+            nothing = asyncio.subprocess.DEVNULL
+            ran = await asyncio.create_subprocess_exec(*self.cleanup, stdin=nothing, stdout=nothing, stderr=nothing)
+            try:
+                await asyncio.wait_for(ran.wait(), CLEANUP_PATIENCE)
+            finally:
+                if ran.returncode is None:
+                    ran.kill()
 
     def kill_now(self) -> None:
         """Kill everything without waiting, for when nothing can be waited for any more."""

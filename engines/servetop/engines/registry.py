@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
@@ -38,10 +39,20 @@ def load_engine(name: str) -> Engine:
     return _made(points[name])
 
 
+def loadable_engines() -> list[Engine]:
+    """All that can be loaded: somebody's broken package is no reason not to know the others."""
+    found = []
+    for name in engine_names():
+        with suppress(EngineError):
+            found.append(load_engine(name))
+    return found
+
+
 def _made(point: EntryPoint) -> Engine:
     module, _, attribute = point.value.partition(":")
     try:
         engine: Engine = getattr(importlib.import_module(module), attribute)()
-    except (ImportError, AttributeError) as error:
-        raise EngineError(f"engine {point.name!r} ({point.value}) cannot be loaded: {error}") from error
+    except Exception as error:  # a package of somebody else's may raise anything
+        words = f"{type(error).__name__}: {error}"
+        raise EngineError(f"engine {point.name!r} ({point.value}) cannot be loaded: {words}") from error
     return engine

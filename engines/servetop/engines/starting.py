@@ -12,6 +12,7 @@ from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import LogLine
 from servetop.core.source import EngineFacts
 from servetop.engines.answers import Answer, ServerClient, bodies
+from servetop.engines.container import contained
 from servetop.engines.engine import Engine, EngineHandle
 from servetop.engines.facts import ServerFacts
 from servetop.engines.flags import agreed, refuse_secrets
@@ -44,11 +45,12 @@ async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[
     refuse_secrets([*config.command, *config.extra_args])
     key = api_key(config, os.environ)
     port = _port(config, engine)
-    command = engine.launch(config, port=port)
+    command = contained(engine.launch(config, port=port), config, environ=os.environ)
     log = LogCapture(clock, on_line, secrets=_secrets(key, os.environ), noise=engine.noise)
     client = ServerClient(f"http://{command.host}:{command.port}", api_key=key)
     feed = metrics_feed(engine, client, config=config, port=command.metrics_port)
     process = await EngineProcess.start(command.argv, env=command.env, cwd=command.cwd, log=log, clock=clock)
+    process.cleanup = command.cleanup
     try:
         await _ready(engine, process, client=client, config=config, clock=clock)
         facts = await _facts(engine, process, feed, client=client, config=config)

@@ -84,7 +84,7 @@ class VllmEngine(Adapter):
             "--port": port,
             "--max-num-seqs": agreed(config.max_num_seqs, extra, "--max-num-seqs"),
         }
-        argv = _server(config.command)
+        argv = ["vllm", "serve"] if config.launcher and not config.command else _server(config.command)
         if flag_value(extra, "--model") is None:
             model = self.resolve_model(config.model)
             argv += [model] if argv[-1] == "serve" else ["--model", model]

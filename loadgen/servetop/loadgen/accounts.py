@@ -18,7 +18,7 @@ BEAT_SECONDS = 0.020
 """Period of the heartbeat whose lateness is the event loop's lag."""
 
 _ONE = array("I", [1])
-_MEASURED = ("ttft", "ttft_due", "tpot", "e2el", "input_len", "output_len", "slip", "client_wait", "loop_lag",
+_MEASURED = ("ttft", "ttft_due", "ttfot", "tpot", "e2el", "input_len", "output_len", "slip", "client_wait", "loop_lag",
              "server_queue", "server_prefill")  # fmt: skip
 _ENDINGS = {
     RequestStatus.OK: "ok",
@@ -33,6 +33,8 @@ class Accounts:
     """Collects until `close`. Token counts that the server corrects at an answer's end are set right in that tick."""
 
     def __init__(self) -> None:
+        self._reasons = False
+        """Some request has: from then on, when the answer itself began is counted of all."""
         self._start_anew()
 
     def _start_anew(self, prompt_tokens: int = 0, output_tokens: int = 0) -> None:
@@ -69,7 +71,7 @@ class Accounts:
         at = exchange.first_token_at
         if at is None:
             return
-        self._values["ttft_due"].append(at - exchange.due.at)
+        self._values["ttft_due"].append(at - exchange.due_at)
         if exchange.sent is not None:
             self._values["ttft"].append(at - exchange.sent)
 
@@ -79,7 +81,7 @@ class Accounts:
             return
         self._sent += 1
         waited = "client_wait" if exchange.held_back else "slip"
-        self._values[waited].append(max(0.0, exchange.sent - exchange.due.at))
+        self._values[waited].append(max(0.0, exchange.sent - exchange.due_at))
 
     def ended(self, exchange: Exchange, record: RequestRecord) -> None:
         """Count a finished request, and what its final token counts add to those of its chunks."""
@@ -90,6 +92,9 @@ class Accounts:
         if record.status is RequestStatus.OK:
             self._values["input_len"].append(record.prompt_tokens)
             self._values["output_len"].append(record.output_tokens)
+            self._reasons = self._reasons or bool(record.reasoning_tokens)
+            if self._reasons and record.ttfot is not None:
+                self._values["ttfot"].append(record.ttfot)
         if exchange.timing is not None:
             self._timed(exchange.timing)
         if record.status is RequestStatus.OK and record.e2el is not None:

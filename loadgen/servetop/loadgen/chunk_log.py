@@ -12,6 +12,8 @@ from servetop.core.units import US_PER_S
 
 _MAX_GAP_US = (1 << 32) - 1
 """71 minutes; a longer gap is cut to that, as in a recording."""
+_COPIED = 4096
+"""Chunks up to which the log is copied to its exact size as it grows; beyond, it has room for a sixteenth more."""
 
 
 class ChunkLog:
@@ -20,11 +22,11 @@ class ChunkLog:
     Token counts take room only once a chunk brings other than one token.
     """
 
-    __slots__ = ("_counts", "_first", "_gaps_us", "_last_us", "tokens")
+    __slots__ = ("_counts", "_first", "_gaps_us", "_last_us", "_surplus")
 
     def __init__(self) -> None:
-        self.tokens = 0
-        """Of all chunks."""
+        self._surplus = 0
+        """Tokens beyond one a chunk."""
         self._first = 0.0
         self._last_us = 0
         self._gaps_us = array("I")
@@ -39,7 +41,7 @@ class ChunkLog:
         gap = us - self._last_us
         gaps.append(gap if gap <= _MAX_GAP_US else _MAX_GAP_US)
         self._last_us = us
-        self.tokens += tokens
+        self._surplus += tokens - 1
         if self._counts is not None:
             self._counts.append(tokens)
         elif tokens != 1:
@@ -48,14 +50,25 @@ class ChunkLog:
 
     def extend(self, instants: Sequence[float]) -> None:
         """Chunks of one token each; there must have been one before."""
-        first, last, most = self._first, self._last_us, _MAX_GAP_US
+        first, last = self._first, self._last_us
         us = [round((at - first) * US_PER_S) for at in instants]
         gaps = [after - before for before, after in zip((last, *us), us, strict=False)]
-        self._gaps_us.extend(gaps if max(gaps) <= most else [min(gap, most) for gap in gaps])
+        try:
+            more = array("I", gaps)
+        except OverflowError:
+            more = array("I", [min(gap, _MAX_GAP_US) for gap in gaps])
+        if len(self._gaps_us) < _COPIED:
+            self._gaps_us = self._gaps_us + more
+        else:
+            self._gaps_us += more
         self._last_us = us[-1]
-        self.tokens += len(us)
         if self._counts is not None:
             self._counts.extend([1] * len(us))
+
+    @property
+    def tokens(self) -> int:
+        """Of all chunks."""
+        return len(self._gaps_us) + self._surplus
 
     def __len__(self) -> int:
         """Chunks so far."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from servetop.core.events import RequestStatus
 from servetop.loadgen.datasets.rows import Tally
-from servetop.loadgen.exchange import Exchange
+from servetop.loadgen.exchange import Exchange, reasoning_of
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.places import parse_think_time
 from servetop.loadgen.schedule import Schedule
@@ -32,9 +32,9 @@ class Conversations:
         self._thinking: list[tuple[float, int, Due]] = []
 
     @classmethod
-    def of(cls, setup: SenderSetup, tally: Tally) -> Conversations:
+    def of(cls, setup: SenderSetup, tally: Tally, *, seed: int) -> Conversations:
         """Those of one sender; the model's longest context ends them only where lengths are to be clipped."""
-        pauses = parse_think_time(setup.workload.think_time, seed=setup.seed)
+        pauses = parse_think_time(setup.workload.think_time, seed=seed)
         return cls(tally, pauses, max_model_len=setup.max_model_len if setup.workload.clip_lengths else None)
 
     @property
@@ -57,15 +57,17 @@ class Conversations:
             return False
         following = next_turn(
             prompt,
-            "".join(exchange.texts or ()),
-            said_tokens=exchange.prompt_tokens + exchange.answer_tokens,
+            "" if exchange.text is None else exchange.text.answer,
+            said_tokens=exchange.prompt_tokens
+            + exchange.answer_tokens
+            - reasoning_of(exchange).get("reasoning_tokens", 0),
             conversation=exchange.conversation,
         )
         if self._max_model_len is not None and following.most_tokens > self._max_model_len:
             self._tally.too_long += 1
             return False
         at = exchange.done_at + next(self._pauses)
-        heapq.heappush(self._thinking, (at, exchange.id, Due(exchange.due.stage, at, following)))
+        heapq.heappush(self._thinking, (at, exchange.id, Due(exchange.stage, at, following)))
         return True
 
     def due(self, now: float, schedule: Schedule) -> Iterator[Due]:

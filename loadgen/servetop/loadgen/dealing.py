@@ -8,6 +8,7 @@ timed by. With one sender, all of this is counting.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import deque
 from collections.abc import Iterator
 
@@ -17,6 +18,7 @@ from servetop.loadgen.messages import BegunRequest, Order, SenderReport, SenderS
 from servetop.loadgen.outbox import Outbox
 from servetop.loadgen.prompts import PromptSource
 from servetop.loadgen.stage_play import Due
+from servetop.loadgen.turns import TurnPrompt
 
 _PRIME = 1_000_003
 _RECENT = 10_000
@@ -32,12 +34,17 @@ class Share:
     """One sender's share of a run's requests: which arrivals are its own, and the numbers of its requests.
 
     Numbers ascend, and no two senders use the same one: from each change of the team on, all count from a number
-    that none of them has reached.
+    that none of them has reached. Where conversations are dealt out, what is so numbered are the conversations; their
+    turns, whose count no other sender knows, have ids in steps of the number of senders.
     """
 
     def __init__(self, setup: SenderSetup) -> None:
         self._worker = setup.worker
         self._many = setup.workers > 1
+        self._talking = self._many and setup.workload.conversational
+        self._turn_ids = itertools.count(setup.first_id + setup.worker, setup.workers)
+        self._opened: deque[int] = deque()
+        """Numbers of the conversations that were taken or claimed, and whose first turns were not sent yet."""
         self._first = self._index = self._next = setup.first_id
         self._active = setup.active or tuple(range(setup.workers))
         self._teams = [(setup.first_id, self._active)]
@@ -87,13 +94,27 @@ class Share:
         self._claim(due, 0)
 
     def _claim(self, due: Due, at_least: int) -> None:
+        number = next(self._turn_ids) if self._talking else self._own_number(at_least)
+        if self._talking and due.prompt is None:
+            self._opened.append(self._own_number(at_least))
+        self._claimed.append(number)
+        if self._many:
+            self._begun.append(self._begin(number, due))
+
+    def _own_number(self, at_least: int) -> int:
         number = max(at_least, self._next)
         while self._many and not self.owns(number):
             number += 1
         self._next = number + 1
-        self._claimed.append(number)
-        if self._many:
-            self._begun.append(BegunRequest(number=number, stage=due.stage, due=due.at))
+        return number
+
+    def _begin(self, number: int, due: Due) -> BegunRequest:
+        begun = BegunRequest(number=number, stage=due.stage, due=due.at)
+        if not self._talking:
+            return begun
+        turn = due.prompt if isinstance(due.prompt, TurnPrompt) else None
+        first = number if turn is None or turn.conversation is None else turn.conversation
+        return dataclasses.replace(begun, conversation=first, turn=1 if turn is None else turn.turn)
 
     def number(self) -> int:
         """Of the request that is sent next: they are sent in the order in which they were taken or claimed."""
@@ -102,7 +123,10 @@ class Share:
     def request(self, number: int, due: Due, outbox: Outbox) -> PreparedRequest:
         """The prepared request of that number; those of numbers that were left out are dropped."""
         request = outbox.take(due)
-        while self._prompts is not None and self._prompts.drawn.popleft() < number:
+        if due.prompt is not None:  # a later turn, which is in no stream of prompts
+            return request
+        wanted = self._opened.popleft() if self._talking else number
+        while self._prompts is not None and self._prompts.drawn.popleft() < wanted:
             request = outbox.take(due)
         return request
 
@@ -160,12 +184,17 @@ class Share:
 
     # --- what it tells ---
 
+    @property
+    def reached(self) -> int:
+        """The number that this sender's count of arrivals, or of its own, has come to."""
+        return max(self._index, self._next)
+
     def signed(self, report: SenderReport) -> SenderReport:
         """A report with the requests that began since the last one; a lone sender's, whom nobody outlives, as it is."""
         if not self._many:
             return report
         begun, self._begun = tuple(self._begun), []
-        return dataclasses.replace(report, begun=begun, next_number=max(self._index, self._next))
+        return dataclasses.replace(report, begun=begun, next_number=self.reached)
 
     def follow(self, steps: int = 200) -> None:
         """While standing by: walk on through the prompts, so that work can begin at once."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import functools
+from dataclasses import dataclass
 from typing import Any
 
 from servetop.core.events import RequestRecord, RequestStatus, TokenSource
 from servetop.core.wire import Chunk, Dialect, Prompt, ServerTiming
+from servetop.loadgen.answer_text import AnswerText
 from servetop.loadgen.chunk_log import ChunkLog
 from servetop.loadgen.local_tokenizer import LocalTokenizer
 from servetop.loadgen.stage_play import Due
@@ -39,15 +41,15 @@ class Exchange:
     """
 
     __slots__ = (
-        "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "due", "error", "error_body",
+        "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "due_at", "error", "error_body",
         "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser",
         "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "record_texts",
-        "replica", "retried", "sent", "status", "streamed", "taken_in", "texts", "timing", "tokenizer", "usage_seen",
+        "replica", "retried", "sent", "stage", "status", "streamed", "taken_in", "text", "timing", "tokenizer",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
-        self.id = number
-        self.due = due
+        self.id, self.stage = number, due.stage
+        self.due_at = due.at
         self.prompt = request.prompt
         self.body = request.body
         self.dialect = dialect
@@ -68,21 +70,21 @@ class Exchange:
         """None until the outcome is known."""
         self.error: str | None = None
         self.error_body: bytearray | None = None
-        self.prompt_tokens, self.output_tokens = request.prompt.input_tokens, 0
         self.timing: ServerTiming | None = None
+        self.prompt_tokens = request.prompt.input_tokens
+        self.output_tokens: int | None = None
+        """By the server's count, once it has told one."""
         self.prompt_tokens_counted = 0
         """Of `prompt_tokens`, what the accounts have counted."""
         self.cached_tokens: int | None = None
-        self.usage_seen = False
         self.chunks = ChunkLog()
         self.aside: list[tuple[bytes, float]] = []
         """Middles of events that came since, and when, put aside by a transport that told them by `edges`."""
         self.taken_in = 0
         """Chunks that the accounts have counted."""
-        self.texts: list[str] | None = [] if request.keep_texts else None
-        """A list when the answer's text is to be kept."""
-        self.record_texts = request.record_texts
-        self.tokenizer = request.tokenizer
+        self.text = AnswerText() if request.keep_texts else None
+        """None where the answer's text is not to be kept."""
+        self.record_texts, self.tokenizer = request.record_texts, request.tokenizer
         self.retried, self.streamed = False, request.streamed
         self.replica: int | None = None
         """Which of several servers it went to."""
@@ -104,8 +106,7 @@ class Exchange:
         """It has reached the server; it may be a thousand times as long as what is kept of the answer."""
         self.body = b""
         if not self.record_texts and type(self.prompt) is Prompt:
-            ids = None if self.prompt.token_ids is None else ()
-            self.prompt = replace(self.prompt, text="", token_ids=ids)
+            self.prompt = _forgotten(self.prompt.token_ids is not None or self.prompt.counted, self.prompt.model)
 
     def received(self, data: bytes, at: float) -> None:
         """A piece of the answer's body."""
@@ -148,10 +149,10 @@ class Exchange:
                 self.reasoning_tokens += chunk.tokens
             elif self.reasoning_tokens and self.first_output_at is None:
                 self.first_output_at = at
-        if self.texts is not None:
-            self.texts.append(chunk.text)
+        if self.text is not None:
+            self.text.add(chunk)
         if chunk.output_tokens is not None:
-            self.output_tokens, self.usage_seen = chunk.output_tokens, True
+            self.output_tokens = chunk.output_tokens
             self.prompt_tokens = self.prompt_tokens if chunk.prompt_tokens is None else chunk.prompt_tokens
             self.cached_tokens, self.reasoning_told = chunk.cached_tokens, chunk.reasoning_tokens
             if chunk.timing is not None:
@@ -193,7 +194,7 @@ class Exchange:
     @property
     def answer_tokens(self) -> int:
         """The server's count, else the chunks'."""
-        return self.output_tokens if self.usage_seen else self._tokens_counted()
+        return self._tokens_counted() if self.output_tokens is None else self.output_tokens
 
     @property
     def conversation(self) -> int:
@@ -203,16 +204,16 @@ class Exchange:
 
     def token_source(self) -> TokenSource:
         """Best knowledge of both counts: the server's usage, else our own count, else an estimated prompt."""
-        if self.usage_seen:
+        if self.output_tokens is not None:
             return TokenSource.USAGE
         known = self.prompt.token_ids is not None or self.prompt.counted
         return TokenSource.CHUNKS if known else TokenSource.ESTIMATE
 
     def _tokens_counted(self) -> int:
         """Of the answer so far: by the tokenizer where there is one, else those of the chunks."""
-        if self.tokenizer is None or self.texts is None:
+        if self.tokenizer is None or self.text is None:
             return self.chunks.tokens
-        return self.tokenizer.count("".join(self.texts))
+        return self.tokenizer.count(self.text.whole)
 
     def record(self, *, worker: int) -> RequestRecord:
         """The finished request; the status must be known."""
@@ -221,8 +222,8 @@ class Exchange:
         turn = self.prompt if isinstance(self.prompt, TurnPrompt) else None
         return RequestRecord(
             id=self.id,
-            stage=self.due.stage,
-            due=self.due.at,
+            stage=self.stage,
+            due=self.due_at,
             sent=self.sent,
             headers_at=self.headers_at,
             first_token_at=self.first_token_at,
@@ -238,7 +239,7 @@ class Exchange:
             chunk_times=self.chunks.times(),
             chunk_tokens=self.chunks.counts(),
             prompt_text=self.prompt.text if self.record_texts else None,
-            output_text="".join(self.texts or ()) if self.record_texts else None,
+            output_text=self.text.whole if self.record_texts and self.text is not None else None,
             conversation=None if turn is None else self.conversation,
             turn=None if turn is None else turn.turn,
             model=self.prompt.model,
@@ -253,6 +254,12 @@ def timing_of(timing: ServerTiming | None) -> dict[str, Any]:
     if timing is None:
         return {}
     return {"server_queue": timing.queue, "server_prefill": timing.prefill, "server_decode": timing.decode}
+
+
+@functools.lru_cache(maxsize=256)
+def _forgotten(known: bool, model: str | None) -> Prompt:
+    """What is left of a question: whether its tokens were counted, and whom it asked; one for all that are alike."""
+    return Prompt(text="", input_tokens=0, output_tokens=0, counted=known, model=model)
 
 
 def reasoning_of(exchange: Exchange) -> dict[str, Any]:

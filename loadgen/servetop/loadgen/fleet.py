@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from servetop.core.clock import MonotonicClock
 from servetop.core.errors import LoadError
 from servetop.core.events import Action, Command, Note, RequestRecord, Severity
-from servetop.loadgen.merging import lost_record, merged_notes, merged_tick, new_stages, one_reply, slowest
+from servetop.loadgen.merging import lost_record, lost_words, merged_notes, merged_tick, new_stages, one_reply, slowest
 from servetop.loadgen.messages import BegunRequest, Order, SenderReport, SenderSetup, SenderState
 from servetop.loadgen.pieces import is_closed, must_drain, pieces_of, share_of
 from servetop.loadgen.plan import LoadPlan
@@ -266,8 +266,7 @@ class SenderFleet:
         lost = [lost_record(begun, worker=member.worker) for begun in member.in_flight.values()]
         member.in_flight.clear()
         self._lost += lost
-        words = f"sender {member.worker} died (exit code {member.process.returncode}): "
-        words += f"{len(lost)} requests in flight are lost, and what it began since its last report"
+        words = f"sender {member.worker} died (exit code {member.process.returncode}): {lost_words(lost)}"
         self._own_notes.append(self._note(Severity.WARNING, words))
         active = tuple(worker for worker in self._active if worker != member.worker)
         if member.worker in self._standing_by:

@@ -74,6 +74,12 @@ def one_reply(replies: Sequence[Command]) -> Command:
     return dataclasses.replace(first, reply=_NUMBER.sub(str(sum(counts)), first.reply or "", count=1))
 
 
+def lost_words(lost: Sequence[RequestRecord]) -> str:
+    """What the death of a sender cost, as far as its last report tells."""
+    words = f"{len(lost)} requests in flight are lost, and what it began since its last report"
+    return f"{words}; its conversations end" if any(each.turn is not None for each in lost) else words
+
+
 def lost_record(begun: BegunRequest, *, worker: int) -> RequestRecord:
     """A request that was in flight when its sender died: when it was due is known, what came of it is not."""
     return RequestRecord(
@@ -84,6 +90,8 @@ def lost_record(begun: BegunRequest, *, worker: int) -> RequestRecord:
         status=RequestStatus.ERROR,
         error=LOST,
         worker=worker,
+        conversation=begun.conversation,
+        turn=begun.turn,
         chunk_times=np.empty(0),
         chunk_tokens=np.empty(0, dtype=np.int64),
     )

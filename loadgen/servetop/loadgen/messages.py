@@ -103,6 +103,9 @@ class BegunRequest:
     number: int
     stage: int
     due: float
+    conversation: int | None = None
+    turn: int | None = None
+    """See RequestRecord."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -72,7 +72,8 @@ class Schedule:
 
     def _end_stage(self, at: float) -> None:
         drains = self.plan.drain_at_stages or (self.play is not None and self.play.config.warmup)
-        self.plays_out = self.play is not None and self.play.exhausted
+        goes_on = self.plan.followed_by > 0 and not drains  # with the next part of the plan, which others hold back
+        self.plays_out = goes_on or (self.play is not None and self.play.exhausted)
         self.play = None
         if drains or not self._following:
             self.draining_since = at

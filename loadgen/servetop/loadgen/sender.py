@@ -62,8 +62,9 @@ class Sender:
         self._schedule: Schedule | None = None
         self._stage = -1
         self._limit: int | None = None
-        self._talks = Conversations.of(setup, self._tally)
-        self._places = Places.of(setup, seed=self._share.own_seed(setup.seed))
+        own_seed = self._share.own_seed(setup.seed)
+        self._talks = Conversations.of(setup, self._tally, seed=own_seed)
+        self._places = Places.of(setup, seed=own_seed)
         self.horizon = math.inf
         """Run time that the schedule must not pass yet: an order is waiting for it."""
         self._stopped = False

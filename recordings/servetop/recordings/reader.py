@@ -17,6 +17,7 @@ from servetop.core.events import (
     Action,
     Command,
     EngineSample,
+    GpuSample,
     Note,
     ReplicaSample,
     RequestRecord,
@@ -189,6 +190,10 @@ class RecordingReader:
     def replica_samples(self) -> list[ReplicaSample]:
         """All scrapes of each of several servers, in order; empty where there was one."""
         return self._tables.events(schema.REPLICA_SAMPLE)
+
+    def gpu_samples(self) -> list[GpuSample]:
+        """All readings of the GPUs, in order."""
+        return self._tables.events(schema.GPU_SAMPLE)
 
     def request_rows(
         self, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = ()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from servetop.core.energy import EnergyMeter, energy_meters
 from servetop.core.events import EngineSample, FloatArray, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.source import RunHeader
@@ -66,6 +67,8 @@ class RunData:
     """Middle of each scrape; shape (scrapes,), as the other engine columns."""
     engine: dict[str, FloatArray]
     """ENGINE_GAUGES, and the increase of each of ENGINE_COUNTERS since the scrape before; NaN is not exported."""
+    meters: Sequence[EnergyMeter] = ()
+    """Of the GPUs that tell their energy or power."""
 
     @classmethod
     def load(cls, reader: RecordingReader) -> RunData:
@@ -87,6 +90,7 @@ class RunData:
             loop_lags=[tick.client.loop_lag for tick in ticks],
             scraped_at=_scraped_at(samples),
             engine=_engine_columns(samples),
+            meters=energy_meters(reader.gpu_samples()),
         )
 
     def with_samples(self, samples: Sequence[EngineSample]) -> RunData:

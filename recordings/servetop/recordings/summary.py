@@ -10,6 +10,7 @@ from typing import Any
 from servetop.core.events import StageChange
 from servetop.core.steady import SteadyWindow
 from servetop.recordings.cooldown import CoolDowns
+from servetop.recordings.energy_figures import energy_figures
 from servetop.recordings.engine_figures import engine_facts, server_figures
 from servetop.recordings.figures import request_figures
 from servetop.recordings.flights import Flights
@@ -78,6 +79,7 @@ def _summary(
         **request_figures(samples, goodput=run.header.config.goodput),
         **turn_figures(reader, selection),
         "server": server_figures(run, period),
+        "energy": energy_figures(run, period),
         "trust": trust_figures(run, samples, flights=flights, period=period),
     }
 

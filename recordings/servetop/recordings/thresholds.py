@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from servetop.core.errors import UsageError
+from servetop.recordings.energy_figures import ENERGY_NUMBERS
 from servetop.recordings.engine_figures import SERVER
 from servetop.recordings.figures import FIGURES, REASONING_FIGURES
 from servetop.recordings.trust_figures import TRUST
@@ -47,9 +48,12 @@ class Threshold:
         return f"{self.key}{self.sign}{self.limit:g}"
 
 
+_PARTS = (("server", SERVER), ("energy", ENERGY_NUMBERS), ("trust", TRUST))
+
+
 def threshold_keys() -> tuple[str, ...]:
     """Every key that a threshold can be on."""
-    parts = (f"{part}.{key}" for part, keys in (("server", SERVER), ("trust", TRUST)) for key in keys)
+    parts = (f"{part}.{key}" for part, keys in _PARTS for key in keys)
     return (*FIGURES, *REASONING_FIGURES, *parts, *(f"steady.{key}" for key in FIGURES))
 
 

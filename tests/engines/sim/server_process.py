@@ -44,8 +44,10 @@ def client_of(server: Server) -> Iterator[httpx.Client]:
         loop = runner.get_loop()
         running = thread.submit(loop.run_forever)
         url = asyncio.run_coroutine_threadsafe(server.start("127.0.0.1", 0), loop).result(10)
-        with httpx.Client(base_url=url, timeout=20.0) as client:
-            yield client
-        loop.call_soon_threadsafe(server.close)
-        loop.call_soon_threadsafe(loop.call_soon, loop.stop)
-        running.result(10)
+        try:
+            with httpx.Client(base_url=url, timeout=20.0) as client:
+                yield client
+        finally:
+            loop.call_soon_threadsafe(server.close)
+            loop.call_soon_threadsafe(loop.call_soon, loop.stop)
+            running.result(10)

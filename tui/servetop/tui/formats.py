@@ -100,6 +100,16 @@ def memory(used: int | None, total: int | None) -> str:
     return f"{used / GIB:.1f} GiB" if total is None else f"{used / GIB:.1f}/{total / GIB:.1f} GiB"
 
 
+def joules(value: float | None) -> str:
+    """An energy in at most 7 characters: `71.2 mJ`, `4.31 J`, `12.9 kJ`, `1.23 MJ`."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    for scale, unit in ((1e-3, "mJ"), (1.0, "J"), (1e3, "kJ")):
+        if value < 999.5 * scale:
+            return f"{_digits(value / scale)} {unit}"
+    return f"{_digits(value / 1e6)} MJ"
+
+
 def speed(factor: float) -> str:
     """How fast a run is played: `×1`, `×0.25`, `×64`."""
     return f"×{factor:g}"

@@ -32,7 +32,7 @@ class StageFigures:
     preemptions: float
     """NaN where not exported."""
     histograms: Mapping[str, LogHistogram]
-    """By metric, see `METRICS`."""
+    """By metric, see `METRICS`; and `ttfot`, which only objectives ask for."""
 
 
 def stage_figures(
@@ -57,7 +57,7 @@ def stage_figures(
                 ended=followed or over,
                 output_rate=tokens / seconds if seconds > 0 else math.nan,
                 preemptions=math.nan if np.isnan(preempted).all() else float(np.nansum(preempted)),
-                histograms={metric: merge(metric, start=start, stop=stop) for metric in METRICS},
+                histograms={metric: merge(metric, start=start, stop=stop) for metric in (*METRICS, "ttfot")},
             )
         )
     return found

@@ -20,7 +20,7 @@ from servetop.engines.dialects.shapes import Shapes
 from servetop.engines.dialects.stream import EventStream
 from servetop.engines.dialects.words import error_text, error_words, excerpt
 
-_TEXTS = ("content", "reasoning_content", "reasoning")
+_THOUGHTS = ("reasoning_content", "reasoning")
 
 
 class OpenAIDialect(ABC):
@@ -69,11 +69,12 @@ class OpenAIDialect(ABC):
         if not isinstance(choices, list) or not choices:
             return [Chunk(error=f"no answer in the body: {error_words(content)}")]
         texts = [_whole_text(choice) for choice in choices if isinstance(choice, dict)]
+        answer, thought = ("".join(each[part] for each in texts) for part in (0, 1))
         usage = openai_usage(content) or Usage()
-        tokens = sum(map(bool, texts)) if usage.output is None else usage.output
+        tokens = sum(map(any, texts)) if usage.output is None else usage.output
         counts = (usage.prompt, usage.output, usage.cached)
-        timing = timing_of(content)
-        return [Chunk("".join(texts), tokens, True, *counts, reasoning_tokens=usage.reasoning, timing=timing)]
+        chunk = Chunk(answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, thoughts=len(thought))
+        return [chunk._replace(timing=timing_of(content))]
 
     def parser(self, *, keep_texts: bool = True) -> EventStream:
         """A fresh parser for one answer; what it learns of the server's events serves the next ones."""
@@ -106,9 +107,13 @@ class ChatDialect(OpenAIDialect):
         return {"messages": [*said, {"role": "user", "content": prompt.text}]}
 
 
-def _whole_text(choice: Mapping[str, Any]) -> str:
-    """Of one choice of an answer in one piece; a chat's reasoning and content together."""
+def _whole_text(choice: Mapping[str, Any]) -> tuple[str, str]:
+    """Answer and reasoning of one choice of an answer in one piece."""
     found = choice.get("message")
     message = found if isinstance(found, dict) else {}
-    texts = (choice.get("text"), *(message.get(key) for key in _TEXTS))
+    answers, thoughts = (choice.get("text"), message.get("content")), [message.get(key) for key in _THOUGHTS]
+    return _joined(answers), _joined(thoughts)
+
+
+def _joined(texts: Sequence[object]) -> str:
     return "".join(text for text in texts if isinstance(text, str))

@@ -25,7 +25,7 @@ class Usage(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """One event. The text of several choices is joined."""
+    """One event. The text of several choices is joined, their answers first."""
 
     text: str = ""
     pieces: int = 0
@@ -37,6 +37,8 @@ class Reading(NamedTuple):
     """The counts came beside a choice: if they are continuous, their rise is what the event brought."""
     final: bool = False
     error: str | None = None
+    thoughts: int = 0
+    """Characters at the end of the text that are reasoning, where it begins with answer."""
     timing: ServerTiming | None = None
     """Beside counts only."""
 
@@ -103,35 +105,42 @@ _TIMES = {
 _NOT_TOLD = ServerTiming()
 
 
-def _read(event: bytes, text_of: Callable[[object], tuple[str, bool]]) -> Reading:
+def _read(event: bytes, text_of: Callable[[object], tuple[str, str]]) -> Reading:
     content = parsed(event)
     if isinstance(content, Reading):
         return content
     found, usage = content.get("choices"), openai_usage(content)
     choices = found if isinstance(found, list) else []
     if len(choices) == 1:
-        text, reasoning = text_of(choices[0])
-        timing = None if usage is None else timing_of(content)
-        return Reading(text, 1 if text else 0, reasoning, usage, True, timing=timing)
-    texts = [each for each in map(text_of, choices) if each[0]]
-    reasoning = bool(texts) and all(thought for _, thought in texts)
+        answer, thought = text_of(choices[0])
+        reading = _told(answer, thought, 1 if answer or thought else 0, usage=usage, within=True)
+    else:
+        texts = [each for each in map(text_of, choices) if any(each)]
+        answer, thought = ("".join(each[part] for each in texts) for part in (0, 1))
+        reading = _told(answer, thought, len(texts), usage=usage, within=bool(choices))
     timing = None if usage is None else timing_of(content)
-    return Reading("".join(text for text, _ in texts), len(texts), reasoning, usage, bool(choices), timing=timing)
+    return reading if timing is None else reading._replace(timing=timing)
 
 
-def _completion_text(choice: object) -> tuple[str, bool]:
+def _told(answer: str, thought: str, pieces: int, *, usage: Usage | None, within: bool) -> Reading:
+    both = len(thought) if answer else 0
+    return Reading(answer + thought, pieces, bool(thought) and not answer, usage, within, thoughts=both)
+
+
+def _completion_text(choice: object) -> tuple[str, str]:
     text = choice.get("text") if isinstance(choice, dict) else None
-    return (text, False) if isinstance(text, str) else ("", False)
+    return (text, "") if isinstance(text, str) else ("", "")
 
 
-def _chat_text(choice: object) -> tuple[str, bool]:
+def _chat_text(choice: object) -> tuple[str, str]:
+    """Answer, and reasoning."""
     delta = choice.get("delta") if isinstance(choice, dict) else None
     if not isinstance(delta, dict):
-        return "", False
+        return "", ""
     answer = delta.get("content")
     if not isinstance(answer, str):
         answer = ""
     if len(delta) == 1 and answer:
-        return answer, False
+        return answer, ""
     thought = next((text for key in _REASONING if (text := delta.get(key)) and isinstance(text, str)), "")
-    return answer + thought, bool(thought) and not answer
+    return answer, thought

@@ -12,6 +12,7 @@ from servetop.engines.dialects.shapes import TEXT, Shape, Shapes
 
 _NEVER = b"\0"
 """Begins no event and ends none."""
+_NO_EDGES = (_NEVER, _NEVER)
 _TOKEN, _THOUGHT = Chunk(tokens=1), Chunk(tokens=1, reasoning=True)
 _LONE_TOKEN, _LONE_THOUGHT = (_TOKEN,), (_THOUGHT,)
 _NO_COUNTS: tuple[int | None, ...] = (None, None, None)
@@ -25,22 +26,23 @@ class RegularEvents:
     """
 
     __slots__ = (
-        "_continuous", "_counts", "_head", "_keep_texts", "_lone", "_repeated", "_shape", "_shapes", "_tail", "edges",
+        "_continuous", "_counts", "_edges", "_keep_texts", "_lone", "_repeated", "_shape", "_shapes", "_told",
         "reasoning", "seen",
     )  # fmt: skip
 
     def __init__(self, shapes: Shapes, *, continuous: bool, keep_texts: bool) -> None:
         self.seen = 0
-        """Tokens of the answer so far; whoever reads other events adds theirs."""
+        """Tokens of the answer so far, of continuous streams only; whoever reads other events adds theirs."""
         self.reasoning = False
         """The last text was the model's reasoning."""
         self._shapes = shapes
         self._continuous = continuous
         self._keep_texts = keep_texts
         self._shape: Shape | None = None
-        self._head = self._tail = _NEVER
-        self.edges: tuple[bytes, bytes] | None = None
-        """Head and tail, where a lone event can be told by them."""
+        self._edges = _NO_EDGES
+        """Head and tail of the stream's own events of the shape in hand."""
+        self._told = False
+        """A lone event can be told by them."""
         self._lone = _LONE_TOKEN
         self._repeated: list[bytes | None] | None = None
         self._counts = _NO_COUNTS
@@ -48,19 +50,18 @@ class RegularEvents:
     def adopt(self, shape: Shape) -> None:
         """Expect events of this shape next."""
         self._shape = shape
-        self._head = self._tail = _NEVER
-        self.edges = None
+        self._edges, self._told = _NO_EDGES, False
         self._lone = _LONE_THOUGHT if shape.reasoning else _LONE_TOKEN
 
     def stop(self) -> None:
         """Nothing more is wanted: no event is told by its edges any more."""
-        self.edges = None
+        self._told = False
 
     def one(self, data: bytes) -> tuple[Chunk] | None:
         """The chunk of bytes that are one event just like the first of its shape, which most reads are; else None."""
-        if self.edges is None:
+        if not self._told:
             return None
-        head, tail = self.edges
+        head, tail = self._edges
         if (
             data.startswith(head)
             and data.endswith(tail)
@@ -68,7 +69,8 @@ class RegularEvents:
             and data.isascii()
             and _whole_text(data, len(head), len(data) - len(tail))
         ):
-            self.seen += 1
+            if self._continuous:
+                self.seen += 1
             self.reasoning = self._lone[0].reasoning
             return self._lone
         return None
@@ -76,9 +78,10 @@ class RegularEvents:
     def alike(self, middles: Sequence[bytes]) -> bool:
         """See StreamParser. A blank between them keeps an escape that one begins from being ended by the next."""
         text = b" ".join(middles)
-        if self.edges is None or not text.isascii() or not _whole_text(text):
+        if not self._told or not text.isascii() or not _whole_text(text):
             return False
-        self.seen += len(middles)
+        if self._continuous:
+            self.seen += len(middles)
         self.reasoning = self._lone[0].reasoning
         return True
 
@@ -102,7 +105,7 @@ class RegularEvents:
 
     def _run(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
         """The events of the shape in hand, one after the other."""
-        shape, head, tail, size = self._shape, self._head, self._tail, len(data)
+        shape, (head, tail), size = self._shape, self._edges, len(data)
         if shape is None:
             return position
         token = _THOUGHT if shape.reasoning else _TOKEN
@@ -123,12 +126,12 @@ class RegularEvents:
             if text is None:
                 break
             if head is _NEVER:
-                head, tail = self._head, self._tail = data[position:start], shape.shared(data[end:after])
-                self.edges = None if shape.counted or self._keep_texts else (head, tail)
+                head, tail = self._edges = data[position:start], shape.shared(data[end:after])
+                self._told = not (shape.counted or self._keep_texts)
             if shape.counted and counts is not None:
                 chunks.append(self._counted(counts, text, has_text=end > start))
             elif end > start:
-                self.seen += 1
+                self.seen += self._continuous
                 self.reasoning = shape.reasoning
                 chunks.append(Chunk(text, 1, reasoning=shape.reasoning) if self._keep_texts else token)
             position = after
@@ -153,7 +156,8 @@ class RegularEvents:
             self.reasoning = self._shape.reasoning
         known, found, thoughts = self._counts
         kept = text if self._keep_texts else ""
-        return Chunk(kept, tokens, False, known, total, found, None, self.reasoning and tokens > 0, thoughts)
+        reasoning = self.reasoning and (tokens > 0 or has_text)
+        return Chunk(kept, tokens, False, known, total, found, None, reasoning, thoughts)
 
 
 def _decoded(raw: bytes) -> str | None:

@@ -59,10 +59,11 @@ class ResponsesDialect:
         if not isinstance(content, dict) or not isinstance(content.get("output"), list) or content.get("error"):
             return [Chunk(error=f"no answer in the body: {error_words(content)}")]
         texts, usage = list(_whole_texts(content["output"])), _usage(content) or Usage()
-        tokens = sum(map(bool, texts)) if usage.output is None else usage.output
+        answer, thought = ("".join(each[part] for each in texts) for part in (0, 1))
+        tokens = sum(map(any, texts)) if usage.output is None else usage.output
         counts = (usage.prompt, usage.output, usage.cached)
-        timing = timing_of(content)
-        return [Chunk("".join(texts), tokens, True, *counts, reasoning_tokens=usage.reasoning, timing=timing)]
+        chunk = Chunk(answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, thoughts=len(thought))
+        return [chunk._replace(timing=timing_of(content))]
 
     def parser(self, *, keep_texts: bool = True) -> EventStream:
         """A fresh parser for one answer; what it learns of the server's events serves the next ones."""
@@ -110,9 +111,10 @@ def _usage(response: Mapping[str, Any]) -> Usage | None:
     )
 
 
-def _whole_texts(output: Sequence[object]) -> Iterator[str]:
-    """The text of each item of an answer in one piece, reasoning and message alike."""
+def _whole_texts(output: Sequence[object]) -> Iterator[tuple[str, str]]:
+    """Of each item of an answer in one piece its text, as answer or as reasoning."""
     for item in output:
         parts = item.get("content") if isinstance(item, dict) else None
         texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-        yield "".join(text for text in texts if isinstance(text, str))
+        text = "".join(text for text in texts if isinstance(text, str))
+        yield ("", text) if isinstance(item, dict) and item.get("type") == "reasoning" else (text, "")

@@ -15,26 +15,26 @@ _NOTHING_HELD = SseSplitter()
 """Of all streams: most of the time none of them is in the middle of an event. It is never fed."""
 
 
-class EventStream:
+class EventStream(RegularEvents):
     """One answer's events as chunks; an event without tokens, counts, error or end gives none.
 
     With `continuous` the tokens of an event are the rise of the server's own count. `shapes` are shared by all streams
-    of a server; without them every event is read exactly.
+    of a server; without them every event is read exactly. It is a RegularEvents, not one beside it, because each of
+    thousands of streams keeps one.
     """
 
-    __slots__ = ("_broken", "_continuous", "_events", "_reader", "_regular", "_shapes")
+    __slots__ = ("_broken", "_events", "_learns", "_reader")
 
     def __init__(self, reader: Reader, shapes: Shapes | None, *, continuous: bool, keep_texts: bool = True) -> None:
+        super().__init__(shapes or Shapes(reader), continuous=continuous, keep_texts=keep_texts)
         self._reader = reader
-        self._shapes = shapes
-        self._continuous = continuous
+        self._learns = shapes is not None
         self._events = _NOTHING_HELD
-        self._regular = RegularEvents(shapes or Shapes(reader), continuous=continuous, keep_texts=keep_texts)
         self._broken = False
 
     def feed(self, data: bytes) -> Sequence[Chunk]:
         """The chunks that these bytes complete; after a chunk with `error` there are no more."""
-        if not self._events.held and (lone := self._regular.one(data)) is not None:
+        if not self._events.held and (lone := self.one(data)) is not None:
             return lone
         chunks: list[Chunk] = []
         if self._broken:
@@ -44,18 +44,14 @@ class EventStream:
         position, size = 0, len(data)
         while position < size:
             if not self._events.held:
-                position = self._regular.take(data, position, chunks)
+                position = self.take(data, position, chunks)
             if position < size:
                 position = self._read_one(data, position, chunks)
         return chunks
 
     def edges(self) -> tuple[bytes, bytes] | None:
         """See StreamParser."""
-        return None if self._events.held else self._regular.edges
-
-    def alike(self, middles: Sequence[bytes]) -> bool:
-        """See StreamParser."""
-        return self._regular.alike(middles)
+        return self._edges if self._told and not self._events.held else None
 
     def _read_one(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
         """Read the next event exactly, or hold its beginning; where it ends."""
@@ -68,8 +64,8 @@ class EventStream:
         self._events = splitter if splitter.held or splitter.overflowed else _NOTHING_HELD
         for event in events:
             reading = self._reader(event)
-            if self._shapes is not None and not held and len(events) == 1 and reading.pieces == 1:
-                self._learn(self._shapes, framed, event=event, reading=reading)
+            if self._learns and not held and len(events) == 1 and reading.pieces == 1:
+                self._learn(framed, event, reading)
             chunk = self._chunk(reading)
             if chunk is not None:
                 chunks.append(chunk)
@@ -81,27 +77,28 @@ class EventStream:
             return len(data)
         return after
 
-    def _learn(self, shapes: Shapes, framed: bytes, *, event: bytes, reading: Reading) -> None:
-        shape = shapes.learn(framed, event, reading)
+    def _learn(self, framed: bytes, event: bytes, reading: Reading) -> None:
+        shape = self._shapes.learn(framed, event, reading)
         if shape is not None:
-            self._regular.adopt(shape)
+            self.adopt(shape)
 
     def _error(self, words: str) -> Chunk:
         self._broken = True
-        self._regular.stop()
+        self.stop()
         return Chunk(error=words)
 
     def _chunk(self, reading: Reading) -> Chunk | None:
         if reading.error is not None:
             return self._error(reading.error)
-        usage, state, tokens = reading.usage or _UNTOLD, self._regular, reading.pieces
+        usage, tokens = reading.usage or _UNTOLD, reading.pieces
         if self._continuous and reading.within and usage.output is not None:
-            tokens = max(0, usage.output - state.seen)
+            tokens = max(0, usage.output - self.seen)
         if not tokens and not reading.final and reading.usage is None:
             return None
-        state.seen += tokens
+        self.seen += tokens if self._continuous else 0
         if reading.pieces:
-            state.reasoning = reading.reasoning
-        reasoning = state.reasoning and tokens > 0
+            self.reasoning = reading.reasoning
+        reasoning = self.reasoning and (tokens > 0 or reading.pieces > 0)
         counts = (usage.prompt, usage.output, usage.cached)
-        return Chunk(reading.text, tokens, reading.final, *counts, None, reasoning, usage.reasoning, reading.timing)
+        told = (usage.reasoning, reading.thoughts, reading.timing)
+        return Chunk(reading.text, tokens, reading.final, *counts, None, reasoning, *told)

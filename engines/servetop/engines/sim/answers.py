@@ -62,6 +62,10 @@ class Answer:
             usage["prompt_tokens_details"] = {"cached_tokens": self.seq.cached_tokens}
         return usage
 
+    def token(self, *, last: bool) -> None:
+        """One more token; `last` with the final one. Every kind of answer writes it in its own way."""
+        raise NotImplementedError
+
     def word(self) -> bytes:
         """The next token's text, JSON-escaped."""
         return _ESCAPED_WORDS[(self._offset + self.sent * 7) % len(_ESCAPED_WORDS)]

@@ -37,6 +37,11 @@ class Series:
         key = label_text({**self._labels, **labels})
         self._values[key] = self._values.get(key, 0.0) + value
 
+    @property
+    def used(self) -> bool:
+        """Whether it has any sample yet."""
+        return bool(self._values)
+
     def lines(self) -> Iterable[str]:
         """HELP, TYPE and samples."""
         yield f"# HELP {self.name} {self.text}"

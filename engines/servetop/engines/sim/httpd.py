@@ -5,15 +5,30 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
 import httptools
 
-REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 413: "Payload Too Large"}
+REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    413: "Payload Too Large",
+    422: "Unprocessable Entity",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+    501: "Not Implemented",
+}
 BODY_LIMIT = 64 * 2**20
 STREAM_END = b"0\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    """One chunk of a streamed answer, framed; `data` must not be empty."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +109,14 @@ class Connection(asyncio.Protocol):
         self._queue.append(HttpRequest(method, path, b"".join(self._body), keep_alive))
         self._next()
 
-    def respond(self, status: int, body: bytes, *, kind: bytes = b"application/json") -> None:
+    def respond(
+        self,
+        status: int,
+        body: bytes,
+        *,
+        kind: bytes = b"application/json",
+        headers: Mapping[str, object] | None = None,
+    ) -> None:
         """A whole answer."""
         head = b"HTTP/1.1 %d %s\r\nserver: servetop-sim\r\ncontent-length: %d\r\ncontent-type: %s\r\n" % (
             status,
@@ -102,7 +124,8 @@ class Connection(asyncio.Protocol):
             len(body),
             kind,
         )
-        self.send(head + self._connection_header() + b"\r\n" + body)
+        more = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items()).encode()
+        self.send(head + more + self._connection_header() + b"\r\n" + body)
         self.finish()
 
     def start_stream(self) -> None:

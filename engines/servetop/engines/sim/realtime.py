@@ -79,6 +79,23 @@ class RealTimeEngine:
             grown = self.scheduler.batch.blocks_for_steps(self._done)
         return (blocks.used + grown) / blocks.total
 
+    @property
+    def kv_blocks_used(self) -> int:
+        """KV blocks in use after the last finished iteration."""
+        return round(self.kv_usage * self.scheduler.blocks.total)
+
+    @property
+    def work(self) -> Work | None:
+        """What it is at; asked by `Events.stepped`, the work whose iteration has just ended."""
+        return self._work
+
+    @property
+    def step_seconds(self) -> float:
+        """Duration of the iteration that ended last, of the work it is at; 0 before the first one's end."""
+        if self._work is None or not self._done:
+            return 0.0
+        return self._work.gap(self._done) + (self._work.delay if self._done == 1 else 0.0)
+
     def submit(self, request: Request, sink: Sink) -> Sequence | None:
         """Queue a request that arrives now; None when the engine could never serve it."""
         now = self._clock()

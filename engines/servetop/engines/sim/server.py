@@ -1,4 +1,4 @@
-"""The simulator as an OpenAI-compatible server: `python -m servetop.engines.sim.server --port 8000`."""
+"""The simulator as a server that speaks vLLM's wire, or another engine's: `python -m servetop.engines.sim.server`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from servetop.core.clock import MonotonicClock, wall_clock
-from servetop.core.errors import ExitCode, ServetopError
-from servetop.engines.sim.api import VERSION, Api, EventTelemetry
+from servetop.core.errors import EngineError, ExitCode, ServetopError
 from servetop.engines.sim.build import build_scheduler, sim_spec
-from servetop.engines.sim.httpd import Connection
+from servetop.engines.sim.httpd import Connection, HttpRequest
 from servetop.engines.sim.realtime import RealTimeEngine
 from servetop.engines.sim.settings import SimSpec
-from servetop.engines.sim.telemetry import Telemetry
+from servetop.engines.sim.wires.choose import wire_named, wire_names
+from servetop.engines.sim.wires.wire import Site, Switches
 
 TIMER_TICK = 1e-3
 """uvloop's timers count whole milliseconds, so the last part of a wait is spent turning the loop."""
@@ -31,9 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     """Parse the options, serve until SIGTERM or SIGINT; returns the exit code."""
     options = _parser().parse_args(argv)
     try:
-        spec = _spec(options)
-        name = options.served_model_name or options.model
-        server = Server(spec, served_name=name, adapters=options.lora_modules, seed=options.seed)
+        server = _server(options)
     except ServetopError as error:
         sys.stderr.write(f"error: {error}\n")
         return int(ExitCode.USAGE)
@@ -43,12 +41,26 @@ def main(argv: list[str] | None = None) -> int:
 class Server:
     """Engine, metrics and routes of one simulated server."""
 
-    def __init__(self, spec: SimSpec, *, served_name: str, adapters: Sequence[str] = (), seed: int = 0) -> None:
-        self.spec = spec
-        self.served_names = (served_name, *(adapter.partition("=")[0] for adapter in adapters))
+    def __init__(
+        self,
+        spec: SimSpec,
+        *,
+        served_name: str,
+        adapters: Sequence[str] = (),
+        seed: int = 0,
+        dialect: str = "vllm",
+        switches: Switches | None = None,
+    ) -> None:
+        self.spec, switches = spec, switches or Switches()
         self.scheduler = build_scheduler(spec)
-        self._seed = seed
-        self._telemetry = Telemetry(served_name)
+        names = (served_name, *(adapter.partition("=")[0] for adapter in adapters))
+        self._clock = MonotonicClock()
+        site = Site(spec=spec, names=names, clock=self._clock.now, seed=seed, switches=switches)
+        self._wire = wire_named(dialect)(site)
+        self._metrics_port = switches.metrics_port
+        self.metrics_url = ""
+        """Where the metrics are; once started."""
+        self._listeners: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
         self._alarm: asyncio.Handle | None = None
         self._log_before = (0, 0)
@@ -60,7 +72,7 @@ class Server:
         stopped: asyncio.Future[int] = loop.create_future()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, _stop, stopped, int(number))
-        log(f"Starting simulated vLLM server on {url}")
+        log(f"Starting simulated {self._wire.title} server on {url}")
         log("Application startup complete: ready")
         caught = await stopped
         log(f"Shutting down on {signal.Signals(caught).name}")
@@ -69,25 +81,43 @@ class Server:
 
     async def start(self, host: str, port: int) -> str:
         """Listen, on a free port if it is 0; returns the server's address."""
-        loop = asyncio.get_running_loop()
-        self._loop, self._clock = loop, MonotonicClock()
+        self._loop = asyncio.get_running_loop()
         clock = self._clock.now
-        events = EventTelemetry(self._telemetry, clock=clock)
-        self._engine = RealTimeEngine(self.scheduler, clock=clock, wake_at=self._wake_at, events=events)
-        api = Api(self._engine, self.spec, served_names=self.served_names, telemetry=self._telemetry, seed=self._seed)
+        self._engine = RealTimeEngine(self.scheduler, clock=clock, wake_at=self._wake_at, events=self._wire.counts)
+        self._wire.open(self._engine)
         self._facts()
-        self._listener = await loop.create_server(
-            lambda: Connection(api.route, open_ones=self._connections), host, port, backlog=2048
-        )
-        self._reporter = loop.call_later(LOG_PERIOD, self._report)
-        return f"http://{host}:{self._listener.sockets[0].getsockname()[1]}"
+        taken = await self._listen(self._wire.route, host, port)
+        self.metrics_url = f"http://{host}:{taken}/metrics"
+        if self._wire.metrics_apart:
+            await self._listen_for_metrics(host, self._metrics_port or (port and port + 2))
+        self._reporter = self._loop.call_later(LOG_PERIOD, self._report)
+        return f"http://{host}:{taken}"
 
     def close(self) -> None:
         """Stop listening and cut all connections."""
         self._reporter.cancel()
-        self._listener.close()
+        for listener in self._listeners:
+            listener.close()
         for connection in list(self._connections):
             connection.abort()
+
+    async def _listen(self, route: Callable[[HttpRequest, Connection], None], host: str, port: int) -> int:
+        listener = await self._loop.create_server(
+            lambda: Connection(route, open_ones=self._connections), host, port, backlog=2048
+        )
+        self._listeners.append(listener)
+        return int(listener.sockets[0].getsockname()[1])
+
+    async def _listen_for_metrics(self, host: str, port: int) -> None:
+        try:
+            taken = await self._listen(self._wire.route_metrics, host, port)
+        except (OSError, OverflowError) as error:
+            self._listeners[0].close()
+            in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+            what = "is in use" if in_use else "cannot be had"
+            raise EngineError(f"metrics port {port} on {host} {what}: choose another with --metrics-port") from None
+        self.metrics_url = f"http://{host}:{taken}/metrics"
+        log(f"Metrics on {self.metrics_url}")
 
     def _wake_at(self, at: float) -> None:
         if self._alarm is not None:
@@ -101,7 +131,9 @@ class Server:
 
     def _facts(self) -> None:
         spec, blocks = self.spec, self.scheduler.blocks
-        log(f"servetop simulator, vLLM {VERSION} wire: {spec.engine.name} ({spec.engine.policy}) on {spec.gpu.name}")
+        log(
+            f"servetop simulator, {self._wire.title} wire: {spec.engine.name} ({spec.engine.policy}) on {spec.gpu.name}"
+        )
         log(f"Using max model len {spec.context_limit}, tensor parallel {spec.tensor_parallel}")
         log(f"Model {spec.model.name}: weights take {spec.model.weight_bytes / 2**30:.2f} GiB")
         log(f"# GPU blocks: {blocks.total}, block size: {blocks.block_size}, max_num_seqs: {spec.batch_limit}")
@@ -115,7 +147,7 @@ class Server:
 
     def _report(self) -> None:
         self._reporter = self._loop.call_later(LOG_PERIOD, self._report)
-        now = (self._telemetry.prompted, self._telemetry.generated)
+        now = (self._wire.counts.prompted, self._wire.counts.generated)
         prompted, generated = ((a - b) / LOG_PERIOD for a, b in zip(now, self._log_before, strict=True))
         self._log_before = now
         if not (prompted or generated or self.scheduler.unfinished):
@@ -145,6 +177,9 @@ def _run(server: Server, *, host: str, port: int) -> int:
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(server.serve(host, port))
+    except EngineError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return int(ExitCode.RUN_FAILED)
     except OSError as error:
         what = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
         sys.stderr.write(f"error: port {port} on {host} {what}: choose another with --port\n")
@@ -159,11 +194,23 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def _spec(options: argparse.Namespace) -> SimSpec:
+def _server(options: argparse.Namespace) -> Server:
     names = ("max_num_seqs", "kv_blocks", "block_size", "max_model_len", "tensor_parallel", "time_scale", "policy")
     given = {name: getattr(options, name) for name in names}
     settings = {name: value for name, value in given.items() if value is not None}
-    return sim_spec(options.model, gpu=options.gpu, engine=options.engine_profile, settings=settings)
+    profile = options.engine_profile or wire_named(options.dialect).profile
+    return Server(
+        sim_spec(options.model, gpu=options.gpu, engine=profile, settings=settings),
+        served_name=options.served_model_name or options.model,
+        adapters=options.lora_modules,
+        seed=options.seed,
+        dialect=options.dialect,
+        switches=Switches(
+            metrics=not options.no_metrics,
+            metrics_port=options.metrics_port,
+            max_concurrent_requests=options.max_concurrent_requests,
+        ),
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -175,7 +222,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--served-model-name", help="the name that clients use; default: --model as given")
     add("--lora-modules", nargs="*", default=[], help="names that are served too, as NAME or NAME=PATH; at no cost")
     add("--gpu", default="a100-40", help="a GPU profile")
-    add("--engine-profile", default="vllm-0.2.1", help="an engine generation")
+    add("--dialect", default="vllm", choices=wire_names(), help="the engine whose wire and metrics are spoken")
+    add("--engine-profile", help="an engine generation; default: the dialect's (vllm: vllm-0.2.1)")
     add("--policy", help="a scheduling policy instead of the profile's")
     add("--max-num-seqs", type=_positive, help="batch size; default: the profile's")
     add("--kv-blocks", type=_positive, help="KV blocks; default: what fits into the GPU")
@@ -183,6 +231,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--max-model-len", type=_positive)
     add("--tensor-parallel", type=_positive, default=1)
     add("--time-scale", type=_factor, default=1.0, help="multiplies every duration: 0.1 is ten times as fast")
+    add("--metrics-port", type=_port, default=0, help="triton: the port of its metrics; default: --port plus 2")
+    add(
+        "--no-metrics", action="store_true", help="sglang, llama.cpp: as if started without --enable-metrics, --metrics"
+    )
+    add("--max-concurrent-requests", type=_positive, default=128, help="tgi: more are refused with status 429")
     add("--seed", type=int, default=0, help="of the output lengths when a client does not set ignore_eos")
     return parser
 

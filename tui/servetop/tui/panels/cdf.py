@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from servetop.core.goodput import goodput_bounds, share_within
+from servetop.core.goodput import goodput_bounds, limited, share_within
 from servetop.tui import formats
 from servetop.tui.distributions import draw_cdf, draw_ridges, stage_swatch
 from servetop.tui.lines import Row, joined, spread
@@ -35,11 +35,15 @@ class CdfPanel(Panel):
 
     def title(self, moment: Moment) -> Sequence[Row]:
         """The metric, the share within its objective, and percentiles; of the newest stage."""
-        newest, limit = moment.per_stage()[-1:], moment.header.config.goodput.get(self._metric)
+        newest, limits = moment.per_stage()[-1:], moment.header.config.goodput
         parts: list[Row] = [[(LABELS[self._metric], "title")]]
-        if newest and limit is not None:
+        if newest and self._metric in limits:
+            limit = limits[self._metric]
             share = formats.percent(share_within(newest[0].histograms[self._metric], limit))
             parts.append([(share, "strong"), (" ≤ ", ""), (f"┊{formats.seconds(limit)}", "warn")])
+        if newest and self._metric == "ttft" and "ttfot" in limits:  # which has no panel of its own
+            share = formats.percent(share_within(limited(newest[0].histograms, "ttfot"), limits["ttfot"]))
+            parts.append([("TTFOT ", ""), (share, "strong"), (f" ≤ {formats.seconds(limits['ttfot'])}", "")])
         for q in (50, 90, 99) if newest else ():
             value = newest[0].histograms[self._metric].percentile(q)
             parts.append([(f"p{q} ", ""), (self._told(value), "strong")])

@@ -15,7 +15,7 @@ from servetop.tui.run_so_far import Moment
 
 
 class GpuPanel(Panel):
-    """Utilisation, memory, power and temperature of each device."""
+    """Utilisation, memory, power and temperature of each device, and the energy of a token."""
 
     shows_cursor = True
 
@@ -33,7 +33,16 @@ class GpuPanel(Panel):
 
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """See `draw_gpus`."""
-        return draw_gpus(moment.stats.gpus, width, height)
+        stats = moment.stats
+        rows = draw_gpus(stats.gpus, width, height)
+        spare = len(rows) < height and not math.isnan(stats.joules_per_token)
+        return [*rows, energy_row(stats.joules_per_token, width)] if spare else rows
+
+
+def energy_row(joules_per_token: float, width: int) -> Row:
+    """What an output token costs now, over all devices."""
+    parts: list[Row] = [[("  ", ""), (formats.joules(joules_per_token), "strong"), (" a token", "muted")]]
+    return joined(parts, width=width)
 
 
 def draw_gpus(gpus: Sequence[GpuSample], width: int, height: int) -> list[Row]:
@@ -79,6 +88,8 @@ def _figures(gpu: GpuSample) -> list[Row]:
         [(formats.UNKNOWN if gpu.power is None else f"{gpu.power:3.0f} W", "")],
         [(formats.UNKNOWN if gpu.temperature is None else f"{gpu.temperature:.0f} °C", "")],
         [("" if gpu.sm_clock is None else f"{gpu.sm_clock / 1e6:.0f} MHz", "muted")],
+        *([[(f"slowed: {printable(gpu.throttled)}", "warn")]] if gpu.throttled else []),
+        *([[(f"engine {formats.memory(gpu.engine_memory, None)}", "muted")]] if gpu.engine_memory else []),
     ]
 
 

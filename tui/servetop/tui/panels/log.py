@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from servetop.core.boot import boot_step
 from servetop.core.causes import severity_of
 from servetop.core.events import LogLine, Severity
 from servetop.tui import formats
@@ -12,6 +13,8 @@ from servetop.tui.panels.panel import Panel
 from servetop.tui.printable import printable
 from servetop.tui.run_so_far import Moment
 
+_RECENT = 50
+"""Lines that are looked at for what the engine is busy with."""
 LOUDNESS = {Severity.INFO: "", Severity.WARNING: "warn", Severity.ERROR: "bad"}
 """Style of a line."""
 
@@ -28,7 +31,8 @@ class LogPanel(Panel):
             return [[(f"{title} log", "title")], [("it never became ready", "bad")]]
         waited = f"{int(moment.view.playhead.at)} s of at most {moment.header.config.engine.start_timeout:.0f} s"
         verb = "waiting for" if moment.header.config.engine.url else "starting"
-        return [[(f"{verb} {title} ", "title"), (waited, "strong")]]
+        step = boot_step([line.text for line in moment.log[-_RECENT:]])
+        return [[(f"{verb} {title} ", "title"), (waited, "strong"), (f" · {step}" if step else "", "title")]]
 
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """See `draw_log`."""

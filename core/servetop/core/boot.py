@@ -1,0 +1,51 @@
+"""What an engine that is loading is busy with, read from its log's lines.
+
+The words are those of vLLM, SGLang, TGI, TensorRT-LLM, llama.cpp and of the progress bars (tqdm) that they print, as
+their logs show them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_STEPS = tuple(
+    (re.compile(pattern, re.IGNORECASE), words)
+    for pattern, words in (
+        (r"download(ing|ed).*?(?P<done>\d{1,6})/(?P<all>\d{1,6})", "downloading weights"),
+        (
+            r"(loading|load|loaded)\b.*\b(shards?|weights|checkpoints?)\b.*?(?P<done>\d{1,6})/(?P<all>\d{1,6})",
+            "loading weights",
+        ),
+        (r"captur\w+ .*graphs?.*?(?P<done>\d{1,6})/(?P<all>\d{1,6})", "capturing CUDA graphs"),
+        (r"download(ing| process)|fetching .* files", "downloading weights"),
+        (
+            r"(starting to |begin\. )?load(ing)? (model|weight|checkpoint|safetensors)|load weight begin",
+            "loading weights",
+        ),
+        (r"waiting for shard", "loading weights"),
+        (r"captur\w+ .*graph", "capturing CUDA graphs"),
+        (r"dynamo bytecode transform|compiling a graph|torch\.compile takes", "compiling"),
+        (
+            r"memory profiling|profile run|allocat\w+ .*kv cache|kv cache size|kv cache is allocated",
+            "sizing the KV cache",
+        ),
+        (r"warm(ing)?[ -]?up", "warming up"),
+    )
+)
+"""Patterns by preference, and what they mean; those that count come before those that do not."""
+_LONGEST = 400
+"""Characters of a line that are looked at."""
+
+
+def boot_step(lines: Sequence[str]) -> str:
+    """Such as `loading weights 3/8`, by the newest line that says something; empty when none does."""
+    return next((step for line in reversed(lines) if (step := _step(line))), "")
+
+
+def _step(line: str) -> str:
+    for pattern, words in _STEPS:
+        if (found := pattern.search(line[:_LONGEST])) is not None:
+            counts = found.groupdict()
+            return f"{words} {counts['done']}/{counts['all']}" if counts.get("done") else words
+    return ""

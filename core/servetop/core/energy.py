@@ -1,0 +1,108 @@
+"""Electrical energy of GPUs: from each card's own counter where it has one, else from its power over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.core.events import FloatArray, GpuSample
+
+LONGEST_GAP = 2.0
+"""Seconds between two readings of the power above which nothing is assumed of the time between them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EnergyMeter:
+    """The joules that one device had used by each reading; between two readings they grow evenly."""
+
+    at: FloatArray
+    """Instants of the readings, ascending; shape (readings,)."""
+    joules: FloatArray
+    """From the first reading on."""
+    known: FloatArray
+    """Seconds, from the first reading on, for which the energy is known: gaps do not count."""
+    counted: bool
+    """By the card's counter; else the integral of its power."""
+    index: int
+    """Number of the device."""
+
+    def between(self, start: float, until: float) -> tuple[float, float]:
+        """Joules from `start` to `until`, and for how many of these seconds they are known. Parts add up."""
+        ends = np.array([start, until])
+        joules, known = (np.interp(ends, self.at, each) for each in (self.joules, self.known))
+        return float(joules[1] - joules[0]), float(known[1] - known[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """What a number of devices used over some time."""
+
+    joules: float
+    devices: int
+    source: str
+    """`counter`, `power`, or `counter and power` where cards differ."""
+    known: float
+    """Share of the time, over all devices, for which it is known; 1 is all. The rest is not in `joules`."""
+    seconds: float
+
+
+def energy_meters(samples: Iterable[GpuSample]) -> list[EnergyMeter]:
+    """One for each device that the engine uses and that tells its energy or its power at least twice.
+
+    Which devices the engine uses is known where its processes are: of several cards, those that hold none of its memory
+    do not count. Where it is not known (attached, in a container), all devices count.
+    """
+    by_device: dict[int, list[GpuSample]] = {}
+    for sample in samples:
+        by_device.setdefault(sample.index, []).append(sample)
+    used = {index for index, rows in by_device.items() if any(row.engine_memory for row in rows)}
+    meters = (_meter(index, rows) for index, rows in sorted(by_device.items()) if not used or index in used)
+    return [meter for meter in meters if meter is not None]
+
+
+def energy_between(meters: Sequence[EnergyMeter], start: float, until: float) -> Energy | None:
+    """The sum over devices; None when nothing is known of that time."""
+    seconds = until - start
+    parts = [meter.between(start, until) for meter in meters] if math.isfinite(seconds) and seconds > 0 else []
+    known = sum(seen for _, seen in parts)
+    if known <= 0:
+        return None
+    kinds = {meter.counted for meter, (_, seen) in zip(meters, parts, strict=True) if seen > 0}
+    names = [name for counted, name in ((True, "counter"), (False, "power")) if counted in kinds]
+    return Energy(
+        joules=sum(joules for joules, _ in parts),
+        devices=len(parts),
+        source=" and ".join(names),
+        known=min(known / (seconds * len(parts)), 1.0),
+        seconds=seconds,
+    )
+
+
+def _meter(index: int, samples: Sequence[GpuSample]) -> EnergyMeter | None:
+    ordered = sorted(samples, key=lambda sample: sample.at)
+    counter, power = ([_value(getattr(each, name)) for each in ordered] for name in ("energy", "power"))
+    counted = sum(not math.isnan(value) for value in counter) > 1
+    values = np.array(counter if counted else power, dtype=np.float64)
+    told = ~np.isnan(values)
+    at, values = np.array([each.at for each in ordered], dtype=np.float64)[told], values[told]
+    if at.size < 2:
+        return None
+    steps = np.diff(at)
+    if counted:
+        grown = np.diff(values)
+        joules, known = np.where(grown < 0, values[1:], grown), steps  # a fall: the counter began again at 0
+    else:
+        whole = steps <= LONGEST_GAP
+        joules, known = np.where(whole, (values[1:] + values[:-1]) / 2 * steps, 0.0), np.where(whole, steps, 0.0)
+    return EnergyMeter(at=at, joules=_summed(joules), known=_summed(known), counted=counted, index=index)
+
+
+def _summed(steps: FloatArray) -> FloatArray:
+    return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def _value(value: float | None) -> float:
+    return math.nan if value is None else value

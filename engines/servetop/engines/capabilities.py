@@ -1,0 +1,72 @@
+"""What each engine can do for servetop: found by asking the adapters, not kept in a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from servetop.core.errors import EngineError
+from servetop.core.events import EngineSample
+from servetop.engines.engine import Engine
+from servetop.engines.metrics import GAUGES, MetricMap, PageReader, believable, not_exported
+from servetop.engines.registry import engine_names, load_engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capability:
+    """One engine, as far as its adapter tells without a server of it."""
+
+    name: str
+    title: str
+    installed: str | None
+    """The version that would be started, or `yes`; None: not on this machine."""
+    endpoints: tuple[str, ...]
+    """What `--endpoint` may name, the usual one first."""
+    exports: tuple[str, ...]
+    """Fields of EngineSample that it tells at best: an old version may tell fewer."""
+    batch_size: str
+    """What the batch-size limit means there, and how it changes."""
+    changes_batch_size_live: bool
+    install: str
+    trouble: str = ""
+    """Why its adapter cannot be loaded; empty when it can."""
+
+
+def capabilities(names: Sequence[str] = ()) -> list[Capability]:
+    """Of these engines, or of all; one that cannot be loaded is told, not raised. UsageError for an unknown name."""
+    return [_capability(name) for name in names or engine_names()]
+
+
+def _capability(name: str) -> Capability:
+    try:
+        engine = load_engine(name)
+    except EngineError as error:
+        nothing: dict[str, tuple[str, ...]] = {"endpoints": (), "exports": ()}
+        return Capability(
+            name=name, title=name, installed=None, **nothing, batch_size="", changes_batch_size_live=False,
+            install="", trouble=str(error),
+        )  # fmt: skip
+    return Capability(
+        name=engine.name,
+        title=engine.title,
+        installed=engine.installed(),
+        endpoints=tuple(engine.endpoints),
+        exports=exported(engine),
+        batch_size=engine.batch_size_words,
+        changes_batch_size_live=engine.changes_batch_size_live,
+        install=engine.install_words,
+    )
+
+
+def exported(engine: Engine) -> tuple[str, ...]:
+    """Fields of EngineSample that this engine tells at best, in their order."""
+    reader = engine.metrics()
+    missing = GAUGES if reader is None else _missing_at_best(reader)
+    return tuple(name for name in GAUGES if name not in missing)
+
+
+def _missing_at_best(reader: PageReader) -> tuple[str, ...]:
+    if not isinstance(reader, MetricMap):
+        return reader.missing({})
+    known = dict.fromkeys(reader.fields, 1.0) | ({"kv_blocks_total": 1.0} if reader.cache else {})
+    return not_exported(believable(EngineSample(scrape_start=0.0, scrape_end=0.0, **known)))

@@ -1,0 +1,112 @@
+"""What this machine has for engines: which can be started here, and its GPUs with who holds their memory."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from servetop.core.config import EngineConfig
+from servetop.core.errors import ServetopError
+from servetop.engines.registry import engine_names, load_engine
+
+SOME_PORT = 8000
+LONGEST_COMMAND = 60
+NVIDIA_SIGNS = ("/proc/driver/nvidia/version", "/dev/nvidiactl")
+"""Files of NVIDIA's kernel driver."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartableEngine:
+    """One engine: the beginning of its command line, or in one line why it cannot be started here."""
+
+    name: str
+    command: str = ""
+    trouble: str = ""
+
+
+def startable_engines(model: str = "llama-2-7b") -> list[StartableEngine]:
+    """All engines that servetop knows, by name; nothing is started."""
+    return [_startable(name, model) for name in engine_names()]
+
+
+def _startable(name: str, model: str) -> StartableEngine:
+    try:
+        command = load_engine(name).launch(EngineConfig(name=name, model=model), port=SOME_PORT)
+    except ServetopError as error:
+        return StartableEngine(name=name, trouble=str(error))
+    return StartableEngine(name=name, command=shortened(shlex.join(command.argv)))
+
+
+def shortened(words: str, longest: int = LONGEST_COMMAND) -> str:
+    """Cut at the end, with a sign of it."""
+    return words if len(words) <= longest else f"{words[: longest - 1]}…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuMemory:
+    """One device; memory in bytes."""
+
+    name: str
+    used: int
+    total: int
+    holders: tuple[str, ...] = ()
+    """Processes that hold memory of it, most first: pid, amount, command."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuInventory:
+    """All devices and their driver."""
+
+    devices: tuple[GpuMemory, ...] = ()
+    driver: str = ""
+    """Versions of the driver, and of the newest CUDA that it serves."""
+    trouble: str = ""
+    """Why there are none although there is a driver."""
+
+
+def gpu_inventory(nvml: Any = None, *, signs: Sequence[str] = NVIDIA_SIGNS) -> GpuInventory:
+    """NVIDIA's devices through NVML (a module with its functions; None: pynvml), without an error whatever there is."""
+    nvml = import_module("pynvml") if nvml is None else nvml
+    try:
+        nvml.nvmlInit()
+        handles = [nvml.nvmlDeviceGetHandleByIndex(each) for each in range(nvml.nvmlDeviceGetCount())]
+        devices = tuple(_memory(nvml, handle) for handle in handles)
+        return GpuInventory(devices=devices, driver=_driver(nvml) if devices else "")
+    except nvml.NVMLError as error:
+        there = any(Path(sign).exists() for sign in signs)
+        return GpuInventory(trouble=f"NVIDIA's driver is there and cannot be used: {error}" if there else "")
+
+
+def _driver(nvml: Any) -> str:
+    version, cuda = nvml.nvmlSystemGetDriverVersion(), int(nvml.nvmlSystemGetCudaDriverVersion())
+    return f"NVIDIA {_text(version)}, CUDA up to {cuda // 1000}.{cuda % 1000 // 10}"
+
+
+def _memory(nvml: Any, device: Any) -> GpuMemory:
+    memory, held = nvml.nvmlDeviceGetMemoryInfo(device), []
+    with suppress(nvml.NVMLError):
+        held = [(each.usedGpuMemory or 0, each.pid) for each in nvml.nvmlDeviceGetComputeRunningProcesses(device)]
+    return GpuMemory(
+        name=_text(nvml.nvmlDeviceGetName(device)),
+        used=int(memory.used),
+        total=int(memory.total),
+        holders=tuple(_holder(pid, size) for size, pid in sorted(held, reverse=True)),
+    )
+
+
+def _holder(pid: int, size: int) -> str:
+    command = "a process that cannot be looked at"
+    with suppress(psutil.Error, OSError):
+        command = shortened(" ".join(psutil.Process(pid).cmdline()))
+    return f"process {pid} with {size / (1 << 30):.1f} GiB ({command})"
+
+
+def _text(name: object) -> str:
+    return name.decode("utf-8", errors="replace") if isinstance(name, bytes) else str(name)

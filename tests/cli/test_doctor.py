@@ -1,0 +1,217 @@
+"""`servetop doctor` judges facts, never raises, and its exit code says whether something must be fixed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servetop.cli import doctor_checks as checks
+from servetop.cli import doctor_facts as facts
+from servetop.cli.doctor import CHECKS, examine, report_text
+from servetop.cli.doctor_checks import Device, Disk, Finding, Status, Terminal, verdict
+from tests.harness import Servetop
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("finding", "status", "words"),
+    [
+        (checks.python_finding((3, 11, 7), "0.1.0"), "ok", "3.11.7, servetop 0.1.0"),
+        (checks.python_finding((3, 10, 1), "0.1.0"), "fix", "3.10.1"),
+        (checks.packages_finding([], []), "ok", "all"),
+        (checks.packages_finding(["uvloop"], ["numpy 1.20 (needs 1.26)"]), "fix", "uvloop is missing, numpy 1.20"),
+        (checks.extras_finding({"web": True, "vllm": False}), "ok", "web; not installed: vllm (pip install"),
+        (checks.engine_finding("sim", command="python -m x", trouble=""), "ok", "python -m x"),
+        (checks.engine_finding("vllm", command="", trouble="not here: pip install"), "note", "not here"),
+        (checks.port_finding(8000, "servetop serve", holder=None), "ok", "free"),
+        (checks.port_finding(8000, "servetop serve", holder="process 7 (nc)"), "note", "in use by process 7 (nc)"),
+        (checks.free_port_finding(None), "fix", "none"),
+        (checks.ephemeral_finding((32768, 60999)), "ok", "28,232 local ports"),
+        (checks.ephemeral_finding((32768, 33767)), "note", "1,000 local ports"),
+        (checks.ephemeral_finding(None), "ok", "not known"),
+        (checks.files_finding(1_048_576), "ok", "1,048,576"),
+        (checks.files_finding(4096), "note", "4,096"),
+        (checks.files_finding(256), "fix", "256"),
+        (checks.files_finding(None), "ok", "no limit"),
+        (checks.clock_finding("tsc", slack=50e-6), "ok", "clock source tsc, timers to 50 µs"),
+        (checks.clock_finding("hpet", slack=None), "note", "hpet"),
+        (checks.clock_finding(None, slack=0.04), "note", "not known, timers to 40000 µs"),
+        (checks.processors_finding(16, 0.4), "ok", "16 processors, load 0.4"),
+        (checks.processors_finding(1, None), "note", "1 processor"),
+        (checks.processors_finding(4, 3.9), "note", "load 3.9"),
+        (checks.limits_finding(None, None), "ok", "none"),
+        (checks.limits_finding(0.5, 2 * GIB), "note", "held to 0.5 processors and 2.0 GiB of memory"),
+        (checks.limits_finding(4.0, None), "ok", "held to 4 processors"),
+        (checks.terminal_finding(Terminal(is_terminal=False)), "note", "none"),
+        (checks.terminal_finding(Terminal(is_terminal=True, columns=120, lines=40, colours="x")), "ok", "120×40"),
+        (checks.terminal_finding(Terminal(is_terminal=True, columns=60, colours="xterm")), "note", "60×24"),
+        (checks.terminal_finding(Terminal(is_terminal=True, encoding="ANSI_X3.4-1968", colours="x")), "note", "ANSI"),
+        (checks.terminal_finding(Terminal(is_terminal=True, colours="dumb")), "note", "dumb"),
+        (checks.runtimes_finding([]), "ok", "no docker, no podman"),
+    ],
+    ids=lambda value: str(value)[:60],
+)  # fmt: skip
+def test_a_fact_is_judged(finding: Finding, status: str, words: str) -> None:
+    assert (finding.status, words in finding.found) == (status, True), finding
+    assert (finding.status == "ok") == (not finding.advice)
+
+
+@pytest.mark.parametrize(
+    ("disk", "status"),
+    [
+        (Disk(folder="/r", writable=True, free=50e9, file_system="ext4"), "ok"),
+        (Disk(folder="/r", writable=True), "ok"),
+        (Disk(folder="/r", writable=True, free=50e9, file_system="nfs4"), "note"),
+        (Disk(folder="/r", writable=True, free=1e9, file_system="xfs"), "note"),
+        (Disk(folder="/r", writable=True, free=1e6, file_system="nfs4"), "fix"),
+        (Disk(folder="/r", writable=False, free=50e9), "fix"),
+    ],
+)
+def test_a_place_for_recordings_is_judged(disk: Disk, status: str) -> None:
+    assert checks.disk_finding(disk).status == status
+
+
+def test_gpus_are_told_with_those_who_hold_their_memory() -> None:
+    free = Device(name="H200", used=GIB, total=140 * GIB)
+    full = Device(name="H200", used=130 * GIB, total=140 * GIB, holders=("process 7 with 129.0 GiB (vllm serve)",))
+    driver, first, second = checks.gpu_findings([free, full], driver="NVIDIA 580.82, CUDA up to 13.0", trouble="")
+    assert (driver.status, first.status, second.status) == ("ok", "ok", "note")
+    assert first.found == "H200, 139.0 of 140.0 GiB free"
+    assert second.found.endswith("10.0 of 140.0 GiB free, the rest is held by process 7 with 129.0 GiB (vllm serve)")
+
+
+def test_no_gpu_is_no_fault_and_a_broken_driver_is_one() -> None:
+    assert [each.status for each in checks.gpu_findings([], driver="", trouble="")] == ["note"]
+    assert [each.status for each in checks.gpu_findings([], driver="", trouble="Driver Not Loaded")] == ["fix"]
+
+
+def test_the_verdict_is_that_of_the_worst_finding() -> None:
+    findings = [Finding("a", Status.OK, ""), Finding("b", Status.FIX, ""), Finding("c", Status.NOTE, "")]
+    assert [verdict(findings), verdict(findings[::2]), verdict([])] == ["fix", "note", "ok"]
+
+
+def test_requirements_are_held_against_what_is_installed() -> None:
+    needed = [
+        "numpy>=1.26", "rich>=9999,<10000", "no-such-package>=1", "uvloop>=0.21; sys_platform != 'win32'",
+        'no-such-extra>=1; extra == "web"', 'pytest>=8; extra == "tests"', 'no-such-tool; extra == "dev"',
+    ]  # fmt: skip
+    missing, old = facts.unmet(needed)
+    assert missing == ["no-such-package"]
+    assert [each.split()[0] for each in old] == ["rich"]
+    assert facts.extras(needed) == {"tests": True, "web": False}
+
+
+@pytest.mark.parametrize(
+    ("version", "parsed"), [("1.26.4", (1, 26, 4)), ("13.580.82rc1", (13, 580, 82)), ("8.0.0", (8,)), ("unknown", ())]
+)
+def test_versions_are_compared_by_their_numbers(version: str, parsed: tuple[int, ...]) -> None:
+    assert facts.numbers(version) == parsed
+
+
+def test_limits_of_both_kinds_of_control_groups_are_read(tmp_path: Path) -> None:
+    assert facts.group_limits(tmp_path) == (None, None)
+    for name, text in (("cpu/cpu.cfs_quota_us", "-1"), ("cpu/cpu.cfs_period_us", "100000")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    assert facts.group_limits(tmp_path) == (None, None)
+    (tmp_path / "cpu/cpu.cfs_quota_us").write_text("150000\n")
+    assert facts.group_limits(tmp_path) == (1.5, None)
+    (tmp_path / "cpu.max").write_text("400000 100000\n")
+    (tmp_path / "memory.max").write_text(f"{8 * GIB}\n")
+    assert facts.group_limits(tmp_path) == (4.0, 8 * GIB)
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert facts.group_limits(tmp_path) == (None, None)
+
+
+def test_a_path_is_on_the_file_system_that_is_mounted_nearest() -> None:
+    mounts = {"/": "ext4", "/home": "nfs4", "/home/me/fast": "xfs"}
+    assert facts.file_system_of(Path("/home/me/fast/r"), mounts) == "xfs"
+    assert facts.file_system_of(Path("/home/you"), mounts) == "nfs4"
+    assert facts.file_system_of(Path("/homestead"), mounts) == "ext4"
+    assert facts.file_system_of(Path("/x"), {}) is None
+
+
+def test_a_folder_that_is_not_there_yet_is_judged_by_the_one_above_it(tmp_path: Path) -> None:
+    disk = facts.recordings_disk(tmp_path / "not" / "yet")
+    assert disk.writable
+    assert disk.free
+    (tmp_path / "file").touch()
+    assert not facts.recordings_disk(tmp_path / "file").writable
+
+
+errors: st.SearchStrategy[type[Exception]] = st.sampled_from(
+    [OSError, ValueError, KeyError, ImportError, RuntimeError, ZeroDivisionError, StopIteration, AttributeError]
+)
+
+
+@given(st.lists(st.tuples(errors, st.text(max_size=30)), max_size=5))
+def test_whatever_a_check_raises_there_is_a_report(raised: list[tuple[type[Exception], str]]) -> None:
+    def failing(kind: type[Exception], text: str) -> Callable[[], list[Finding]]:
+        def check() -> list[Finding]:
+            raise kind(text)
+
+        return check
+
+    findings = examine([("broken", failing(kind, text)) for kind, text in raised])
+    assert [(each.name, each.status) for each in findings] == [("broken", Status.NOTE)] * len(raised)
+    assert "\n" not in "".join(each.found for each in findings)
+    assert report_text(findings)
+
+
+@given(
+    st.none() | st.integers(-1, 1 << 40), st.none() | st.tuples(st.integers(), st.integers()),
+    st.none() | st.text(), st.none() | st.floats(allow_nan=False), st.integers(0, 512), st.text(), st.booleans(),
+)  # fmt: skip
+def test_no_fact_is_too_odd_to_be_judged(
+    number: int | None,
+    pair: tuple[int, int] | None,
+    text: str | None,
+    real: float | None,
+    count: int,
+    words: str,
+    yes: bool,
+) -> None:
+    findings = [
+        checks.files_finding(number), checks.ephemeral_finding(pair), checks.clock_finding(text, slack=real),
+        checks.processors_finding(count, real), checks.limits_finding(real, number),
+        checks.disk_finding(Disk(folder=words, writable=yes, free=real, file_system=text)),
+        checks.terminal_finding(Terminal(is_terminal=yes, columns=count, lines=count, encoding=words, colours=words)),
+        checks.engine_finding(words, command=words, trouble=words),
+        *checks.gpu_findings([Device(name=words, used=count, total=count)], driver=words, trouble=text or ""),
+    ]  # fmt: skip
+    assert all(isinstance(each.status, Status) for each in findings)
+    assert verdict(findings) in Status
+
+
+def test_this_machine_is_looked_at_without_a_failing_check() -> None:
+    findings = examine(CHECKS)
+    assert {name.split()[0] for name, _ in CHECKS} - {"ports"} <= {each.name.split()[0] for each in findings} | {
+        "engines"
+    }
+    assert not [each for each in findings if "cannot be looked at (" in each.found]
+
+
+def test_the_command_reports_and_its_json_says_the_same(servetop: Servetop) -> None:
+    done, data = servetop("doctor"), servetop("doctor", "--json")
+    report = json.loads(data.out)
+    assert done.code == data.code == (1 if report["verdict"] == "fix" else 0)
+    assert {"name", "status", "found", "advice"} == set(report["checks"][0])
+    lines = [line for line in done.out.splitlines() if line[:4].strip() in ("ok", "note", "fix")]
+    assert len(lines) == len(report["checks"])
+    assert all(each["name"] in line for line, each in zip(lines, report["checks"], strict=True))
+
+
+def test_a_recordings_folder_that_cannot_be_written_must_be_fixed(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    done = Servetop(tmp_path / "file")("doctor")
+    assert done.code == 1
+    assert "cannot be written" in done.out
+    assert "→ set SERVETOP_RECORDINGS to a folder on a local disk" in done.out
+    assert "one thing must be fixed" in done.out

@@ -1,0 +1,88 @@
+"""What a machine has for engines, told without an error whatever it has."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from servetop.engines.inventory import gpu_inventory, shortened, startable_engines
+
+
+class NvmlError(Exception):
+    """As pynvml.NVMLError."""
+
+
+class OneCard:
+    """NVML's functions over a card that this process and one that is gone hold memory of."""
+
+    NVMLError = NvmlError
+
+    def nvmlInit(self) -> None:
+        return None
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 1
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        return index
+
+    def nvmlDeviceGetName(self, device: int) -> bytes:
+        return b"NVIDIA H200"
+
+    def nvmlDeviceGetMemoryInfo(self, device: int) -> Any:
+        return SimpleNamespace(used=12 << 30, total=140 << 30)
+
+    def nvmlDeviceGetComputeRunningProcesses(self, device: int) -> list[Any]:
+        return [
+            SimpleNamespace(pid=os.getpid(), usedGpuMemory=2 << 30),
+            SimpleNamespace(pid=1 << 30, usedGpuMemory=9 << 30),
+            SimpleNamespace(pid=(1 << 30) + 1, usedGpuMemory=None),
+        ]
+
+    def nvmlSystemGetDriverVersion(self) -> str:
+        return "580.82.07"
+
+    def nvmlSystemGetCudaDriverVersion(self) -> int:
+        return 13_000
+
+
+def test_a_card_is_told_with_its_driver_and_its_holders_most_first() -> None:
+    found = gpu_inventory(OneCard())
+    assert (found.driver, found.trouble) == ("NVIDIA 580.82.07, CUDA up to 13.0", "")
+    (card,) = found.devices
+    assert (card.name, card.used, card.total) == ("NVIDIA H200", 12 << 30, 140 << 30)
+    assert card.holders[0] == f"process {1 << 30} with 9.0 GiB (a process that cannot be looked at)"
+    assert card.holders[1].startswith(f"process {os.getpid()} with 2.0 GiB (")
+
+
+class NoDriver(OneCard):
+    """NVML's library without a driver that answers."""
+
+    def nvmlInit(self) -> None:
+        raise NvmlError("Driver Not Loaded")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_driver_that_is_there_and_does_not_answer_is_a_trouble(there: bool, tmp_path: Path) -> None:
+    sign = tmp_path / "version"
+    if there:
+        sign.touch()
+    found = gpu_inventory(NoDriver(), signs=[str(sign)])
+    assert found.devices == ()
+    assert found.trouble == ("NVIDIA's driver is there and cannot be used: Driver Not Loaded" if there else "")
+
+
+def test_every_engine_can_be_started_or_says_why_not() -> None:
+    engines = {each.name: each for each in startable_engines()}
+    assert "servetop.engines.sim.server" in engines["sim"].command
+    assert "attach with --url" in engines["openai"].trouble
+    assert all(bool(each.command) != bool(each.trouble) for each in engines.values())
+
+
+def test_long_words_are_cut_with_a_sign_of_it() -> None:
+    assert shortened("short") == "short"
+    assert shortened("x" * 80, 10) == "xxxxxxxxx…"

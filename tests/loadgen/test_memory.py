@@ -1,0 +1,58 @@
+"""What a request in flight keeps, without its connection."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+
+from servetop.core.wire import Prompt
+from servetop.engines.dialects import dialect_for
+from servetop.loadgen.exchange import Exchange, PreparedRequest
+from servetop.loadgen.stage_play import Due
+
+DIALECT = dialect_for("completions", model="tiny-llama", continuous_usage=False)
+TOGETHER = 10
+LIST_SLOT = 8
+"""Bytes of the list that keeps a request here."""
+
+
+def event(number: int, text: str) -> bytes:
+    return (
+        b'data: {"id":"cmpl-%08x","object":"text_completion","created":1795252819,"model":"tiny-llama","choices":'
+        b'[{"index":0,"text":"%b","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}\n\n'
+    ) % (number, text.encode())
+
+
+def in_flight(number: int, chunks: int) -> Exchange:
+    """An answer of which so many chunks have come, the regular ones put aside and settled together."""
+    prompt = Prompt(text="x" * 2000, input_tokens=500, output_tokens=chunks)
+    request = PreparedRequest(prompt, b"{}" * 1000)
+    exchange = Exchange(number, Due(0, float(number)), request=request, dialect=DIALECT, held_back=False)
+    exchange.was_sent(number + 0.1)
+    exchange.answered(200, number + 0.2, is_stream=True)
+    for first in range(2):
+        exchange.received(event(number, f" {first}"), number + 0.3)
+    for first in range(2, chunks, TOGETHER):
+        exchange.aside.extend((b" w", number + 0.01 * later) for later in range(first + 40, first + 40 + TOGETHER))
+        exchange.settle()
+    return exchange
+
+
+def kept_bytes(chunks: int, requests: int = 200) -> float:
+    """Of one of so many requests."""
+    in_flight(0, chunks)  # what all streams share is learned
+    gc.collect()
+    tracemalloc.start()
+    try:
+        kept = [in_flight(1000 + number, chunks) for number in range(requests)]
+        gc.collect()
+        assert {len(each.chunks) for each in kept} == {chunks}
+        return tracemalloc.get_traced_memory()[0] / requests - LIST_SLOT
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_request_in_flight_keeps_at_most_a_kibibyte_and_four_bytes_a_chunk() -> None:
+    few, many = kept_bytes(12), kept_bytes(412)
+    assert few - 4 * 12 <= 1024
+    assert many - 4 * 412 <= 1024 + 64
