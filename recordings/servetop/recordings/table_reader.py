@@ -110,21 +110,13 @@ class TableReader:
         self, table: EventTable, *, where: str, parameters: Sequence[Any], order: str
     ) -> Iterator[tuple[int, Any]]:
         rows = self.row_dicts(table.name, ("seq", *table.names), where=where, parameters=parameters, order=order)
-        last: Tick | None = None
         while block := list(itertools.islice(rows, _BLOCK)):
             for row, event in self._decoded(table, block):
                 if table is TICK:
-                    if self._is_lost(event, after=last):
+                    if self._cause is not None and self._is_beyond_a_gap(event):
                         return
-                    self.last_tick_end, last = event.end, event
+                    self.last_tick_end = event.end
                 yield row["seq"], event
-
-    def _is_lost(self, tick: Tick, *, after: Tick | None) -> bool:
-        """What stands where a file is torn may look like a tick: it does not follow the one before it."""
-        if after is not None and tick.index <= after.index:
-            self._cause = self._cause or f"tick {tick.index} follows tick {after.index}"
-            return True
-        return self._cause is not None and self._is_beyond_a_gap(tick)
 
     def _is_beyond_a_gap(self, tick: Tick) -> bool:
         """Of a damaged file: ticks before it are lost, so what is left of the run ends before them."""
