@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -92,3 +93,15 @@ def test_the_parts_always_add_up_to_the_whole(
     parts = ttft_parts(history, 0, 2)
     assert parts.known + parts.unexplained == pytest.approx(parts.total)
     assert min(parts.parts) >= 0
+
+
+def test_what_a_server_tells_with_each_answer_goes_before_its_averages() -> None:
+    """The averages know of other clients' requests too; llama.cpp tells prefill with the answer, and no queue."""
+    samples = [told(10 + 2 * number, first=0.9, queue=0.6, prefill=0.2) for number in range(4)]
+    history = TickHistory(
+        replace(each, client=replace(each.client, server_prefill=LogHistogram.of([0.05, 0.15])))
+        for each in (tick(n, sent_after=0.5, ttft=1.0, engine=sample) for n, sample in enumerate(samples))
+    )
+    parts = ttft_parts(history, 1, 4)
+    assert (parts.engine_queue, parts.prefill) == pytest.approx((0.6, 0.1))
+    assert parts.unexplained == pytest.approx(0.2)

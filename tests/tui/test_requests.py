@@ -29,6 +29,7 @@ RECORD = RequestRecord(
     id=7, stage=0, due=10.0, sent=11.0, first_token_at=12.0, done_at=13.0, prompt_tokens=100, output_tokens=7,
     status=RequestStatus.OK, chunk_times=TIMES, chunk_tokens=np.array([1, 2, 2, 2]),
 )  # fmt: skip
+TOLD = replace(RECORD, replica=1, server_queue=0.5, server_prefill=0.25)
 FAILED = replace(RECORD, id=8, done_at=14.0, status=RequestStatus.ERROR, error="[bold]no\x1b[2J")
 
 
@@ -92,13 +93,24 @@ def test_the_longest_gap_is_marked_over_its_token(canned: ModuleType, moment_of:
     assert "held 1.00 s" in text
 
 
+def test_what_the_server_told_of_a_request_is_there_where_it_told(
+    canned: ModuleType, moment_of: Callable[..., Moment]
+) -> None:
+    stats = moment_of(canned.finished(), 60.0).stats
+    text = Lines(draw_request(TOLD, stats, 80, 12)).plain
+    assert "server: queue 500 ms  prefill 250 ms  decode –" in text
+    assert "replica 1" in text.split("\n")[0]
+    assert "server" not in Lines(draw_request(RECORD, stats, 80, 12)).plain
+
+
 @given(st.integers(40, 220), st.integers(4, 60))
 def test_a_request_fits_any_size(width: int, height: int) -> None:
     from servetop.core.history import TickHistory
     from servetop.core.stats import live_stats
 
     stats = live_stats(TickHistory(), 14.0, span=4.0)
-    for record in (RECORD, replace(RECORD, first_token_at=None, chunk_times=TIMES[:0], chunk_tokens=TIMES[:0])):
+    empty = replace(RECORD, first_token_at=None, chunk_times=TIMES[:0], chunk_tokens=TIMES[:0])
+    for record in (RECORD, TOLD, empty):
         rows = draw_request(record, stats, width, height)
         assert len(rows) <= max(height, 6)
         assert max(row_width(row) for row in rows) <= width

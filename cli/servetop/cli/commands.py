@@ -28,6 +28,7 @@ def run(
     engine: o.EngineName = None,
     model: o.Model = None,
     url: o.Url = None,
+    front_door: o.FrontDoor = None,
     metrics_url: o.MetricsUrl = None,
     port: o.Port = None,
     max_num_seqs: o.MaxNumSeqs = None,
@@ -138,11 +139,12 @@ def sweep(
     reduced_motion: o.ReducedMotion = False,
 ) -> int:
     """Measure a grid of batch sizes and request rates, cell by cell, in one recording."""
+    from servetop.cli.configure import urls
     from servetop.cli.launch import Output
     from servetop.cli.look import Look
     from servetop.cli.sweep import run_sweep
 
-    given = {"name": engine, "model": model, "url": url, "api_key_env": api_key_env, "command": engine_command}
+    given = {"name": engine, "model": model, **urls(url), "api_key_env": api_key_env, "command": engine_command}
     look = Look(theme=theme, reduced_motion=reduced_motion)
     output = Output(record=record, headless=headless, as_json=as_json, look=look)
     return run_sweep(file, given, engine_args=context.obj or (), output=output, resume=resume)

@@ -7,6 +7,7 @@ import math
 import os
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 from servetop.cli.connection_options import connection_config
 from servetop.cli.load import check, checked_cooldown, parse_workers, stages_of, with_warmup
@@ -71,12 +72,15 @@ def check_form(thresholds: Sequence[str]) -> None:
 def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
     """The engine's part; with a URL nothing is started, so engine options make no sense."""
     url = options["url"]
+    if options["front_door"] and not url:
+        raise UsageError("--front-door needs the --url of each server behind it, whose metrics are read")
     if url and (engine_args or options["engine_command"]):
         raise UsageError("--url attaches to a running server: leave out --engine-command and what stands after --")
     config = EngineConfig(
         name=options["engine"] or ("auto" if url else "sim"),
         model=options["model"] or ("" if url else "llama-2-7b"),
-        url=url,
+        **urls(url),
+        front_door=options["front_door"],
         metrics_url=options["metrics_url"],
         port=options["port"],
         max_num_seqs=options["max_num_seqs"],
@@ -88,12 +92,23 @@ def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
         launcher=options["launcher"] or "",
         image=options["image"] or "",
     )
+    if config.metrics_url:
+        from servetop.engines.prometheus_server import MetricsAddress
+
+        MetricsAddress.parse(config.metrics_url)
     check_launcher(config)
     if config.api_key_env:
         from servetop.engines.starting import api_key
 
         api_key(config, os.environ)  # missing: told before anything is recorded
     return config
+
+
+def urls(given: Sequence[str] | None) -> dict[str, Any]:
+    """The first --url, and its replicas if there are any; of an EngineConfig."""
+    if not given:
+        return {"url": None}
+    return {"url": given[0], "more_urls": tuple(given[1:])}
 
 
 def check_launcher(config: EngineConfig) -> None:

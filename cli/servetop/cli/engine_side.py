@@ -9,12 +9,13 @@ from urllib.parse import urlsplit
 
 from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig
-from servetop.core.events import EngineSample, GpuSample, LogLine, Note, Severity
+from servetop.core.events import EngineSample, GpuSample, LogLine, Note, ReplicaSample, Severity
 from servetop.core.source import EngineFacts
 from servetop.engines.attaching import attach_engine
 from servetop.engines.engine import EngineHandle
 from servetop.engines.gpu import GpuSampler
 from servetop.engines.gpu_processes import in_tree
+from servetop.engines.replicas import ReplicaGroup, attach_replicas, refuse_closed_door
 from servetop.engines.sampler import EngineSampler
 from servetop.engines.starting import api_key, start_engine
 
@@ -24,6 +25,8 @@ class EngineNews:
     """What came in since it was asked last."""
 
     samples: list[EngineSample] = field(default_factory=list)
+    replicas: list[ReplicaSample] = field(default_factory=list)
+    """Where there are several servers, of each alone."""
     gpus: list[GpuSample] = field(default_factory=list)
     log_lines: list[LogLine] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -35,7 +38,7 @@ class EngineSide:
     def __init__(self, config: EngineConfig, clock: Clock) -> None:
         self._config = config
         self._clock = clock
-        self._handle: EngineHandle | None = None
+        self._handle: EngineHandle | ReplicaGroup | None = None
         self._sampler: EngineSampler | None = None
         self._gpus = GpuSampler(clock, owns=self._owns)
         self._log_lines: list[LogLine] = []
@@ -49,10 +52,14 @@ class EngineSide:
         """Start or attach; EngineError when that fails."""
         wanted = max_num_seqs if max_num_seqs is not None else self._config.max_num_seqs
         config = dataclasses.replace(self._config, max_num_seqs=wanted)
+        if config.front_door is not None:
+            await refuse_closed_door(config.front_door, api_key=self.api_key)
         if config.url is None:
             self._handle = await start_engine(config, self._clock, on_line=self._hear)
             # a restarted engine answers where the first one did: the sender keeps its URL
             self._config = dataclasses.replace(self._config, port=urlsplit(self._handle.url).port)
+        elif config.more_urls:
+            self._handle = await attach_replicas(config, self._clock, on_change=self._replica_changed)
         else:
             self._handle = await attach_engine(config, self._clock)
         self._sampler = EngineSampler(self._handle, self._clock, period=self._handle.engine.scrape_period)
@@ -69,8 +76,12 @@ class EngineSide:
     def _hear(self, line: LogLine) -> None:
         self._log_lines.append(line)
 
+    def _replica_changed(self, back: bool, words: str) -> None:
+        severity = Severity.INFO if back else Severity.WARNING
+        self._notes.append(Note(at=self._clock.now(), severity=severity, source="engine", text=words))
+
     @property
-    def handle(self) -> EngineHandle:
+    def handle(self) -> EngineHandle | ReplicaGroup:
         """The running engine; only after `start`."""
         assert self._handle is not None, "the engine was not started"
         return self._handle
@@ -106,7 +117,8 @@ class EngineSide:
         gpus = self._gpus.sample() if self._is_here else []
         self._newest_gpus = tuple(gpus)
         self._note_metrics_trouble()
-        news = EngineNews(samples=samples, gpus=gpus, log_lines=self._log_lines, notes=self._notes)
+        replicas = self._handle.drain() if isinstance(self._handle, ReplicaGroup) else []
+        news = EngineNews(samples=samples, replicas=replicas, gpus=gpus, log_lines=self._log_lines, notes=self._notes)
         self._log_lines, self._notes = [], []
         return news
 
@@ -142,7 +154,7 @@ class EngineSide:
     async def last_look(self) -> None:
         """One more scrape of an engine that is about to go, so that its counters' final values are recorded."""
         sample = await self._handle.sample() if self._handle and not self.dead else None
-        if sample is not None:
+        if sample is not None and (self._sampler is None or sample is not self._sampler.newest):
             self._last_samples.append(sample)
 
     async def close(self) -> None:

@@ -49,6 +49,7 @@ class Journal:
             requests=requests,
             stages=stages,
             engine_samples=news.samples,
+            replica_samples=news.replicas,
             gpu_samples=news.gpus,
             notes=[*self._notes, *news.notes, *notes],
             log_lines=news.log_lines,

@@ -25,11 +25,27 @@ MetricsUrl = Annotated[
     Optional[str],
     typer.Option(
         "--metrics-url",
-        help="Where the engine's metrics are, or a Prometheus server that has them. Default: the engine's own.",
+        help="Where the engine's metrics are, or a Prometheus server that has them, as in "
+        "'http://prom:9090/?match={instance=\"gpu7:8000\"}'. Default: the engine's own.",
         rich_help_panel=ENGINE,
     ),
 ]
-Url = Annotated[Optional[str], typer.Option("--url", help="Attach to the server at this URL.", rich_help_panel=ENGINE)]
+Url = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--url",
+        help="Attach to the server at this URL; repeat for its replicas, to which requests go in turn.",
+        rich_help_panel=ENGINE,
+    ),
+]
+FrontDoor = Annotated[
+    Optional[str],
+    typer.Option(
+        "--front-door",
+        help="Where requests go, as to a router; the --url are those behind it, whose metrics are read.",
+        rich_help_panel=ENGINE,
+    ),
+]
 Port = Annotated[
     Optional[int],
     typer.Option(

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from servetop.cli.energy_report import energy_rows, has_energy, millijoules_per_token
+from servetop.cli.replicas_table import replicas_table
 from servetop.cli.steady_report import UNSTEADY, steady_lines, steady_mark, steady_seconds, steady_table
 from servetop.cli.tables import light_table, titled
 from servetop.cli.turns_table import turns_table
@@ -54,6 +55,8 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
         console.print(steady)
     if summary.get("models"):
         console.print(_models(summary["models"]))
+    if summary.get("replicas"):
+        console.print(replicas_table(summary["replicas"]))
     if len(summary["stages"]) > 1:
         console.print(_stages(summary["stages"]))
     for table in grid_tables(summary["stages"]):

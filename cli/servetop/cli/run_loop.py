@@ -14,7 +14,7 @@ from servetop.cli.itinerary import Itinerary
 from servetop.cli.journal import Journal
 from servetop.cli.outcome import Outcome
 from servetop.cli.segments import Segment, segments
-from servetop.cli.sender_setup import sender_setup
+from servetop.cli.sender_setup import requests_to, sender_setup
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import ConnectionConfig, RunConfig
 from servetop.core.connection import route_to
@@ -108,7 +108,7 @@ class RunLoop:
     def _connection(self, facts: EngineFacts) -> ConnectionConfig:
         """How the senders reach the engine; an engine of our own by no proxy."""
         wanted = self._config.engine
-        route = route_to(facts.url or "", wanted.connection, os.environ if wanted.url else {})
+        route = route_to(requests_to(self._config, facts), wanted.connection, os.environ if wanted.url else {})
         if route.remark:
             self._journal.note(Severity.INFO, "load", text=route.remark)
         return route.connection

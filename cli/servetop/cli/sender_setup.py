@@ -8,12 +8,18 @@ import dataclasses
 from servetop.cli.engine_side import EngineSide
 from servetop.core.config import ConnectionConfig, RunConfig
 from servetop.core.source import EngineFacts
+from servetop.engines.answers import normalise_url
 from servetop.engines.dialects.choose import endpoint_of
 from servetop.loadgen.checks import check_fits
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.model_mix import check_served
 from servetop.loadgen.tokenizing import corpus_tokens
 from servetop.recordings.resuming import RunStart
+
+
+def requests_to(config: RunConfig, facts: EngineFacts) -> str:
+    """The front door where there is one, else the engine, the first of several."""
+    return normalise_url(config.engine.front_door) if config.engine.front_door else facts.url or ""
 
 
 async def sender_setup(
@@ -30,7 +36,8 @@ async def sender_setup(
         workload, facts.url or "", model=facts.model or "", api_key=key, connection=connection
     )
     return SenderSetup(
-        url=facts.url or "",
+        url=requests_to(config, facts),
+        more_urls=() if config.engine.front_door else facts.replica_urls[1:],
         model=facts.model or "",
         wire=engines.endpoints[endpoint],
         continuous_usage=engine.handle.continuous_usage,

@@ -46,6 +46,10 @@ class EngineConfig:
     model: str = "llama-2-7b"
     """As the user wrote it: an alias, a hub name or a local path; empty when attached: the server's first model."""
     url: str | None = None
+    more_urls: tuple[str, ...] = ()
+    """Replicas of the server at `url`: the same engine and model."""
+    front_door: str | None = None
+    """Where requests go, if not to the replicas themselves; whose metrics are read all the same."""
     metrics_url: str | None = None
     """Where its metrics are, or a Prometheus server that has them; None: where the engine usually has them."""
     port: int | None = None

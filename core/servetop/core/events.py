@@ -74,6 +74,14 @@ class RequestRecord:
     """Of `output_tokens`: by the server's count, else those that came as reasoning; None: no reasoning."""
     model: str | None = None
     """Which of several models was asked; None where all requests asked the same."""
+    replica: int | None = None
+    """Which of several servers it went to, from 0; None where there is one, or a front door."""
+    server_queue: float | None = None
+    """Seconds that it waited to be scheduled, as its server told with the answer; None: it does not tell."""
+    server_prefill: float | None = None
+    """Seconds from being scheduled to the first token, as told."""
+    server_decode: float | None = None
+    """Seconds from the first token to the last, as told."""
 
     @property
     def ttft(self) -> float | None:
@@ -130,6 +138,14 @@ class EngineSample:
     prefill_seconds_total: float | None = None
     """Times from being scheduled to the first token, summed when they end; of `prefilled_requests_total`."""
     prefilled_requests_total: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSample(EngineSample):
+    """One scrape of one of several servers, as it told it; their sum is an `EngineSample`."""
+
+    replica: int
+    """Which, from 0, in the order of `EngineFacts.replica_urls`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig
-from servetop.core.events import Action, Command, LogLine, Note, RequestRecord, RunEnd, StageChange
+from servetop.core.events import Action, Command, LogLine, Note, ReplicaSample, RequestRecord, RunEnd, StageChange
 from servetop.core.tick import Tick
 
 
@@ -27,6 +27,8 @@ class EngineFacts:
     models: tuple[str, ...] = ()
     """All that it serves, by its own list; empty where it has none."""
     url: str | None = None
+    replica_urls: tuple[str, ...] = ()
+    """Of all servers, where there are several; `kv_blocks_total` is then that of all of them."""
     managed: bool = False
     """servetop started it, and will stop it."""
     pid: int | None = None
@@ -68,6 +70,8 @@ class RunUpdate:
     notes: Sequence[Note] = ()
     commands: Sequence[Command] = ()
     """New commands, and older ones again whose reply came since."""
+    replica_samples: Sequence[ReplicaSample] = ()
+    """Where there are several servers, of each alone."""
     log_lines: Sequence[LogLine] = ()
     header: RunHeader | None = None
     """When it changed: the engine's facts came in."""

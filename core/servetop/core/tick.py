@@ -75,6 +75,10 @@ class ClientTick:
     """Sent - due for requests that the concurrency limit held back."""
     loop_lag: LogHistogram = EMPTY
     """Lateness of a 20 ms heartbeat in the sender's event loop."""
+    server_queue: LogHistogram = EMPTY
+    """Time to be scheduled, of each request that ended in the interval and whose server told it with the answer."""
+    server_prefill: LogHistogram = EMPTY
+    """And from then to its first token."""
 
     @property
     def failed(self) -> int:

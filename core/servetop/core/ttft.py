@@ -57,8 +57,8 @@ def ttft_parts(history: TickHistory, start: int, stop: int) -> TtftParts:
         total=total,
         client_queue=max(total - from_sent, 0.0),
         network=math.nan if math.isnan(at_engine) or math.isnan(seen) else max(seen - at_engine, 0.0),
-        engine_queue=_mean(history, "engine_queue_seconds", "engine_queued", start, stop),
-        prefill=_mean(history, "engine_prefill_seconds", "engine_prefilled", start, stop),
+        engine_queue=_told_or_mean(history, "queue", "engine_queued", start, stop),
+        prefill=_told_or_mean(history, "prefill", "engine_prefilled", start, stop),
         requests=requests,
     )
     return replace(parts, unexplained=parts.total - parts.known)
@@ -69,6 +69,12 @@ def _client_mean(history: TickHistory, name: str, start: int, stop: int) -> tupl
     histograms = [getattr(tick.client, name) for tick in history.ticks[start:stop]]
     count = sum(each.count for each in histograms if each.buckets.size)
     return count, math.fsum(each.total for each in histograms) / count if count else math.nan
+
+
+def _told_or_mean(history: TickHistory, part: str, count: str, start: int, stop: int) -> float:
+    """From what was told with each answer, where it was; else from the engine's sums, which know all its clients."""
+    told, mean = _client_mean(history, f"server_{part}", start, stop)
+    return mean if told else _mean(history, f"engine_{part}_seconds", count, start, stop)
 
 
 def _lag(history: TickHistory, stop: int) -> int:

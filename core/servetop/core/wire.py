@@ -35,6 +35,17 @@ class Prompt:
     """The served model to ask; None: the one that all requests ask."""
 
 
+class ServerTiming(NamedTuple):
+    """What a server says of one request's time there, in seconds; None is not told."""
+
+    queue: float | None = None
+    """Waiting to be scheduled."""
+    prefill: float | None = None
+    """From being scheduled to the first token."""
+    decode: float | None = None
+    """From the first token to the last."""
+
+
 class Chunk(NamedTuple):
     """One event of an answer that carries tokens, or that ends or breaks it; a tuple, as one is made for each event."""
 
@@ -56,6 +67,8 @@ class Chunk(NamedTuple):
     """The server's own count of those so far, where the event carries it."""
     thoughts: int = 0
     """Characters at the end of `text` that are reasoning, of a chunk that may have answer and reasoning."""
+    timing: ServerTiming | None = None
+    """Of the whole request, where the last event with counts carries it."""
 
     @property
     def answer(self) -> str:

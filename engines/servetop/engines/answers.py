@@ -33,6 +33,8 @@ class Answer:
     """Why there is no answer, such as `connection refused`; empty when there is one."""
     refused: bool = False
     """No connection came about at all: nobody is there."""
+    age: float = 0.0
+    """Seconds that what it tells was old already when it came, by a server that tells what it heard from another."""
 
     @property
     def ok(self) -> bool:

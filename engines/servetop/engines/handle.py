@@ -24,6 +24,8 @@ PROBE_EVERY = 0.5
 """Seconds between looks whether an attached engine that nobody samples is still there."""
 REFUSED_LIMIT = 1.25
 """Seconds without a connection after which an attached engine counts as gone."""
+SAME_SCRAPE = 0.1
+"""Seconds between which two times of a Prometheus server's scrape are one, reckoned twice; it scrapes once a second."""
 SILENT_LIMIT = 60.0
 """Seconds without any answer, connections or not."""
 
@@ -69,6 +71,7 @@ class EngineHandle:
         self.metrics_trouble: str | None = None
         """Why `sample` gave None, one line; None while all is well."""
         self._feed = feed
+        self._last_sample: EngineSample | None = None
         self._client = client
         self._clock = clock
         self._process = process
@@ -97,7 +100,10 @@ class EngineHandle:
         return self.engine.continuous_usage
 
     async def sample(self) -> EngineSample | None:
-        """Scrape once; None when there is no metrics page, or with `metrics_trouble` when it cannot be read."""
+        """Scrape once; None when there is no metrics page, or with `metrics_trouble` when it cannot be read.
+
+        From a Prometheus server, what it scraped last, with the time of that; the very same object until it has more.
+        """
         feed = self._feed
         if feed is None:
             return None
@@ -107,8 +113,12 @@ class EngineHandle:
         first = answers[feed.reader.paths[0]]
         if feed.pages.url == self.url:
             self._listen(first)
-        sample = feed.reader.sample(bodies(answers), start=start, end=end) if first.ok else None
+        last, old = self._last_sample, first.age
+        if last is not None and old and end - old < last.scrape_end + SAME_SCRAPE:
+            return last
+        sample = feed.reader.sample(bodies(answers), start=start - old, end=end - old) if first.ok else None
         self.metrics_trouble = None if sample else self._page_trouble(feed, first)
+        self._last_sample = sample
         return sample
 
     async def set_max_num_seqs(self, max_num_seqs: int) -> bool:
@@ -151,7 +161,7 @@ class EngineHandle:
         return await stop_process(self._process, self.engine, port=urlsplit(self.url).port)
 
     def _page_trouble(self, feed: MetricsFeed, answer: Answer) -> str:
-        where = f"{feed.pages.url}{feed.reader.paths[0]}"
+        where = feed.pages.where(feed.reader.paths[0])
         if answer.trouble:
             return f"no metrics from {where} ({answer.trouble})"
         advice = f": {self.engine.metrics_off_words}" if self.engine.metrics_off_words else ""

@@ -168,12 +168,13 @@ class MetricMap:
         known = believable(EngineSample(scrape_start=0.0, scrape_end=0.0, **dict.fromkeys(self.fields, 1.0)))
         return not_exported(known if self.lazy else self.sample(pages, start=0.0, end=0.0))
 
-    def _scan(self, pages: Pages) -> Found:
-        return scan(pages.get(self.path, b"").decode("utf-8", errors="replace"), self._wanted())
-
-    def _wanted(self) -> frozenset[str]:
+    def series(self) -> frozenset[str]:
+        """All names that it looks for on its page."""
         cache = (self.cache.name, self.cache.reserved_unless) if self.cache else ()
-        return frozenset([*cache, *(name for series in self.fields.values() for name in series.names)])
+        return frozenset([*cache, *(name for series in self.fields.values() for name in series.names)]) - {""}
+
+    def _scan(self, pages: Pages) -> Found:
+        return scan(pages.get(self.path, b"").decode("utf-8", errors="replace"), self.series())
 
 
 def believable(sample: EngineSample) -> EngineSample:

@@ -1,4 +1,4 @@
-"""Where an engine's metrics pages come from: its own server, or another port beside it."""
+"""Where an engine's metrics pages come from: its own server, another port beside it, or a Prometheus server."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from servetop.core.config import ConnectionConfig, EngineConfig
-from servetop.engines.answers import Answers, ServerClient, normalise_url
+from servetop.engines.answers import Answer, Answers, ServerClient, normalise_url
 from servetop.engines.metrics import PageReader
+from servetop.engines.prometheus_server import SERVER_TIME, MetricsAddress, NamesSeries, PrometheusPages, is_prometheus
 
 if TYPE_CHECKING:
     from servetop.engines.engine import Engine
@@ -24,6 +25,10 @@ class MetricsPages(Protocol):
     @property
     def url(self) -> str:
         """Of what is asked, for messages."""
+        ...
+
+    def where(self, path: str) -> str:
+        """The place of one page, for messages."""
         ...
 
     async def fetch(self, paths: Sequence[str]) -> Answers:
@@ -48,6 +53,10 @@ class ServerPages:
         """The server's."""
         return self._client.url
 
+    def where(self, path: str) -> str:
+        """Its URL."""
+        return f"{self.url}{path}"
+
     async def fetch(self, paths: Sequence[str]) -> Answers:
         """Within the engine's time limit."""
         return await self._client.ask_all(paths, timeout=self._timeout)
@@ -56,6 +65,51 @@ class ServerPages:
         """The client, if it is for metrics alone."""
         if self._owned:
             await self._client.close()
+
+
+class NamedPages:
+    """Pages at the address that a person gave: a Prometheus server's, or an engine's, which is seen when it answers.
+
+    A Prometheus server has a metrics page of its own besides, so it is asked for its API first.
+    """
+
+    def __init__(self, client: ServerClient, reader: PageReader, *, match: str | None) -> None:
+        self._client = client
+        self._reader = reader
+        self._match = match
+        self._plain = ServerPages(client, owned=True)
+        self._found: MetricsPages | None = None
+
+    @property
+    def url(self) -> str:
+        """As given."""
+        return self._client.url
+
+    def where(self, path: str) -> str:
+        """As long as it did not answer: that of a page."""
+        return (self._found or self._plain).where(path)
+
+    async def fetch(self, paths: Sequence[str]) -> Answers:
+        """The first one that is answered also finds out who answers."""
+        if self._found is None:
+            answer = await self._client.ask(SERVER_TIME, timeout=SCRAPE_TIMEOUT)
+            if answer.trouble:
+                return dict.fromkeys(paths, answer)
+            if self._match is not None and not is_prometheus(answer):
+                words = "it does not answer as a Prometheus server: leave out what follows the ?"
+                return dict.fromkeys(paths, Answer(trouble=words))
+            self._found = self._pages(answer)
+        return await self._found.fetch(paths)
+
+    def _pages(self, answer: Answer) -> MetricsPages:
+        if not is_prometheus(answer):
+            return self._plain
+        names = self._reader.series() if isinstance(self._reader, NamesSeries) else frozenset[str]()
+        return PrometheusPages(self._client, names, match=self._match, timeout=SCRAPE_TIMEOUT)
+
+    async def close(self) -> None:
+        """The client is its own."""
+        await self._client.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +139,12 @@ def metrics_feed(
     reader = engine.metrics()
     if reader is None:
         return None
-    usual = engine.metrics_url(client.url) if port is None else with_port(client.url, port)
-    url = usual if config.metrics_url is None else normalise_url(config.metrics_url)
+    if config.metrics_url is not None:
+        told = MetricsAddress.parse(config.metrics_url)
+        url = normalise_url(told.url)
+        named = ServerClient(url, connection=connection)
+        return MetricsFeed(reader, NamedPages(named, reader, match=told.match))
+    url = engine.metrics_url(client.url) if port is None else with_port(client.url, port)
     if url == client.url:
         return MetricsFeed(reader, ServerPages(client, timeout=engine.scrape_timeout))
     return MetricsFeed(reader, ServerPages(ServerClient(url, connection=connection), owned=True))

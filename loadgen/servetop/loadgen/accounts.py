@@ -11,13 +11,15 @@ from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, LoadGauges
 from servetop.core.units import US_PER_S
+from servetop.core.wire import ServerTiming
 from servetop.loadgen.exchange import Exchange
 
 BEAT_SECONDS = 0.020
 """Period of the heartbeat whose lateness is the event loop's lag."""
 
 _ONE = array("I", [1])
-_MEASURED = ("ttft", "ttft_due", "ttfot", "tpot", "e2el", "input_len", "output_len", "slip", "client_wait", "loop_lag")
+_MEASURED = ("ttft", "ttft_due", "ttfot", "tpot", "e2el", "input_len", "output_len", "slip", "client_wait", "loop_lag",
+             "server_queue", "server_prefill")  # fmt: skip
 _ENDINGS = {
     RequestStatus.OK: "ok",
     RequestStatus.ERROR: "errors",
@@ -93,10 +95,18 @@ class Accounts:
             self._reasons = self._reasons or bool(record.reasoning_tokens)
             if self._reasons and record.ttfot is not None:
                 self._values["ttfot"].append(record.ttfot)
+        if exchange.timing is not None:
+            self._timed(exchange.timing)
         if record.status is RequestStatus.OK and record.e2el is not None:
             self._values["e2el"].append(record.e2el)
             if record.tpot is not None:
                 self._values["tpot"].append(record.tpot)
+
+    def _timed(self, timing: ServerTiming) -> None:
+        if timing.queue is not None:
+            self._values["server_queue"].append(timing.queue)
+        if timing.prefill is not None:
+            self._values["server_prefill"].append(timing.prefill)
 
     def beat(self, lateness: float) -> None:
         """A heartbeat came so late (seconds); the beats that it delayed count too, each with its own lateness."""

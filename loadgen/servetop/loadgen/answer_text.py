@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from servetop.core.wire import Chunk
+from servetop.loadgen.local_tokenizer import LocalTokenizer
 
 
 class AnswerText:
     """Grows chunk by chunk. What a server sends as reasoning is told apart; what it leaves in the answer is not."""
 
-    __slots__ = ("_answers", "_pieces")
+    __slots__ = ("_answers", "_pieces", "recorded", "tokenizer")
 
-    def __init__(self) -> None:
+    def __init__(self, *, tokenizer: LocalTokenizer | None = None, recorded: bool = False) -> None:
+        self.tokenizer = tokenizer
+        """Counts it where the server does not."""
+        self.recorded = recorded
+        """It goes into the recording, and the question with it."""
         self._pieces: list[str] = []
         self._answers: list[str] | None = None
         """Once a chunk had reasoning."""

@@ -23,6 +23,7 @@ from servetop.loadgen.appointments import Appointments
 from servetop.loadgen.endpoint import Endpoint
 from servetop.loadgen.messages import FrameCodec, SenderReport, SenderSetup, ToSender
 from servetop.loadgen.pacing import quiet_collector
+from servetop.loadgen.replicas import ReplicaTransport
 from servetop.loadgen.sender import Sender
 from servetop.loadgen.transport import ClientFactory, RawTransport
 
@@ -50,10 +51,18 @@ async def _session(dialect_factory: DialectFactory, reports_fd: int) -> int:
 
 
 def chosen_transport(setup: SenderSetup, dialect: Dialect, clock: MonotonicClock) -> ClientFactory:
-    """The transport of a set-up, to its server; request ids are unique to the run."""
-    endpoint = Endpoint.parse(
-        setup.url, api_key=setup.api_key, headers=setup.workload.headers, connection=setup.connection
-    )
+    """The transport of a set-up, to its server or to all its replicas; request ids are unique to the run."""
+    endpoints = [
+        Endpoint.parse(url, api_key=setup.api_key, headers=setup.workload.headers, connection=setup.connection)
+        for url in (setup.url, *setup.more_urls)
+    ]
+    factories = [_transport_to(endpoint, setup, dialect, clock=clock) for endpoint in endpoints]
+    if len(factories) == 1:
+        return factories[0]
+    return lambda listener: ReplicaTransport(factories, endpoints, clock=clock, listener=listener)
+
+
+def _transport_to(endpoint: Endpoint, setup: SenderSetup, dialect: Dialect, *, clock: MonotonicClock) -> ClientFactory:
     ids = f"servetop-{setup.origin_ns:x}-{setup.worker}"
     if setup.connection.transport == "httpx":
         from servetop.loadgen.httpx_transport import HttpxTransport

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from servetop.core.events import RequestRecord, RequestStatus, TokenSource
-from servetop.core.wire import Chunk, Dialect, Prompt
+from servetop.core.wire import Chunk, Dialect, Prompt, ServerTiming
 from servetop.loadgen.answer_text import AnswerText
 from servetop.loadgen.chunk_log import ChunkLog
 from servetop.loadgen.local_tokenizer import LocalTokenizer
@@ -43,13 +43,12 @@ class Exchange:
     __slots__ = (
         "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "due_at", "error", "error_body",
         "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser",
-        "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "record_texts",
-        "retried", "sent", "stage", "status", "streamed", "taken_in", "text", "tokenizer",
+        "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told",
+        "replica", "retried", "sent", "stage", "status", "streamed", "taken_in", "text", "timing",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
-        self.id = number
-        self.stage = due.stage
+        self.id, self.stage = number, due.stage
         self.due_at = due.at
         self.prompt = request.prompt
         self.body = request.body
@@ -71,6 +70,7 @@ class Exchange:
         """None until the outcome is known."""
         self.error: str | None = None
         self.error_body: bytearray | None = None
+        self.timing: ServerTiming | None = None
         self.prompt_tokens = request.prompt.input_tokens
         self.output_tokens: int | None = None
         """By the server's count, once it has told one."""
@@ -82,12 +82,12 @@ class Exchange:
         """Middles of events that came since, and when, put aside by a transport that told them by `edges`."""
         self.taken_in = 0
         """Chunks that the accounts have counted."""
-        self.text = AnswerText() if request.keep_texts else None
+        kept, recorded = request.keep_texts or request.record_texts, request.record_texts
+        self.text = AnswerText(tokenizer=request.tokenizer, recorded=recorded) if kept else None
         """None where the answer's text is not to be kept."""
-        self.record_texts = request.record_texts
-        self.tokenizer = request.tokenizer
-        self.retried = False
-        self.streamed = request.streamed
+        self.retried, self.streamed = False, request.streamed
+        self.replica: int | None = None
+        """Which of several servers it went to."""
 
     def was_sent(self, at: float) -> None:
         """The request's bytes go to the socket now; a second try does not move the stamp."""
@@ -105,7 +105,7 @@ class Exchange:
     def _forget_question(self) -> None:
         """It has reached the server; it may be a thousand times as long as what is kept of the answer."""
         self.body = b""
-        if not self.record_texts and type(self.prompt) is Prompt:
+        if (self.text is None or not self.text.recorded) and type(self.prompt) is Prompt:
             self.prompt = _forgotten(self.prompt.token_ids is not None or self.prompt.counted, self.prompt.model)
 
     def received(self, data: bytes, at: float) -> None:
@@ -155,6 +155,8 @@ class Exchange:
             self.output_tokens = chunk.output_tokens
             self.prompt_tokens = self.prompt_tokens if chunk.prompt_tokens is None else chunk.prompt_tokens
             self.cached_tokens, self.reasoning_told = chunk.cached_tokens, chunk.reasoning_tokens
+            if chunk.timing is not None:
+                self.timing = chunk.timing
         if chunk.error is not None:
             self._end(RequestStatus.ERROR, at, chunk.error)
         elif chunk.final:
@@ -211,14 +213,15 @@ class Exchange:
 
     def _tokens_counted(self) -> int:
         """Of the answer so far: by the tokenizer where there is one, else those of the chunks."""
-        if self.tokenizer is None or self.text is None:
+        if self.text is None or self.text.tokenizer is None:
             return self.chunks.tokens
-        return self.tokenizer.count(self.text.whole)
+        return self.text.tokenizer.count(self.text.whole)
 
     def record(self, *, worker: int) -> RequestRecord:
         """The finished request; the status must be known."""
         if self.status is None:
             raise ValueError(f"request {self.id} has not ended")
+        recorded = self.text if self.text is not None and self.text.recorded else None
         turn = self.prompt if isinstance(self.prompt, TurnPrompt) else None
         return RequestRecord(
             id=self.id,
@@ -238,13 +241,22 @@ class Exchange:
             token_source=self.token_source(),
             chunk_times=self.chunks.times(),
             chunk_tokens=self.chunks.counts(),
-            prompt_text=self.prompt.text if self.record_texts else None,
-            output_text=self.text.whole if self.record_texts and self.text is not None else None,
+            prompt_text=None if recorded is None else self.prompt.text,
+            output_text=None if recorded is None else recorded.whole,
             conversation=None if turn is None else self.conversation,
             turn=None if turn is None else turn.turn,
             model=self.prompt.model,
+            replica=self.replica,
             **reasoning_of(self),
+            **timing_of(self.timing),
         )
+
+
+def timing_of(timing: ServerTiming | None) -> dict[str, Any]:
+    """A record's fields about the server's own times."""
+    if timing is None:
+        return {}
+    return {"server_queue": timing.queue, "server_prefill": timing.prefill, "server_decode": timing.decode}
 
 
 @functools.lru_cache(maxsize=256)

@@ -44,6 +44,8 @@ class SenderSetup:
     """All that a sender knows of the run before its load."""
 
     url: str
+    more_urls: tuple[str, ...] = ()
+    """Replicas of the server at `url`, to which requests go in turn."""
     model: str
     """The name that requests ask for."""
     wire: str = "completions"

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from servetop.core.events import Command, EngineSample, GpuSample, LogLine, Note, RequestRecord, StageChange
+from servetop.core.events import (
+    Command,
+    EngineSample,
+    GpuSample,
+    LogLine,
+    Note,
+    ReplicaSample,
+    RequestRecord,
+    StageChange,
+)
 from servetop.core.tick import Tick
 from servetop.recordings import schema
 from servetop.recordings.redaction import Redactor
@@ -23,6 +32,7 @@ class Batch:
     requests: Sequence[RequestRecord] = ()
     """Requests that ended."""
     engine_samples: Sequence[EngineSample] = ()
+    replica_samples: Sequence[ReplicaSample] = ()
     gpu_samples: Sequence[GpuSample] = ()
     stages: Sequence[StageChange] = ()
     notes: Sequence[Note] = ()
@@ -52,6 +62,7 @@ def encode_batch(batch: Batch, *, redactor: Redactor) -> EncodedBatch:
         (schema.STAGE, batch.stages),
         (schema.REQUEST, [_redacted(each, redactor) for each in batch.requests]),
         (schema.ENGINE_SAMPLE, batch.engine_samples),
+        (schema.REPLICA_SAMPLE, batch.replica_samples),
         (schema.GPU_SAMPLE, batch.gpu_samples),
         (schema.NOTE, [dataclasses.replace(note, text=redactor.text(note.text)) for note in batch.notes]),
         (schema.LOG_LINE, [dataclasses.replace(line, text=redactor.text(line.text)) for line in batch.log_lines]),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
-from servetop.core.events import Command, EngineSample, GpuSample, LogLine, Note, StageChange
+from servetop.core.events import Command, EngineSample, GpuSample, LogLine, Note, ReplicaSample, StageChange
 
 _Event = TypeVar("_Event")
 Row = Mapping[str, Any]
@@ -144,6 +144,7 @@ class FlatCodec(Generic[_Event]):
 
 
 ENGINE_SAMPLES = FlatCodec(EngineSample)
+REPLICA_SAMPLES = FlatCodec(ReplicaSample)
 GPU_SAMPLES = FlatCodec(GpuSample, renamed={"index": "device"})
 STAGES = FlatCodec(StageChange, renamed={"index": "number"})
 COMMANDS = FlatCodec(Command, renamed={"id": "seq"})

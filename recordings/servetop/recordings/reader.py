@@ -19,6 +19,7 @@ from servetop.core.events import (
     EngineSample,
     GpuSample,
     Note,
+    ReplicaSample,
     RequestRecord,
     RunEnd,
     Severity,
@@ -121,6 +122,7 @@ class RecordingReader:
                 commands=self._new_commands(),
                 log_lines=self._new(schema.LOG_LINE),
                 ticks=self._new(schema.TICK),
+                replica_samples=self._new(schema.REPLICA_SAMPLE),
                 notes=[*self._new(schema.NOTE), *self._damage_note()],
                 header=self._header if changed - _END_COLUMNS else None,
                 end=self.end if "end_at" in changed else None,
@@ -188,6 +190,10 @@ class RecordingReader:
     def engine_samples(self) -> list[EngineSample]:
         """All scrapes of the engine's metrics, in order."""
         return self._tables.events(schema.ENGINE_SAMPLE)
+
+    def replica_samples(self) -> list[ReplicaSample]:
+        """All scrapes of each of several servers, in order; empty where there was one."""
+        return self._tables.events(schema.REPLICA_SAMPLE)
 
     def gpu_samples(self) -> list[GpuSample]:
         """All readings of the GPUs, in order."""

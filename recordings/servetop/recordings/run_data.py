@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -75,8 +75,6 @@ class RunData:
         """Read everything but the requests."""
         reader.refresh()
         ticks, samples = reader.ticks(), reader.engine_samples()
-        gauges = {name: _column(samples, name) for name in ENGINE_GAUGES}
-        increases = {name: increase(_column(samples, name)) for name in ENGINE_COUNTERS}
         return cls(
             header=reader.header,
             end=reader.end,
@@ -90,10 +88,14 @@ class RunData:
             ok=np.array([tick.client.ok for tick in ticks], dtype=np.float64),
             load_ticks=TickColumns.of(ticks),
             loop_lags=[tick.client.loop_lag for tick in ticks],
-            scraped_at=(_column(samples, "scrape_start") + _column(samples, "scrape_end")) / 2,
-            engine=gauges | increases,
+            scraped_at=_scraped_at(samples),
+            engine=_engine_columns(samples),
             meters=energy_meters(reader.gpu_samples()),
         )
+
+    def with_samples(self, samples: Sequence[EngineSample]) -> RunData:
+        """The same run, with other samples of the engine: those of one server of several."""
+        return replace(self, scraped_at=_scraped_at(samples), engine=_engine_columns(samples))
 
     @property
     def warm_at(self) -> float:
@@ -106,6 +108,15 @@ class RunData:
             return np.full(instants.shape, math.inf)
         tick = np.searchsorted(self.tick_ends, instants, side="right")
         return np.asarray(self.limits[np.minimum(tick, self.limits.size - 1)])
+
+
+def _scraped_at(samples: Sequence[EngineSample]) -> FloatArray:
+    return np.asarray((_column(samples, "scrape_start") + _column(samples, "scrape_end")) / 2)
+
+
+def _engine_columns(samples: Sequence[EngineSample]) -> dict[str, FloatArray]:
+    gauges = {name: _column(samples, name) for name in ENGINE_GAUGES}
+    return gauges | {name: increase(_column(samples, name)) for name in ENGINE_COUNTERS}
 
 
 def increase(totals: FloatArray) -> FloatArray:

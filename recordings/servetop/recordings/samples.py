@@ -43,6 +43,8 @@ class Selection:
     """Stages, each with the instant from which on what was due in it does not count: their cool-downs."""
     model: str | None = None
     """Only those that asked for it; of a run whose requests asked for several."""
+    replica: int | None = None
+    """Only those that went to this one of several servers."""
 
     @property
     def where(self) -> tuple[str, tuple[float | str, ...]]:
@@ -52,6 +54,7 @@ class Selection:
             "due >= ?": self.start,
             "due < ?": self.until,
             "model = ?": self.model,
+            "replica = ?": self.replica,
         }
         chosen = {text: value for text, value in conditions.items() if value is not None}
         cut = ["NOT (stage = ? AND due >= ?)"] * len(self.left_out)

@@ -13,6 +13,7 @@ from servetop.recordings.codec import (
     GPU_SAMPLES,
     LOG_LINES,
     NOTES,
+    REPLICA_SAMPLES,
     STAGES,
     EventCodec,
 )
@@ -56,12 +57,15 @@ class EventTable:
 REQUEST = EventTable("request", REQUESTS)
 TICK = EventTable("tick", TICKS)
 ENGINE_SAMPLE = EventTable("engine_sample", ENGINE_SAMPLES)
+REPLICA_SAMPLE = EventTable("replica_sample", REPLICA_SAMPLES)
 GPU_SAMPLE = EventTable("gpu_sample", GPU_SAMPLES)
 STAGE = EventTable("stage", STAGES)
 COMMAND = EventTable("command", COMMANDS)
 NOTE = EventTable("note", NOTES)
 LOG_LINE = EventTable("log_line", LOG_LINES)
-EVENT_TABLES: Sequence[EventTable] = (REQUEST, TICK, ENGINE_SAMPLE, GPU_SAMPLE, STAGE, COMMAND, NOTE, LOG_LINE)
+EVENT_TABLES: Sequence[EventTable] = (
+    REQUEST, TICK, ENGINE_SAMPLE, REPLICA_SAMPLE, GPU_SAMPLE, STAGE, COMMAND, NOTE, LOG_LINE,
+)  # fmt: skip
 
 RUN_COLUMNS = {
     "origin_ns": "INTEGER",
@@ -97,6 +101,9 @@ def add_missing_columns(connection: sqlite3.Connection) -> None:
         connection.execute(f"ALTER TABLE run ADD COLUMN {name} {RUN_COLUMNS[name]}")
     for table in EVENT_TABLES:
         there = _columns_of(connection, table.name)
+        if not there:
+            connection.execute(table.create)
+            continue
         for column in table.codec.columns:
             if column.name not in {*there, "seq"}:
                 default = " DEFAULT 0" if column.required else ""

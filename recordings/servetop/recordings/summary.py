@@ -16,6 +16,7 @@ from servetop.recordings.figures import request_figures
 from servetop.recordings.flights import Flights
 from servetop.recordings.model_figures import model_figures
 from servetop.recordings.reader import RecordingReader
+from servetop.recordings.replica_figures import replica_figures
 from servetop.recordings.run_data import Period, RunData, StagePeriod
 from servetop.recordings.samples import Selection, collect_samples
 from servetop.recordings.sittings import finished_stages
@@ -47,7 +48,9 @@ def run_summary(reader: RecordingReader) -> dict[str, Any]:
     steady = {"steady": whole_steady([stage["steady"] for stage in stages])}
     cooldown = {"cooldown_requests": sum(cooldowns.requests.values())}
     models = model_figures(reader, run, selection)
-    parts = {**cooldown, **steady} | ({"models": models} if models else {})
+    replicas = replica_figures(reader, run, selection, period=Period(start=warm_at))
+    lists = {name: value for name, value in (("models", models), ("replicas", replicas)) if value}
+    parts = {**cooldown, **steady, **lists}
     return {**_set_up(reader, run), **whole, **parts, "stages": stages}
 
 

@@ -18,6 +18,8 @@ from servetop.tui.request_rows import PHASES, bar, ended_at, row_of
 from servetop.tui.scale import peak_of, round_limit
 
 _LONGEST = "▼"
+_ROOM_FOR_TOLD = 8
+"""Rows; below, the server's own times make room for the gaps."""
 
 
 def draw_request(record: RequestRecord, stats: LiveStats, width: int, height: int) -> list[Row]:
@@ -27,6 +29,8 @@ def draw_request(record: RequestRecord, stats: LiveStats, width: int, height: in
     canvas = width - GUTTER
     left: Row = [(" " * GUTTER, "")]
     top: list[Row] = [_figures(record, width), [*left, *bar(record, axis, canvas, at=end)], _phases(record, width)]
+    top += _told(record, width) if height >= _ROOM_FOR_TOLD else []
+    height -= len(top) - 3
     below = (height - 5) // 3 if height >= 17 else 0
     bars = _gaps(record, axis, width, max(height - 4 - 2 * below, 2))
     ends = f"{'due':<{canvas // 2 - 3}}{formats.seconds((axis[1] - axis[0]) / 2):<{canvas - canvas // 2 - 5}}"
@@ -37,9 +41,11 @@ def draw_request(record: RequestRecord, stats: LiveStats, width: int, height: in
 
 def _figures(record: RequestRecord, width: int) -> Row:
     row = row_of(record, ended_at(record))
-    figures = (("TTFT", formats.seconds(row.ttft)), ("ITL", formats.seconds(row.itl)),
+    figures: tuple[tuple[str, str], ...] = (("TTFT", formats.seconds(row.ttft)), ("ITL", formats.seconds(row.itl)),
                ("max", formats.seconds(row.itl_max)), ("E2E", formats.seconds(row.e2el)),
                ("in", formats.exact(row.prompt_tokens)), ("out", formats.exact(row.output_tokens)))  # fmt: skip
+    if record.replica is not None:
+        figures = (*figures, ("replica", formats.exact(record.replica)))
     return joined(([(f"{name} ", "muted"), (text, "strong")] for name, text in figures), width=width, gap="  ")
 
 
@@ -51,6 +57,18 @@ def _phases(record: RequestRecord, width: int) -> Row:
         for (glyph, style, name), span in zip(PHASES, spans, strict=True)
     ]
     return [(" " * GUTTER, ""), *joined(parts, width=width - GUTTER, gap="  ")]
+
+
+def _told(record: RequestRecord, width: int) -> list[Row]:
+    """What the server said of the request's time there, if it did."""
+    told = (record.server_queue, record.server_prefill, record.server_decode)
+    if told == (None, None, None):
+        return []
+    parts = [
+        [(f"{name} ", "muted"), (formats.seconds(value), "strong")]
+        for name, value in zip(("server: queue", "prefill", "decode"), told, strict=True)
+    ]
+    return [[(" " * GUTTER, ""), *joined(parts, width=width - GUTTER, gap="  ")]]
 
 
 def _gaps(record: RequestRecord, axis: tuple[float, float], width: int, height: int) -> list[Row]:

@@ -21,7 +21,9 @@ from servetop.core.steady import SteadyWindow
 from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.tui.cursor import Cursor
 from servetop.tui.heat import BinnedHistograms
+from servetop.tui.lines import Row
 from servetop.tui.playhead import Playhead
+from servetop.tui.replicas import ReplicaHistory
 from servetop.tui.stage_figures import StageFigures, stage_figures
 from servetop.tui.steady_stages import SteadyStages
 from servetop.tui.steering import Target
@@ -62,6 +64,11 @@ def no_requests(start: float, until: float) -> Sequence[RequestRecord]:  # noqa:
     return ()
 
 
+def no_replicas(width: int) -> Sequence[Row]:  # noqa: ARG001
+    """What there is to show of replicas where there is one server."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moment:
     """What there is to see of a run at one instant, the playhead's; nothing in it is later, except where it says so."""
@@ -97,6 +104,8 @@ class Moment:
     """Figures at the second of two instants, with series that begin at the first."""
     per_stage: Callable[[], Sequence[StageFigures]] = list
     """Worked out when first asked for: only some screens compare stages."""
+    replicas: Callable[[int], Sequence[Row]] = no_replicas
+    """Rows of a table, so many cells wide, of several servers; none where there is one."""
     overview: FloatArray
     """Output tokens/s in equal bins from second 0 to the end of the newest tick; shape (bins,)."""
     overview_until: float
@@ -148,6 +157,7 @@ class RunSoFar:
         self.binned = BinnedHistograms(self.history)
         self.steady = SteadyStages(self.history)
         self.header = header
+        self.replicas = ReplicaHistory()
         self.causes = Causes(streamed=header.config.workload.stream)
         self.end: RunEnd | None = None
         self.stages: list[StageChange] = []
@@ -162,6 +172,7 @@ class RunSoFar:
         self.history.extend(update.ticks)
         self.causes.look(self.history)
         self.causes.read(update.log_lines)
+        self.replicas.fold(update.replica_samples)
         for command in update.commands:
             self.commands[command.id] = command
             if command.reply is not None and self.wished.get(command.action) == command.value:
@@ -242,6 +253,9 @@ class RunSoFar:
                 partial(stage_figures, self.history, self.binned, tuple(self.stages), at, over=end is not None)
             ),
             heat=self.binned.over(view.metric, at=at, span=shown, columns=SERIES_BINS),
+            replicas=lambda width: self.replicas.rows(
+                self.header.engine, stats.at if pointed is None else pointed.at, width
+            ),
             overview=self._overview(),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,
         )

@@ -15,7 +15,7 @@ import orjson
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Chunk, Prompt
-from servetop.engines.dialects.reading import Reader, Usage, openai_usage, read_chat, read_completion
+from servetop.engines.dialects.reading import Reader, Usage, openai_usage, read_chat, read_completion, timing_of
 from servetop.engines.dialects.shapes import Shapes
 from servetop.engines.dialects.stream import EventStream
 from servetop.engines.dialects.words import error_text, error_words, excerpt
@@ -76,7 +76,8 @@ class OpenAIDialect(ABC):
         usage = openai_usage(content) or Usage()
         tokens = sum(map(any, texts)) if usage.output is None else usage.output
         counts = (usage.prompt, usage.output, usage.cached)
-        return [Chunk(answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, thoughts=len(thought))]
+        chunk = Chunk(answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, thoughts=len(thought))
+        return [chunk._replace(timing=timing_of(content))]
 
     def parser(self, *, keep_texts: bool = True) -> EventStream:
         """A fresh parser for one answer; what it learns of the server's events serves the next ones."""

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from servetop.engines.dialects.words import count_in, count_of, error_words, excerpt
+from servetop.core.wire import ServerTiming
+from servetop.engines.dialects.words import count_in, count_of, error_words, excerpt, seconds_of
 
 _END = b"[DONE]"
 _REASONING = ("reasoning_content", "reasoning")
@@ -38,6 +39,8 @@ class Reading(NamedTuple):
     error: str | None = None
     thoughts: int = 0
     """Characters at the end of the text that are reasoning, where it begins with answer."""
+    timing: ServerTiming | None = None
+    """Beside counts only."""
 
 
 Reader = Callable[[bytes], Reading]
@@ -82,6 +85,26 @@ def openai_usage(content: Mapping[str, Any]) -> Usage | None:
     )
 
 
+def timing_of(content: Mapping[str, Any]) -> ServerTiming | None:
+    """vLLM's `metrics` (`--enable-per-request-metrics`) or llama.cpp's `timings`, both in milliseconds; else None.
+
+    llama.cpp tells no queue. What vLLM calls `time_to_first_token_ms` counts from when the request was scheduled.
+    """
+    for key, names in _TIMES.items():
+        told = content.get(key)
+        if isinstance(told, dict):
+            timing = ServerTiming(*(seconds_of(told.get(name)) for name in names))
+            return None if timing == _NOT_TOLD else timing
+    return None
+
+
+_TIMES = {
+    "metrics": ("queue_time_ms", "time_to_first_token_ms", "generation_time_ms"),
+    "timings": ("", "prompt_ms", "predicted_ms"),
+}
+_NOT_TOLD = ServerTiming()
+
+
 def _read(event: bytes, text_of: Callable[[object], tuple[str, str]]) -> Reading:
     content = parsed(event)
     if isinstance(content, Reading):
@@ -90,10 +113,13 @@ def _read(event: bytes, text_of: Callable[[object], tuple[str, str]]) -> Reading
     choices = found if isinstance(found, list) else []
     if len(choices) == 1:
         answer, thought = text_of(choices[0])
-        return _told(answer, thought, 1 if answer or thought else 0, usage=usage, within=True)
-    texts = [each for each in map(text_of, choices) if any(each)]
-    answer, thought = ("".join(each[part] for each in texts) for part in (0, 1))
-    return _told(answer, thought, len(texts), usage=usage, within=bool(choices))
+        reading = _told(answer, thought, 1 if answer or thought else 0, usage=usage, within=True)
+    else:
+        texts = [each for each in map(text_of, choices) if any(each)]
+        answer, thought = ("".join(each[part] for each in texts) for part in (0, 1))
+        reading = _told(answer, thought, len(texts), usage=usage, within=bool(choices))
+    timing = None if usage is None else timing_of(content)
+    return reading if timing is None else reading._replace(timing=timing)
 
 
 def _told(answer: str, thought: str, pieces: int, *, usage: Usage | None, within: bool) -> Reading:

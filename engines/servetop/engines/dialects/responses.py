@@ -14,7 +14,7 @@ import orjson
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Chunk, Prompt
-from servetop.engines.dialects.reading import Reading, Usage, parsed
+from servetop.engines.dialects.reading import Reading, Usage, parsed, timing_of
 from servetop.engines.dialects.shapes import Shapes
 from servetop.engines.dialects.stream import EventStream
 from servetop.engines.dialects.words import count_in, count_of, error_text, error_words, excerpt
@@ -62,7 +62,8 @@ class ResponsesDialect:
         answer, thought = ("".join(each[part] for each in texts) for part in (0, 1))
         tokens = sum(map(any, texts)) if usage.output is None else usage.output
         counts = (usage.prompt, usage.output, usage.cached)
-        return [Chunk(answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, thoughts=len(thought))]
+        chunk = Chunk(answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, thoughts=len(thought))
+        return [chunk._replace(timing=timing_of(content))]
 
     def parser(self, *, keep_texts: bool = True) -> EventStream:
         """A fresh parser for one answer; what it learns of the server's events serves the next ones."""
@@ -91,7 +92,8 @@ def read_response(event: bytes) -> Reading:
         text = content.get("delta")
         return Reading(text, 1, kind in _THOUGHTS) if text and isinstance(text, str) else Reading()
     if kind in _ENDS:
-        return Reading(usage=_usage(response) if isinstance(response, dict) else None, final=True)
+        told = response if isinstance(response, dict) else {}
+        return Reading(usage=_usage(told), final=True, timing=timing_of(told))
     if kind in _FAILURES:
         return Reading(error=f"the server reports in the stream: {error_words(response or content)}")
     return Reading()

@@ -115,4 +115,5 @@ class EventStream(RegularEvents):
             self.reasoning = reading.reasoning
         reasoning = self.reasoning and (tokens > 0 or reading.pieces > 0)
         counts = (usage.prompt, usage.output, usage.cached)
-        return Chunk(reading.text, tokens, reading.final, *counts, None, reasoning, usage.reasoning, reading.thoughts)
+        told = (usage.reasoning, reading.thoughts, reading.timing)
+        return Chunk(reading.text, tokens, reading.final, *counts, None, reasoning, *told)

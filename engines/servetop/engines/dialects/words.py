@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import orjson
 
+from servetop.core.units import MS_PER_S
+
 _MAX_COUNT = 1 << 31
 _MAX_ERROR_CHARS = 300
+_MAX_MILLISECONDS = 1e9
+"""Eleven days."""
 
 
 def count_of(value: object) -> int | None:
     """A believable token count, or None."""
     return value if type(value) is int and 0 <= value < _MAX_COUNT else None
+
+
+def seconds_of(milliseconds: object) -> float | None:
+    """A believable duration in seconds, or None."""
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
+        return None
+    return milliseconds / MS_PER_S if 0 <= milliseconds < _MAX_MILLISECONDS else None
 
 
 def count_in(details: object, key: str) -> int | None:

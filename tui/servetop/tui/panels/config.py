@@ -30,9 +30,21 @@ class ConfigPanel(Panel):
 
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """As many settings as fit."""
-        return [fitted(row, width) for row in config_rows(moment.header)[self.top : self.top + height]]
+        return [fitted(row, width) for row in shown_rows(moment, width)[self.top : self.top + height]]
 
 
+def shown_rows(moment: Moment, width: int) -> list[Row]:
+    """How several servers are doing at this instant, where there are several; then the settings."""
+    replicas = moment.replicas(width)
+    return [*([*replicas, []] if replicas else []), *config_rows(moment.header)]
+
+
+def _of_one_server(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what only several servers have, where there is one."""
+    return {key: value for key, value in settings.items() if value or key not in _OF_SEVERAL}
+
+
+_OF_SEVERAL = ("more_urls", "front_door", "replica_urls")
 _OWN_SECTIONS = ("engine", "workload", "stages", "predicted")
 
 
@@ -43,8 +55,8 @@ def config_rows(header: RunHeader) -> list[Row]:
     config["workload"] = config["workload"] | {"headers": hidden}
     sections = {
         "run": {key: value for key, value in config.items() if key not in _OWN_SECTIONS},
-        "engine, as asked for": config["engine"],
-        "engine, as it answers": to_data(header.engine) if header.engine else {"state": "not up yet"},
+        "engine, as asked for": _of_one_server(config["engine"]),
+        "engine, as it answers": _of_one_server(to_data(header.engine)) if header.engine else {"state": "not up yet"},
         "workload": config["workload"],
         "stages": {str(number + 1): stage.label for number, stage in enumerate(header.config.stages)},
         "predicted, output tok/s": dict(map(_predicted, header.config.predicted)),

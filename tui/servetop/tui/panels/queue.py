@@ -16,6 +16,9 @@ from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scale import peak_of
 
+ROOM_FOR_REPLICAS = 14
+"""Rows of a panel that fills the screen; a smaller one shows the chart alone."""
+
 
 class QueuePanel(TimeChart):
     """Running and waiting requests, stacked."""
@@ -46,7 +49,10 @@ class QueuePanel(TimeChart):
         missing = why_missing(moment, "running", "waiting")
         if missing:
             return placard(missing, width=width, height=height)
-        return draw_queue(moment.stats, self.axes(moment), width, height)
+        replicas = moment.replicas(width) if height >= ROOM_FOR_REPLICAS else ()
+        room = max(height - len(replicas), self.axes_from) if replicas else height
+        chart_rows = draw_queue(moment.stats, self.axes(moment), width, room)
+        return [*chart_rows, *replicas][:height]
 
 
 def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Row]:

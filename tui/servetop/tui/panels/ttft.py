@@ -55,7 +55,7 @@ def ttft_remark(moment: Moment) -> str:
     """Why a part is not known, how old the engine's figures are, or that they exceed the whole; else empty."""
     parts = moment.stats.ttft
     missing = why_missing(moment, "queue_seconds_total", "prefill_seconds_total")
-    if missing:
+    if missing and math.isnan(parts.engine_queue) and math.isnan(parts.prefill):
         return f"queue, prefill: {missing}"
     if parts.unexplained < -0.05 * parts.total:
         return "▲ parts exceed it: it is changing"

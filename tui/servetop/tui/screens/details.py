@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Grid
 
 from servetop.tui.panels.cdf import CdfPanel, StageLegend
-from servetop.tui.panels.config import ConfigPanel, config_rows
+from servetop.tui.panels.config import ConfigPanel, shown_rows
 from servetop.tui.panels.curve import CurvePanel
 from servetop.tui.panels.footer import StatusLine
 from servetop.tui.panels.header import HeaderLine
@@ -71,6 +71,6 @@ class ConfigScreen(DetailScreen):
         """Down (positive) or up by lines."""
         panel = self.query_one(ConfigPanel)
         if panel.moment is not None:
-            most = max(0, len(config_rows(panel.moment.header)) - panel.size.height)
+            most = max(0, len(shown_rows(panel.moment, panel.size.width)) - panel.size.height)
             panel.top = min(max(panel.top + lines, 0), most)
             panel.watch_moment(panel.moment)

@@ -1,0 +1,210 @@
+"""Several servers of one engine and model behind the interface of one running engine: attached, added up, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from servetop.core.clock import Clock
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError, UsageError
+from servetop.core.events import EngineSample, ReplicaSample
+from servetop.core.source import EngineFacts
+from servetop.engines.adding_up import CounterTotals, added_up
+from servetop.engines.answers import ServerClient, normalise_url
+from servetop.engines.attaching import MODELS, attach_engine
+from servetop.engines.engine import Engine
+from servetop.engines.handle import EngineHandle, StopReport
+
+LOOK_AGAIN = 1.0
+"""Seconds between looks whether a replica that went is back."""
+HOLD = 2.0
+"""Seconds for which a replica's last sample stands in for one that did not come."""
+
+News = Callable[[bool, str], None]
+"""Told when a replica went (False) or came back (True), with a line of words."""
+
+
+@dataclass(eq=False)
+class _Replica:
+    url: str
+    config: EngineConfig
+    handle: EngineHandle | None
+    """None while it is away."""
+    last: EngineSample | None = None
+    totals: CounterTotals = field(default_factory=CounterTotals)
+
+
+class ReplicaGroup:
+    """Made by `attach_replicas`; what is asked of an `EngineHandle` can be asked of it."""
+
+    def __init__(self, handles: Sequence[EngineHandle], config: EngineConfig, *, clock: Clock, on_change: News) -> None:
+        self.facts = _facts(handles)
+        self.engine: Engine = handles[0].engine
+        self.died = asyncio.Event()
+        """Set when none is left."""
+        self._clock = clock
+        self._on_change = on_change
+        self._fresh: list[ReplicaSample] = []
+        self._exit_reason = ""
+        self._replicas = [
+            _Replica(handle.url, dataclasses.replace(config, url=handle.url, more_urls=(), front_door=None), handle)
+            for handle in handles
+        ]
+        self._watches = [asyncio.create_task(self._watch(each)) for each in self._replicas]
+
+    @property
+    def url(self) -> str:
+        """Of the first one."""
+        return self._replicas[0].url
+
+    @property
+    def is_local(self) -> bool:
+        """One of them runs on this machine."""
+        return any(handle.is_local for handle in self._alive)
+
+    @property
+    def continuous_usage(self) -> bool:
+        """See EngineHandle."""
+        return self.engine.continuous_usage
+
+    @property
+    def metrics_trouble(self) -> str | None:
+        """Of the first one that has any."""
+        return next((handle.metrics_trouble for handle in self._alive if handle.metrics_trouble), None)
+
+    @property
+    def _alive(self) -> list[EngineHandle]:
+        return [each.handle for each in self._replicas if each.handle is not None]
+
+    async def sample(self) -> EngineSample | None:
+        """Scrape all at once and add up; None when none could be read. What each told is kept for `drain`."""
+        at = self._clock.now()
+        await asyncio.gather(*(self._scrape(number, each) for number, each in enumerate(self._replicas)))
+        for each in self._replicas:
+            if each.last is not None and (each.handle is None or at - each.last.scrape_end > HOLD):
+                each.last = None
+        samples = [each.last for each in self._replicas if each.last is not None]
+        return added_up(samples, [each.totals for each in self._replicas]) if samples else None
+
+    async def _scrape(self, number: int, replica: _Replica) -> None:
+        handle = replica.handle
+        sample = None if handle is None else await handle.sample()
+        if sample is None or sample is replica.last:
+            return
+        replica.last = sample
+        replica.totals.take(sample)
+        values = {each.name: getattr(sample, each.name) for each in dataclasses.fields(sample)}
+        self._fresh.append(ReplicaSample(replica=number, **values))
+
+    def drain(self) -> list[ReplicaSample]:
+        """What each told since the last call."""
+        fresh, self._fresh = self._fresh, []
+        return fresh
+
+    async def set_max_num_seqs(self, max_num_seqs: int) -> bool:
+        """See EngineHandle; of each of them."""
+        told = [await handle.set_max_num_seqs(max_num_seqs) for handle in self._alive]
+        if all(told):
+            self.facts = dataclasses.replace(self.facts, max_num_seqs=max_num_seqs)
+        return all(told)
+
+    def exit_reason(self) -> str:
+        """Why the last one died; empty while one lives."""
+        return self._exit_reason if self.died.is_set() else ""
+
+    def log_tail(self, count: int = 4000) -> tuple[str, ...]:
+        """Nothing: all were attached to."""
+        del count
+        return ()
+
+    async def stop(self) -> StopReport:
+        """Let all of them be."""
+        for task in self._watches:
+            task.cancel()
+        await asyncio.gather(*self._watches, return_exceptions=True)
+        await asyncio.gather(*(handle.stop() for handle in self._alive))
+        return StopReport()
+
+    async def _watch(self, replica: _Replica) -> None:
+        """Note when it goes, and look for it until it is back."""
+        while replica.handle is not None:
+            await replica.handle.died.wait()
+            gone, replica.handle = replica.handle, None
+            self._exit_reason = gone.exit_reason()
+            await gone.stop()
+            if not self._alive:
+                self.died.set()
+                return
+            self._on_change(False, f"{self._exit_reason}: {len(self._alive)} of {len(self._replicas)} left")
+            replica.handle = await self._come_back(replica)
+            self._on_change(True, f"{self.engine.title} at {replica.url} is back")
+
+    async def _come_back(self, replica: _Replica) -> EngineHandle:
+        while True:
+            await self._clock.sleep_until(self._clock.now() + LOOK_AGAIN)
+            try:
+                handle = await attach_engine(replica.config, self._clock)
+            except (EngineError, UsageError):
+                continue
+            if (handle.facts.name, handle.facts.model) == (self.facts.name, self.facts.model):
+                return handle
+            await handle.stop()
+
+
+async def attach_replicas(config: EngineConfig, clock: Clock, *, on_change: News) -> ReplicaGroup:
+    """Attach to the servers at `config.url` and `config.more_urls`, all at once.
+
+    EngineError when one cannot be attached to (the first one's reason), or when they are not the same engine with
+    the same model; UsageError for a server that is named twice, and for a metrics address, which is one server's.
+    """
+    urls = [normalise_url(url) for url in (config.url or "", *config.more_urls)]
+    if (twice := next((url for url in urls if urls.count(url) > 1), None)) is not None:
+        raise UsageError(f"{twice} is named twice: give each server's --url once")
+    if config.metrics_url is not None:
+        raise UsageError(
+            "--metrics-url is one server's, and the metrics of several --url are read from each: leave it out, or give "
+            "one --url and a Prometheus server that has them all"
+        )
+    configs = [dataclasses.replace(config, url=url, more_urls=(), front_door=None) for url in urls]
+    found = await asyncio.gather(*(attach_engine(each, clock) for each in configs), return_exceptions=True)
+    handles = [each for each in found if isinstance(each, EngineHandle)]
+    try:
+        for each in found:
+            if isinstance(each, BaseException):
+                raise each
+        _refuse_differences(handles)
+    except BaseException:
+        await asyncio.gather(*(handle.stop() for handle in handles))
+        raise
+    return ReplicaGroup(handles, config, clock=clock, on_change=on_change)
+
+
+async def refuse_closed_door(url: str, *, api_key: str | None = None) -> None:
+    """EngineError when nothing answers at the address that requests are to go to."""
+    client = ServerClient(normalise_url(url), api_key=api_key)
+    try:
+        answer = await client.ask(MODELS)
+    finally:
+        await client.close()
+    if answer.trouble:
+        raise EngineError(f"nothing answers at {url} ({answer.trouble}): is --front-door right?")
+
+
+def _refuse_differences(handles: Sequence[EngineHandle]) -> None:
+    kinds = {(handle.facts.title, handle.facts.model): handle for handle in handles}
+    if len(kinds) > 1:
+        words = ", ".join(f"{handle.url} is {title} with {model}" for (title, model), handle in kinds.items())
+        raise EngineError(f"the servers differ: {words}; give several --url of one engine and model, or name a --model")
+
+
+def _facts(handles: Sequence[EngineHandle]) -> EngineFacts:
+    facts = [handle.facts for handle in handles]
+    blocks = [each.kv_blocks_total for each in facts if each.kv_blocks_total is not None]
+    return dataclasses.replace(
+        facts[0],
+        replica_urls=tuple(handle.url for handle in handles),
+        kv_blocks_total=sum(blocks) if len(blocks) == len(facts) else None,
+    )

@@ -1,0 +1,31 @@
+"""What each of several servers did: the requests that went there, and what it told itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from servetop.recordings.engine_figures import server_figures
+from servetop.recordings.figures import request_figures
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.run_data import Period, RunData
+from servetop.recordings.samples import Selection, collect_samples
+
+
+def replica_figures(
+    reader: RecordingReader, run: RunData, selection: Selection, *, period: Period
+) -> list[dict[str, Any]]:
+    """One summary for each server, in the order of their URLs; none for a run with one server.
+
+    Behind a front door nobody knows which server a request went to: then there is `server` alone.
+    """
+    facts, config = run.header.engine, run.header.config
+    urls = () if facts is None else facts.replica_urls
+    told = reader.replica_samples() if urls else []
+    figures = []
+    for number, url in enumerate(urls):
+        samples = collect_samples(reader, dataclasses.replace(selection, replica=number))
+        requests = {} if config.engine.front_door else request_figures(samples, goodput=config.goodput)
+        own = run.with_samples([each for each in told if each.replica == number])
+        figures.append({"replica": number, "url": url, **requests, "server": server_figures(own, period)})
+    return figures

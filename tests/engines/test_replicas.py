@@ -1,0 +1,191 @@
+"""Several servers are one engine: attached at once, added up, missed when they go and found when they come back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servetop.core.clock import MonotonicClock
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError, UsageError
+from servetop.core.events import EngineSample
+from servetop.engines.adding_up import COUNTERS, CounterTotals, added_up
+from servetop.engines.replicas import ReplicaGroup, attach_replicas, refuse_closed_door
+from tests.engines.conftest import PageServer
+
+
+@pytest.fixture
+async def other_server(vllm_server: PageServer) -> AsyncIterator[PageServer]:
+    """A second one, with the same pages."""
+    started = PageServer()
+    await started.start()
+    started.pages = dict(vllm_server.pages)
+    yield started
+    await started.vanish()
+
+
+def group_of(*servers: PageServer, name: str = "auto") -> EngineConfig:
+    urls = [server.url for server in servers]
+    return EngineConfig(name=name, model="", url=urls[0], more_urls=tuple(urls[1:]))
+
+
+def quiet(back: bool, words: str) -> None:
+    """Who does not listen."""
+
+
+def metrics(running: int, tokens: int) -> tuple[int, bytes]:
+    page = f"vllm:num_requests_running {running}\nvllm:generation_tokens_total {tokens}\n"
+    return 200, f"# HELP\n{page}".encode()
+
+
+async def until(condition: Callable[[], object], *, seconds: float = 10.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+async def test_metrics_are_added_up_and_each_server_is_told_of(
+    vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock
+) -> None:
+    vllm_server.pages["/metrics"], other_server.pages["/metrics"] = metrics(3, 100), metrics(4, 50)
+    group = await attach_replicas(group_of(vllm_server, other_server), clock, on_change=quiet)
+    sample = await group.sample()
+    assert sample is not None
+    assert (sample.running, sample.generation_tokens_total, sample.waiting) == (7, 150, None)
+    assert [(each.replica, each.running) for each in group.drain()] == [(0, 3), (1, 4)]
+    assert group.drain() == []
+    assert group.facts.replica_urls == (vllm_server.url, other_server.url)
+    await group.stop()
+
+
+async def test_the_blocks_of_all_servers_are_one_number(
+    vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock
+) -> None:
+    group = await attach_replicas(group_of(vllm_server, other_server), clock, on_change=quiet)
+    assert (group.facts.kv_blocks_total, group.facts.name) == (126, "vllm")
+    await group.stop()
+
+
+async def test_one_that_goes_is_noted_its_tokens_stay_and_it_is_used_when_it_is_back(
+    vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock
+) -> None:
+    vllm_server.pages["/metrics"], other_server.pages["/metrics"] = metrics(3, 100), metrics(4, 50)
+    heard: list[tuple[bool, str]] = []
+    group: ReplicaGroup = await attach_replicas(
+        group_of(vllm_server, other_server), clock, on_change=lambda back, words: heard.append((back, words))
+    )
+    await group.sample()
+    port = int(other_server.url.rsplit(":", 1)[1])
+    await other_server.vanish()
+    await until(lambda: heard)
+    assert heard == [(False, f"vLLM at {other_server.url} is gone (connection refused): 1 of 2 left")]
+    assert not group.died.is_set()
+    alone = await group.sample()
+    assert alone is not None
+    assert (alone.running, alone.generation_tokens_total) == (3, 150)
+    other_server.pages["/metrics"] = metrics(1, 8)
+    await other_server.start(port)
+    await until(lambda: len(heard) == 2)
+    assert heard[1] == (True, f"vLLM at {other_server.url} is back")
+    both = await group.sample()
+    assert both is not None
+    assert (both.running, both.generation_tokens_total) == (4, 158)
+    await group.stop()
+
+
+async def test_when_the_last_one_goes_the_engine_is_dead(
+    vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock
+) -> None:
+    group = await attach_replicas(group_of(vllm_server, other_server), clock, on_change=quiet)
+    await vllm_server.vanish()
+    await other_server.vanish()
+    await asyncio.wait_for(group.died.wait(), 10)
+    assert "is gone (connection refused)" in group.exit_reason()
+    assert await group.sample() is None
+    await group.stop()
+
+
+async def refused(config: EngineConfig, clock: MonotonicClock) -> str:
+    with pytest.raises((EngineError, UsageError)) as caught:
+        await attach_replicas(config, clock, on_change=quiet)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+async def test_servers_with_different_models_are_refused_with_both_names(
+    vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock
+) -> None:
+    other_server.pages["/v1/models"] = (200, json.dumps({"data": [{"id": "gpt-x", "owned_by": "vllm"}]}).encode())
+    words = await refused(group_of(vllm_server, other_server), clock)
+    assert words.startswith(f"the servers differ: {vllm_server.url} is vLLM with /models/tiny-llama, ")
+    assert f"{other_server.url} is vLLM with gpt-x" in words
+
+
+async def test_different_engines_are_refused(
+    vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock
+) -> None:
+    other_server.pages = {"/v1/models": (200, b'{"data": [{"id": "/models/tiny-llama"}]}')}
+    assert "the servers differ" in await refused(group_of(vllm_server, other_server), clock)
+
+
+async def test_one_that_does_not_answer_is_named(
+    vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock
+) -> None:
+    await other_server.vanish()
+    assert f"nothing answers at {other_server.url}" in await refused(group_of(vllm_server, other_server), clock)
+
+
+async def test_a_server_named_twice_is_refused(vllm_server: PageServer, clock: MonotonicClock) -> None:
+    assert "named twice" in await refused(group_of(vllm_server, vllm_server), clock)
+
+
+async def test_a_front_door_that_nobody_opens_is_told(other_server: PageServer) -> None:
+    await refuse_closed_door(other_server.url)
+    await other_server.vanish()
+    with pytest.raises(EngineError, match="is --front-door right"):
+        await refuse_closed_door(other_server.url)
+
+
+lives = st.lists(st.lists(st.integers(0, 1000), min_size=1, max_size=5).map(sorted), min_size=1, max_size=4)
+
+
+@given(lives)
+def test_a_counter_goes_on_through_restarts(told: list[list[int]]) -> None:
+    """A restart shows where the new value is below the last one; otherwise nobody can know of it."""
+    totals, expected, last, seen = CounterTotals(), 0.0, 0.0, [0.0]
+    for life in told:
+        for value in life:
+            totals.take(EngineSample(scrape_start=0.0, scrape_end=0.0, generation_tokens_total=float(value)))
+            expected += value - last if value >= last else value
+            last = value
+            seen.append(totals.total("generation_tokens_total") or 0.0)
+    assert seen == sorted(seen)
+    assert totals.total("generation_tokens_total") == expected
+    assert totals.total("preemptions_total") is None
+
+
+def test_usage_is_weighted_by_blocks_and_plain_where_they_are_not_known() -> None:
+    def usage(*servers: tuple[float | None, float | None]) -> float | None:
+        samples = [
+            EngineSample(scrape_start=float(number), scrape_end=number + 0.5, kv_usage=share, kv_blocks_total=blocks)
+            for number, (share, blocks) in enumerate(servers)
+        ]
+        sum_of_all = added_up(samples, [])
+        assert (sum_of_all.scrape_start, sum_of_all.scrape_end) == (0.0, len(servers) - 0.5)
+        return sum_of_all.kv_usage
+
+    assert math.isclose(usage((0.5, 100.0), (1.0, 300.0)) or 0, 0.875)
+    assert usage((0.5, None), (1.0, 300.0)) == 0.75
+    assert usage((None, None), (0.25, None)) == 0.25
+    assert usage((None, 10.0)) is None
+
+
+def test_every_counter_of_a_sample_is_added_through_restarts() -> None:
+    assert "generation_tokens_total" in COUNTERS
+    assert "kv_blocks_total" not in COUNTERS

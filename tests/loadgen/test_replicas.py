@@ -1,0 +1,103 @@
+"""Requests to several servers go round, pass by one that is away, and use it again when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from servetop.core.config import StageConfig
+from servetop.core.events import RequestStatus
+
+Start = Callable[..., Any]
+
+
+@pytest.fixture(params=["raw", "httpx"])
+def transport(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def other_server(server: Any) -> AsyncIterator[Any]:
+    other = type(server)()
+    await other.start()
+    yield other
+    await other.stop()
+
+
+async def test_requests_go_to_each_server_in_turn(server: Any, other_server: Any, start: Start) -> None:
+    run = start(server.url, more_urls=(other_server.url,))
+    run.begin(StageConfig(num_prompts=20, request_rate=200.0))
+    await run.finish()
+    assert [record.replica for record in run.records] == [0, 1] * 10
+    assert (len(server.served), len(other_server.served)) == (10, 10)
+
+
+async def test_with_one_server_no_request_says_where_it_went(server: Any, start: Start) -> None:
+    run = start(server.url)
+    run.begin(StageConfig(num_prompts=3, request_rate=200.0))
+    await run.finish()
+    assert [record.replica for record in run.records] == [None] * 3
+
+
+async def test_a_conversation_stays_with_one_server(server: Any, other_server: Any, start: Start) -> None:
+    run = start(
+        server.url, more_urls=(other_server.url,), dataset="synthetic-conversations", num_turns="3", endpoint="chat"
+    )
+    run.begin(StageConfig(num_prompts=6, request_rate=200.0))
+    await run.finish()
+    homes = {(record.conversation, record.replica) for record in run.records}
+    assert len(run.records) > 6
+    assert len(homes) == 6
+    assert {replica for _, replica in homes} == {0, 1}
+
+
+async def test_a_server_that_is_away_is_passed_by_until_it_is_back(
+    server: Any, other_server: Any, start: Start
+) -> None:
+    port = other_server.port
+    await other_server.stop()
+    run = start(server.url, more_urls=(other_server.url,))
+    run.begin(StageConfig(num_prompts=None, request_rate=100.0, duration=8.0))
+    await run.until(lambda: sum(record.status is RequestStatus.OK for record in run.records) > 60)
+    failed = [record for record in run.records if record.status is not RequestStatus.OK]
+    assert 1 <= len(failed) <= 3
+    assert all("connection refused" in (record.error or "") for record in failed)
+    assert {record.replica for record in run.records if record not in failed} == {0}
+    await other_server.start(port=port)
+    await run.until(lambda: Counter(record.replica for record in run.records if record.error is None)[1] > 10)
+    late = run.records[-8:]
+    assert {record.replica for record in late} == {0, 1}
+
+
+async def test_while_all_are_away_each_request_fails_with_its_reason(
+    server: Any, other_server: Any, start: Start
+) -> None:
+    await server.stop()
+    await other_server.stop()
+    run = start(server.url, more_urls=(other_server.url,))
+    run.begin(StageConfig(num_prompts=6, request_rate=100.0))
+    await run.finish()
+    assert [record.replica for record in run.records] == [0, 1] * 3
+    assert all("connection refused" in (record.error or "") for record in run.records)
+
+
+async def test_requests_in_flight_can_be_cancelled_wherever_they_are(
+    server: Any, other_server: Any, start: Start
+) -> None:
+    held = asyncio.Event()
+
+    async def never(request: Any) -> None:
+        with contextlib.suppress(ConnectionError):
+            await held.wait()
+
+    server.script = other_server.script = never
+    run = start(server.url, more_urls=(other_server.url,), timeout=0.3)
+    run.begin(StageConfig(num_prompts=4, request_rate=200.0))
+    await run.finish()
+    assert [record.status for record in run.records] == [RequestStatus.TIMEOUT] * 4
+    held.set()

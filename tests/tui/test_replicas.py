@@ -1,0 +1,49 @@
+"""The table of several servers: what each told last, at the instant that is looked at."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from servetop.core.events import ReplicaSample
+from servetop.core.source import EngineFacts
+from servetop.tui.replicas import ReplicaHistory
+
+FACTS = EngineFacts(name="vllm", title="vLLM", replica_urls=("http://gpu7:8000", "http://gpu8:8000"))
+
+
+def told(replica: int, at: float, *, running: float, tokens: float) -> ReplicaSample:
+    return ReplicaSample(
+        replica=replica, scrape_start=at - 0.01, scrape_end=at, running=running, waiting=0.0, kv_usage=0.25,
+        preemptions_total=1.0, generation_tokens_total=tokens,
+    )  # fmt: skip
+
+
+def lines(history: ReplicaHistory, at: float, facts: EngineFacts | None = FACTS, width: int = 100) -> list[str]:
+    return ["".join(text for text, _ in row).rstrip() for row in history.rows(facts, at, width)]
+
+
+def test_each_server_has_a_row_as_of_the_instant_shown() -> None:
+    history = ReplicaHistory()
+    history.fold([told(0, 1.0, running=2, tokens=0), told(1, 1.0, running=1, tokens=0)])
+    history.fold([told(0, 3.0, running=7, tokens=400), told(1, 9.0, running=5, tokens=80)])
+    heading, first, second = lines(history, 3.5)
+    assert heading.split() == ["replica", "run", "wait", "KV", "preempted", "tokens", "out"]
+    assert first.split() == ["http://gpu7:8000", "7", "0", "25.0", "%", "1", "200/s"]
+    assert second.split() == ["http://gpu8:8000", "1", "0", "25.0", "%", "1", "–"]
+
+
+def test_one_that_went_and_one_that_never_spoke_are_told_apart() -> None:
+    history = ReplicaHistory()
+    history.fold([told(0, 1.0, running=2, tokens=0)])
+    assert [line.split(maxsplit=1)[1] for line in lines(history, 9.0)[1:]] == ["away", "not heard of yet"]
+
+
+def test_with_one_server_there_is_no_table() -> None:
+    history = ReplicaHistory()
+    assert lines(history, 1.0, dataclasses.replace(FACTS, replica_urls=())) == []
+    assert lines(history, 1.0, None) == []
+
+
+def test_a_narrow_screen_cuts_the_rows() -> None:
+    history = ReplicaHistory()
+    assert all(len(line) <= 20 for line in lines(history, 1.0, width=20))
