@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.core.wire import Chunk, Prompt
+from servetop.core.wire import Chunk, Prompt, StreamParser
 from servetop.engines.dialects.choose import dialect_for
 from servetop.engines.dialects.openai import ChatDialect, CompletionsDialect
-from servetop.engines.dialects.stream import EventStream
 
 Captured = Callable[[str], bytes]
 PROMPT = Prompt(text="hello there", token_ids=(11, 12, 13), input_tokens=3, output_tokens=6)
 
 
-def stream(*, chat: bool = False, continuous: bool = False) -> EventStream:
+def stream(*, chat: bool = False, continuous: bool = False) -> StreamParser:
     dialect = ChatDialect if chat else CompletionsDialect
     return dialect("m", continuous_usage=continuous).parser()
 

@@ -42,5 +42,7 @@ def endpoint_of(endpoint: str, endpoints: Mapping[str, str], *, title: str) -> s
     if not endpoint:
         return next(iter(endpoints))
     if endpoint not in endpoints:
-        raise UsageError(f"{title} has no endpoint {endpoint!r}: give --endpoint {' or '.join(endpoints)}")
+        *others, last = endpoints
+        choice = f"{', '.join(others)} or {last}" if others else last
+        raise UsageError(f"{title} has no endpoint {endpoint!r}: give --endpoint {choice}")
     return endpoint

@@ -7,7 +7,7 @@ event with text. Reasoning text counts as text, and is told apart.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -15,26 +15,21 @@ import orjson
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Chunk, Prompt
-from servetop.engines.dialects.reading import Reader, Usage, openai_usage, read_chat, read_completion, timing_of
-from servetop.engines.dialects.shapes import Shapes
-from servetop.engines.dialects.stream import EventStream
-from servetop.engines.dialects.words import error_text, error_words, excerpt
+from servetop.engines.dialects.base import JsonDialect
+from servetop.engines.dialects.reading import Usage, openai_usage, read_chat, read_completion, timing_of
 
 _THOUGHTS = ("reasoning_content", "reasoning")
 
 
-class OpenAIDialect(ABC):
+class OpenAIDialect(JsonDialect):
     """What both endpoints share: options of the body, and answers in one piece."""
 
-    path: str
-    reader: Reader
     refused: Collection[str] = ()
     """Fields that the server does not take; a request may still have them by `extra_body`."""
 
     def __init__(self, model: str, *, continuous_usage: bool = False) -> None:
-        self.model = model
-        self.continuous_usage = continuous_usage
-        self._shapes = Shapes(type(self).reader)
+        super().__init__(model, continuous_usage=continuous_usage)
+        self.counts_up = continuous_usage
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
         """The JSON body of one request; `extra_body` has the last word on every key."""
@@ -62,31 +57,18 @@ class OpenAIDialect(ABC):
     def _question(self, prompt: Prompt) -> dict[str, Any]:
         """The part of the body that holds the prompt."""
 
-    def answer(self, body: bytes) -> Sequence[Chunk]:
-        """One chunk with all text, tokens and counts, which is the end too; a body that is no answer is an error."""
-        try:
-            content = orjson.loads(body)
-        except orjson.JSONDecodeError as broken:
-            return [Chunk(error=f"broken answer: {broken}: {excerpt(body)}")]
+    def whole(self, content: Any) -> Chunk | None:
+        """Texts of all choices, counts and times."""
         choices = content.get("choices") if isinstance(content, dict) else None
         if not isinstance(choices, list) or not choices:
-            return [Chunk(error=f"no answer in the body: {error_words(content)}")]
+            return None
         texts = [_whole_text(choice) for choice in choices if isinstance(choice, dict)]
         answer, thought = ("".join(each[part] for each in texts) for part in (0, 1))
         usage = openai_usage(content) or Usage()
         tokens = sum(map(any, texts)) if usage.output is None else usage.output
         counts = (usage.prompt, usage.output, usage.cached)
         chunk = Chunk(answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, thoughts=len(thought))
-        return [chunk._replace(timing=timing_of(content))]
-
-    def parser(self, *, keep_texts: bool = True) -> EventStream:
-        """A fresh parser for one answer; what it learns of the server's events serves the next ones."""
-        reader = type(self).reader
-        return EventStream(reader, self._shapes, continuous=self.continuous_usage, keep_texts=keep_texts)
-
-    def error_text(self, body: bytes) -> str:
-        """The message of `{"error": {"message"}}`, `{"error"}`, `{"detail"}` or `{"message"}`, else the text itself."""
-        return error_text(body)
+        return chunk._replace(timing=timing_of(content))
 
 
 class CompletionsDialect(OpenAIDialect):

@@ -14,64 +14,14 @@ import orjson
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Chunk, Prompt
+from servetop.engines.dialects.base import JsonDialect
 from servetop.engines.dialects.reading import Reading, Usage, parsed, timing_of
-from servetop.engines.dialects.shapes import Shapes
-from servetop.engines.dialects.stream import EventStream
-from servetop.engines.dialects.words import count_in, count_of, error_text, error_words, excerpt
+from servetop.engines.dialects.words import count_in, count_of, error_text, error_words
 
 _ANSWERS = ("response.output_text.delta", "response.refusal.delta")
 _THOUGHTS = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
 _ENDS = ("response.completed", "response.incomplete")
 _FAILURES = ("response.failed", "error")
-
-
-class ResponsesDialect:
-    """`/v1/responses` with text or messages as input; token ids cannot be sent, and there is but one answer."""
-
-    path = "/v1/responses"
-
-    def __init__(self, model: str, *, continuous_usage: bool = False) -> None:
-        self.model = model
-        self.continuous_usage = continuous_usage
-        """Without effect: this wire has counts in its last event only."""
-        self._shapes = Shapes(read_response)
-
-    def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one request; `extra_body` has the last word on every key."""
-        request: dict[str, Any] = {
-            "model": prompt.model or self.model,
-            "input": _asked(prompt),
-            "max_output_tokens": prompt.output_tokens,
-            "stream": workload.stream,
-        }
-        if workload.ignore_eos:
-            request["ignore_eos"] = True
-        if workload.temperature is not None:
-            request["temperature"] = workload.temperature
-        return orjson.dumps({**request, **workload.extra_body})
-
-    def answer(self, body: bytes) -> Sequence[Chunk]:
-        """One chunk with all text, tokens and counts, which is the end too; a body that is no answer is an error."""
-        try:
-            content = orjson.loads(body)
-        except orjson.JSONDecodeError as broken:
-            return [Chunk(error=f"broken answer: {broken}: {excerpt(body)}")]
-        if not isinstance(content, dict) or not isinstance(content.get("output"), list) or content.get("error"):
-            return [Chunk(error=f"no answer in the body: {error_words(content)}")]
-        texts, usage = list(_whole_texts(content["output"])), _usage(content) or Usage()
-        answer, thought = ("".join(each[part] for each in texts) for part in (0, 1))
-        tokens = sum(map(any, texts)) if usage.output is None else usage.output
-        counts = (usage.prompt, usage.output, usage.cached)
-        chunk = Chunk(answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, thoughts=len(thought))
-        return [chunk._replace(timing=timing_of(content))]
-
-    def parser(self, *, keep_texts: bool = True) -> EventStream:
-        """A fresh parser for one answer; what it learns of the server's events serves the next ones."""
-        return EventStream(read_response, self._shapes, continuous=False, keep_texts=keep_texts)
-
-    def error_text(self, body: bytes) -> str:
-        """The message of an error object, else the text itself."""
-        return error_text(body)
 
 
 def _asked(prompt: Prompt) -> str | list[dict[str, str]]:
@@ -118,3 +68,39 @@ def _whole_texts(output: Sequence[object]) -> Iterator[tuple[str, str]]:
         texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
         text = "".join(text for text in texts if isinstance(text, str))
         yield ("", text) if isinstance(item, dict) and item.get("type") == "reasoning" else (text, "")
+
+
+class ResponsesDialect(JsonDialect):
+    """`/v1/responses` with text or messages as input; token ids cannot be sent, and there is but one answer."""
+
+    path = "/v1/responses"
+    reader = staticmethod(read_response)
+
+    def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
+        """The JSON body of one request; `extra_body` has the last word on every key."""
+        request: dict[str, Any] = {
+            "model": prompt.model or self.model,
+            "input": _asked(prompt),
+            "max_output_tokens": prompt.output_tokens,
+            "stream": workload.stream,
+        }
+        if workload.ignore_eos:
+            request["ignore_eos"] = True
+        if workload.temperature is not None:
+            request["temperature"] = workload.temperature
+        return orjson.dumps({**request, **workload.extra_body})
+
+    def whole(self, content: Any) -> Chunk | None:
+        """Its text and counts."""
+        if not isinstance(content, dict) or not isinstance(content.get("output"), list) or content.get("error"):
+            return None
+        texts, usage = list(_whole_texts(content["output"])), _usage(content) or Usage()
+        answer, thought = ("".join(each[part] for each in texts) for part in (0, 1))
+        tokens = sum(map(any, texts)) if usage.output is None else usage.output
+        counts = (usage.prompt, usage.output, usage.cached)
+        chunk = Chunk(answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, thoughts=len(thought))
+        return chunk._replace(timing=timing_of(content))
+
+    def error_text(self, body: bytes) -> str:
+        """The message of an error object, else the text itself."""
+        return error_text(body)

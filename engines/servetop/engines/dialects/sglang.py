@@ -13,56 +13,10 @@ import orjson
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Chunk, Prompt
+from servetop.engines.dialects.base import JsonDialect
 from servetop.engines.dialects.reading import Reading, Usage, parsed
 from servetop.engines.dialects.stream import EventStream
-from servetop.engines.dialects.words import count_in, error_text, error_words, excerpt
-
-
-class SglangDialect:
-    """Text or token ids in, one answer out."""
-
-    path = "/generate"
-
-    def __init__(self, model: str, *, continuous_usage: bool = False) -> None:
-        self.model = model
-        """Without effect: a server of SGLang has one model."""
-        self.continuous_usage = continuous_usage
-        """Without effect: this wire always has the count in every event."""
-
-    def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one request; `extra_body` has the last word on every key, and on every parameter."""
-        asked = {"text": prompt.text} if prompt.token_ids is None else {"input_ids": prompt.token_ids}
-        parameters: dict[str, Any] = {"max_new_tokens": prompt.output_tokens}
-        if workload.ignore_eos:
-            parameters["ignore_eos"] = True
-        if workload.temperature is not None:
-            parameters["temperature"] = workload.temperature
-        extra = dict(workload.extra_body)
-        if isinstance(more := extra.pop("sampling_params", {}), dict):
-            parameters |= more
-        return orjson.dumps({**asked, "sampling_params": parameters, "stream": workload.stream, **extra})
-
-    def answer(self, body: bytes) -> Sequence[Chunk]:
-        """One chunk with all text, tokens and counts, which is the end too; a body that is no answer is an error."""
-        try:
-            content = orjson.loads(body)
-        except orjson.JSONDecodeError as broken:
-            return [Chunk(error=f"broken answer: {broken}: {excerpt(body)}")]
-        if not isinstance(content, dict) or not isinstance(content.get("text"), str):
-            return [Chunk(error=f"no answer in the body: {error_words(content)}")]
-        if (why := _aborted(content)) is not None:
-            return [Chunk(error=why)]
-        text, usage = content["text"], _usage(content)
-        tokens = int(bool(text)) if usage.output is None else usage.output
-        return [Chunk(text, tokens, True, usage.prompt, usage.output, usage.cached)]
-
-    def parser(self, *, keep_texts: bool = True) -> SglangStream:
-        """A fresh parser for one answer. Events that carry all ids so far have no shape: each is read exactly."""
-        return SglangStream(EventStream(read_sglang, None, continuous=True, keep_texts=keep_texts))
-
-    def error_text(self, body: bytes) -> str:
-        """The message of `{"error": {"message"}}`, else the text itself."""
-        return error_text(body)
+from servetop.engines.dialects.words import count_in, error_words
 
 
 class SglangStream:
@@ -125,3 +79,37 @@ def _aborted(content: dict[str, Any]) -> str | None:
 def _usage(content: dict[str, Any]) -> Usage:
     meta = content.get("meta_info")
     return Usage(*(count_in(meta, key) for key in ("prompt_tokens", "completion_tokens", "cached_tokens")))
+
+
+class SglangDialect(JsonDialect):
+    """Text or token ids in, one answer out."""
+
+    path = "/generate"
+    reader = staticmethod(read_sglang)
+
+    def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
+        """The JSON body of one request; `extra_body` has the last word on every key, and on every parameter."""
+        asked = {"text": prompt.text} if prompt.token_ids is None else {"input_ids": prompt.token_ids}
+        parameters: dict[str, Any] = {"max_new_tokens": prompt.output_tokens}
+        if workload.ignore_eos:
+            parameters["ignore_eos"] = True
+        if workload.temperature is not None:
+            parameters["temperature"] = workload.temperature
+        extra = dict(workload.extra_body)
+        if isinstance(more := extra.pop("sampling_params", {}), dict):
+            parameters |= more
+        return orjson.dumps({**asked, "sampling_params": parameters, "stream": workload.stream, **extra})
+
+    def whole(self, content: Any) -> Chunk | None:
+        """Its text and counts, or why it was given up."""
+        if not isinstance(content, dict) or not isinstance(content.get("text"), str):
+            return None
+        if (why := _aborted(content)) is not None:
+            return Chunk(error=why)
+        text, usage = content["text"], _usage(content)
+        tokens = int(bool(text)) if usage.output is None else usage.output
+        return Chunk(text, tokens, True, usage.prompt, usage.output, usage.cached)
+
+    def parser(self, *, keep_texts: bool = True) -> SglangStream:
+        """A fresh parser for one answer. Events that carry all ids so far have no shape: each is read exactly."""
+        return SglangStream(EventStream(read_sglang, None, continuous=True, keep_texts=keep_texts))

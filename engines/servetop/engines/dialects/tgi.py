@@ -6,65 +6,15 @@ Source: huggingface/text-generation-inference, `router/src/lib.rs` and `server.r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Chunk, Prompt
+from servetop.engines.dialects.base import JsonDialect
 from servetop.engines.dialects.reading import Reading, Usage, parsed
-from servetop.engines.dialects.shapes import Shapes
-from servetop.engines.dialects.stream import EventStream
-from servetop.engines.dialects.words import count_in, error_text, error_words, excerpt
-
-
-class TgiDialect:
-    """Text in, one answer out: token ids cannot be sent, nor is there a way to have the end of text ignored."""
-
-    path = "/"
-
-    def __init__(self, model: str, *, continuous_usage: bool = False) -> None:
-        self.model = model
-        """Without effect: a server of TGI has one model."""
-        self.continuous_usage = continuous_usage
-        """Without effect: this wire has counts in its last event only."""
-        self._shapes = Shapes(read_tgi)
-
-    def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one request; `extra_body` has the last word on every key, and on every parameter."""
-        parameters: dict[str, Any] = {"max_new_tokens": prompt.output_tokens, "details": True}
-        if workload.temperature is not None:
-            parameters["do_sample"] = workload.temperature > 0
-            if workload.temperature > 0:
-                parameters["temperature"] = workload.temperature
-        extra = dict(workload.extra_body)
-        if isinstance(more := extra.pop("parameters", {}), dict):
-            parameters |= more
-        return orjson.dumps({"inputs": prompt.text, "parameters": parameters, "stream": workload.stream, **extra})
-
-    def answer(self, body: bytes) -> Sequence[Chunk]:
-        """One chunk with all text, tokens and counts, which is the end too; `/` wraps it into a list."""
-        try:
-            content = orjson.loads(body)
-        except orjson.JSONDecodeError as broken:
-            return [Chunk(error=f"broken answer: {broken}: {excerpt(body)}")]
-        if isinstance(content, list) and len(content) == 1:
-            content = content[0]
-        text = content.get("generated_text") if isinstance(content, dict) else None
-        if not isinstance(text, str):
-            return [Chunk(error=f"no answer in the body: {error_words(content)}")]
-        usage = _usage(content) or Usage()
-        tokens = int(bool(text)) if usage.output is None else usage.output
-        return [Chunk(text, tokens, True, usage.prompt, usage.output)]
-
-    def parser(self, *, keep_texts: bool = True) -> EventStream:
-        """A fresh parser for one answer; what it learns of the server's events serves the next ones."""
-        return EventStream(read_tgi, self._shapes, continuous=False, keep_texts=keep_texts)
-
-    def error_text(self, body: bytes) -> str:
-        """The words of `{"error", "error_type"}`, else the text itself."""
-        return error_text(body)
+from servetop.engines.dialects.words import count_in, error_text
 
 
 def read_tgi(event: bytes) -> Reading:
@@ -88,3 +38,37 @@ def _usage(content: dict[str, Any]) -> Usage | None:
     listed = len(prefill) if isinstance(prefill, list) and prefill else None
     prompt = count_in(details, "input_length")
     return Usage(listed if prompt is None else prompt, count_in(details, "generated_tokens"))
+
+
+class TgiDialect(JsonDialect):
+    """Text in, one answer out: token ids cannot be sent, nor is there a way to have the end of text ignored."""
+
+    path = "/"
+    reader = staticmethod(read_tgi)
+
+    def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
+        """The JSON body of one request; `extra_body` has the last word on every key, and on every parameter."""
+        parameters: dict[str, Any] = {"max_new_tokens": prompt.output_tokens, "details": True}
+        if workload.temperature is not None:
+            parameters["do_sample"] = workload.temperature > 0
+            if workload.temperature > 0:
+                parameters["temperature"] = workload.temperature
+        extra = dict(workload.extra_body)
+        if isinstance(more := extra.pop("parameters", {}), dict):
+            parameters |= more
+        return orjson.dumps({"inputs": prompt.text, "parameters": parameters, "stream": workload.stream, **extra})
+
+    def whole(self, content: Any) -> Chunk | None:
+        """Its text and counts."""
+        if isinstance(content, list) and len(content) == 1:
+            content = content[0]
+        text = content.get("generated_text") if isinstance(content, dict) else None
+        if not isinstance(text, str):
+            return None
+        usage = _usage(content) or Usage()
+        tokens = int(bool(text)) if usage.output is None else usage.output
+        return Chunk(text, tokens, True, usage.prompt, usage.output)
+
+    def error_text(self, body: bytes) -> str:
+        """The words of `{"error", "error_type"}`, else the text itself."""
+        return error_text(body)

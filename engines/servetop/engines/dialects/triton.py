@@ -7,7 +7,7 @@ most (`min_tokens`); the newer Python backend has no input for that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -15,58 +15,14 @@ import orjson
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Chunk, Prompt
+from servetop.engines.dialects.base import JsonDialect
 from servetop.engines.dialects.reading import Reading, parsed
-from servetop.engines.dialects.shapes import Shapes
-from servetop.engines.dialects.stream import EventStream
-from servetop.engines.dialects.words import error_text, error_words, excerpt
+from servetop.engines.dialects.words import error_text
 
 LLM_API_MODEL = "tensorrt_llm"
 """The model of TensorRT-LLM's newer Python backend, whose inputs are named after its sampling parameters."""
 _FIELDS = ("max_tokens", "temperature", "stream")
 _LLM_API_FIELDS = ("sampling_param_max_tokens", "sampling_param_temperature", "streaming")
-
-
-class TritonDialect:
-    """One model, whose name is in the path; several models by weight cannot be asked."""
-
-    def __init__(self, model: str, *, continuous_usage: bool = False) -> None:
-        self.model = model
-        self.continuous_usage = continuous_usage
-        """Without effect: this wire has no counts."""
-        self.path = f"/v2/models/{quote(model, safe='')}/generate_stream"
-        self._fields = _LLM_API_FIELDS if model == LLM_API_MODEL else _FIELDS
-        self._shapes = Shapes(read_triton)
-
-    def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one request; `extra_body` has the last word on every key."""
-        most, temperature, stream = self._fields
-        request: dict[str, Any] = {
-            "text_input": prompt.text,
-            most: prompt.output_tokens,
-            stream: workload.stream,
-        }
-        if workload.ignore_eos and self.model != LLM_API_MODEL:
-            request["min_tokens"] = prompt.output_tokens
-        if workload.temperature is not None:
-            request[temperature] = workload.temperature
-        return orjson.dumps({**request, **workload.extra_body})
-
-    def answer(self, body: bytes) -> Sequence[Chunk]:
-        """For a server that answers in JSON what was asked as a stream: its text as one token, or its error."""
-        try:
-            content = orjson.loads(body)
-        except orjson.JSONDecodeError as broken:
-            return [Chunk(error=f"broken answer: {broken}: {excerpt(body)}")]
-        text = _text(content) if isinstance(content, dict) else ""
-        return [Chunk(text, 1, True) if text else Chunk(error=f"no answer in the body: {error_words(content)}")]
-
-    def parser(self, *, keep_texts: bool = True) -> EventStream:
-        """A fresh parser for one answer; what it learns of the server's events serves the next ones."""
-        return EventStream(read_triton, self._shapes, continuous=False, keep_texts=keep_texts, ends_with_body=True)
-
-    def error_text(self, body: bytes) -> str:
-        """The message of `{"error"}`, else the text itself."""
-        return error_text(body)
 
 
 def read_triton(event: bytes) -> Reading:
@@ -83,3 +39,38 @@ def _text(content: Mapping[str, Any]) -> str:
     found = content.get("text_output")
     texts = found if isinstance(found, list) else [found]
     return "".join(text for text in texts if isinstance(text, str))
+
+
+class TritonDialect(JsonDialect):
+    """One model, whose name is in the path; several models by weight cannot be asked."""
+
+    reader = staticmethod(read_triton)
+    ends_with_body = True
+
+    def __init__(self, model: str, *, continuous_usage: bool = False) -> None:
+        super().__init__(model, continuous_usage=continuous_usage)
+        self.path = f"/v2/models/{quote(model, safe='')}/generate_stream"
+        self._fields = _LLM_API_FIELDS if model == LLM_API_MODEL else _FIELDS
+
+    def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
+        """The JSON body of one request; `extra_body` has the last word on every key."""
+        most, temperature, stream = self._fields
+        request: dict[str, Any] = {
+            "text_input": prompt.text,
+            most: prompt.output_tokens,
+            stream: workload.stream,
+        }
+        if workload.ignore_eos and self.model != LLM_API_MODEL:
+            request["min_tokens"] = prompt.output_tokens
+        if workload.temperature is not None:
+            request[temperature] = workload.temperature
+        return orjson.dumps({**request, **workload.extra_body})
+
+    def whole(self, content: Any) -> Chunk | None:
+        """Of a server that answers in JSON what was asked as a stream: its text as one token."""
+        text = _text(content) if isinstance(content, dict) else ""
+        return Chunk(text, 1, True) if text else None
+
+    def error_text(self, body: bytes) -> str:
+        """The message of `{"error"}`, else the text itself."""
+        return error_text(body)
