@@ -20,13 +20,13 @@ BRIEF = ("--request-rate", "20", "--duration", "1.5", "--input-len", "8", "--out
 
 
 def test_a_cool_down_is_sent_and_recorded_and_counts_in_no_total(servetop: Servetop) -> None:
-    done = servetop("--json", *BRIEF, "--arrivals", "constant", "--cooldown", "500ms")
+    done = servetop("--json", *BRIEF, "--arrivals", "constant", "--cooldown", "525ms")
     summary = done.summary
-    assert summary["cooldown_requests"] == 11  # 20 a second, the last one included
+    assert summary["cooldown_requests"] == 11  # 20 a second, none of them due at its very beginning
     (path,) = servetop.folder.glob("*.servetop")
     with contextlib.closing(RecordingReader.open(path)) as reader:
         assert reader.request_count() == summary["num_prompts"] + 11
-        assert reader.header.config.cooldown == 0.5
+        assert reader.header.config.cooldown == 0.525
         reason = reader.steady[0].reason
     told = [f"the load lasted {whole_ticks} s: at least 10 s are needed" for whole_ticks in ("0.75", "1")]
     assert reason in told  # of 1 s, by when in a tick the load began

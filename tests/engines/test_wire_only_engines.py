@@ -79,7 +79,7 @@ def test_an_engine_that_is_not_here_says_how_to_get_it(name: str, monkeypatch: p
     assert load_engine(name).installed() is None
     with pytest.raises(EngineError, match=r"was not found.*--engine sim"):
         launched(name, "")
-    with pytest.raises(EngineError, match="was not found"):
+    with pytest.raises(EngineError, match="/no/such/program cannot be found or run: check --engine-command"):
         launched(name, "/no/such/program serve")
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 
 from servetop.core.config import EngineConfig
-from servetop.core.errors import EngineError, UsageError
+from servetop.core.errors import UsageError
 from servetop.engines.answers import Answers
+from servetop.engines.commands import module_words
 from servetop.engines.dialects.choose import TEXT_ENDPOINTS
 from servetop.engines.engine import Adapter, LaunchCommand, package_version
 from servetop.engines.failures import HUB_FAILURES, KnownFailure
-from servetop.engines.flags import flag_value, found_program, reachable, with_flags
+from servetop.engines.flags import flag_value, reachable, with_flags
 from servetop.engines.models import resolve_model
 
 SERVER = "mii.entrypoints.openai_api_server"
@@ -49,21 +48,10 @@ class DeepSpeedMiiEngine(Adapter):
             "--port": port,
         }
         return LaunchCommand(
-            argv=(*self._server(config), *with_flags(extra, flags)),
+            argv=(*module_words(config, SERVER, title=self.title, how=self.install_words), *with_flags(extra, flags)),
             host=reachable(flag_value(extra, "--host")),
             port=port,
         )
-
-    def _server(self, config: EngineConfig) -> list[str]:
-        command = config.command
-        if config.launcher:
-            return list(command or ("python3", "-m", SERVER))
-        if not command:
-            if find_spec("mii") is None:
-                raise EngineError(f"DeepSpeed-MII was not found: {self.install_words}, or try --engine sim")
-            return [sys.executable, "-m", SERVER]
-        found_program(command[0], title=self.title, how="check --engine-command")
-        return [*command, *(("-m", SERVER) if len(command) == 1 else ())]
 
     def installed(self) -> str | None:
         """The version of the package beside us."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 
-from servetop.core.errors import EngineError, UsageError
+from servetop.core.errors import UsageError
 
 SECRET_FLAGS = ("--api-key", "--hf-token", "--token")
 
@@ -54,14 +53,6 @@ def agreed(ours: int | None, args: Sequence[str], flag: str) -> int | None:
 def reachable(host: str | None) -> str:
     """Where to reach a server that listens on this host; None is loopback, as servetop has it by itself."""
     return "127.0.0.1" if host in (None, "", "0.0.0.0", "::") else str(host)
-
-
-def found_program(program: str, *, title: str, how: str) -> str:
-    """Where a program of the engine is; EngineError when it is not on the PATH, with how to get it."""
-    found = shutil.which(program)
-    if found is None:
-        raise EngineError(f"{title} was not found (no {program} on the PATH): {how}, or try --engine sim")
-    return found
 
 
 def refuse_secrets(args: Sequence[str]) -> None:

@@ -38,9 +38,18 @@ def startable_engines(model: str = "llama-2-7b") -> list[StartableEngine]:
 
 def _startable(name: str, model: str) -> StartableEngine:
     try:
-        command = load_engine(name).launch(EngineConfig(name=name, model=model), port=SOME_PORT)
+        engine = load_engine(name)
     except ServetopError as error:
         return StartableEngine(name=name, trouble=str(error))
+    try:
+        command = engine.launch(EngineConfig(name=name, model=model), port=SOME_PORT)
+    except ServetopError as error:
+        here = engine.installed()  # then it is the model that is not one for it
+        return (
+            StartableEngine(name=name, command=f"{engine.title} {here}")
+            if here
+            else StartableEngine(name=name, trouble=str(error))
+        )
     return StartableEngine(name=name, command=shortened(shlex.join(command.argv)))
 
 

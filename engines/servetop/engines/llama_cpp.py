@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from servetop.core.config import EngineConfig
-from servetop.core.errors import EngineError, UsageError
+from servetop.core.errors import UsageError
 from servetop.engines.answers import Answers
+from servetop.engines.commands import program_words
 from servetop.engines.dialects.choose import OPENAI_ENDPOINTS
 from servetop.engines.engine import Adapter, LaunchCommand
 from servetop.engines.facts import ServerFacts
@@ -76,8 +77,9 @@ class LlamaCppEngine(Adapter):
         slots = agreed(config.max_num_seqs, extra, "--parallel")
         host = flag_value(extra, "--host") or "127.0.0.1"
         named = flag_value(extra, "--model") or flag_value(extra, "--hf-repo")
+        server = program_words(config, "llama-server", title=self.title, how=self.install_words)
         flags = {"--host": host, "--port": port, "--parallel": slots}
-        argv = [*_server(config.command), *([] if named else self._model(config.model)), *with_flags(extra, flags)]
+        argv = [*server, *([] if named else self._model(config.model)), *with_flags(extra, flags)]
         self._shared = any(arg in extra for arg in _SHARED) or (slots is None and not any(arg in extra for arg in _OWN))
         return LaunchCommand(
             argv=(*argv, *(() if "--metrics" in extra else ("--metrics",))),
@@ -142,14 +144,3 @@ class LlamaCppEngine(Adapter):
 def _props(answers: Answers) -> dict[str, Any]:
     data = answers["/props"].json() if "/props" in answers else None
     return data if isinstance(data, dict) else {}
-
-
-def _server(command: Sequence[str]) -> list[str]:
-    words = list(command) or ["llama-server"]
-    if shutil.which(words[0]) is None:
-        raise EngineError(
-            f"the engine command {words[0]} cannot be found or run: check --engine-command"
-            if command
-            else "llama-server is not on the PATH: name it by --engine-command /path/to/llama-server"
-        )
-    return words

@@ -15,6 +15,7 @@ from pathlib import Path
 from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
 from servetop.engines.answers import Answer, Answers
+from servetop.engines.commands import refuse_containers
 from servetop.engines.dialects.choose import OPENAI_ENDPOINTS
 from servetop.engines.engine import Adapter, LaunchCommand
 from servetop.engines.facts import ServerFacts
@@ -53,6 +54,7 @@ class PipelineEngine(Adapter):
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
         """EngineError without a Python that has transformers; UsageError for an unknown kind of batching."""
+        refuse_containers(config, self.title)
         extra = config.extra_args
         kind = flag_value(extra, "--batching")
         if kind is not None and kind not in BATCHING:

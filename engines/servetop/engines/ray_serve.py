@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.engines.answers import Answer, Answers
+from servetop.engines.commands import checked, refuse_containers
 from servetop.engines.dialects.choose import OPENAI_ENDPOINTS
 from servetop.engines.engine import Adapter, LaunchCommand, package_version
 from servetop.engines.facts import ServerFacts
@@ -87,6 +87,7 @@ class RayServeEngine(Adapter):
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
         """EngineError without Ray; metrics get a port of their own."""
+        refuse_containers(config, self.title)
         extra = config.extra_args
         metrics = agreed(None, extra, "--metrics-port") or free_port()
         host = flag_value(extra, "--host") or "127.0.0.1"
@@ -137,13 +138,11 @@ class RayServeEngine(Adapter):
 
 def _app(command: Sequence[str]) -> list[str]:
     """A Python that runs our app, or a whole command that takes the same options."""
-    if command and shutil.which(command[0]) is None:
-        raise EngineError(f"the engine command {command[0]} cannot be found or run: check --engine-command")
     if not command and find_spec("ray") is None:
         raise EngineError(
             "Ray is not installed in this environment: pip install 'ray[serve,llm]', "
             "or point --engine-command at a Python that has it"
         )
-    words = list(command) or [sys.executable]
+    words = checked(command) or [sys.executable]
     lone = len(words) == 1 and re.fullmatch(r"python[\d.]*", Path(words[0]).name)
     return [*words, str(SCRIPT)] if lone else words

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from typing import Any
 
 from servetop.core.config import EngineConfig
-from servetop.core.errors import EngineError
 from servetop.engines.answers import Answers
+from servetop.engines.commands import module_words
 from servetop.engines.dialects.choose import OPENAI_ENDPOINTS
 from servetop.engines.engine import Adapter, BatchSizeChange, LaunchCommand, package_version
 from servetop.engines.facts import ServerFacts
 from servetop.engines.failures import HUB_FAILURES, KnownFailure
-from servetop.engines.flags import agreed, flag_value, found_program, reachable, with_flags
+from servetop.engines.flags import agreed, flag_value, reachable, with_flags
 from servetop.engines.metrics import MetricMap, counter, gauge, share
 from servetop.engines.models import resolve_model
 
@@ -97,22 +95,11 @@ class SglangEngine(Adapter):
             "--port": port,
             "--max-running-requests": agreed(config.max_num_seqs, extra, self.batch_size_flag),
         }
-        argv = [*self._server(config), *with_flags(extra, flags)]
+        argv = [*module_words(config, SERVER, title=self.title, how=self.install_words), *with_flags(extra, flags)]
         if "--enable-metrics" not in extra:
             argv.append("--enable-metrics")
         self.changes_batch_size_live = False  # a restart can do what its limit forbids: a sweep needs every size
         return LaunchCommand(argv=tuple(argv), host=reachable(flag_value(extra, "--host")), port=port)
-
-    def _server(self, config: EngineConfig) -> list[str]:
-        command = config.command
-        if config.launcher:
-            return list(command or ("python3", "-m", SERVER))
-        if not command:
-            if find_spec("sglang") is None:
-                raise EngineError(f"SGLang was not found: {self.install_words}, or try --engine sim")
-            return [sys.executable, "-m", SERVER]
-        found_program(command[0], title=self.title, how="check --engine-command")
-        return [*command, *(("-m", SERVER) if len(command) == 1 else ())]
 
     def installed(self) -> str | None:
         """The version of the package beside us."""

@@ -13,10 +13,11 @@ from pathlib import Path
 from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
 from servetop.engines.answers import Answers
+from servetop.engines.commands import program_words
 from servetop.engines.engine import Adapter, LaunchCommand, package_version
 from servetop.engines.facts import ServerFacts
 from servetop.engines.failures import HUB_FAILURES, KnownFailure
-from servetop.engines.flags import agreed, flag_value, found_program, reachable, with_flags, without_flag
+from servetop.engines.flags import agreed, flag_value, reachable, with_flags, without_flag
 from servetop.engines.models import resolve_model
 from servetop.engines.tensorrt_llm_metrics import ITERATIONS, PROMETHEUS, TensorRtLlmPages
 from servetop.engines.versions import is_older
@@ -75,11 +76,10 @@ class TensorRtLlmEngine(Adapter):
         In a container, which would not see the copy, it is the user's. EngineError without a trtllm-serve, UsageError
         for an options file that cannot be read.
         """
-        argv = config.command or (PROGRAM,)
+        argv = program_words(config, PROGRAM, title=self.title, how=self.install_words)
         extra = list(config.extra_args)
         if config.launcher:
             return self._command(argv, config, extra=extra, port=port)
-        found_program(argv[0], title=self.title, how=self.install_words)
         given = next((value for flag in _FILE_FLAGS if (value := flag_value(extra, flag)) is not None), None)
         for flag in _FILE_FLAGS:
             extra = without_flag(extra, flag)

@@ -10,11 +10,12 @@ from typing import Any
 
 from servetop.core.config import EngineConfig
 from servetop.engines.answers import Answers
+from servetop.engines.commands import program_words
 from servetop.engines.dialects.choose import TEXT_ENDPOINTS
 from servetop.engines.engine import Adapter, LaunchCommand
 from servetop.engines.facts import ServerFacts
 from servetop.engines.failures import HUB_FAILURES, KnownFailure
-from servetop.engines.flags import agreed, flag_value, found_program, reachable, with_flags
+from servetop.engines.flags import agreed, flag_value, reachable, with_flags
 from servetop.engines.metrics import MetricMap, Series, counter, gauge
 from servetop.engines.models import resolve_model
 
@@ -86,9 +87,7 @@ class TgiEngine(Adapter):
             "--port": port,
             "--max-batch-size": agreed(config.max_num_seqs, extra, self.batch_size_flag),
         }
-        argv = config.command or (LAUNCHER,)
-        if not config.launcher:
-            found_program(argv[0], title=self.title, how=self.install_words)
+        argv = program_words(config, LAUNCHER, title=self.title, how=self.install_words)
         return LaunchCommand(
             argv=(*argv, *with_flags(extra, flags)), host=reachable(flag_value(extra, "--hostname")), port=port
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.engines.answers import Answer, Answers
+from servetop.engines.commands import checked
 from servetop.engines.engine import Adapter, LaunchCommand, package_version
 from servetop.engines.facts import ServerFacts
 from servetop.engines.failures import KnownFailure
@@ -76,7 +77,8 @@ class TransformersEngine(Adapter):
         self._model = self.resolve_model(config.model)
         host = flag_value(extra, "--host") or "127.0.0.1"
         told = any(arg.endswith("continuous-batching") for arg in extra)
-        argv = [*_serve(config.command), self._model, *([] if told else ["--continuous-batching"])]
+        serve = ["transformers", "serve"] if config.launcher and not config.command else _serve(config.command)
+        argv = [*serve, self._model, *([] if told else ["--continuous-batching"])]
         flags: dict[str, object] = {"--host": host, "--port": port}
         return LaunchCommand(
             argv=(*argv, *with_flags(extra, flags)),
@@ -123,13 +125,6 @@ def python_of(command: Sequence[str]) -> str:
     if not beside.exists():
         raise EngineError(f"there is no Python beside {named}: name the one that has transformers by --engine-command")
     return str(beside)
-
-
-def checked(command: Sequence[str]) -> list[str]:
-    """The command's words; EngineError when its program is not there."""
-    if command and shutil.which(command[0]) is None:
-        raise EngineError(f"the engine command {command[0]} cannot be found or run: check --engine-command")
-    return list(command)
 
 
 def installed(name: str) -> str | None:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.engines.answers import Answers
+from servetop.engines.commands import program_words
 from servetop.engines.engine import Adapter, LaunchCommand
 from servetop.engines.facts import ServerFacts
 from servetop.engines.failures import KnownFailure
@@ -63,7 +64,8 @@ class TritonEngine(Adapter):
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
         """`config.model` is the folder of the model repository; UsageError for a batch size: it has none."""
-        extra, server = config.extra_args, _server(config.command)
+        extra, program = config.extra_args, _IN_CONTAINERS if shutil.which(_IN_CONTAINERS) else "tritonserver"
+        server = program_words(config, program, title=self.title, how=self.install_words)
         if config.max_num_seqs is not None:
             raise UsageError(
                 "tritonserver has no option for the batch size: set triton_max_batch_size in the model's config "
@@ -158,14 +160,3 @@ def _free_beside(*taken: int) -> int:
     while (port := free_port()) in taken:
         pass
     return port
-
-
-def _server(command: Sequence[str]) -> list[str]:
-    words = list(command) or ["tritonserver" if shutil.which("tritonserver") else _IN_CONTAINERS]
-    if shutil.which(words[0]) is None:
-        raise EngineError(
-            f"the engine command {words[0]} cannot be found or run: check --engine-command"
-            if command
-            else "tritonserver is not on the PATH: name it by --engine-command /path/to/tritonserver"
-        )
-    return words

@@ -13,6 +13,7 @@ from pathlib import Path
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.engines.answers import Answers
+from servetop.engines.commands import checked
 from servetop.engines.engine import Adapter, LaunchCommand, package_version
 from servetop.engines.facts import ServerFacts
 from servetop.engines.failures import HUB_FAILURES, KnownFailure, error_text, first_error, last_error
@@ -140,8 +141,7 @@ def _server(command: Sequence[str]) -> list[str]:
     """The beginning of the command line; it ends in `serve` where the model follows as it is."""
     if not command:
         return _installed()
-    if shutil.which(command[0]) is None:
-        raise EngineError(f"the engine command {command[0]} cannot be found or run: check --engine-command")
+    checked(command)
     last = Path(command[-1]).name
     if last == "vllm":
         return [*command, "serve"]

@@ -1,0 +1,47 @@
+"""How an engine's command line begins: as --engine-command says, by an image's own program, or by what is here."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError, UsageError
+
+
+def checked(command: Sequence[str]) -> list[str]:
+    """The words of --engine-command; EngineError when its program is not there."""
+    if command and shutil.which(command[0]) is None:
+        raise EngineError(f"the engine command {command[0]} cannot be found or run: check --engine-command")
+    return list(command)
+
+
+def program_words(config: EngineConfig, program: str, *, title: str, how: str) -> list[str]:
+    """For an engine that is a program; EngineError, with how to get it, when it is not on the PATH."""
+    if config.launcher:
+        return list(config.command or (program,))
+    if config.command:
+        return checked(config.command)
+    found = shutil.which(program)
+    if found is None:
+        raise EngineError(f"{title} was not found (no {program} on the PATH): {how}, or try --engine sim")
+    return [found]
+
+
+def module_words(config: EngineConfig, module: str, *, title: str, how: str) -> list[str]:
+    """For an engine that is a Python module; a command of one word is a Python that has it. EngineError as above."""
+    if config.launcher:
+        return list(config.command or ("python3", "-m", module))
+    if config.command:
+        return [*checked(config.command), *(("-m", module) if len(config.command) == 1 else ())]
+    if find_spec(module.partition(".")[0]) is None:
+        raise EngineError(f"{title} was not found: {how}, or try --engine sim")
+    return [sys.executable, "-m", module]
+
+
+def refuse_containers(config: EngineConfig, title: str) -> None:
+    """UsageError for an engine that is started by a script of servetop's own, which no image has."""
+    if config.launcher:
+        raise UsageError(f"{title} is started by a script that its image does not have: leave out --launcher")
