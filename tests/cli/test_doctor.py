@@ -27,8 +27,8 @@ GIB = 1 << 30
         (checks.packages_finding([], []), "ok", "all"),
         (checks.packages_finding(["uvloop"], ["numpy 1.20 (needs 1.26)"]), "fix", "uvloop is missing, numpy 1.20"),
         (checks.extras_finding({"web": True, "vllm": False}), "ok", "web; not installed: vllm (pip install"),
-        (checks.engine_finding("sim", command="python -m x", trouble=""), "ok", "python -m x"),
-        (checks.engine_finding("vllm", command="", trouble="not here: pip install"), "note", "not here"),
+        (checks.engine_findings({"sim": "python -m x"}, [])[0], "ok", "python -m x"),
+        (checks.engine_findings({}, ["tgi", "vllm"])[0], "note", "not installed here: tgi, vllm"),
         (checks.port_finding(8000, "servetop serve", holder=None), "ok", "free"),
         (checks.port_finding(8000, "servetop serve", holder="process 7 (nc)"), "note", "in use by process 7 (nc)"),
         (checks.free_port_finding(None), "fix", "none"),
@@ -183,7 +183,7 @@ def test_no_fact_is_too_odd_to_be_judged(
         checks.processors_finding(count, real), checks.limits_finding(real, number),
         checks.disk_finding(Disk(folder=words, writable=yes, free=real, file_system=text)),
         checks.terminal_finding(Terminal(is_terminal=yes, columns=count, lines=count, encoding=words, colours=words)),
-        checks.engine_finding(words, command=words, trouble=words),
+        *checks.engine_findings({words: words}, [words]),
         *checks.gpu_findings([Device(name=words, used=count, total=count)], driver=words, trouble=text or ""),
     ]  # fmt: skip
     assert all(isinstance(each.status, Status) for each in findings)

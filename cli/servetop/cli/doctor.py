@@ -70,9 +70,9 @@ def _packages() -> list[Finding]:
 def _engines() -> list[Finding]:
     from servetop.engines.inventory import startable_engines
 
-    return [
-        checks.engine_finding(each.name, command=each.command, trouble=each.trouble) for each in startable_engines()
-    ]
+    engines = startable_engines()
+    here = {each.name: each.command for each in engines if not each.trouble}
+    return checks.engine_findings(here, [each.name for each in engines if each.trouble and each.name != "openai"])
 
 
 def _gpus() -> list[Finding]:

@@ -83,12 +83,13 @@ def extras_finding(extras: Mapping[str, bool]) -> Finding:
     return Finding("extras", Status.OK, there + hint)
 
 
-def engine_finding(name: str, *, command: str, trouble: str) -> Finding:
-    """Whether an engine can be started here: by its command line, or why not (`what happened: what to do next`)."""
-    if trouble:
-        found, _, advice = trouble.partition(": ")
-        return Finding(f"engine {name}", Status.NOTE, found, advice)
-    return Finding(f"engine {name}", Status.OK, command)
+def engine_findings(here: Mapping[str, str], absent: Sequence[str]) -> list[Finding]:
+    """A line for each engine that can be started here, with its command line; one for all that cannot."""
+    found = [Finding(f"engine {name}", Status.OK, command) for name, command in here.items()]
+    if absent:
+        advice = "servetop engines says how to get them"
+        found.append(Finding("engines", Status.NOTE, f"not installed here: {', '.join(absent)}", advice))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

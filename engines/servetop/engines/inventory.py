@@ -44,12 +44,10 @@ def _startable(name: str, model: str) -> StartableEngine:
     try:
         command = engine.launch(EngineConfig(name=name, model=model), port=SOME_PORT)
     except ServetopError as error:
-        here = engine.installed()  # then it is the model that is not one for it
-        return (
-            StartableEngine(name=name, command=f"{engine.title} {here}")
-            if here
-            else StartableEngine(name=name, trouble=str(error))
-        )
+        here = engine.installed()
+        if here:  # it is only the model that is not one for it
+            return StartableEngine(name=name, command="found" if here == "yes" else f"version {here}")
+        return StartableEngine(name=name, trouble=str(error))
     return StartableEngine(name=name, command=shortened(shlex.join(command.argv)))
 
 
