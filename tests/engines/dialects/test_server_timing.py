@@ -49,6 +49,7 @@ def timings(chunks: list[Chunk]) -> list[ServerTiming]:
     [
         ("v1_completions_stream.txt", "completions", 0.269, 0.914),
         ("chat_stream.txt", "chat", 3.635, 1.124),
+        ("completion_stream.txt", "servetop.engines.dialects.llama_cpp:LlamaCppDialect", 0.259, 0.81),
     ],
 )
 def test_llama_cpp_tells_prefill_and_decode_and_no_queue(
@@ -109,3 +110,23 @@ junk = st.recursive(
 def test_whatever_stands_there_times_are_seconds_or_unknown(content: dict[str, Any]) -> None:
     timing = timing_of(content)
     assert timing is None or all(value is None or 0 <= value < 1e6 for value in timing)
+
+
+TRITON = "servetop.engines.dialects.triton:TritonDialect"
+INSTANTS = ("arrival_time_ns", "first_scheduled_time_ns", "first_token_time_ns", "last_token_time_ns")
+
+
+@pytest.mark.parametrize(
+    ("instants", "told"),
+    [
+        ((10_000_000, 12_000_000, 15_000_000, 45_000_000), [ServerTiming(0.002, 0.003, 0.03)]),
+        ((10_000_000, 12_000_000, 11_000_000, 45_000_000), []),  # out of order: not believed
+        ((10_000_000, 12_000_000, 15_000_000), []),
+        ((), []),
+    ],
+)
+def test_triton_tells_instants_where_it_is_asked_for_performance_metrics(
+    instants: tuple[int, ...], told: list[ServerTiming]
+) -> None:
+    event = {"model_name": "ensemble", "text_output": " a", **dict(zip(INSTANTS, instants, strict=False))}
+    assert timings(streamed(events(event), endpoint=TRITON)) == told

@@ -13,8 +13,8 @@ import orjson
 from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Chunk, Prompt
 from servetop.engines.dialects.base import JsonDialect
-from servetop.engines.dialects.reading import Reading, Usage, parsed
-from servetop.engines.dialects.words import count_in, count_of, error_text
+from servetop.engines.dialects.reading import Reading, Usage, parsed, timing_of
+from servetop.engines.dialects.words import count_in, count_of
 
 
 def read_llama_cpp(event: bytes) -> Reading:
@@ -24,7 +24,9 @@ def read_llama_cpp(event: bytes) -> Reading:
         return content
     found = content.get("content")
     text = found if isinstance(found, str) else ""
-    return Reading(text, 1 if text else 0, False, _usage(content), True, content.get("stop") is True)
+    final = content.get("stop") is True
+    reading = Reading(text, 1 if text else 0, False, _usage(content), True, final)
+    return reading._replace(timing=timing_of(content)) if final else reading
 
 
 def _usage(content: Mapping[str, Any]) -> Usage:
@@ -55,14 +57,10 @@ class LlamaCppDialect(JsonDialect):
         return orjson.dumps({**request, **workload.extra_body})
 
     def whole(self, content: Any) -> Chunk | None:
-        """Its text and counts."""
+        """Its text, counts and times."""
         text = content.get("content") if isinstance(content, dict) else None
         if not isinstance(text, str):
             return None
         usage = _usage(content)
         tokens = int(bool(text)) if usage.output is None else usage.output
-        return Chunk(text, tokens, True, usage.prompt, usage.output, usage.cached)
-
-    def error_text(self, body: bytes) -> str:
-        """The message of `{"error": {"message"}}`, else the text itself."""
-        return error_text(body)
+        return Chunk(text, tokens, True, usage.prompt, usage.output, usage.cached, timing=timing_of(content))

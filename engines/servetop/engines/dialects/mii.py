@@ -14,7 +14,6 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Chunk, Prompt
 from servetop.engines.dialects.base import JsonDialect
 from servetop.engines.dialects.reading import Reading, parsed
-from servetop.engines.dialects.words import error_text
 
 
 def read_mii(event: bytes) -> Reading:
@@ -61,7 +60,3 @@ class MiiDialect(JsonDialect):
         if texts is None:
             return None
         return Chunk("".join(texts), sum(map(bool, texts)), True)
-
-    def error_text(self, body: bytes) -> str:
-        """The words of `{"error"}`, `{"message"}` or `{"detail"}`, else the text itself."""
-        return error_text(body)

@@ -16,7 +16,7 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Chunk, Prompt
 from servetop.engines.dialects.base import JsonDialect
 from servetop.engines.dialects.reading import Reading, Usage, parsed, timing_of
-from servetop.engines.dialects.words import count_in, count_of, error_text, error_words
+from servetop.engines.dialects.words import count_in, count_of, error_words
 
 _ANSWERS = ("response.output_text.delta", "response.refusal.delta")
 _THOUGHTS = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
@@ -100,7 +100,3 @@ class ResponsesDialect(JsonDialect):
         counts = (usage.prompt, usage.output, usage.cached)
         chunk = Chunk(answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, thoughts=len(thought))
         return chunk._replace(timing=timing_of(content))
-
-    def error_text(self, body: bytes) -> str:
-        """The message of an error object, else the text itself."""
-        return error_text(body)

@@ -14,7 +14,7 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Chunk, Prompt
 from servetop.engines.dialects.base import JsonDialect
 from servetop.engines.dialects.reading import Reading, Usage, parsed
-from servetop.engines.dialects.words import count_in, error_text
+from servetop.engines.dialects.words import count_in
 
 
 def read_tgi(event: bytes) -> Reading:
@@ -68,7 +68,3 @@ class TgiDialect(JsonDialect):
         usage = _usage(content) or Usage()
         tokens = int(bool(text)) if usage.output is None else usage.output
         return Chunk(text, tokens, True, usage.prompt, usage.output)
-
-    def error_text(self, body: bytes) -> str:
-        """The words of `{"error", "error_type"}`, else the text itself."""
-        return error_text(body)

@@ -7,6 +7,8 @@ most (`min_tokens`); the newer Python backend has no input for that.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
@@ -14,13 +16,14 @@ from urllib.parse import quote
 import orjson
 
 from servetop.core.config import WorkloadConfig
-from servetop.core.wire import Chunk, Prompt
+from servetop.core.units import NS_PER_S
+from servetop.core.wire import Chunk, Prompt, ServerTiming
 from servetop.engines.dialects.base import JsonDialect
 from servetop.engines.dialects.reading import Reading, parsed
-from servetop.engines.dialects.words import error_text
 
 LLM_API_MODEL = "tensorrt_llm"
 """The model of TensorRT-LLM's newer Python backend, whose inputs are named after its sampling parameters."""
+_INSTANTS = ("arrival_time_ns", "first_scheduled_time_ns", "first_token_time_ns", "last_token_time_ns")
 _FIELDS = ("max_tokens", "temperature", "stream")
 _LLM_API_FIELDS = ("sampling_param_max_tokens", "sampling_param_temperature", "streaming")
 
@@ -31,7 +34,16 @@ def read_triton(event: bytes) -> Reading:
     if isinstance(content, Reading):
         return content
     text = _text(content)
-    return Reading(text, 1 if text else 0)
+    return Reading(text, 1 if text else 0, timing=_timing(content))
+
+
+def _timing(content: Mapping[str, Any]) -> ServerTiming | None:
+    """What `return_perf_metrics` brings: instants in nanoseconds, of which those out of order are not believed."""
+    found = [content.get(name) for name in _INSTANTS]
+    instants = [value for value in found if isinstance(value, (int, float))]
+    if len(instants) < len(found) or instants != sorted(instants) or not math.isfinite(instants[-1]):
+        return None
+    return ServerTiming(*((end - start) / NS_PER_S for start, end in itertools.pairwise(instants)))
 
 
 def _text(content: Mapping[str, Any]) -> str:
@@ -70,7 +82,3 @@ class TritonDialect(JsonDialect):
         """Of a server that answers in JSON what was asked as a stream: its text as one token."""
         text = _text(content) if isinstance(content, dict) else ""
         return Chunk(text, 1, True) if text else None
-
-    def error_text(self, body: bytes) -> str:
-        """The message of `{"error"}`, else the text itself."""
-        return error_text(body)
