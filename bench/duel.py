@@ -2,10 +2,10 @@
 
     python bench/duel.py [--runs 5] [--seconds 8] [--client aiohttp …] [--shape paced256 …]
 
-Server and client are pinned to different processors. A client's CPU is that of its process tree between the first
-request's arrival at the server and the last answer's end; TTFT errors are the client's TTFT minus the server's own,
-request by request. Needs gcc; aiohttp and httpx-aiohttp (`pip install 'servetop[bench]'`); vLLM's benchmark takes part
-where `make integration` has installed it.
+Server and client are pinned to different processors, which do not sleep (awake.py) unless `--let-sleep` is given. A
+client's CPU is that of its process tree between the first request's arrival at the server and the last answer's end;
+TTFT errors are the client's TTFT minus the server's own, request by request. Needs gcc; aiohttp and httpx-aiohttp
+(`pip install 'servetop[bench]'`); vLLM's benchmark takes part where `make integration` has installed it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from awake import processors_awake
 from client import SOURCE, Shape, build, pinned, shapes, wait_for_port
 from contenders import CPUS, VLLM, Contender, CpuWatch, Seen, in_c, reference, servetop, vllm_bench
 
@@ -124,8 +125,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--client", action="append", choices=NAMES)
     parser.add_argument("--shape", action="append", choices=list(shapes(1.0)))
+    parser.add_argument("--let-sleep", action="store_true", help="idle processors sleep, as they usually do")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, processors_awake(not options.let_sleep):
         program, ccli = build(Path(folder)), Path(folder) / "ccli"
         subprocess.run(["gcc", "-O2", "-w", "-o", ccli, SOURCE / "ccli.c", "-lm"], check=True)
         known: tuple[Contender, ...] = (servetop, in_c(ccli), reference("aiohttp"), reference("httpx"), vllm_bench)
