@@ -74,7 +74,7 @@ def test_a_screen_over_the_live_one(canned: ModuleType, dashboard: Dashboard, sn
     assert snap_compare(app, terminal_size=(80, 24), run_before=opened)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (220, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("key", ["2", "3", "4", "6"], ids=["requests", "distributions", "sweep", "config"])
 def test_a_screen_behind_a_number(
     canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, key: str, size: tuple[int, int]
@@ -91,7 +91,7 @@ def test_a_screen_behind_a_number_in_another_theme(
     assert snap_compare(app, terminal_size=(120, 40), press=[key])
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 48)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("size", [(80, 24), (160, 48), (220, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("keys", [("3", "h"), ("5", "slash", *"engine", "enter")], ids=["objectives", "search"])
 def test_a_screen_that_is_asked_for_more(
     canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, keys: tuple[str, ...], size: tuple[int, int]
@@ -174,7 +174,7 @@ def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("in_utc")
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (220, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("theme", ["dark", "light", "ansi"])
 def test_the_recordings_browser(
     canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, size: tuple[int, int], theme: str
