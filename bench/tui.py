@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("cli", "core", "engines", "loadgen", "recordings", "tui")
 sys.path[:0] = [str(ROOT), *(str(ROOT / part) for part in PARTS)]
 SIZE = (160, 48)
+GOLDEN = ROOT / "tests" / "golden" / "whitepaper.servetop"
 START = """
 import os, pathlib, sys, time
 began = time.perf_counter() - (time.time() - float(os.environ["BENCH_BEGAN"]))
@@ -134,6 +135,24 @@ def terminal_output(seconds: float) -> float:
         os.close(screen)
 
 
+def key_to_redraw(presses: int = 40) -> list[float]:
+    """Seconds from a key in a pseudo-terminal to the first byte drawn, on a recording that nothing else redraws."""
+    from whole import terminal
+
+    took = []
+    with terminal("replay", str(GOLDEN)) as screen:
+        while screen.read(2.0):  # start, first frames
+            pass
+        for number in range(presses):
+            began = time.perf_counter()
+            screen.press(b"th"[number % 2 : number % 2 + 1])
+            if screen.read(1.0):
+                took.append(time.perf_counter() - began)
+            while screen.read(0.4):
+                pass
+    return took
+
+
 def _drawn(screen: int, seconds: float) -> int:
     deadline, drawn = time.perf_counter() + seconds, 0
     while (left := deadline - time.perf_counter()) > 0:
@@ -161,9 +180,11 @@ def main() -> None:
     whole, alone = asyncio.run(refreshes())
     share = asyncio.run(processor_share(seconds))
     output = terminal_output(seconds)
+    keys = key_to_redraw()
     lines = [
         f"{'dashboard, 160×48':<44} {'p50 ms':>8} {'p95 ms':>8}   limit",
         row("process start to first frame", first, 0.7),
+        row("key to redraw", keys, 0.05),
         row("whole-screen refresh (CPU)", whole, 0.05),
         row("  of which statistics", alone, 0.05),
         f"{f'processor share at 4 Hz over {seconds:g} s':<44} {share:8.1%} {'':>8}   ≤ 25 % of a core",

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Records the golden runs anew, in about three minutes: `bash tests/golden/record.sh` (needs the vLLM of `make integration`).
+# Records the golden runs anew, in about three minutes: `bash tests/golden/record.sh` (needs `make integration-all`).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 servetop=.venv/bin/servetop
@@ -20,3 +20,8 @@ $servetop "${engine[@]}" --request-rate 6 --duration 60 --input-len 12 --output-
 run=$!
 .venv/bin/python -m tests.golden.kill_engine tests/golden/dies.servetop "$run"
 wait $run || [ $? = 3 ]
+
+transformers="${XDG_CACHE_HOME:-$HOME/.cache}/servetop-integration/transformers"
+$servetop --engine transformers --engine-command "$transformers/bin/transformers" --model "$transformers/tiny-llama-w" \
+    --num-warmups 2 --request-rate 2 --duration 25 --input-len 12 --output-len 24 --headless \
+    --record tests/golden/without_metrics.servetop -- --device cpu || [ $? = 99 ]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from textual._compositor import CompositorUpdate
 from textual.drivers.headless_driver import HeadlessDriver
@@ -47,7 +47,9 @@ sequences = st.lists(st.sampled_from(STYLES), max_size=3).map(lambda each: f"\x1
 texts = st.sampled_from(["a", " ", "⣿⣿", "\r\n", "\x1b[3;81H", "\x1b[2J", "Load "])
 
 
+@example("\x1b[2;1ma\x1b[2m")
 @given(st.lists(sequences | texts, max_size=30).map("".join))
+@settings(max_examples=500)
 def test_every_character_keeps_its_colours_and_its_place(data: str) -> None:
     assert shown(economical(data)) == shown(data)
 

@@ -28,6 +28,7 @@ class Look:
     foreground: str = ""
     background: str = ""
     attributes: tuple[str, ...] = ()
+    """In their order, so that the same ones are equal."""
 
     def after(self, before: Look) -> str:
         """The sequence that leads here from another look; empty when nothing differs."""
@@ -64,7 +65,7 @@ def _set_by(sequence: str, before: Look) -> Look | None:
         elif code == "0":
             look = _PLAIN
         elif code in "123456789":
-            look = Look(look.foreground, look.background, (*(each for each in look.attributes if each != code), code))
+            look = Look(look.foreground, look.background, tuple(sorted({*look.attributes, code})))
         elif re.fullmatch("(3|9)[0-7]|(4|10)[0-7]", code):
             look = _coloured(look, code, ground=code.startswith(("4", "10")))
         else:
