@@ -201,15 +201,16 @@ def test_a_theme_of_our_own(canned: ModuleType, dashboard: Dashboard, snap_compa
     [
         ("whitepaper", 40.0, "1"), ("whitepaper", None, "4"), ("whitepaper", None, "3"), ("vllm", None, "1"),
         ("vllm", None, "2"), ("dies", None, "1"), ("dies", None, "5"),
-        ("without_metrics", 40.0, "1"),
+        ("without_metrics", 66.0, "1"),
     ],
-    ids=["whitepaper", "whitepaper-sweep", "whitepaper-lengths", "vllm", "vllm-requests", "dies", "dies-log", "without-metrics"],
+    ids=["whitepaper", "whitepaper-sweep", "whitepaper-lengths", "vllm", "vllm-requests", "dies", "dies-log",
+         "without-metrics"],
 )  # fmt: skip
 def test_a_recorded_run(
     dashboard: Dashboard, snap_compare: Compare, tmp_path: Path, name: str, at: float | None, key: str,
     size: tuple[int, int],
 ) -> None:  # fmt: skip
-    """tests/golden/record.sh recorded them: the simulator, a real vLLM, one that is killed, an engine without metrics."""
+    """tests/golden/record.sh recorded them: the simulator, a real vLLM, one that dies, an engine without metrics."""
     recording = Path(shutil.copy(GOLDEN / f"{name}.servetop", tmp_path))
     with contextlib.closing(RecordingReader.open(recording)) as reader:
         app = dashboard(reader, start_at=1e6 if at is None else at)
