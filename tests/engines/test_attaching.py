@@ -77,6 +77,16 @@ async def test_anything_that_lists_models_is_openai_compatible_and_has_no_metric
     await handle.stop()
 
 
+async def test_metrics_that_somebody_points_at_and_that_are_none_are_a_trouble(
+    server: PageServer, clock: MonotonicClock
+) -> None:
+    server.pages = {"/v1/models": ONE_MODEL, "/metrics": (200, b"go_goroutines 8\n")}
+    handle = await attach_engine(EngineConfig(name="auto", url=server.url, model="", metrics_url=server.url), clock)
+    assert (handle.facts.name, await handle.sample()) == ("openai", None)
+    assert "has no metrics of OpenAI-compatible server" in (handle.metrics_trouble or "")
+    await handle.stop()
+
+
 async def test_a_server_named_openai_shows_metrics_that_look_like_vllms(
     vllm_server: PageServer, clock: MonotonicClock
 ) -> None:

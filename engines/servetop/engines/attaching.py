@@ -51,7 +51,7 @@ async def attach_engine(config: EngineConfig, clock: Clock) -> EngineHandle:
         raise
     feed = metrics_feed(engine, client, config=config, connection=way)
     told, missing = await look(feed)
-    if missing == GAUGES and engine.name == ANYTHING:
+    if missing == GAUGES and engine.name == ANYTHING and config.metrics_url is None:
         feed = None  # it has no metrics that we know: not a trouble
     known = engine.facts(answers).or_else(told)
     facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from servetop.core.config import EngineConfig
@@ -43,7 +43,7 @@ class PipelineEngine(Adapter):
 
     name = "transformers-pipeline"
     title = "transformers pipeline"
-    endpoints = {name: OPENAI_ENDPOINTS[name] for name in ("completions", "chat")}  # noqa: RUF012  # as in Adapter
+    endpoints: Mapping[str, str] = {name: OPENAI_ENDPOINTS[name] for name in ("completions", "chat")}
     metric_map = MetricMap(fields={name: gauge(f"servetop_pipeline_{series}") for name, series in _SERIES.items()})
     metrics_caveat = "answers come in one piece when their batch is complete: TTFT is the whole time of a request"
     continuous_usage = True

@@ -56,6 +56,8 @@ async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[
         facts = await _facts(engine, process, feed, client=client, config=config)
     except BaseException:
         await _give_up(process, client, engine, port=command.port)
+        if feed is not None:
+            await feed.pages.close()
         raise
     return EngineHandle(engine, facts, client=client, clock=clock, process=process, feed=feed)
 
