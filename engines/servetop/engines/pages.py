@@ -73,11 +73,12 @@ class NamedPages:
     A Prometheus server has a metrics page of its own besides, so it is asked for its API first.
     """
 
-    def __init__(self, client: ServerClient, reader: PageReader, *, match: str | None) -> None:
+    def __init__(self, client: ServerClient, reader: PageReader, *, match: str | None, timeout: float) -> None:
         self._client = client
         self._reader = reader
         self._match = match
-        self._plain = ServerPages(client, owned=True)
+        self._timeout = timeout
+        self._plain = ServerPages(client, owned=True, timeout=timeout)
         self._found: MetricsPages | None = None
 
     @property
@@ -92,7 +93,7 @@ class NamedPages:
     async def fetch(self, paths: Sequence[str]) -> Answers:
         """The first one that is answered also finds out who answers."""
         if self._found is None:
-            answer = await self._client.ask(SERVER_TIME, timeout=SCRAPE_TIMEOUT)
+            answer = await self._client.ask(SERVER_TIME, timeout=self._timeout)
             if answer.trouble:
                 return dict.fromkeys(paths, answer)
             if self._match is not None and not is_prometheus(answer):
@@ -105,7 +106,7 @@ class NamedPages:
         if not is_prometheus(answer):
             return self._plain
         names = self._reader.series() if isinstance(self._reader, NamesSeries) else frozenset[str]()
-        return PrometheusPages(self._client, names, match=self._match, timeout=SCRAPE_TIMEOUT)
+        return PrometheusPages(self._client, names, match=self._match, timeout=self._timeout)
 
     async def close(self) -> None:
         """The client is its own."""
@@ -143,11 +144,11 @@ def metrics_feed(
         told = MetricsAddress.parse(config.metrics_url)
         url = normalise_url(told.url)
         named = ServerClient(url, connection=connection)
-        return MetricsFeed(reader, NamedPages(named, reader, match=told.match))
+        return MetricsFeed(reader, NamedPages(named, reader, match=told.match, timeout=engine.scrape_timeout))
     url = engine.metrics_url(client.url) if port is None else with_port(client.url, port)
-    if url == client.url:
-        return MetricsFeed(reader, ServerPages(client, timeout=engine.scrape_timeout))
-    return MetricsFeed(reader, ServerPages(ServerClient(url, connection=connection), owned=True))
+    owned = url != client.url
+    server = ServerClient(url, connection=connection) if owned else client
+    return MetricsFeed(reader, ServerPages(server, owned=owned, timeout=engine.scrape_timeout))
 
 
 def with_port(url: str, port: int) -> str:

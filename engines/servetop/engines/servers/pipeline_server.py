@@ -101,9 +101,7 @@ class Batches:
             loop = asyncio.get_running_loop()
             try:
                 answers = await loop.run_in_executor(self._thread, self.model.generate, batch)
-            except (
-                Exception
-            ) as error:  # whatever the model's code raises is these requests' error, not the server's end
+            except Exception as error:  # whatever the model's code raises ends these requests, not the server
                 for question in batch:
                     question.answer.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
                 self.counts.running = 0

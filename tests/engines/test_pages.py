@@ -1,0 +1,33 @@
+"""A metrics page is waited for as long as its engine says, wherever it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from servetop.core.config import EngineConfig
+from servetop.engines.answers import ServerClient
+from servetop.engines.pages import metrics_feed
+from servetop.engines.vllm import VllmEngine
+
+if TYPE_CHECKING:
+    from tests.engines.conftest import PageServer
+
+
+class Impatient(VllmEngine):
+    scrape_timeout = 0.2
+
+
+@pytest.mark.parametrize("where", ["its own server", "another port", "a named address"])
+async def test_a_silent_page_is_given_up_after_the_engines_own_time(server: PageServer, where: str) -> None:
+    client = ServerClient(server.url if where == "its own server" else "http://127.0.0.1:1")
+    config = EngineConfig(metrics_url=server.url if where == "a named address" else None)
+    port = int(server.url.rsplit(":", 1)[1]) if where == "another port" else None
+    feed = metrics_feed(Impatient(), client, config=config, port=port)
+    assert feed is not None
+    server.answering.clear()
+    assert (await feed.fetch())["/metrics"].trouble == "no answer within 0.2 s"
+    server.answering.set()
+    await feed.pages.close()
+    await client.close()
