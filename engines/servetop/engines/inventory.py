@@ -48,7 +48,8 @@ def _startable(name: str, model: str) -> StartableEngine:
         if here:  # it is only the model that is not one for it
             return StartableEngine(name=name, command="found" if here == "yes" else f"version {here}")
         return StartableEngine(name=name, trouble=str(error))
-    return StartableEngine(name=name, command=shortened(shlex.join(command.argv)))
+    program = Path(command.argv[0]).name  # where it lies would fill the line
+    return StartableEngine(name=name, command=shortened(shlex.join([program, *command.argv[1:]])))
 
 
 def shortened(words: str, longest: int = LONGEST_COMMAND) -> str:
