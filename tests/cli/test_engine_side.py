@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+import pytest
 
 from servetop.cli.engine_side import EngineSide
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.events import Note, Severity
 from tests.engines.sim import server_process
+from tests.engines.stand_in_nvml import SlowToFree
 
 STAND_IN = Path(__file__).parents[1] / "engines" / "stand_in_engine.py"
 
@@ -45,6 +51,26 @@ async def test_after_a_quick_restart_the_old_engines_last_counters_come_before_t
         await engine.close()
     assert len(starts) >= 2
     assert starts == sorted(starts)
+
+
+@pytest.mark.parametrize(("readings", "words"), [(2, []), (10**9, ["6.0 GiB of GPU memory is still held for it"])])
+async def test_memory_that_a_gpu_does_not_free_is_told(
+    readings: int, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = SlowToFree(os.getpid(), readings=readings)
+    monkeypatch.setitem(sys.modules, "pynvml", cast("ModuleType", card))
+    monkeypatch.setattr("servetop.cli.engine_side.RELEASE_SECONDS", 0.3)
+    clock = MonotonicClock()
+    engine = EngineSide(EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock)
+    try:
+        card.pid = (await engine.start(max_num_seqs=4)).pid or 0
+        async with asyncio.timeout(10):
+            while not (gpus := engine.news().gpus) or gpus[0].engine_memory is None:
+                await asyncio.sleep(0.01)
+    finally:
+        await engine.close()
+    told = [note.text for note in engine.news().notes if note.severity is Severity.ERROR]
+    assert [text.partition("but ")[2].partition(":")[0] for text in told] == words
 
 
 async def test_what_a_reader_of_the_metrics_must_know_is_noted_once_a_run() -> None:

@@ -6,8 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from types import SimpleNamespace
-from typing import Any
 
 import psutil
 import pytest
@@ -16,52 +14,8 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.events import GpuSample
 from servetop.engines.gpu import GpuReader, GpuSampler, open_gpus
 from servetop.engines.gpu_nvidia import NvmlReader, open_nvml, throttle_words
-from servetop.engines.gpu_processes import in_tree
-
-
-class NvmlError(Exception):
-    """As pynvml.NVMLError."""
-
-
-class TwoCards:
-    """NVML's functions over two cards, of which the second one cannot tell its power, as some cannot."""
-
-    NVMLError = NvmlError
-    NVML_TEMPERATURE_GPU, NVML_CLOCK_SM, NVML_CLOCK_MEM = 0, 1, 2
-
-    def nvmlDeviceGetName(self, device: int) -> str | bytes:
-        return "NVIDIA H200" if device == 0 else b"Tesla T4"
-
-    def nvmlDeviceGetMemoryInfo(self, device: int) -> Any:
-        return SimpleNamespace(used=10 << 30, total=140 << 30)
-
-    def nvmlDeviceGetUtilizationRates(self, device: int) -> Any:
-        return SimpleNamespace(gpu=87, memory=40)
-
-    def nvmlDeviceGetPowerUsage(self, device: int) -> int:
-        if device == 1:
-            raise NvmlError("Not Supported")
-        return 612_500
-
-    def nvmlDeviceGetTemperature(self, device: int, sensor: int) -> int:
-        return 61
-
-    def nvmlDeviceGetClockInfo(self, device: int, kind: int) -> int:
-        return {1: 1980, 2: 3201}[kind]
-
-    def nvmlDeviceGetTotalEnergyConsumption(self, device: int) -> int:
-        if device == 1:
-            raise NvmlError("Not Supported")
-        return 8_123_456
-
-    def nvmlDeviceGetCurrentClocksThrottleReasons(self, device: int) -> int:
-        return 0x1 if device == 1 else 0x4 | 0x20
-
-    def nvmlDeviceGetComputeRunningProcesses(self, device: int) -> list[Any]:
-        if device == 1:
-            raise NvmlError("No Permission")
-        held = {100: 6 << 30, 101: 3 << 30, 999: 1 << 30, 1000: None}
-        return [SimpleNamespace(pid=pid, usedGpuMemory=size) for pid, size in held.items()]
+from servetop.engines.gpu_processes import OwnPids, in_tree
+from tests.engines.stand_in_nvml import SlowToFree, TwoCards
 
 
 async def first_samples(sampler: GpuSampler, clock: MonotonicClock) -> list[GpuSample]:
@@ -102,6 +56,43 @@ async def test_each_reading_is_returned_once_and_the_next_is_newer(clock: Monoto
     second = await first_samples(sampler, clock)
     sampler.close()
     assert first[0].at < second[0].at
+
+
+@pytest.mark.parametrize(("readings", "patience", "left"), [(3, 5.0, 0), (10**9, 0.2, 6 << 30)])
+async def test_memory_of_an_engine_that_has_ended_is_waited_for(
+    readings: int, patience: float, left: int, clock: MonotonicClock
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as engine:
+        card, owns = SlowToFree(engine.pid, readings=readings), OwnPids()
+        owns.follow(engine.pid)
+        sampler = GpuSampler(clock, open_reader=lambda: NvmlReader(card, [0], owns=owns))
+        running = await first_samples(sampler, clock)
+        engine.kill()
+    try:
+        assert running[0].engine_memory == 6 << 30
+        assert await sampler.left_over(patience) == left
+    finally:
+        sampler.close()
+
+
+async def test_a_driver_that_does_not_answer_says_nothing_of_what_is_left(clock: MonotonicClock) -> None:
+    sampler = GpuSampler(clock, open_reader=lambda: None)
+    assert await sampler.left_over(0.2) is None
+    sampler.close()
+
+
+def test_a_process_of_the_engine_stays_its_own_until_another_is_followed() -> None:
+    leader = [sys.executable, "-c", "input()"]
+    with subprocess.Popen(leader, stdin=subprocess.PIPE, start_new_session=True) as engine:
+        owns = OwnPids()
+        assert not owns(engine.pid)
+        owns.follow(engine.pid)
+        assert owns(engine.pid)
+        assert not owns(os.getpid())
+        engine.kill()
+    assert owns(engine.pid)
+    owns.follow(None)
+    assert not owns(engine.pid)
 
 
 def test_without_a_gpu_there_are_no_samples_and_one_attempt(clock: MonotonicClock) -> None:

@@ -13,8 +13,8 @@ from servetop.core.events import EngineSample, GpuSample, LogLine, Note, Replica
 from servetop.core.source import EngineFacts
 from servetop.engines.attaching import attach_engine
 from servetop.engines.engine import EngineHandle
-from servetop.engines.gpu import GpuSampler
-from servetop.engines.gpu_processes import in_tree
+from servetop.engines.gpu import RELEASE_SECONDS, GpuSampler
+from servetop.engines.gpu_processes import OwnPids, everybody
 from servetop.engines.replicas import ReplicaGroup, attach_replicas, refuse_closed_door
 from servetop.engines.sampler import EngineSampler
 from servetop.engines.starting import api_key, start_engine
@@ -40,7 +40,9 @@ class EngineSide:
         self._clock = clock
         self._handle: EngineHandle | ReplicaGroup | None = None
         self._sampler: EngineSampler | None = None
-        self._gpus = GpuSampler(clock, owns=self._owns)
+        self._own_pids = OwnPids()
+        self._gpus = GpuSampler(clock, owns=self._own_pids if config.url is None else everybody)
+        self._holds_gpu_memory = False
         self._log_lines: list[LogLine] = []
         self._notes: list[Note] = []
         self._newest_gpus: tuple[GpuSample, ...] = ()
@@ -58,6 +60,7 @@ class EngineSide:
             self._handle = await start_engine(config, self._clock, on_line=self._hear)
             # a restarted engine answers where the first one did: the sender keeps its URL
             self._config = dataclasses.replace(self._config, port=urlsplit(self._handle.url).port)
+            self._own_pids.follow(self._handle.facts.pid)
         elif config.more_urls:
             self._handle = await attach_replicas(config, self._clock, on_change=self._replica_changed)
         else:
@@ -116,6 +119,7 @@ class EngineSide:
         self._last_samples = []
         gpus = self._gpus.sample() if self._is_here else []
         self._newest_gpus = tuple(gpus)
+        self._holds_gpu_memory = self._holds_gpu_memory or any(each.engine_memory for each in gpus)
         self._note_metrics_trouble()
         replicas = self._handle.drain() if isinstance(self._handle, ReplicaGroup) else []
         news = EngineNews(samples=samples, replicas=replicas, gpus=gpus, log_lines=self._log_lines, notes=self._notes)
@@ -126,11 +130,6 @@ class EngineSide:
     def _is_here(self) -> bool:
         """The engine runs on this machine, whose GPUs are then those to watch."""
         return self._config.url is None or (self._handle is not None and self._handle.is_local)
-
-    def _owns(self, pid: int) -> bool:
-        """Whose memory on the GPUs is the engine's: its tree's; of one that was attached to, everybody's."""
-        leader = self._handle.facts.pid if self._handle else None
-        return in_tree(pid, leader) if leader is not None else self._config.url is not None
 
     def newest_sample(self) -> EngineSample | None:
         """None when the engine exports nothing, or is not there."""
@@ -171,6 +170,8 @@ class EngineSide:
         handle, self._handle = self._handle, None
         if handle:
             report = await handle.stop()
+            if self._holds_gpu_memory and self._config.url is None:  # the next start needs it
+                report = dataclasses.replace(report, gpu_memory=await self._gpus.left_over(RELEASE_SECONDS))
             if report.trouble:
                 note = Note(at=self._clock.now(), severity=Severity.ERROR, source="engine", text=report.trouble)
                 self._notes.append(note)

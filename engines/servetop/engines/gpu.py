@@ -13,6 +13,11 @@ from servetop.engines.gpu_amd import open_amd
 from servetop.engines.gpu_nvidia import open_nvml
 from servetop.engines.gpu_processes import Owns, everybody
 
+RELEASE_SECONDS = 5.0
+"""Drivers get so long to free the memory of processes that have ended."""
+ASK_EVERY = 0.05
+"""Seconds between questions whether they have."""
+
 
 class GpuReader(Protocol):
     """Reads all devices once; may take some milliseconds."""
@@ -45,6 +50,18 @@ class GpuSampler:
         found, self._newest = self._newest, []
         self._wanted.set()
         return found
+
+    async def left_over(self, patience: float) -> int | None:
+        """Bytes that devices hold of the engine after its end: 0 as soon as they are free, or what `patience` leaves.
+
+        None when there was no reading in that time.
+        """
+        left, began = None, self._clock.now()
+        while left != 0 and self._clock.now() < began + patience:
+            found = [each for each in self.sample() if each.at >= began]
+            left = sum(each.engine_memory or 0 for each in found) if found else left
+            await self._clock.sleep_until(self._clock.now() + (ASK_EVERY if left != 0 else 0.0))
+        return left
 
     def close(self) -> None:
         """End the thread after a reading under way."""

@@ -27,6 +27,28 @@ def in_tree(pid: int, leader: int) -> bool:
     return False
 
 
+class OwnPids:
+    """Tells a started engine's processes: its leader's tree, as long as a driver lists them.
+
+    One that was found to be the engine's stays so after its end, when nothing tells any more whose it was: then a
+    driver that still lists it has not freed its memory.
+    """
+
+    def __init__(self) -> None:
+        self._leader: int | None = None
+        self._known: set[int] = set()
+
+    def follow(self, leader: int | None) -> None:
+        """An engine has been started; None: the one there is has no process of its own."""
+        self._leader, self._known = leader, set()
+
+    def __call__(self, pid: int) -> bool:
+        """See Owns."""
+        if pid not in self._known and self._leader is not None and in_tree(pid, self._leader):
+            self._known.add(pid)
+        return pid in self._known
+
+
 def owned_memory(held: Iterable[tuple[int, int | None]], owns: Owns) -> int | None:
     """Bytes that the engine holds, of pids with what each holds; None when no process of the engine is among them.
 

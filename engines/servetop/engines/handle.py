@@ -41,6 +41,8 @@ class StopReport:
     leftover_pids: tuple[int, ...] = ()
     port_free: bool | None = None
     """None: the engine was not ours to stop."""
+    gpu_memory: int | None = None
+    """Bytes that GPUs still hold for it; None: nobody can tell."""
 
     @property
     def trouble(self) -> str | None:
@@ -48,6 +50,9 @@ class StopReport:
         if self.leftover_pids:
             pids = " ".join(map(str, self.leftover_pids))
             return f"processes of the engine are still there: try kill -9 {pids}"
+        if self.gpu_memory:
+            size = f"{self.gpu_memory / (1 << 30):.1f} GiB"
+            return f"the engine is gone, but {size} of GPU memory is still held for it: see servetop doctor"
         return "the engine is gone, but its port is still in use" if self.port_free is False else None
 
 

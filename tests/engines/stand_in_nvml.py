@@ -1,0 +1,75 @@
+"""NVML's functions over cards that are not there."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+
+
+class NvmlError(Exception):
+    """As pynvml.NVMLError."""
+
+
+class TwoCards:
+    """NVML's functions over two cards, of which the second one cannot tell its power, as some cannot."""
+
+    NVMLError = NvmlError
+    NVML_TEMPERATURE_GPU, NVML_CLOCK_SM, NVML_CLOCK_MEM = 0, 1, 2
+
+    def nvmlDeviceGetName(self, device: int) -> str | bytes:
+        return "NVIDIA H200" if device == 0 else b"Tesla T4"
+
+    def nvmlDeviceGetMemoryInfo(self, device: int) -> Any:
+        return SimpleNamespace(used=10 << 30, total=140 << 30)
+
+    def nvmlDeviceGetUtilizationRates(self, device: int) -> Any:
+        return SimpleNamespace(gpu=87, memory=40)
+
+    def nvmlDeviceGetPowerUsage(self, device: int) -> int:
+        if device == 1:
+            raise NvmlError("Not Supported")
+        return 612_500
+
+    def nvmlDeviceGetTemperature(self, device: int, sensor: int) -> int:
+        return 61
+
+    def nvmlDeviceGetClockInfo(self, device: int, kind: int) -> int:
+        return {1: 1980, 2: 3201}[kind]
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, device: int) -> int:
+        if device == 1:
+            raise NvmlError("Not Supported")
+        return 8_123_456
+
+    def nvmlDeviceGetCurrentClocksThrottleReasons(self, device: int) -> int:
+        return 0x1 if device == 1 else 0x4 | 0x20
+
+    def nvmlDeviceGetComputeRunningProcesses(self, device: int) -> list[Any]:
+        if device == 1:
+            raise NvmlError("No Permission")
+        held = {100: 6 << 30, 101: 3 << 30, 999: 1 << 30, 1000: None}
+        return [SimpleNamespace(pid=pid, usedGpuMemory=size) for pid, size in held.items()]
+
+
+class SlowToFree(TwoCards):
+    """One card that goes on listing a process that has ended, for so many readings."""
+
+    def __init__(self, pid: int, *, readings: int) -> None:
+        self.pid = pid
+        self._left = readings
+
+    def nvmlInit(self) -> None:
+        return None
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 1
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        return index
+
+    def nvmlDeviceGetComputeRunningProcesses(self, device: int) -> list[Any]:
+        if not psutil.pid_exists(self.pid):
+            self._left -= 1
+        return [SimpleNamespace(pid=self.pid, usedGpuMemory=6 << 30)] if self._left >= 0 else []
