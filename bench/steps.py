@@ -138,7 +138,7 @@ class Discarded:
 
 async def sockets_alone(port: int, tokens: int) -> float:
     """µs an event of reading the streams and throwing them away."""
-    watch, receiver = SocketWatch(MonotonicClock(), between_reads=lambda: None), Discarded()
+    watch, receiver = SocketWatch(MonotonicClock(), send_overdue=lambda: None), Discarded()
     body = b'{"model":"m","prompt":"hi","max_tokens":%d,"stream":true,"ignore_eos":true}' % tokens
     head = b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
     plains = [await watch.connect("127.0.0.1", port, receiver) for _ in range(STREAMS)]

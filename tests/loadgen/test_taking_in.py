@@ -190,7 +190,7 @@ async def test_times_are_true_although_the_client_was_too_busy_to_look() -> None
             sent.append(clock.now())
             connection.sendall(b"%d " % number)
 
-    peer, kept, watch = Peer(play), Kept(), SocketWatch(clock, between_reads=nothing)
+    peer, kept, watch = Peer(play), Kept(), SocketWatch(clock, send_overdue=nothing)
     await watch.connect("127.0.0.1", peer.port, kept)
     while not kept.over.is_set():
         busy(0.012)  # a client that does something else most of the time
@@ -228,7 +228,7 @@ async def test_what_the_kernel_does_not_take_at_once_is_written_as_it_makes_room
         while len(got) < len(body):
             got.extend(connection.recv(1 << 16))
 
-    peer, kept, watch = Peer(play), Kept(), SocketWatch(MonotonicClock(), between_reads=nothing)
+    peer, kept, watch = Peer(play), Kept(), SocketWatch(MonotonicClock(), send_overdue=nothing)
     plain = await watch.connect("127.0.0.1", peer.port, kept)
     for start in range(0, len(body), 5_000_000):
         plain.write(body[start : start + 5_000_000])
@@ -245,7 +245,7 @@ async def test_a_socket_that_is_closed_here_is_told_to_its_receiver_once() -> No
     def play(connection: socket.socket) -> None:
         connection.recv(1)
 
-    peer, kept, watch = Peer(play), Kept(), SocketWatch(MonotonicClock(), between_reads=nothing)
+    peer, kept, watch = Peer(play), Kept(), SocketWatch(MonotonicClock(), send_overdue=nothing)
     plain = await watch.connect("127.0.0.1", peer.port, kept)
     plain.abort()
     plain.abort()
@@ -260,7 +260,7 @@ async def test_a_socket_that_is_closed_here_is_told_to_its_receiver_once() -> No
 @needs_epoll
 async def test_sockets_are_looked_at_together_only_while_requests_take_long_and_are_many() -> None:
     clock = StillClock()
-    watch = SocketWatch(clock, between_reads=nothing)
+    watch = SocketWatch(clock, send_overdue=nothing)
     with socket.create_server(("127.0.0.1", 0), backlog=32) as listening:
         plains = [await watch.connect("127.0.0.1", listening.getsockname()[1], Kept()) for _ in range(16)]
 

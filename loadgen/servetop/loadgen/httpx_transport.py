@@ -169,7 +169,7 @@ class HttpxTransport:
             at = self._clock.now()
             exchange.received(data, at)
             self._listener.progressed(exchange)
-            self._listener.between_reads()
+            self._listener.send_overdue()
             if exchange.status is not None and exchange.status is not RequestStatus.OK:
                 return
         exchange.complete(self._clock.now())

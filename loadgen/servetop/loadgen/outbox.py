@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from servetop.core.clock import Clock
 from servetop.core.config import WorkloadConfig
@@ -37,11 +38,12 @@ class Outbox:
         self._tally.clipped += request.prompt.clipped
         return request
 
-    def fill(self, clock: Clock, *, seconds: float) -> None:
-        """Render ahead, up to LOOK_AHEAD requests, for about so long at most."""
+    def fill(self, clock: Clock, *, seconds: float, between: Callable[[], None]) -> None:
+        """Render ahead, up to LOOK_AHEAD requests, for about so long at most; after each, `between` is called."""
         until = clock.now() + seconds
         while len(self._ready) < LOOK_AHEAD:
             self._ready.append(self._render())
+            between()
             if clock.now() >= until:
                 return
 

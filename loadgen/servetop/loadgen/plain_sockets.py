@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import select
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from servetop.core.clock import MonotonicClock
@@ -25,7 +25,7 @@ _MANY = 16
 """Sockets from which on looking at all of them together pays."""
 _LOOKS_IN_VAIN = 8
 _READ_BYTES = 1 << 14
-_READS_AT_A_STRETCH = 8
+_READS_AT_A_STRETCH = 4
 _READABLE = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR if hasattr(select, "EPOLLIN") else 0
 
 
@@ -99,10 +99,10 @@ class SocketWatch:
 
     available = hasattr(select, "epoll")
 
-    def __init__(self, clock: MonotonicClock, *, between_reads: Callable[[], None]) -> None:
-        """`between_reads` is called after every few of many reads."""
+    def __init__(self, clock: MonotonicClock, *, send_overdue: Callable[[], None]) -> None:
+        """`send_overdue` is called after every few reads, and every few of the pieces that are taken in."""
         self._clock = clock
-        self._between_reads = between_reads
+        self._send_overdue = send_overdue
         self._loop = asyncio.get_running_loop()
         self._stamps = KernelStamps(clock)
         self._sockets: dict[int, PlainSocket] = {}
@@ -179,10 +179,21 @@ class SocketWatch:
         Two loops, because each keeps to code and data of its own: that is faster than one.
         """
         ready = self._epoll.poll(0)
+        for number, (receiver, data, at) in enumerate(self._receive(ready)):
+            receiver.arrived(data, at)
+            if number % _READS_AT_A_STRETCH == 0:
+                self._send_overdue()
+        return len(ready)
+
+    def _receive(self, ready: Sequence[tuple[int, int]]) -> list[tuple[Receiver, bytes, float]]:
         sockets, run_time = self._sockets, self._stamps.compare_clocks()
         reads: list[tuple[Receiver, bytes, float]] = []
-        for fd, events in ready:
-            plain = sockets[fd]
+        for number, (fd, events) in enumerate(ready):
+            if number % _READS_AT_A_STRETCH == 0:
+                self._send_overdue()
+            plain = sockets.get(fd)
+            if plain is None:  # closed meanwhile
+                continue
             if events & select.EPOLLOUT:
                 plain.flush()
                 if not events & _READABLE:
@@ -200,8 +211,4 @@ class SocketWatch:
             receiver = plain.receiver
             receiver.earliest = at = run_time(ancillary, receiver.earliest)
             reads.append((receiver, data, at))
-        for number, (receiver, data, at) in enumerate(reads):
-            receiver.arrived(data, at)
-            if number % _READS_AT_A_STRETCH == 0:
-                self._between_reads()
-        return len(ready)
+        return reads

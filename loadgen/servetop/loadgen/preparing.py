@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from servetop.core.clock import Clock
 from servetop.core.wire import Dialect
 from servetop.loadgen.dealing import Share
@@ -29,10 +31,13 @@ class Preparation:
         request = self._share.request(number, due, self._outbox)
         return Exchange(number, due, request=request, dialect=self._dialect, held_back=held_back)
 
-    def ahead(self, clock: Clock, transport: Transport, *, schedule: Schedule | None, in_flight: int) -> None:
-        """At every heartbeat: some more requests and connections of those that will be of use soon."""
+    def requests(self, clock: Clock, *, between: Callable[[], None]) -> None:
+        """At every heartbeat: some more of those that will be due; `between` two of them sends what is due now."""
         if self._share.working:
-            self._outbox.fill(clock, seconds=_FILL_SECONDS)
+            self._outbox.fill(clock, seconds=_FILL_SECONDS, between=between)
+
+    def connections(self, transport: Transport, *, schedule: Schedule | None, in_flight: int) -> None:
+        """At every heartbeat: some more of those that will be of use soon."""
         self._share.follow()
         if schedule is not None:
             transport.keep_ready(self._share.connections(schedule.connections_wanted(in_flight)))

@@ -23,7 +23,7 @@ class _Ear:
     def __init__(self, listener: ExchangeListener, *, ended: Callable[[Exchange], None]) -> None:
         self.sent = listener.sent
         self.progressed = listener.progressed
-        self.between_reads = listener.between_reads
+        self.send_overdue = listener.send_overdue
         self.ended = ended
 
 

@@ -208,8 +208,8 @@ class Sender:
         """See ExchangeListener."""
         self._draft.accounts.progressed(exchange)
 
-    def between_reads(self) -> None:
-        """See ExchangeListener. What fell due while sockets were read goes out before the next of them."""
+    def send_overdue(self) -> None:
+        """See ExchangeListener. What fell due during work that takes long goes out before the next piece of it."""
         if self._clock.now() >= self._wake_at:
             self._play()
 
@@ -269,12 +269,15 @@ class Sender:
         self._prepare()
 
     def _prepare(self) -> None:
-        self._ready.ahead(self._clock, self._transport, schedule=self._schedule, in_flight=self._crowd.in_flight)
+        self._ready.requests(self._clock, between=self.send_overdue)
+        self._ready.connections(self._transport, schedule=self._schedule, in_flight=self._crowd.in_flight)
 
     def _send_report(self, tick: int) -> None:
         self._transport.catch_up()
         self._collect_changes()
-        self._report(self._share.signed(self._draft.finish(tick, state=self.state, gauges=self._gauges())))
+        report = self._share.signed(self._draft.finish(tick, state=self.state, gauges=self._gauges()))
+        self.send_overdue()
+        self._report(report)
 
     def _collect_changes(self) -> None:
         if self._schedule is not None and self._schedule.changes:

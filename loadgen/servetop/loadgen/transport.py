@@ -61,7 +61,7 @@ class ExchangeListener(Protocol):
         """Its outcome is known."""
         ...
 
-    def between_reads(self) -> None:
+    def send_overdue(self) -> None:
         """Much has arrived: now is the time for what cannot wait until all of it is taken in."""
         ...
 
@@ -92,7 +92,7 @@ class RawTransport:
         self._busy: dict[int, Http1Connection] = {}
         self._attempts: dict[_Attempt, asyncio.Task[None]] = {}
         self._watch = (
-            SocketWatch(clock, between_reads=listener.between_reads)
+            SocketWatch(clock, send_overdue=listener.send_overdue)
             if SocketWatch.available and self._tls is None
             else None
         )
@@ -217,7 +217,7 @@ class RawTransport:
         """See Transport."""
         for connection in tuple(self._busy.values()):
             self.put_aside(connection)
-            self._listener.between_reads()
+            self._listener.send_overdue()
 
     def unstamped(self, connection: Http1Connection, data: bytes) -> None:
         """See Reads: stamped now, taken in at the loop's next turn, after all sockets that are ready now."""
@@ -232,7 +232,7 @@ class RawTransport:
                 self._take_in(connection, data, at)
             else:
                 self._lost(connection, at)
-            self._listener.between_reads()
+            self._listener.send_overdue()
 
     def _take_in(self, connection: Http1Connection, data: bytes, at: float) -> None:
         exchange = connection.exchange
