@@ -29,7 +29,7 @@ check: .venv/.installed  ## formatting, lint, types, import rules
 format: .venv/.installed  ## format and fix what can be fixed
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
-integration: .venv/.installed  ## the whole command; real vLLM, llama.cpp, Triton; the page of --web (installs them once, 15 minutes)
+integration: .venv/.installed  ## the whole command; real vLLM, llama.cpp, Triton, podman; the page of --web (installs them once, 15 minutes)
 	bash tests/integration/install.sh && bash tests/integration/install_browser.sh
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m integration tests/cli tests/tui
 	$(BIN)/python -m pytest -q -rs -m integration tests/integration

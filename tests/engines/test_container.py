@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
 from servetop.engines.container import (
@@ -28,7 +24,6 @@ from servetop.engines.container import (
     remove_container,
 )
 from servetop.engines.engine import LaunchCommand
-from servetop.engines.starting import start_engine
 
 VLLM = LaunchCommand(
     argv=(
@@ -216,35 +211,3 @@ def test_a_name_on_a_hub_is_no_folder(tmp_path: Path) -> None:
     assert local_model("facebook/opt-125m") is None
     assert local_model("") is None
     assert local_model(str(tmp_path)) == tmp_path
-
-
-RUNTIME = """#!{python}
-import os, sys
-words = sys.argv[1:]
-with open({seen!r}, "a") as seen:
-    seen.write(" ".join(words) + "\\n")
-if words[0] == "run":
-    program = words[words.index("--entrypoint") + 1]
-    arguments = words[words.index("an-image") + 1 :]
-    os.execv(sys.executable, [sys.executable, *arguments])
-"""
-"""A runtime without containers: what stands after the image is run as it is."""
-
-
-async def test_an_engine_is_run_by_the_runtime_and_nothing_is_left_of_its_container(
-    clock: MonotonicClock, stand_in: Callable[..., EngineConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = tmp_path / "seen"
-    runtime = tmp_path / "docker"
-    runtime.write_text(RUNTIME.format(python=sys.executable, seen=str(seen)))
-    runtime.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    config = replace(stand_in("--max-num-seqs", "32"), launcher="docker", image="an-image")
-    handle = await start_engine(config, clock, on_line=lambda _: None)
-    assert (handle.facts.title, handle.facts.max_num_seqs) == ("vLLM", 32)
-    report = await handle.stop()
-    assert (report.leftover_pids, report.port_free) == ((), True)
-    ran, removed = seen.read_text().splitlines()
-    name = ran.split("--name ")[1].split()[0]
-    assert removed == f"rm --force --volumes {name}"
-    assert f"-p 127.0.0.1:{handle.url.rsplit(':')[-1]}" in ran

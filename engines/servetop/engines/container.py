@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from servetop.core.config import EngineConfig
-from servetop.core.errors import UsageError
+from servetop.core.errors import EngineError, UsageError
 from servetop.engines.engine import LaunchCommand
 
 RUNTIMES = ("docker", "podman")
@@ -122,7 +123,10 @@ def in_container(command: LaunchCommand, container: Container, *, environ: Mappi
 
 
 def contained(command: LaunchCommand, config: EngineConfig, *, environ: Mapping[str, str]) -> LaunchCommand:
-    """As `config` asks: the command itself, or in a container of its launcher. UsageError as `in_container`."""
+    """As `config` asks: the command itself, or in a container of its launcher.
+
+    UsageError as `in_container`; EngineError where the launcher is not installed.
+    """
     if not config.launcher:
         return command
     cache = model_cache(environ, Path.home())
@@ -130,7 +134,13 @@ def contained(command: LaunchCommand, config: EngineConfig, *, environ: Mapping[
     made = container_of(config, run=str(os.getpid()), port=command.port, gpus=gpu_maker(), cache=cache)
     container = replace(made, more_ports=ports)
     inside = in_container(command, container, environ=environ)
+    if shutil.which(config.launcher) is None:
+        raise EngineError(f"{config.launcher} is not installed here: install it, or take --launcher {_other(config)}")
     return replace(inside, cleanup=remove_container(container))
+
+
+def _other(config: EngineConfig) -> str:
+    return next(each for each in RUNTIMES if each != config.launcher)
 
 
 def remove_container(container: Container) -> tuple[str, ...]:

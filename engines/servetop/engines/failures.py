@@ -24,9 +24,37 @@ class KnownFailure:
         return cls(re.compile(pattern, re.IGNORECASE), advice)
 
 
-COMMON_FAILURES = (
+CONTAINER_FAILURES = (
     KnownFailure.of(
-        r"address already in use", "its port was taken by another process: choose another with --port, or none"
+        r"permission denied while trying to connect to the docker",
+        "you may not use docker's daemon: join the group docker, or take --launcher podman",
+    ),
+    KnownFailure.of(
+        r"cannot connect to the docker daemon|failed to connect to the docker API",
+        "docker's daemon does not run: start it, or take --launcher podman",
+    ),
+    KnownFailure.of(
+        r"could not select device driver|unresolvable CDI device|nvidia-container-cli",
+        "the runtime cannot hand out the GPUs: install the NVIDIA Container Toolkit ({line})",
+    ),
+    KnownFailure.of(
+        r"pull access denied|manifest( for .*)? (unknown|not found)|error: initializing source|"
+        r"pinging container registry|error response from daemon: (get|head) ",
+        "its image could not be fetched: check --image ({line})",
+    ),
+    KnownFailure.of(r"container-init binary not found", "podman lacks its init program: install the package catatonit"),
+    KnownFailure.of(
+        r"failed to exec pid1|executable file .*not found in \$PATH|OCI runtime .*no such file",
+        "its image has no such program: is --image one of this engine? ({line})",
+    ),
+)
+"""Of docker, podman and what they run containers by."""
+
+COMMON_FAILURES = (
+    *CONTAINER_FAILURES,
+    KnownFailure.of(
+        r"address already in use|port is already allocated",
+        "its port was taken by another process: choose another with --port, or none",
     ),
     KnownFailure.of(
         r"(CUDA|HIP) out of memory|OutOfMemoryError",

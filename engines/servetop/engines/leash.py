@@ -1,8 +1,9 @@
-"""Runs an engine on a leash: `python leash.py COMMAND …`, with one end of a socket pair as standard input.
+"""Runs an engine on a leash: `python leash.py CLEANUP COMMAND …`, with one end of a socket pair as standard input.
 
 The process becomes COMMAND (its pid is the engine's). Before that it leaves a watcher behind, in a session of its
 own, that holds the leash: when servetop's end closes without a word, servetop was killed, and the watcher stops
-the engine's process group. PR_SET_PDEATHSIG alone would reach one process of the group, and only ask it.
+the engine's process group. PR_SET_PDEATHSIG alone would reach one process of the group, and only ask it. Then it
+becomes CLEANUP, a command line in JSON; an empty one is none.
 
 Started as a script with `-I -S`: standard library only, and as little of it as possible.
 """
@@ -10,6 +11,7 @@ Started as a script with `-I -S`: standard library only, and as little of it as 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import select
 import signal
@@ -24,24 +26,25 @@ _PR_SET_PDEATHSIG = 1
 
 def main(argv: list[str]) -> int:
     """Leave the watcher behind, then become the engine."""
+    cleanup, *command = argv
     engine = os.getpid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            watch(engine)
+            watch(engine, json.loads(cleanup))
         os._exit(0)
     os.wait()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
-        os.execvp(argv[0], argv)
+        os.execvp(command[0], command)
     except OSError as error:
-        sys.stderr.write(f"cannot run {argv[0]}: {error.strerror}\n")
+        sys.stderr.write(f"cannot run {command[0]}: {error.strerror}\n")
         return 127
 
 
-def watch(group: int) -> None:
+def watch(group: int, cleanup: list[str]) -> None:
     """Hold the leash until servetop lets go; never returns."""
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
@@ -54,6 +57,8 @@ def watch(group: int) -> None:
         word = b""
     if word != ALL_DONE:
         end_group(group)
+        if cleanup:
+            os.execvp(cleanup[0], cleanup)
     os._exit(0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -24,8 +25,8 @@ CHECK_EVERY = 0.02
 """Seconds between looks at who still lives, while stopping."""
 KILL_PATIENCE = 5.0
 """Seconds for each step of an escalation after the polite one."""
-CLEANUP_PATIENCE = 10.0
-"""Seconds for the command that leaves nothing of an engine in a container."""
+CLEANUP_PATIENCE = 20.0
+"""Seconds for the command that leaves nothing of an engine in a container; podman asks 10 s long before it kills."""
 ORPHAN_PATIENCE = 1.0
 """Seconds that the other processes get to follow the main one."""
 
@@ -44,11 +45,16 @@ class EngineProcess:
     """A running server process and its log; made by `start`."""
 
     def __init__(
-        self, process: asyncio.subprocess.Process, *, argv: Sequence[str], log: LogCapture, clock: Clock
+        self,
+        process: asyncio.subprocess.Process,
+        argv: Sequence[str],
+        *,
+        cleanup: Sequence[str],
+        log: LogCapture,
+        clock: Clock,
     ) -> None:
         self.argv = tuple(argv)
-        self.cleanup: tuple[str, ...] = ()
-        """A command that is run when it has ended, and has `CLEANUP_PATIENCE` for that."""
+        self._cleanup = cleanup
         self.log = log
         self.exited = asyncio.Event()
         self._process = process
@@ -61,15 +67,26 @@ class EngineProcess:
 
     @classmethod
     async def start(
-        cls, argv: Sequence[str], *, env: Mapping[str, str], log: LogCapture, clock: Clock, cwd: str | None = None
+        cls,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        log: LogCapture,
+        clock: Clock,
+        cwd: str | None = None,
+        cleanup: Sequence[str] = (),
     ) -> EngineProcess:
-        """Run a command in `cwd`, or here; `env` is added to ours. EngineError when the system refuses."""
+        """Run a command in `cwd`, or here; `env` is added to ours. EngineError when the system refuses.
+
+        `cleanup` is a command that is run when it has ended, and has `CLEANUP_PATIENCE` for that.
+        """
         ours, theirs = socket.socketpair()
         read_end, write_end = os.pipe()
         bootstrap = [sys.executable, "-I", "-S", str(Path(leash.__file__))]
         try:
             process = await asyncio.create_subprocess_exec(
                 *bootstrap,
+                json.dumps(cleanup),
                 *argv,
                 stdin=theirs.fileno(),
                 stdout=write_end,
@@ -87,7 +104,7 @@ class EngineProcess:
         finally:
             theirs.close()
             os.close(write_end)
-        started = cls(process, argv=argv, log=log, clock=clock)
+        started = cls(process, argv, cleanup=cleanup, log=log, clock=clock)
         try:
             await started._watch(read_end, ours)
         except BaseException:
@@ -145,11 +162,11 @@ class EngineProcess:
         return Stopped(seconds=self._clock.now() - began, signals=tuple(sent), leftover_pids=left)
 
     async def _clean_up(self) -> None:
-        if not self.cleanup:
+        if not self._cleanup:
             return
         with suppress(OSError, TimeoutError):
             nothing = asyncio.subprocess.DEVNULL
-            ran = await asyncio.create_subprocess_exec(*self.cleanup, stdin=nothing, stdout=nothing, stderr=nothing)
+            ran = await asyncio.create_subprocess_exec(*self._cleanup, stdin=nothing, stdout=nothing, stderr=nothing)
             try:
                 await asyncio.wait_for(ran.wait(), CLEANUP_PATIENCE)
             finally:

@@ -49,8 +49,9 @@ async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[
     log = LogCapture(clock, on_line, secrets=_secrets(key, os.environ), noise=engine.noise)
     client = ServerClient(f"http://{command.host}:{command.port}", api_key=key)
     feed = metrics_feed(engine, client, config=config, port=command.metrics_port)
-    process = await EngineProcess.start(command.argv, env=command.env, cwd=command.cwd, log=log, clock=clock)
-    process.cleanup = command.cleanup
+    process = await EngineProcess.start(
+        command.argv, env=command.env, cwd=command.cwd, cleanup=command.cleanup, log=log, clock=clock
+    )
     try:
         await _ready(engine, process, client=client, config=config, clock=clock)
         facts = await _facts(engine, process, feed, client=client, config=config)
