@@ -65,6 +65,7 @@ def scarce_vllm(vllm: Vllm, tmp_path_factory: pytest.TempPathFactory) -> Iterato
                 "127.0.0.1",
                 "--max-num-seqs",
                 "32",
+                "--enable-per-request-metrics",
                 *SCARCE_BLOCKS,
             ],
             stdout=output,

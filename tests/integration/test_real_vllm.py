@@ -7,6 +7,7 @@ import signal
 import sqlite3
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
@@ -72,6 +73,29 @@ def test_the_recorded_gauges_are_those_that_vllm_exports(scarce_vllm: str, serve
         assert used == pytest.approx(usage * total, abs=0.6)
         assert running + waiting <= 24
     assert max(usage for usage, *_ in samples) >= 0.9
+
+
+@pytest.mark.parametrize("endpoint", ["completions", "chat"])
+def test_the_times_that_vllm_tells_with_each_answer_are_those_of_its_histograms(
+    scarce_vllm: str, servetop: Servetop, tmp_path: Path, endpoint: str
+) -> None:
+    recording = tmp_path / "run.servetop"
+    before = counters(scarce_vllm)
+    load = ("--max-concurrency", "48", "--num-prompts", "96", "--input-len", "12", "--output-len", "60")
+    words = ("--url", scarce_vllm, "--endpoint", endpoint, *load, "--headless", "--record", str(recording))
+    assert servetop(*words).code in WELL
+    after = counters(scarce_vllm)
+    phases = ("queue", "prefill", "decode")
+    columns = [*(f"server_{phase}" for phase in phases), "sent", "first_token_at"]
+    rows = np.array(list(RecordingReader.open(recording).request_rows(columns)), dtype=float)
+    assert rows.shape == (96, 5)
+    for told, phase in zip(rows.T, phases, strict=False):
+        name = f"vllm:request_{phase}_time_seconds_sum"
+        assert (told >= 0).all()
+        assert told.sum() == pytest.approx(after[name] - before[name], rel=1e-3)
+    queue, prefill, _, sent, first_token_at = rows.T
+    assert (queue + prefill <= first_token_at - sent).all()
+    assert queue.max() > 0.01  # 48 at once, 32 of them batched
 
 
 def test_servetop_starts_vllm_by_vllm_serve_and_leaves_nothing_behind(
