@@ -5,7 +5,7 @@ set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 version=2.60.0
 vllm="$(bash "$here/install_vllm.sh" | tail -1)"
-key="ray-$version-$(cat "$here/ray_serve_llm_app.py" "$0" <(basename "$vllm") | sha256sum | cut -c1-12)"
+key="ray-$version-$(cat "$0" <(basename "$vllm") | sha256sum | cut -c1-12)"
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/servetop-integration"
 home="$cache/$key"
 exec 9> "$cache/$key.lock"
@@ -19,7 +19,6 @@ if [ ! -e "$home/.ready" ]; then
     "$vllm/bin/python" -c 'import site; print(site.getsitepackages()[0])' > "$site/vllm.pth"
     # Not ray[llm]: that wants a vLLM for GPUs. With fastapi 0.165 every POST is answered by 400 (the field "self" is missing).
     "$home/bin/pip" install --quiet --disable-pip-version-check "ray[serve]==$version" fastapi==0.136.3 jsonref pyarrow pandas mmh3
-    cp "$here/ray_serve_llm_app.py" "$home/"
     cp -r "$vllm/tiny-llama" "$home/"
     "$home/bin/python" "$here/real_engines.py" ray-serve-llm "$home"  # it starts, answers and ends, or this script fails
     touch "$home/.ready"

@@ -15,13 +15,9 @@ from servetop.core.clock import MonotonicClock
 from servetop.recordings.reader import RecordingReader
 from tests.harness import RAN, Servetop, opened, received, wait_for
 from tests.integration.harness import counters, home_of, only
-from tests.integration.real_engines import RealEngine
+from tests.integration.real_engines import RAY_ENGINE, RealEngine
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
-
-KWARGS = (
-    '{"load_format":"dummy","max_model_len":1024,"enforce_eager":true,"block_size":32,"num_gpu_blocks_override":64}'
-)
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,18 @@ class Started:
 
 
 CB = ("--device", "cpu", "--cb-block-size", "32", "--cb-num-blocks", "64", "--cb-max-batch-tokens", "256")
-CPU = ("--accelerator", "cpu", "--num-cpus", "4", "--dtype", "float32", "--engine-kwargs", KWARGS)
+CPU = (
+    "--accelerator",
+    "cpu",
+    "--num-cpus",
+    "4",
+    "--dtype",
+    "float32",
+    "--max-model-len",
+    "1024",
+    "--engine-kwargs",
+    RAY_ENGINE,
+)
 STARTED = {
     each.engine: each
     for each in (
