@@ -1,7 +1,9 @@
 """How far one sender goes, and what it costs in memory: `python bench/limits.py`. Needs gcc.
 
 Start-up to the first request at the server; 10,000 streams open at once; 2,000 requests a second; resident memory per
-stream in flight (its connection included), per chunk, and over time. Against bench/sseserver.
+stream in flight (its connection included), per chunk, and over time; what an event costs two senders that share twice
+the load, in processor time (wall time would need a processor for each of them and one for the server). Against
+bench/sseserver.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import psutil
-from client import BEGIN_AHEAD, Shape, build, pinned
+from client import BEGIN_AHEAD, Shape, build, pinned, run_once
 from contenders import CPUS
 from duel import serving
 
@@ -31,6 +33,8 @@ from servetop.loadgen.process import SenderProcess
 MANY = Shape(ttft_ms=2000, itl_ms=1000, tokens=6, stage=StageConfig(max_concurrency=10_000, num_prompts=10_000))
 QUICK = Shape(ttft_ms=5, itl_ms=2, tokens=4, stage=StageConfig(request_rate=2000.0, duration=6.0))
 LONG = Shape(ttft_ms=20, itl_ms=10, tokens=2400, stage=StageConfig(max_concurrency=256, num_prompts=256))
+PACED = Shape(ttft_ms=20, itl_ms=10, tokens=600, stage=StageConfig(max_concurrency=256, num_prompts=256))
+TWICE = replace(PACED, stage=StageConfig(max_concurrency=512, num_prompts=512))
 STEADY = Shape(ttft_ms=20, itl_ms=5, tokens=32, stage=StageConfig(request_rate=400.0, duration=24.0))
 
 
@@ -80,6 +84,13 @@ def measure(program: Path, shape: Shape, *, ahead: float = BEGIN_AHEAD) -> tuple
     return played, (first - began) * 1e-9
 
 
+def event_cost(program: Path, shape: Shape, *, workers: int) -> float:
+    """Processor seconds of all senders for an event."""
+    cpus = (CPUS[0], CPUS[1] if workers == 1 else None)
+    total = asyncio.run(run_once(program, shape, cpus, transport="raw", workers=workers)).total
+    return total.cpu_seconds / total.chunks
+
+
 def main() -> None:
     """One line a figure."""
     with tempfile.TemporaryDirectory() as folder:
@@ -109,6 +120,12 @@ def main() -> None:
         third = steady.resident.size // 3
         early, late = steady.resident[third], steady.resident[-third // 2]
         print(f"growth over 12 s at 400 requests/s {(late - early) / 1024:8.0f} KiB")
+
+        pairs = [(event_cost(program, PACED, workers=1), event_cost(program, TWICE, workers=2)) for _ in range(5)]
+        one_sender, two = np.median(pairs, axis=0) * 1e6
+        times = np.median([2 * alone / shared for alone, shared in pairs])
+        print(f"an event, one sender             {one_sender:8.1f} µs     (256 streams; processor time)")
+        print(f"an event, two with twice the load {two:7.1f} µs     ({times:.2f} x one sender's; target ≥ 1.8)")
 
 
 if __name__ == "__main__":
