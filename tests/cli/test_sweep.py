@@ -58,6 +58,7 @@ def test_the_table_has_batch_sizes_down_and_rates_across(servetop: Servetop, gri
 
 
 def test_an_interrupted_sweep_goes_on_with_the_cells_that_it_had_not_finished(servetop: Servetop, grid: Path) -> None:
+    grid.write_text(GRID.replace("[sim]", 'headers = { X-Api-Key = "open-sesame" }\n[sim]'))  # in no recording
     with servetop.started("sweep", str(grid), "--headless") as process:
         recording = wait_for(lambda: next(iter(servetop.folder.glob("*.servetop")), None), seconds=10, what="recording")
         wait_for(lambda: recording.stat().st_size and _stages(recording) >= 3, seconds=20, what="the third cell")
@@ -72,6 +73,7 @@ def test_an_interrupted_sweep_goes_on_with_the_cells_that_it_had_not_finished(se
     assert len(ids) == len(set(ids))
     again = servetop("sweep", str(grid), "--json", "--resume")
     assert "nothing to resume" in again.err
+    assert b"open-sesame" not in recording.read_bytes()
 
 
 def _stages(recording: Path) -> int:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -116,6 +117,40 @@ def test_littles_law_compares_the_engines_requests_with_the_clients() -> None:
         Tick(client=client_tick(i, in_flight=5), engine=sample(i / 4, preemptions=0)) for i in range(40)
     )
     assert live_stats(history, 10.0).trust.littles_law_error == pytest.approx(4 / 5 - 1)
+
+
+def first_answers_end_after(seconds: float, counted: Callable[[float], float]) -> TickHistory:
+    """Ten seconds at 400 tokens/s, in answers that take so long; `counted`: the engine's counter at each instant."""
+    ticks = []
+    for index in range(40):
+        end = (index + 1) / 4
+        ended = LogHistogram.of([100.0] if end > seconds else [])
+        client = dataclasses.replace(client_tick(index), output_len=ended)
+        ticks.append(Tick(client=client, engine=sample(end, preemptions=0, tokens=counted(end))))
+    return TickHistory(ticks)
+
+
+@pytest.mark.parametrize(
+    ("counted", "error"),
+    [
+        (lambda at: 400 * at, 0.0),  # with every step
+        (lambda at: 400 * max(0.0, at - 4), 0.0),  # at the end of each request
+        (lambda at: 440 * at, 0.1),
+        (lambda at: 360 * max(0.0, at - 4), -0.1),
+        (lambda at: 0.0, -1.0),
+    ],
+)
+def test_tokens_are_compared_in_the_way_in_which_the_engine_counts(
+    counted: Callable[[float], float], error: float
+) -> None:
+    history = first_answers_end_after(4.0, counted)
+    assert live_stats(history, 10.0).trust.token_error == pytest.approx(error, abs=1e-2)
+
+
+def test_an_engine_that_counts_at_the_end_is_not_suspect_before_the_first_end() -> None:
+    history = first_answers_end_after(4.0, lambda at: 400 * max(0.0, at - 4))
+    verdicts = {live_stats(history, instant / 4).trust.token_error for instant in range(1, 16)}
+    assert all(math.isnan(error) for error in verdicts)
 
 
 def test_chart_bins_keep_their_places_as_time_goes_on() -> None:

@@ -18,6 +18,7 @@ from servetop.core.events import StageChange
 from servetop.engines.sim.predict import predict
 from servetop.engines.sim.presets import specs_of_preset
 from servetop.recordings.catalog import list_recordings
+from servetop.recordings.header import as_recorded
 from servetop.recordings.places import recordings_folder
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.sittings import finished_stages
@@ -62,7 +63,7 @@ def find_interrupted(config: RunConfig) -> Path:
             reader = RecordingReader.open(info.path)
         except RecordingError:
             continue
-        same = _asked(reader) == config
+        same = _asked(reader) == as_recorded(config)
         reader.close()
         if same:
             return info.path
@@ -75,7 +76,7 @@ def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
     try:
         if reader.is_live():
             raise RecordingError(f"{recording} is still being written: watch it with servetop replay {recording}")
-        if _asked(reader) != config:
+        if _asked(reader) != as_recorded(config):
             raise RecordingError(f"{recording} was recorded with another configuration: run without --resume")
         update = reader.poll()
     finally:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from servetop.core.agreement import agreement_between
 from servetop.core.events import EngineSample, FloatArray, GpuSample, IntArray
 from servetop.core.gpu_stats import joules_per_token, newest_gpus
 from servetop.core.history import TickHistory
@@ -138,7 +139,7 @@ def trust_between(history: TickHistory, start: int, stop: int) -> Trust:
     lag = history.histogram("loop_lag", start=start, stop=stop)
     rates = _rates(history, start, stop)
     held = history.column("queued", start=start, stop=stop)
-    agreement = _agreement(history, start, stop)
+    agreement = agreement_between(history, start, stop)
     return Trust(
         slip_p99=history.percentiles("slip", start=start, stop=stop)[2],
         loop_lag_p99=lag.percentile(99),
@@ -151,50 +152,6 @@ def trust_between(history: TickHistory, start: int, stop: int) -> Trust:
         token_error=agreement.token_error,
         in_flight=agreement.in_flight,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Agreement:
-    """Client and engine at the instants of the scrapes, so that both speak of the same moment."""
-
-    littles_law_error: float = math.nan
-    token_error: float = math.nan
-    in_flight: float = math.nan
-
-
-def _agreement(history: TickHistory, start: int, stop: int) -> _Agreement:
-    """The client's side is interpolated between the ends of ticks to when the engine was scraped."""
-    before = max(0, start - 1)
-    ends = np.array([tick.end for tick in history.ticks[before:stop]])
-    newest = {tick.engine.scrape_end: tick.engine for tick in history.ticks[start:stop] if tick.engine is not None}
-    samples = [sample for at, sample in sorted(newest.items()) if at >= ends[0]]
-    if not samples:
-        return _Agreement()
-    instants = np.array([(sample.scrape_start + sample.scrape_end) / 2 for sample in samples])
-    in_flight = np.interp(instants, ends, history.column("in_flight", start=before, stop=stop))
-    held = _column(samples, "running") + _column(samples, "waiting")
-    both = ~np.isnan(held) & (in_flight > 0)
-    client = float(in_flight[both].mean()) if both.any() else math.nan
-    received = np.interp(instants[[0, -1]], ends, np.cumsum(history.column("output_tokens", start=before, stop=stop)))
-    generated = _column([samples[0], samples[-1]], "generation_tokens_total")
-    enough = received[1] - received[0] >= _TOKENS_TO_COMPARE and generated[1] >= generated[0]
-    return _Agreement(
-        littles_law_error=_relative(float(held[both].mean()), client) if both.any() else math.nan,
-        token_error=_relative(float(np.diff(generated)[0]), float(np.diff(received)[0])) if enough else math.nan,
-        in_flight=client,
-    )
-
-
-_TOKENS_TO_COMPARE = 500
-"""Below so many tokens in a window, a few in transit look like a disagreement."""
-
-
-def _column(samples: Sequence[EngineSample], name: str) -> FloatArray:
-    return np.array([getattr(sample, name) for sample in samples], dtype=np.float64)
-
-
-def _relative(value: float, reference: float) -> float:
-    return value / reference - 1 if reference > 0 else math.nan
 
 
 def _named(history: TickHistory, name: str, start: int, stop: int) -> dict[str, float]:

@@ -51,7 +51,8 @@ class Trust:
     in_flight: float = math.nan
     """Mean requests in flight at the client: among few, one in transit is a large share."""
     token_error: float = math.nan
-    """Engine's generated tokens / client's received tokens - 1."""
+    """Engine's generated tokens / client's received tokens - 1; live, of an engine that counts when a request ends,
+    / tokens of the client's ended requests - 1."""
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -26,11 +26,9 @@ from servetop.loadgen.quitters import Quitters
 from servetop.loadgen.reports import ReportDraft
 from servetop.loadgen.schedule import Schedule
 from servetop.loadgen.stage_play import Due
-from servetop.loadgen.steering import steer
+from servetop.loadgen.steering import burst, steer
 from servetop.loadgen.transport import ClientFactory
 from servetop.loadgen.workloads import arrivals_of, prompts_of
-
-_MAX_BURST = 10_000
 
 
 class Sender:
@@ -105,7 +103,10 @@ class Sender:
         if schedule is None:
             return "no load is being played yet"
         if command.action is Action.BURST:
-            return self._burst(schedule, command.value, at)
+            dues, reply = burst(schedule.play, command.value, at)
+            for due in dues:
+                self._arrived(due)
+            return reply
         reply = steer(schedule, command, at)
         return f"the load generator cannot do {command.action}" if reply is None else reply
 
@@ -118,15 +119,6 @@ class Sender:
         if cancel:
             return f"{self._cancel_in_flight('cancelled') + held} requests cancelled"
         return f"sending nothing more, waiting for {self._crowd.in_flight} requests in flight"
-
-    def _burst(self, schedule: Schedule, value: float | None, at: float) -> str:
-        if schedule.play is None:
-            return "no stage is being played"
-        if value is None or not 1 <= value <= _MAX_BURST:
-            return f"a burst is 1 to {_MAX_BURST:,} requests"
-        for _ in range(int(value)):
-            self._arrived(Due(schedule.play.index, at))
-        return f"{int(value)} requests now"
 
     # --- playing ---
 

@@ -7,10 +7,10 @@ import math
 from servetop.core.events import Action, Command
 from servetop.core.units import MAX_REQUEST_RATE
 from servetop.loadgen.schedule import Schedule
-from servetop.loadgen.stage_play import StagePlay
+from servetop.loadgen.stage_play import Due, StagePlay
 
 _NO_STAGE = "no stage is being played"
-
+_MAX_BURST = 10_000
 
 _STEERED = frozenset(
     {
@@ -48,6 +48,15 @@ def steer(schedule: Schedule, command: Command, at: float) -> str | None:
             return _hold(play, at, hold=command.action is Action.HOLD_STAGE)
         case _:
             return _pause(play, at, pause=command.action is Action.PAUSE_LOAD)
+
+
+def burst(play: StagePlay | None, count: float | None, at: float) -> tuple[list[Due], str]:
+    """So many requests that are all due at `at`, or none, and what to say of it."""
+    if play is None:
+        return [], _NO_STAGE
+    if count is None or not 1 <= count <= _MAX_BURST:
+        return [], f"a burst is 1 to {_MAX_BURST:,} requests"
+    return [Due(play.index, at)] * int(count), f"{int(count)} requests now"
 
 
 def _next_stage(schedule: Schedule, at: float) -> str:

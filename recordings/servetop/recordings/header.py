@@ -12,7 +12,7 @@ from servetop.core.config import RunConfig, from_data, to_data
 from servetop.core.events import RunEnd
 from servetop.core.source import EngineFacts, RunHeader
 from servetop.recordings.liveness import Writer
-from servetop.recordings.redaction import Redactor
+from servetop.recordings.redaction import Redactor, known_secrets
 
 
 def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> dict[str, Any]:
@@ -27,6 +27,12 @@ def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> d
         "pid": writer.pid if header.pid is None else header.pid,
         "writer": writer.to_json(),
     }
+
+
+def as_recorded(config: RunConfig) -> RunConfig:
+    """A configuration as a recording of it gives it back: without its secrets, so that the two can be compared."""
+    data = _dumped(known_secrets(config).data(to_data(config)))
+    return from_data(RunConfig, orjson.loads(data), strict=False, where="configuration")
 
 
 def encode_engine(facts: EngineFacts, *, redactor: Redactor) -> str:

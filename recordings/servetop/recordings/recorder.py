@@ -45,7 +45,7 @@ class Recorder:
     @classmethod
     def create(cls, path: Path, header: RunHeader) -> Recorder:
         """Start a new file (and its folder) with the run's header; RecordingError if there is one, or it cannot be."""
-        redactor = known_secrets(header)
+        redactor = known_secrets(header.config)
         _claim(path)
         try:
             connection = connect_for_writing(path)
@@ -165,12 +165,6 @@ class Recorder:
 def connect_for_writing(path: Path) -> sqlite3.Connection:
     """A connection without transactions of its own making, and without patience; sqlite3.Error if it cannot be."""
     return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-
-
-def known_secrets(header: RunHeader) -> Redactor:
-    """A redactor that also knows the value of the API key in use."""
-    key_name = header.config.engine.api_key_env
-    return Redactor([os.environ.get(key_name, "")] if key_name else [])
 
 
 def _write(connection: sqlite3.Connection, batch: EncodedBatch) -> str | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from servetop.core.config import RunConfig
 
 REDACTED = "[redacted]"
 
@@ -65,3 +68,9 @@ class Redactor:
             result.append(REDACTED if follows else self.data(value))
             before = value if isinstance(value, str) else ""
         return result
+
+
+def known_secrets(config: RunConfig) -> Redactor:
+    """A redactor that also knows the value of the API key in use."""
+    key_name = config.engine.api_key_env
+    return Redactor([os.environ.get(key_name, "")] if key_name else [])

@@ -46,7 +46,7 @@ def resume_recording(path: Path) -> tuple[Recorder, RunStart]:
     anchor = ClockAnchor(
         origin_ns=now.origin_ns - round(first_tick * TICK_SECONDS * NS_PER_S), wall_epoch_s=header.anchor.wall_epoch_s
     )
-    recorder = Recorder(_connect(path, anchor), path, redactor=known_secrets(header))
+    recorder = Recorder(_connect(path, anchor), path, redactor=known_secrets(header.config))
     recorder.new_commands()  # those of the sitting before are history
     recorder.commit(Batch(notes=[_note(first_tick * TICK_SECONDS, now.wall_epoch_s - anchor.wall_epoch_s)]))
     stages = [stage.index for stage in update.stages]
