@@ -103,10 +103,10 @@ class Sender:
         if schedule is None:
             return "no load is being played yet"
         if command.action is Action.BURST:
-            dues, reply = burst(schedule.play, command.value, at)
+            dues, words = burst(schedule.play, command.value, at)
             for due in dues:
                 self._arrived(due)
-            return reply
+            return words
         reply = steer(schedule, command, at)
         return f"the load generator cannot do {command.action}" if reply is None else reply
 

@@ -18,7 +18,7 @@ from servetop.recordings.codec import COMMANDS
 from servetop.recordings.header import encode_engine, encode_header
 from servetop.recordings.liveness import Writer
 from servetop.recordings.opening import fold_wal
-from servetop.recordings.redaction import Redactor
+from servetop.recordings.redaction import Redactor, known_secrets
 from servetop.recordings.steady_codec import encode_windows
 
 BUSY_SECONDS = 0.25

@@ -16,7 +16,8 @@ from servetop.core.units import NS_PER_S
 from servetop.recordings.batch import Batch
 from servetop.recordings.liveness import Writer
 from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder, connect_for_writing, known_secrets
+from servetop.recordings.recorder import Recorder, connect_for_writing
+from servetop.recordings.redaction import known_secrets
 from servetop.recordings.schema import add_missing_columns
 from servetop.recordings.sittings import RESUMED
 
