@@ -2,10 +2,11 @@
 
     python bench/duel.py [--runs 5] [--seconds 8] [--client aiohttp …] [--shape paced256 …]
 
-Server and client are pinned to different processors, which do not sleep (awake.py) unless `--let-sleep` is given. A
-client's CPU is that of its process tree between the first request's arrival at the server and the last answer's end;
-TTFT errors are the client's TTFT minus the server's own, request by request. Needs gcc; aiohttp and httpx-aiohttp
-(`pip install 'servetop[bench]'`); vLLM's benchmark takes part where `make integration` has installed it.
+Server and client are pinned to different processors, and what measures to the server's; they do not sleep (awake.py)
+unless `--let-sleep` is given. A client's CPU is that of its process tree between the first request's arrival at the
+server and the last answer's end; TTFT errors are the client's TTFT minus the server's own, request by request. Needs
+gcc; aiohttp and httpx-aiohttp (`pip install 'servetop[bench]'`); vLLM's benchmark takes part where `make integration`
+has installed it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import csv
+import os
 import socket
 import statistics
 import subprocess
@@ -136,6 +138,8 @@ def main() -> None:
             print("vLLM's benchmark is not installed (make integration does that): left out")
             del clients[NAMES[-1]]
         clients = {name: clients[name] for name in options.client or clients if name in clients}
+        if CPUS[0] is not None:
+            os.sched_setaffinity(0, {CPUS[0]})  # what measures must not take the client's processor
         for name in options.shape or shapes(1.0):
             shape = shapes(options.seconds)[name]
             bouts: dict[str, list[Bout]] = {client: [] for client in clients}
