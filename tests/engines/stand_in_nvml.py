@@ -12,6 +12,21 @@ class NvmlError(Exception):
     """As pynvml.NVMLError."""
 
 
+class OneDevice:
+    """A driver with one device."""
+
+    NVMLError = NvmlError
+
+    def nvmlInit(self) -> None:
+        return None
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 1
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        return index
+
+
 class TwoCards:
     """NVML's functions over two cards, of which the second one cannot tell its power, as some cannot."""
 
@@ -53,21 +68,12 @@ class TwoCards:
         return [SimpleNamespace(pid=pid, usedGpuMemory=size) for pid, size in held.items()]
 
 
-class SlowToFree(TwoCards):
+class SlowToFree(OneDevice, TwoCards):
     """One card that goes on listing a process that has ended, for so many readings."""
 
     def __init__(self, pid: int, *, readings: int) -> None:
         self.pid = pid
         self._left = readings
-
-    def nvmlInit(self) -> None:
-        return None
-
-    def nvmlDeviceGetCount(self) -> int:
-        return 1
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
-        return index
 
     def nvmlDeviceGetComputeRunningProcesses(self, device: int) -> list[Any]:
         if not psutil.pid_exists(self.pid):

@@ -11,25 +11,11 @@ from typing import Any
 import pytest
 
 from servetop.engines.inventory import gpu_inventory, shortened, startable_engines
+from tests.engines.stand_in_nvml import NvmlError, OneDevice
 
 
-class NvmlError(Exception):
-    """As pynvml.NVMLError."""
-
-
-class OneCard:
+class OneCard(OneDevice):
     """NVML's functions over a card that this process and one that is gone hold memory of."""
-
-    NVMLError = NvmlError
-
-    def nvmlInit(self) -> None:
-        return None
-
-    def nvmlDeviceGetCount(self) -> int:
-        return 1
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
-        return index
 
     def nvmlDeviceGetName(self, device: int) -> bytes:
         return b"NVIDIA H200"
