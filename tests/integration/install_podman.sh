@@ -27,7 +27,22 @@ printf '[containers]\ndefault_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]\
 command -v runc > /dev/null && printf '[engine]\nruntime = "runc"\n' >> "$home/containers.conf"
 export CONTAINERS_CONF="$home/containers.conf"
 podman image exists "$image" || "${PYTHON:-python3}" "$here/container_root.py" "$server" | podman import --quiet - "$image" >&2
-podman run --rm --init --entrypoint /app/llama-server "$image" --version >&2
+# A container with a published port that answers, as the tests want it; not every machine's kernel has what that takes.
+port="$("${PYTHON:-python3}" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')"
+model="$(dirname "$server")/tiny.gguf"
+trap 'podman rm --force --time 0 "servetop-check-$port" > /dev/null 2>&1 || true' EXIT
+podman run --detach --rm --init --ipc=host --name "servetop-check-$port" -p "127.0.0.1:$port:$port" \
+    --security-opt label=disable -v "$model:$model:ro" --entrypoint /app/llama-server "$image" \
+    -m "$model" --host 0.0.0.0 --port "$port" -c 512 -t 1 --no-warmup > /dev/null
+"${PYTHON:-python3}" - "http://127.0.0.1:$port/health" >&2 << 'END'
+import sys, time, urllib.request
+for _ in range(100):
+    try:
+        sys.exit(urllib.request.urlopen(sys.argv[1], timeout=2).status != 200)
+    except OSError:
+        time.sleep(0.2)
+sys.exit("servetop: a container's published port does not answer on this machine")
+END
 echo "$image" > "$home/image"
 touch "$home/.ready"
 ln -sfn "$home" "$cache/podman"
