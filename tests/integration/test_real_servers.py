@@ -210,4 +210,4 @@ def test_a_server_that_leaves_a_process_behind_is_found_out() -> None:
         assert process.stdout.readline() == b"ready\n"
         with pytest.raises(AssertionError, match="left processes behind"):
             end(process, "bash")
-    assert session(process.pid) == []
+    wait_for(lambda: not session(process.pid), seconds=10, what="the end of what was left")
