@@ -134,16 +134,6 @@ def test_serve_is_a_standalone_server_that_servetop_can_attach_to(servetop: Serv
     assert done.summary["server"]["generation_tokens"] == 160
 
 
-def test_help_is_quick_because_it_loads_no_heavy_package() -> None:
-    script = (
-        "import sys; from servetop.cli.main import main; main(['--help']);"
-        "print(sorted({'textual', 'numpy', 'httpx', 'plotext'} & set(sys.modules)), file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "--request-rate" in done.stdout
-    assert done.stderr.strip() == "[]"
-
-
 @pytest.mark.parametrize(
     ("package", "forbidden"),
     [

@@ -10,14 +10,17 @@ import typer
 from servetop.cli import connection_options as c
 from servetop.cli import options as o
 from servetop.cli import workload_options as w
+from servetop.cli.plain_help import HELP_SETTINGS, PlainCommand, PlainGroup
 
 app = typer.Typer(
     name="servetop",
     help="top for LLM serving under load: start or attach to an engine, drive it, watch it, record it, replay it.\n\n"
     "Without a command: run. What stands after -- goes to the engine's own command line.",
     epilog="servetop --engine vllm --model llama-2-7b · servetop --url http://gpu7:8000 · servetop replay latest",
+    cls=PlainGroup,
+    rich_markup_mode=None,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP_SETTINGS,
     pretty_exceptions_enable=False,
 )
 
@@ -122,7 +125,7 @@ def run(
     return launch(config, output)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def sweep(
     context: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE.toml|PRESET", help="A sweep file, or a preset's name.")],
@@ -150,7 +153,7 @@ def sweep(
     return run_sweep(file, given, engine_args=context.obj or (), output=output, resume=resume)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def replay(
     file: Annotated[
         Optional[str],
@@ -175,7 +178,7 @@ def replay(
     return replay_recording(file, look)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def summary(
     file: Annotated[
         str, typer.Argument(metavar="FILE|latest", help="A recording; latest is the newest one.")
@@ -188,7 +191,7 @@ def summary(
     return print_recording(file, as_json=as_json)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def ls(
     folder: Annotated[Optional[Path], typer.Argument(help="Folder. (default: the recordings folder)")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
@@ -199,7 +202,7 @@ def ls(
     return print_recordings(folder, as_json=as_json)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def engines(
     name: Annotated[Optional[str], typer.Argument(help="One engine, with all that is known of it.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
@@ -210,7 +213,7 @@ def engines(
     return print_engines(name, as_json=as_json)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> int:
     """Look at this machine and say what to fix; exit code 1 when something must be fixed before a run."""
     from servetop.cli.doctor import run_doctor
@@ -218,7 +221,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = F
     return run_doctor(as_json=as_json)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def predict(
     preset: Annotated[Optional[str], typer.Option("--preset", help="A preset's name, or a sweep file.")] = None,
     settings: Annotated[Optional[list[str]], typer.Option("--set", help="KEY=VALUE of the model; repeat.")] = None,
@@ -246,7 +249,7 @@ def predict(
     return run_predict(preset, options, settings=settings or (), as_json=as_json)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def validate(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> int:
     """Hold the simulator against the published tables; exit code 99 when a target is missed."""
     from servetop.cli.predict import run_validate

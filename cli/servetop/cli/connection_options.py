@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from servetop.core.config import ConnectionConfig
+if TYPE_CHECKING:
+    from servetop.core.config import ConnectionConfig
 
 CONNECTION = "Connection"
 
@@ -39,6 +40,8 @@ Insecure = Annotated[bool, typer.Option("--insecure", help="Believe any TLS cert
 
 def connection_config(options: Mapping[str, Any]) -> ConnectionConfig:
     """As typed; UsageError for what cannot work."""
+    from servetop.core.config import ConnectionConfig
+
     names = ("proxy", "ca_cert", "client_cert", "client_key", "insecure")
     connection = ConnectionConfig(transport=options["transport"] or "", **{name: options[name] for name in names})
     if connection != ConnectionConfig():

@@ -1,0 +1,31 @@
+"""`servetop --help` starts quickly and can be read at any width, piped or not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from servetop.cli.main import main
+
+
+def test_help_is_quick_because_it_loads_no_heavy_package() -> None:
+    script = (
+        "import sys; from servetop.cli.main import main; main(['--help']);"
+        "heavy = {'textual', 'numpy', 'httpx', 'plotext', 'rich', 'servetop.core.config'};"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "--request-rate" in done.stdout
+    assert done.stderr.strip() == "[]"
+
+
+def test_help_lists_every_command_in_full_and_options_by_topic(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    page = capsys.readouterr().out
+    topics = [line[:-1] for line in page.splitlines() if line.endswith(":") and line[:1].isalpha()]
+    assert topics[:3] == ["Commands", "Engine", "Connection"]
+    assert topics[-1] == "Options"
+    assert "..." not in page.partition("Commands:")[2].partition("Engine:")[0]
+    assert "servetop[web]" in page, "square brackets are text, not markup"
