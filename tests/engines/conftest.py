@@ -21,6 +21,8 @@ class PageServer:
 
     def __init__(self) -> None:
         self.pages: dict[str, tuple[int, bytes]] = {}
+        self.headers: dict[str, str] = {}
+        """Further header lines by path, each with its end."""
         self.authorization: list[str | None] = []
         self.answering = asyncio.Event()
         """Cleared: requests are taken and not answered."""
@@ -56,8 +58,10 @@ class PageServer:
         lines = head.split("\r\n")
         keys = [line.split(": ", 1)[1] for line in lines if line.lower().startswith("authorization: ")]
         self.authorization.append(keys[0] if keys else None)
-        status, body = self.pages.get(lines[0].split(" ")[1], (404, b'{"detail":"Not Found"}'))
-        return b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body)
+        path = lines[0].split(" ")[1]
+        status, body = self.pages.get(path, (404, b'{"detail":"Not Found"}'))
+        more = self.headers.get(path, "").encode()
+        return b"HTTP/1.1 %d X\r\n%sContent-Length: %d\r\n\r\n%s" % (status, more, len(body), body)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import SupportsIndex
 
 import pytest
 from hypothesis import given
@@ -63,3 +64,79 @@ def test_no_text_whatever_makes_it_fail(page: str) -> None:
 def test_a_line_gives_its_value_or_nothing(text: str, value: float | None) -> None:
     rows = scan(text, {"vllm:a"}).get("vllm:a", [])
     assert [row.value for row in rows] == ([] if value is None else [value])
+
+
+class CountingText(str):
+    """Text that adds up how many characters are looked at or copied, in `seen[0]`; its pieces count too."""
+
+    seen: list[int]
+
+    @classmethod
+    def of(cls, text: str, seen: list[int]) -> CountingText:
+        made = cls(text)
+        made.seen = seen
+        return made
+
+    def _piece(self, text: str) -> CountingText:
+        self.seen[0] += len(text) + 1
+        return CountingText.of(text, self.seen)
+
+    def split(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:
+        return [self._piece(piece) for piece in super().split(sep, maxsplit)]
+
+    def partition(self, sep: str, /) -> tuple[str, str, str]:
+        before, found, after = super().partition(sep)
+        return self._piece(before), found, self._piece(after)
+
+    def strip(self, chars: str | None = None, /) -> str:
+        return self._piece(super().strip(chars))
+
+    def lstrip(self, chars: str | None = None, /) -> str:
+        self.seen[0] += len(self)
+        return self._piece(super().lstrip(chars))
+
+    def rstrip(self, chars: str | None = None, /) -> str:
+        self.seen[0] += len(self)
+        return self._piece(super().rstrip(chars))
+
+    def find(self, sub: str, start: SupportsIndex | None = None, end: SupportsIndex | None = None, /) -> int:
+        at = super().find(sub, start, end)
+        last = len(self) if end is None else min(int(end), len(self))
+        self.seen[0] += 1 + max(0, (last if at < 0 else at + 1) - int(start or 0))
+        return at
+
+    def __getitem__(self, key: SupportsIndex | slice) -> str:
+        return self._piece(super().__getitem__(key))
+
+
+STEPS_A_CHARACTER = 32
+pieces = st.sampled_from(["vllm:a", *'{}"\\ \t=,\n1#', '\\"', "le", 'x="', '"}'])
+hostile_pages = st.one_of(
+    st.lists(pieces, max_size=60).map("".join),
+    st.tuples(pieces, st.integers(1, 3000)).map(lambda pair: "vllm:a{" + pair[0] * pair[1]),
+    st.tuples(pieces, st.integers(1, 3000)).map(lambda pair: "vllm:a" + pair[0] * pair[1]),
+    st.tuples(pieces, pieces, st.integers(1, 1500)).map(lambda t: 'vllm:a{x="' + (t[0] + t[1]) * t[2] + '"} 1'),
+)
+
+
+@given(hostile_pages)
+def test_each_character_of_a_page_is_looked_at_a_bounded_number_of_times(page: str) -> None:
+    seen = [0]
+    rows = scan(CountingText.of(page, seen), {"vllm:a"}).get("vllm:a", [])
+    for row in rows:
+        assert row.labels is not None
+    assert seen[0] <= STEPS_A_CHARACTER * (len(page) + 10)
+
+
+def test_a_line_of_many_blanks_costs_as_much_as_its_length() -> None:
+    counts = []
+    for blanks in (100_000, 200_000):
+        seen = [0]
+        assert scan(CountingText.of("vllm:a" + " " * blanks + "{", seen), {"vllm:a"}) == {}
+        counts.append(seen[0])
+    assert counts[1] < 2.01 * counts[0]
+
+
+def test_a_line_above_4096_characters_is_passed_over_and_those_beside_it_are_read() -> None:
+    page = "vllm:a 1\n" + 'vllm:a{x="' + "y" * 5000 + '"} 2\nvllm:a 3\n'
+    assert [row.value for row in scan(page, {"vllm:a"})["vllm:a"]] == [1.0, 3.0]

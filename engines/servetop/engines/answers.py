@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import json
 import ssl
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,9 @@ from servetop.core.errors import UsageError
 ANSWER_TIMEOUT = 5.0
 """Seconds for one question of the control plane."""
 LARGEST_ANSWER = 8 << 20
-"""Bytes; a longer answer is cut: no metrics page is longer, but a stream could be endless."""
+"""Bytes, unpacked; a longer answer is not read to its end and not used: half a metrics page would be other sums."""
+MOST_LINES = 200_000
+"""Lines of one answer; more than that in 8 MiB is no metrics page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +46,22 @@ class Answer:
 
     def json(self) -> Any:
         """The body as JSON, or None when it is none or the status is not 200."""
-        try:
-            return json.loads(self.body) if self.ok else None
-        except ValueError:
-            return None
+        return parsed_json(self.body) if self.ok else None
 
+
+_UNPACKED = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+"""Window bits by content encoding: some servers and proxies pack although nobody asked for it."""
 
 Answers = Mapping[str, Answer]
 """Answers by path."""
+
+
+def parsed_json(body: bytes) -> Any:
+    """The value of a JSON text from a server; None for what is none, or nested without end."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
 def bodies(answers: Answers) -> Mapping[str, bytes]:
@@ -80,16 +91,13 @@ class ServerClient:
         self, path: str, *, method: str = "GET", data: Mapping[str, Any] | None = None, timeout: float = ANSWER_TIMEOUT
     ) -> Answer:
         """One question; `data` goes as a JSON body."""
-        body = bytearray()
         try:
             async with asyncio.timeout(timeout), self._http.stream(method, self.url + path, json=data) as response:
-                async for piece in response.aiter_bytes():
-                    body += piece
-                    if len(body) > LARGEST_ANSWER:
-                        break
                 if response.status_code == 407 and self._proxy is not None:
                     return Answer(trouble=self._by_proxy("407"))
-                return Answer(response.status_code, bytes(body))
+                return Answer(response.status_code, await _body(response))
+        except AnswerError as error:
+            return Answer(trouble=str(error))
         except (TimeoutError, httpx.TimeoutException):
             return Answer(trouble=f"no answer within {timeout:g} s")
         except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError, ValueError) as error:
@@ -144,6 +152,32 @@ def first_words(body: bytes, length: int = 60) -> str:
     text = " ".join(body[: 4 * length].decode("utf-8", errors="replace").split())
     printable = "".join(letter for letter in text if letter.isprintable())
     return printable if len(printable) <= length else printable[:length] + "…"
+
+
+class AnswerError(Exception):
+    """A body that is not used: too long, or packed in a way that nobody asked for."""
+
+
+async def _body(response: httpx.Response) -> bytes:
+    """All of it, unpacked within the limits; nothing is unpacked beyond them, however small it was sent."""
+    packed = response.headers.get("Content-Encoding", "identity").strip().lower()
+    if packed not in ("identity", "", *_UNPACKED):
+        raise AnswerError(
+            f"it answers with content encoding {first_words(packed.encode(), 20)}, which was not asked for"
+        )
+    unpacker = None if packed in ("identity", "") else zlib.decompressobj(_UNPACKED[packed])
+    body = bytearray()
+    async for piece in response.aiter_raw():
+        room = LARGEST_ANSWER + 1 - len(body)
+        try:
+            body += piece if unpacker is None else unpacker.decompress(piece, room)
+        except zlib.error as error:
+            raise AnswerError(f"it answers with broken {packed}") from error
+        if len(body) > LARGEST_ANSWER:
+            raise AnswerError(f"its answer is longer than {LARGEST_ANSWER >> 20} MiB: not read")
+    if body.count(b"\n") > MOST_LINES:
+        raise AnswerError(f"its answer has more than {MOST_LINES:,} lines: not read")
+    return bytes(body)
 
 
 def _reason(error: BaseException) -> str:

@@ -233,5 +233,5 @@ def _models(answers: Answers) -> ServerFacts:
     rows = data.get("data") if isinstance(data, dict) else None
     cards = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     names = tuple(str(card["id"]) for card in cards if isinstance(card.get("id"), str))
-    lengths = [card["max_model_len"] for card in cards if isinstance(card.get("max_model_len"), int)]
+    lengths = [card["max_model_len"] for card in cards if type(card.get("max_model_len")) is int]
     return ServerFacts(models=names, max_model_len=lengths[0] if lengths else None)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from servetop.core.events import EngineSample
+from servetop.engines.answers import parsed_json
 from servetop.engines.facts import ServerFacts
-from servetop.engines.metrics import GAUGES, MetricMap, Pages, believable, counter, gauge, not_exported
+from servetop.engines.metrics import GAUGES, LARGEST_VALUE, MetricMap, Pages, believable, counter, gauge, not_exported
 
 SLOTS = "/slots"
 AUTOMATIC_SLOTS = 4
@@ -91,13 +91,10 @@ def _with_cached_prompts(sample: EngineSample) -> EngineSample:
 
 
 def _slots(pages: Pages) -> list[dict[str, Any]]:
-    try:
-        found = json.loads(pages.get(SLOTS, b""))
-    except ValueError:
-        return []
+    found = parsed_json(pages.get(SLOTS, b""))
     return [slot for slot in found if isinstance(slot, dict)] if isinstance(found, list) else []
 
 
 def _count(slot: dict[str, Any], name: str) -> int:
     value = slot.get(name)
-    return value if type(value) is int and value > 0 else 0
+    return value if type(value) is int and 0 < value <= LARGEST_VALUE else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -16,6 +15,8 @@ from servetop.engines.prometheus import Row, scan
 GAUGES = tuple(each.name for each in fields(EngineSample) if not each.name.startswith("scrape_"))
 """The fields of EngineSample that an engine may or may not export."""
 
+LARGEST_VALUE = 1e18
+"""A greater sample is a broken one, and is not known: sums of what is below it neither overflow nor leave 64 bits."""
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
 Found = Mapping[str, list[Row]]
@@ -70,13 +71,13 @@ class Series:
     """What it means that the series is not on the page: 0 for a counter that only appears when it first counts."""
 
     def value(self, found: Found) -> float | None:
-        """The folded number; None when no name is there, or when it is negative, infinite or NaN."""
+        """The folded number; None when no name is there, or when it is negative, NaN or above LARGEST_VALUE."""
         rows = next((found[name] for name in self.names if name in found), [])
         values = [row.value for row in rows if not self.labels or self.labels.items() <= row.labels.items()]
         if not values:
             return self.absent
         total = sum(values) * self.scale
-        if min(values) < 0 or not math.isfinite(total):
+        if min(values) < 0 or not 0 <= total <= LARGEST_VALUE:
             return None
         return total / (len(values) if self.fold is Fold.MEAN else 1)
 

@@ -187,10 +187,12 @@ def _pair(value: Any) -> list[Any] | None:
 
 
 def _number(value: Any) -> float | None:
+    """A time; None for what is no finite number."""
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
+    return number if math.isfinite(number) else None
 
 
 def _refusal(answer: Answer) -> str:

@@ -18,7 +18,7 @@ from servetop.engines.facts import ServerFacts
 from servetop.engines.flags import agreed, refuse_secrets
 from servetop.engines.handle import stop_process
 from servetop.engines.logs import LogCapture
-from servetop.engines.metrics import GAUGES
+from servetop.engines.metrics import GAUGES, LARGEST_VALUE
 from servetop.engines.pages import MetricsFeed, metrics_feed
 from servetop.engines.ports import free_port, port_holder, port_is_free
 from servetop.engines.process import EngineProcess
@@ -164,14 +164,19 @@ def engine_facts(
         url=url,
         managed=pid is not None,
         pid=pid,
-        kv_blocks_total=known.kv_blocks_total,
-        block_size=known.block_size,
-        max_num_seqs=known.max_num_seqs,
-        max_model_len=known.max_model_len,
+        kv_blocks_total=_count(known.kv_blocks_total),
+        block_size=_count(known.block_size),
+        max_num_seqs=_count(known.max_num_seqs),
+        max_model_len=_count(known.max_model_len),
         changes_batch_size_live=engine.changes_batch_size_live,
         not_exported=missing,
         endpoints=tuple(engine.endpoints),
     )
+
+
+def _count(told: int | None) -> int | None:
+    """None for what is no size of anything, whatever the server said."""
+    return told if told is not None and 0 < told <= LARGEST_VALUE else None
 
 
 def refuse_without_key(answer: Answer, url: str, *, config: EngineConfig) -> None:

@@ -5,14 +5,14 @@ Sources: NVIDIA/TensorRT-LLM, `serve/openai_server.py`, `_torch/pyexecutor/py_ex
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from servetop.core.events import EngineSample
+from servetop.engines.answers import parsed_json
 from servetop.engines.facts import ServerFacts
-from servetop.engines.metrics import GAUGES, MetricMap, Pages, believable, counter, gauge, share
+from servetop.engines.metrics import GAUGES, LARGEST_VALUE, MetricMap, Pages, believable, counter, gauge, share
 
 ITERATIONS, PROMETHEUS = "/metrics", "/prometheus/metrics"
 
@@ -113,10 +113,7 @@ class TensorRtLlmPages:
 
 def _iterations(pages: Pages) -> list[dict[str, Any]] | None:
     """Oldest first; None when the page is no list."""
-    try:
-        found = json.loads(pages.get(ITERATIONS, b""))
-    except ValueError:
-        return None
+    found = parsed_json(pages.get(ITERATIONS, b""))
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else None
 
 
@@ -148,6 +145,6 @@ def _part(iteration: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def _number(part: Mapping[str, Any], key: str) -> float | None:
     found = part.get(key)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 1 << 62:
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= LARGEST_VALUE:
         return None
     return float(found)
