@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from servetop.cli.main import main
+from servetop.core.errors import ExitCode
 
 
 def test_help_is_quick_because_it_loads_no_heavy_package() -> None:
@@ -29,3 +30,29 @@ def test_help_lists_every_command_in_full_and_options_by_topic(capsys: pytest.Ca
     assert topics[-1] == "Options"
     assert "..." not in page.partition("Commands:")[2].partition("Engine:")[0]
     assert "servetop[web]" in page, "square brackets are text, not markup"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--port", "70000"], "'--port': 70000 (use a whole number from 1 to 65535)"),
+        (["--port", "http"], "'--port': http (use a whole number from 1 to 65535)"),
+        (["--max-num-seqs", "0"], "'--max-num-seqs': 0 (use a whole number of at least 1)"),
+        (["--burstiness", "x"], "'--burstiness': x (use a number)"),
+    ],
+)
+def test_a_value_that_does_not_fit_its_option_says_what_would(
+    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == ExitCode.USAGE
+    assert complaint in capsys.readouterr().err
+
+
+def test_a_command_line_is_read_without_pydantic() -> None:
+    script = (
+        "import sys; from servetop.cli.main import main;"
+        "main(['--engine', 'x', '--url', 'a', '--port', '1', '--json']);"
+        "print(sorted({'pydantic', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -21,7 +21,7 @@ from servetop.loadgen.process import SenderProcess
 CHILD = """
 import sys
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.process import serve_sender
+from servetop.loadgen.child import serve_sender
 def chosen(setup):
     print("words on stdout do no harm")
     return dialect_for(setup.wire, model=setup.model, continuous_usage=setup.continuous_usage)

@@ -10,7 +10,7 @@ import typer
 from servetop.cli import connection_options as c
 from servetop.cli import options as o
 from servetop.cli import workload_options as w
-from servetop.cli.plain_help import HELP_SETTINGS, PlainCommand, PlainGroup
+from servetop.cli.command_classes import HELP_SETTINGS, PlainCommand, PlainGroup
 
 app = typer.Typer(
     name="servetop",

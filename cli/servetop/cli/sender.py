@@ -6,8 +6,8 @@ import sys
 
 from servetop.core.wire import Dialect
 from servetop.engines.dialects.choose import dialect_for
+from servetop.loadgen.child import serve_sender
 from servetop.loadgen.messages import SenderSetup
-from servetop.loadgen.process import serve_sender
 
 
 def chosen_dialect(setup: SenderSetup) -> Dialect:

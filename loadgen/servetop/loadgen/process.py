@@ -10,11 +10,8 @@ from collections.abc import AsyncIterator, Sequence
 
 from servetop.core.errors import LoadError
 from servetop.core.events import Command
-from servetop.loadgen.child import serve_sender
 from servetop.loadgen.messages import FrameCodec, Order, SenderReport, SenderSetup, ToSender
 from servetop.loadgen.plan import LoadPlan
-
-__all__ = ["SenderProcess", "serve_sender"]
 
 _READ_BYTES = 1 << 20
 _STDERR_LINES = 40

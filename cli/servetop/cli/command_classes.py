@@ -1,4 +1,4 @@
-"""Help pages as plain text with options grouped by panel: Rich's renderer takes longer to import than all else."""
+"""Typer's command classes without what is slow to import: plain help grouped by panel, plain option values."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from servetop.cli.plain_values import convert_without_pydantic
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -21,6 +23,11 @@ class PlainCommand(TyperCommand):
         """Write the arguments, then one section of options for each panel."""
         write_sections(self, ctx, formatter)
 
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Convert the command line to values."""
+        convert_without_pydantic(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
 
 class PlainGroup(TyperGroup):
     """A group of commands whose own options are listed by panel."""
@@ -29,6 +36,11 @@ class PlainGroup(TyperGroup):
         """Write the commands first, then one section of options for each panel."""
         self.format_commands(ctx, formatter)
         write_sections(self, ctx, formatter)
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Convert the command line to values."""
+        convert_without_pydantic(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write each command with its whole first sentence; Typer's own cuts it at the width of the terminal."""
