@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample, GpuSample, LogLine, Note, ReplicaSample, Severity
 from servetop.core.source import EngineFacts
 from servetop.engines.attaching import attach_engine
@@ -18,6 +19,9 @@ from servetop.engines.gpu_processes import OwnPids, everybody
 from servetop.engines.replicas import ReplicaGroup, attach_replicas, refuse_closed_door
 from servetop.engines.sampler import EngineSampler
 from servetop.engines.starting import api_key, start_engine
+
+LOG_TAIL = 12
+"""Lines of an engine's log that an error shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +103,20 @@ class EngineSide:
         """It ended, or stopped answering, without being asked to."""
         return self._handle is not None and self._handle.died.is_set()
 
+    async def refuse_dead(self) -> None:
+        """EngineError when it ended by itself: requests that fail all at once end the load before that is known."""
+        if self._handle is not None and not await self._handle.still_there():
+            raise self.death()
+
+    def death(self) -> EngineError:
+        """Why it ended, and its last lines; of an engine that is dead."""
+        return EngineError(self.handle.exit_reason(), self.handle.log_tail(LOG_TAIL))
+
     async def change_batch(self, max_num_seqs: int) -> EngineFacts:
         """Set the batch-size limit, by a restart if the engine cannot change it while it runs."""
         if await self.handle.set_max_num_seqs(max_num_seqs):
             return self.handle.facts
+        await self.refuse_dead()  # a restart must not hide that it crashed
         await self.last_look()  # its counters go with it
         await self.stop()
         return await self.start(max_num_seqs=max_num_seqs)

@@ -214,7 +214,7 @@ def _print_trust(console: Console, summary: Summary) -> None:
 
 
 def print_end(recording: Path) -> None:
-    """On stderr: why a run failed, with the engine's last lines when it was the engine."""
+    """On stderr: the engine's last lines when it was the engine that failed; the last line is the reason."""
     reader = RecordingReader.open(recording)
     try:
         update = reader.poll()
@@ -222,9 +222,9 @@ def print_end(recording: Path) -> None:
         reader.close()
     if update.end is None or not update.end.exit_code:
         return
-    sys.stderr.write(f"servetop: {update.end.reason}\n")
     if update.end.exit_code == ExitCode.ENGINE_FAILED:
         sys.stderr.writelines(f"  │ {line.text}\n" for line in update.log_lines[-LOG_TAIL:])
+    sys.stderr.write(f"servetop: {update.end.reason}\n")
 
 
 LOG_TAIL = 12

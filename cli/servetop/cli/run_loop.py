@@ -61,6 +61,7 @@ class RunLoop:
         try:
             await self._boot()
             await self._play()
+            await self._engine.refuse_dead()
             failure = None
         except ServetopError as error:
             failure = error
@@ -126,7 +127,7 @@ class RunLoop:
             self._take(report)
             await self._obey_new_commands(self._sender)
             if self._engine.dead and self._change is None:
-                raise EngineError(self._engine.handle.exit_reason(), self._engine.handle.log_tail(LOG_TAIL))
+                raise self._engine.death()
             if await self._is_over(self._sender, report):
                 return
 
@@ -279,7 +280,3 @@ class RunLoop:
         self._journal.commit(None)  # before the engine is stopped: that may take a while
         await self._engine.close()
         self._journal.commit(None)
-
-
-LOG_TAIL = 12
-"""Lines of an engine's log that an error shows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -28,6 +29,8 @@ SAME_SCRAPE = 0.1
 """Seconds between which two times of a Prometheus server's scrape are one, reckoned twice; it scrapes once a second."""
 SILENT_LIMIT = 60.0
 """Seconds without any answer, connections or not."""
+EXIT_LIMIT = 5.0
+"""Seconds within which an engine that no longer answers must be seen to be gone, when it is asked at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +145,16 @@ class EngineHandle:
             raise EngineError(f"{self.engine.title} did not take batch size {max_num_seqs} ({why})")
         self.facts = replace(self.facts, max_num_seqs=max_num_seqs)
         return True
+
+    async def still_there(self) -> bool:
+        """Ask it; one that does not answer gets EXIT_LIMIT to end, since a process that dies closes its port first."""
+        if self.died.is_set():
+            return False
+        answer = await self._client.ask(self.engine.ready_path)
+        if answer.trouble or (self._process is not None and not answer.ok):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.died.wait(), EXIT_LIMIT)
+        return not self.died.is_set()
 
     def exit_reason(self) -> str:
         """Why it died, in one line; empty while it lives."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from servetop.core.clock import Clock
@@ -16,7 +17,7 @@ from servetop.engines.adding_up import CounterTotals, added_up
 from servetop.engines.answers import ServerClient, normalise_url
 from servetop.engines.attaching import MODELS, attach_engine
 from servetop.engines.engine import Engine
-from servetop.engines.handle import EngineHandle, StopReport
+from servetop.engines.handle import EXIT_LIMIT, EngineHandle, StopReport
 
 LOOK_AGAIN = 1.0
 """Seconds between looks whether a replica that went is back."""
@@ -110,6 +111,14 @@ class ReplicaGroup:
         if all(told):
             self.facts = dataclasses.replace(self.facts, max_num_seqs=max_num_seqs)
         return all(told)
+
+    async def still_there(self) -> bool:
+        """See EngineHandle; one of them is enough."""
+        asked = await asyncio.gather(*(handle.still_there() for handle in self._alive))
+        if not any(asked):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.died.wait(), EXIT_LIMIT)
+        return not self.died.is_set()
 
     def exit_reason(self) -> str:
         """Why the last one died; empty while one lives."""
