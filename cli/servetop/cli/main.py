@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from servetop.cli.commands import app
+from servetop.core.environment import limit_own_threads
 from servetop.core.errors import EngineError, ExitCode, ServetopError
 
 _SLO = re.compile(r"^[a-z0-9]+:[0-9.]+$")
@@ -17,6 +19,7 @@ _SLO = re.compile(r"^[a-z0-9]+:[0-9.]+$")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; the exit code (see ExitCode)."""
+    limit_own_threads(os.environ)
     own, engine_args = split_engine_args(sys.argv[1:] if argv is None else argv)
     command = typer.main.get_command(app)
     try:

@@ -6,11 +6,6 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from rich.console import Console
-from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
-from rich.progress import Progress as RichProgress
-from rich.text import Text
-
 from servetop.core.config import RunConfig, StageConfig
 from servetop.core.stats import LiveStats
 from servetop.tui import formats
@@ -77,14 +72,6 @@ class LineProgress:
         """Nothing to tidy."""
 
 
-class StatusColumn(ProgressColumn):
-    """The status line, cut to the terminal."""
-
-    def render(self, task: Task) -> Text:
-        """Plain text, never markup: engine output may be in it."""
-        return Text(str(task.fields.get("status", "")), no_wrap=True, overflow="ellipsis")
-
-
 class DoneShare:
     """How much of the planned load is done, 0-1: stages weigh by their seconds, or alike when some have no duration."""
 
@@ -113,17 +100,23 @@ class BarProgress:
     """For terminals: how much of the planned load is done, and the status line."""
 
     def __init__(self, config: RunConfig) -> None:
+        from rich.console import Console  # not for a run without a terminal
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as RichProgress
+        from rich.table import Column
+
         self._stages = config.stages
         self._done = DoneShare(config.stages)
+        one_line = Column(no_wrap=True, overflow="ellipsis")
         self._bar = RichProgress(
             TextColumn("servetop"),
             BarColumn(bar_width=20),
             TextColumn("{task.percentage:>3.0f}%"),
-            StatusColumn(),
+            TextColumn("{task.fields[status]}", markup=False, table_column=one_line),  # engine output may be in it
             console=Console(stderr=True),
             transient=True,
         )
-        self._task = self._bar.add_task("run", total=1.0)
+        self._task = self._bar.add_task("run", total=1.0, status="")
         self._bar.start()
 
     def show(self, stats: LiveStats, log_line: str) -> None:
@@ -134,7 +127,7 @@ class BarProgress:
 
     def say(self, words: str) -> None:
         """Above the bar."""
-        self._bar.console.print(Text(words))
+        self._bar.console.print(words, markup=False, highlight=False)
 
     def finish(self) -> None:
         """Remove the bar."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from servetop.core.clock import Clock
+from servetop.core.environment import engine_environment
 from servetop.core.errors import EngineError
 from servetop.engines import leash
 from servetop.engines.logs import LogCapture
@@ -91,7 +92,7 @@ class EngineProcess:
                 stdin=theirs.fileno(),
                 stdout=write_end,
                 stderr=write_end,
-                env={**os.environ, **env},
+                env={**engine_environment(os.environ), **env},
                 cwd=cwd,
                 start_new_session=True,
             )
