@@ -69,6 +69,8 @@ class Chunk(NamedTuple):
     """Characters at the end of `text` that are reasoning, of a chunk that may have answer and reasoning."""
     timing: ServerTiming | None = None
     """Of the whole request, where the last event with counts carries it."""
+    stops: int = 0
+    """Answers to the prompt that it ends, as the server says by their `finish_reason`."""
 
     @property
     def answer(self) -> str:

@@ -10,6 +10,7 @@ from servetop.core.events import RequestRecord, RequestStatus, TokenSource
 from servetop.core.wire import Chunk, Dialect, Prompt, ServerTiming
 from servetop.loadgen.answer_text import AnswerText
 from servetop.loadgen.chunk_log import ChunkLog
+from servetop.loadgen.content_coding import CodingError, Decoder, decoder_for
 from servetop.loadgen.local_tokenizer import LocalTokenizer
 from servetop.loadgen.stage_play import Due
 from servetop.loadgen.turns import TurnPrompt
@@ -32,6 +33,8 @@ class PreparedRequest:
     """And record it, and the prompt's."""
     tokenizer: LocalTokenizer | None = None
     """Counts the answer where the server does not."""
+    answers: int = 1
+    """Asked for at once."""
 
 
 class Exchange:
@@ -41,6 +44,7 @@ class Exchange:
     """
 
     __slots__ = (
+        "_decoder", "_unstopped",
         "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "due_at", "error", "error_body",
         "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser",
         "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told",
@@ -49,12 +53,9 @@ class Exchange:
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
         self.id, self.stage = number, due.stage
-        self.due_at = due.at
-        self.prompt = request.prompt
-        self.body = request.body
-        self.dialect = dialect
-        self.parser = dialect.parser(keep_texts=request.keep_texts)
-        self.held_back = held_back
+        self.due_at, self.held_back = due.at, held_back
+        self.prompt, self.body = request.prompt, request.body
+        self.dialect, self.parser = dialect, dialect.parser(keep_texts=request.keep_texts)
         self.sent: float | None = None
         self.headers_at: float | None = None
         self.first_token_at: float | None = None
@@ -71,6 +72,9 @@ class Exchange:
         self.error: str | None = None
         self.error_body: bytearray | None = None
         self.timing: ServerTiming | None = None
+        self._decoder: Decoder | None = None
+        self._unstopped = request.answers
+        """Answers of which the server has not said how they ended."""
         self.prompt_tokens = request.prompt.input_tokens
         self.output_tokens: int | None = None
         """By the server's count, once it has told one."""
@@ -94,13 +98,17 @@ class Exchange:
         if self.sent is None:
             self.sent = at
 
-    def answered(self, http_status: int, at: float, *, is_stream: bool) -> None:
-        """The answer's headers are there."""
+    def answered(self, http_status: int, at: float, *, is_stream: bool, coding: str = "") -> None:
+        """The answer's headers are there; `coding` is its content-encoding."""
         self.headers_at = at
         self.http_status = http_status
         self._forget_question()
         if http_status != 200 or not is_stream:
             self.error_body = bytearray()
+        try:
+            self._decoder = decoder_for(coding)
+        except CodingError as unknown:
+            self._end(RequestStatus.ERROR, at, f"HTTP {http_status}: {unknown}")
 
     def _forget_question(self) -> None:
         """It has reached the server; it may be a thousand times as long as what is kept of the answer."""
@@ -111,6 +119,12 @@ class Exchange:
     def received(self, data: bytes, at: float) -> None:
         """A piece of the answer's body."""
         self.settle()
+        if self._decoder is not None and self.status is None:
+            try:
+                data = self._decoder.decode(data)
+            except CodingError as broken:
+                self._end(RequestStatus.ERROR, at, str(broken))
+                return
         if self.error_body is not None:
             most = _MAX_ERROR_BODY if self.streamed or self.http_status != 200 else _MAX_ANSWER
             self.error_body += data[: most - len(self.error_body)]
@@ -120,7 +134,8 @@ class Exchange:
 
     def edges(self) -> tuple[bytes, bytes] | None:
         """See StreamParser: what comes with these edges may be put aside, until the next `settle`."""
-        return None if self.status is not None or self.error_body is not None else self.parser.edges()
+        plain = self.status is None and self.error_body is None and self._decoder is None
+        return self.parser.edges() if plain else None
 
     def settle(self) -> None:
         """Take in what was put aside."""
@@ -157,14 +172,23 @@ class Exchange:
             self.cached_tokens, self.reasoning_told = chunk.cached_tokens, chunk.reasoning_tokens
             if chunk.timing is not None:
                 self.timing = chunk.timing
+        self._unstopped -= chunk.stops or (chunk.final and chunk.output_tokens is not None)
         if chunk.error is not None:
             self._end(RequestStatus.ERROR, at, chunk.error)
         elif chunk.final:
+            self._succeed(at)
+
+    def _succeed(self, at: float) -> None:
+        """The answer is all here. Without a token it is one only if the server says that it ended, and its count."""
+        if self.chunks or (self._unstopped <= 0 and self.output_tokens is not None):
             self._end(RequestStatus.OK, at)
+        else:
+            self._end(RequestStatus.ERROR, at, "the answer ended without a token")
 
     def complete(self, at: float) -> None:
         """The server has sent all of its answer."""
         if self.error_body is not None and self.http_status == 200 and not self.streamed:
+            self._unstopped = 0
             for chunk in self.dialect.answer(bytes(self.error_body)):
                 self._take(chunk, at)
         elif self.error_body is not None:
@@ -174,6 +198,8 @@ class Exchange:
         else:
             for chunk in self.parser.finish():
                 self._take(chunk, at)
+            if self._unstopped <= 0:  # some servers send no end marker, but all say why they stopped
+                self._succeed(at)
             self._end(RequestStatus.TRUNCATED, at, "the stream ended without its end marker")
 
     def broke(self, reason: str, at: float) -> None:

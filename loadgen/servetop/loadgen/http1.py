@@ -76,6 +76,7 @@ class Http1Connection(asyncio.Protocol):
         self._pieces: list[bytes] = []
         self._status = 0
         self._content_type = b""
+        self._coding = b""
         self._head_bytes = 0
         self._framed = False
         self._keep_alive = True
@@ -140,7 +141,7 @@ class Http1Connection(asyncio.Protocol):
         self.requests += 1
         self.heard = self.complete = self._framed = self._between_chunks = False
         self.earliest = at
-        self._status, self._content_type, self._head_bytes = 0, b"", 0
+        self._status, self._content_type, self._coding, self._head_bytes = 0, b"", b"", 0
         exchange.was_sent(at)
         rest = request
         if self._fd >= 0:
@@ -181,7 +182,8 @@ class Http1Connection(asyncio.Protocol):
         except (HttpParserError, HttpParserUpgrade) as error:
             self.broken = f"the server does not speak HTTP/1.1 as it should ({error})"
         if exchange.headers_at is None and self._status:
-            exchange.answered(self._status, at, is_stream=not self._content_type.startswith(_NO_STREAMS))
+            is_stream = not self._content_type.startswith(_NO_STREAMS)
+            exchange.answered(self._status, at, is_stream=is_stream, coding=self._coding.decode("latin-1"))
         if self._pieces:
             body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
             self._pieces.clear()
@@ -207,6 +209,8 @@ class Http1Connection(asyncio.Protocol):
         match name.lower():
             case b"content-type":
                 self._content_type = value.lower()
+            case b"content-encoding":
+                self._coding = value
             case b"content-length" | b"transfer-encoding":
                 self._framed = True
 

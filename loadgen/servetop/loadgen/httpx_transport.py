@@ -159,7 +159,8 @@ class HttpxTransport:
     async def _take_in(self, exchange: Exchange, response: httpx.Response) -> None:
         at = self._clock.now()
         kind = response.headers.get("content-type", "").lower()
-        exchange.answered(response.status_code, at, is_stream=not kind.startswith("application/json"))
+        is_stream, coding = not kind.startswith("application/json"), response.headers.get("content-encoding", "")
+        exchange.answered(response.status_code, at, is_stream=is_stream, coding=coding)
         if response.status_code == 407 and self._proxy is not None:
             exchange.broke(self._proxy_refuses(407), at)
             return

@@ -60,4 +60,5 @@ class Outbox:
             keep_texts=self._workload.store_texts or answer_needed,
             record_texts=self._workload.store_texts,
             tokenizer=self._tokenizer,
+            answers=self._workload.n,
         )

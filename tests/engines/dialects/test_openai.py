@@ -92,7 +92,8 @@ def test_vllm_chat_with_continuous_usage_counts_tokens_that_decode_to_nothing(ca
 
 def test_vllm_chat_without_it_counts_events_with_text(captured: Captured) -> None:
     chunks = stream(chat=True).feed(captured("vllm_chat_stream"))
-    assert [chunk.tokens for chunk in chunks] == [1, 1, 1, 1, 0, 0]
+    assert [(chunk.tokens, chunk.stops) for chunk in chunks[4:]] == [(0, 1), (0, 0), (0, 0)]
+    assert [chunk.tokens for chunk in chunks[:4]] == [1, 1, 1, 1]
     assert chunks[-2].output_tokens == 6
 
 

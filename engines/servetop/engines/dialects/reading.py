@@ -41,6 +41,8 @@ class Reading(NamedTuple):
     """Characters at the end of the text that are reasoning, where it begins with answer."""
     timing: ServerTiming | None = None
     """Beside counts only."""
+    stops: int = 0
+    """Choices whose generation ended with it."""
 
 
 Reader = Callable[[bytes], Reading]
@@ -113,13 +115,20 @@ def _read(event: bytes, text_of: Callable[[object], tuple[str, str]]) -> Reading
     choices = found if isinstance(found, list) else []
     if len(choices) == 1:
         answer, thought = text_of(choices[0])
+        stops = _stops(choices[0])
         reading = _told(answer, thought, 1 if answer or thought else 0, usage=usage, within=True)
     else:
         texts = [each for each in map(text_of, choices) if any(each)]
         answer, thought = ("".join(each[part] for each in texts) for part in (0, 1))
+        stops = sum(map(_stops, choices))
         reading = _told(answer, thought, len(texts), usage=usage, within=bool(choices))
     timing = None if usage is None else timing_of(content)
-    return reading if timing is None else reading._replace(timing=timing)
+    return reading if timing is None and not stops else reading._replace(timing=timing, stops=stops)
+
+
+def _stops(choice: object) -> int:
+    """1 where a choice says why it ended; some servers send an empty reason all the time."""
+    return int(bool(isinstance(choice, dict) and choice.get("finish_reason")))
 
 
 def _told(answer: str, thought: str, pieces: int, *, usage: Usage | None, within: bool) -> Reading:

@@ -64,7 +64,12 @@ def read_sglang(event: bytes) -> Reading:
         return Reading(error=why)
     found = content.get("text")
     text = found if isinstance(found, str) else ""
-    return Reading(text, 1 if text else 0, usage=_usage(content), within=True)
+    return Reading(text, 1 if text else 0, usage=_usage(content), within=True, stops=int(_ended(content)))
+
+
+def _ended(content: dict[str, Any]) -> bool:
+    meta = content.get("meta_info")
+    return isinstance(meta, dict) and bool(meta.get("finish_reason"))
 
 
 def _aborted(content: dict[str, Any]) -> str | None:

@@ -74,7 +74,9 @@ class Shapes:
     def learn(self, framed: bytes, event: bytes, reading: Reading) -> Shape | None:
         """The new shape of an event whose bytes in the stream were `framed`, if it can have one."""
         before, _, after = framed.partition(event)
-        if reading.pieces != 1 or reading.error is not None or reading.final or reading.timing is not None:
+        if reading.pieces != 1 or reading.error is not None or reading.timing is not None:
+            return None
+        if reading.final or reading.stops:
             return None
         if len(self.known) >= _MOST_SHAPES or self._trials >= _MOST_TRIALS:
             return None

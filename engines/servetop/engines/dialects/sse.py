@@ -1,7 +1,7 @@
 """Server-sent events out of bytes that arrive in pieces of any size.
 
-Follows the event stream format of the HTML standard (section 9.2.6) for what serving engines send: `data` fields,
-comments, LF and CRLF. Other fields are skipped; a lone CR is no line end here.
+Follows the event stream format of the HTML standard (section 9.2.6) for what serving engines send: `data` fields and
+comments; LF, CRLF and CR end a line. Other fields are skipped.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ _SHORT = 4096
 class SseSplitter:
     """Collects bytes until an event is complete. `overflowed` turns true, for good, at an event that is too long."""
 
-    __slots__ = ("_data", "_pieces", "held", "overflowed")
+    __slots__ = ("_after_cr", "_data", "_pieces", "held", "overflowed")
 
     def __init__(self) -> None:
         self.overflowed = False
         self._pieces: list[bytes] = []
         self._data: list[bytes] = []
+        self._after_cr = False
+        """The last byte was a CR, which has ended its line: an LF that follows belongs to it."""
         self.held = 0
         """Bytes of an event whose end is not here yet."""
 
@@ -39,6 +41,7 @@ class SseSplitter:
             payloads = _whole_events(data)
             if payloads is not None:
                 return payloads
+        data = self._with_plain_line_ends(data)
         self._pieces.append(data)
         self.held += len(data)
         events = self._lines() if b"\n" in data else []
@@ -47,14 +50,23 @@ class SseSplitter:
             self._pieces, self._data = [], []
         return events
 
+    def _with_plain_line_ends(self, data: bytes) -> bytes:
+        """The same lines, each ended by an LF."""
+        if self._after_cr and data:
+            data = data.removeprefix(b"\n")
+            self._after_cr = False
+        if b"\r" not in data:
+            return data
+        self._after_cr = data.endswith(b"\r")
+        return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
     def _lines(self) -> list[bytes]:
         *lines, rest = b"".join(self._pieces).split(b"\n")
         events: list[bytes] = []
         for line in lines:
-            stripped = line.removesuffix(b"\r")
-            if stripped.startswith(b"data:"):
-                self._data.append(stripped[5:].removeprefix(b" "))
-            elif not stripped and self._data:
+            if line.startswith(b"data:"):
+                self._data.append(line[5:].removeprefix(b" "))
+            elif not line and self._data:
                 events.append(b"\n".join(self._data))
                 self._data = []
         self._pieces = [rest] if rest else []

@@ -49,7 +49,7 @@ class EventStream(RegularEvents):
         chunks: list[Chunk] = []
         if self._broken:
             return chunks
-        if self._events.held and b"\n" in data:
+        if self._events.held and (b"\n" in data or b"\r" in data):
             data = self._events.take_back() + data
         position, size = 0, len(data)
         while position < size:
@@ -108,7 +108,7 @@ class EventStream(RegularEvents):
         usage, tokens = reading.usage or _UNTOLD, reading.pieces
         if self._continuous and reading.within and usage.output is not None:
             tokens = max(0, usage.output - self.seen)
-        if not tokens and not reading.final and reading.usage is None:
+        if not tokens and not reading.final and reading.usage is None and not reading.stops:
             return None
         self.seen += tokens if self._continuous or self._ends_with_body else 0
         if reading.pieces:
@@ -116,4 +116,4 @@ class EventStream(RegularEvents):
         reasoning = self.reasoning and (tokens > 0 or reading.pieces > 0)
         counts = (usage.prompt, usage.output, usage.cached)
         told = (usage.reasoning, reading.thoughts, reading.timing)
-        return Chunk(reading.text, tokens, reading.final, *counts, None, reasoning, *told)
+        return Chunk(reading.text, tokens, reading.final, *counts, None, reasoning, *told, stops=reading.stops)

@@ -1,0 +1,103 @@
+"""When an answer is whole: by its end marker, or by a reason to stop and a clean end; never without a token."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servetop.core.events import RequestRecord, RequestStatus
+from servetop.core.wire import Prompt
+from servetop.engines.dialects import dialect_for
+from servetop.loadgen.exchange import Exchange, PreparedRequest
+from servetop.loadgen.stage_play import Due
+
+NO_TOKEN = (RequestStatus.ERROR, "the answer ended without a token")
+NO_END = (RequestStatus.TRUNCATED, "the stream ended without its end marker")
+OK = (RequestStatus.OK, None)
+DONE = b"data: [DONE]\n\n"
+
+
+def event(text: str = "", *, stop: str | None = None, usage: int | None = None, index: int = 0) -> bytes:
+    content = {
+        "choices": [{"index": index, "text": text, "finish_reason": stop}],
+        "usage": None if usage is None else {"prompt_tokens": 3, "completion_tokens": usage},
+    }
+    return b"data: " + orjson.dumps(content) + b"\n\n"
+
+
+def counts(usage: int) -> bytes:
+    return b'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":%d}}\n\n' % usage
+
+
+def answered(pieces: Sequence[bytes], *, answers: int = 1, streamed: bool = True) -> RequestRecord:
+    """What becomes of a request whose answer ends in order."""
+    request = PreparedRequest(
+        Prompt(text="x", input_tokens=3, output_tokens=9), b"{}", answers=answers, streamed=streamed
+    )
+    dialect = dialect_for("completions", model="m", continuous_usage=False)
+    exchange = Exchange(1, Due(0, 0.0), request=request, dialect=dialect, held_back=False)
+    exchange.was_sent(0.0)
+    exchange.answered(200, 0.1, is_stream=streamed)
+    for number, piece in enumerate(pieces, 1):
+        exchange.received(piece, 0.1 + number / 1000)
+    exchange.complete(9.0)
+    return exchange.record(worker=0)
+
+
+def outcome(record: RequestRecord) -> tuple[RequestStatus, str | None]:
+    return record.status, record.error
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (DONE, NO_TOKEN),
+        (event() + event() + DONE, NO_TOKEN),
+        (event(stop="stop") + DONE, NO_TOKEN),
+        (counts(0) + DONE, NO_TOKEN),
+        (event(stop="stop") + counts(0) + DONE, OK),
+        (event(stop="stop", usage=1) + DONE, OK),
+        (event("a") + DONE, OK),
+        (b"", NO_END),
+        (event("a"), NO_END),
+        (event("a") + counts(1), NO_END),
+        (event("a") + event(stop="length"), OK),
+        (event("a", stop="length") + counts(1), OK),
+        (event("a") + event(stop="length")[:-9], NO_END),
+    ],
+)
+def test_an_answer_is_whole_when_the_server_says_so_and_something_came(
+    body: bytes, expected: tuple[RequestStatus, str | None]
+) -> None:
+    assert outcome(answered([body])) == expected
+
+
+def test_several_answers_are_whole_when_each_has_stopped() -> None:
+    one = event("a") + event("b", index=1) + event(stop="length")
+    assert outcome(answered([one], answers=2)) == NO_END
+    assert outcome(answered([one, event(stop="stop", index=1)], answers=2)) == OK
+
+
+def test_an_empty_answer_in_one_piece_needs_its_count() -> None:
+    empty = {"choices": [{"text": "", "finish_reason": "stop"}]}
+    told = {**empty, "usage": {"prompt_tokens": 3, "completion_tokens": 0}}
+    assert outcome(answered([orjson.dumps(empty)], streamed=False)) == NO_TOKEN
+    assert outcome(answered([orjson.dumps(told)], streamed=False)) == OK
+
+
+LINE_ENDS = st.sampled_from([b"\n", b"\r\n", b"\r"])
+
+
+@given(LINE_ENDS, st.lists(st.integers(0, 1000), max_size=12))
+def test_any_line_end_in_any_pieces_brings_the_same_answer(ending: bytes, places: Sequence[int]) -> None:
+    body = b": hello\n\n" + b"".join(event(f" {word}") for word in "abc") + event(stop="stop") + counts(3) + DONE
+    body = body.replace(b"\n", ending)
+    edges = [0, *sorted(place % (len(body) + 1) for place in places), len(body)]
+    record = answered([body[low:high] for low, high in itertools.pairwise(edges)])
+    assert outcome(record) == OK
+    assert (record.output_tokens, record.chunk_tokens.tolist()) == (3, [1, 1, 1])
