@@ -7,4 +7,4 @@ if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     exit 0
 fi
 echo "servetop: installing chromium and chromedriver"
-apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null
+bash "$(dirname "$0")/apt_install.sh" chromium chromium-driver

@@ -12,13 +12,9 @@ image="localhost/servetop-llama-server:$key"
 exec 9> "$home.lock"
 flock 9
 if ! command -v podman > /dev/null; then
-    [ "$(id -u)" = 0 ] || { echo "servetop: podman is not installed (apt-get install podman, as root)" >&2; exit 1; }
     echo "servetop: installing podman" >&2
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get update -qq
-    apt-get install -y -qq --no-install-recommends \
-        podman runc catatonit containernetworking-plugins iptables > "$home.apt.log" 2>&1 \
-        || { tail -5 "$home.apt.log" >&2; exit 1; }
+    bash "$here/apt_install.sh" --no-install-recommends \
+        podman runc catatonit containernetworking-plugins iptables
 fi
 mkdir -p "$home"
 rm -f "$home/.ready"

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# apt_install.sh [APT-GET OPTION…] PACKAGE…: installs Debian packages. An installation that was interrupted before is
+# finished first; one that runs beside it, also another clone's, is waited for. Quiet, unless it fails.
+set -euo pipefail
+if [ "$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then
+    echo "servetop: cannot install ${*: -1}: that needs root and apt-get" >&2
+    exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+log="$(mktemp)"
+trap 'code=$?; [ $code = 0 ] || tail -5 "$log" >&2; rm -f "$log"; exit $code' EXIT
+exec 8> "${TMPDIR:-/tmp}/servetop-apt.lock"
+flock 8
+apt() { apt-get -qq -y -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 "$@" >> "$log" 2>&1; }
+dpkg --configure -a >> "$log" 2>&1 || true  # half-configured packages, left by an interrupted installation
+apt update
+apt --fix-broken install
+apt install "$@"
