@@ -49,7 +49,8 @@ class Servetop:
 
     def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         self.folder = folder
-        self.environment = {**os.environ, **(environment or {}), "SERVETOP_RECORDINGS": str(folder)}
+        own = {"SERVETOP_RECORDINGS": str(folder), "XDG_STATE_HOME": f"{folder}-state"}
+        self.environment = {**os.environ, **own, **(environment or {})}
 
     @contextlib.contextmanager
     def started(self, *words: str) -> Iterator[subprocess.Popen[str]]:

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 
@@ -246,35 +245,6 @@ def test_a_run_killed_with_9_leaves_everything_up_to_its_last_tick_and_no_proces
     assert left.ticks()[-1].index >= seen
     _, alive = psutil.wait_procs(children, timeout=10)
     assert not alive
-
-
-@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
-@pytest.mark.parametrize("hang_up", ["", "trap '' HUP; "], ids=["plain", "nohup"])
-def test_a_run_outlives_the_dashboard_that_started_it(
-    servetop: Servetop, tmp_path: Path, hang_up: str, shell: str
-) -> None:
-    recording = tmp_path / "run.servetop"
-    command = f"{sys.executable} -m servetop --ramp 4:4s --record {recording}"
-    dashboard = subprocess.Popen(
-        ["sh", "-c", f"{hang_up}exec script -qec '{command}' /dev/null"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        env=servetop.environment | {"TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40", "SHELL": shell},
-        start_new_session=True,
-    )
-    try:
-        reader = wait_for(lambda: opened(recording), seconds=15, what="the recording")
-    finally:
-        os.killpg(dashboard.pid, signal.SIGKILL)
-        dashboard.wait()
-    wait_for(lambda: not _dashboards_of(recording), seconds=10, what="the end of the dashboard")
-    end = wait_for(lambda: reader.poll().end, seconds=30, what="the end of the run")
-    assert end.exit_code in RAN
-
-
-def _dashboards_of(recording: Path) -> list[psutil.Process]:
-    found = psutil.process_iter(["cmdline"])
-    return [each for each in found if {"servetop", str(recording)} <= set(each.info["cmdline"] or ())]
 
 
 def _reached(reader: RecordingReader, when: str) -> bool:

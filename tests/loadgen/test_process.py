@@ -93,10 +93,11 @@ async def test_it_obeys_commands(sender: SenderProcess) -> None:
     assert reply.reply.endswith("cancelled")
 
 
-async def test_an_interrupt_from_the_terminal_is_left_to_the_run(sender: SenderProcess) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_to_all_processes_is_left_to_the_run(sender: SenderProcess, number: signal.Signals) -> None:
     reports = sender.reports()
     first = await anext(reports)
-    os.kill(sender.pid, signal.SIGINT)
+    os.kill(sender.pid, number)
     assert (await anext(reports)).tick.index == first.tick.index + 1
     assert sender.returncode is None
 

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
 
 from servetop.cli.look import Look, check_theme, end_with_terminal, surroundings
-from servetop.core.clock import MonotonicClock
-from servetop.core.config import RunConfig, to_data
-from servetop.core.errors import ExitCode, RecordingError
-
-if TYPE_CHECKING:
-    from servetop.recordings.reader import RecordingReader
-
-OPEN_TIMEOUT = 15.0
-"""Seconds within which the run process must have begun to record."""
-LOOK_AGAIN = 0.01
-"""Seconds between two looks for the new recording."""
+from servetop.cli.owned_run import OwnedRun
+from servetop.cli.viewer_signals import ViewerSignals
+from servetop.core.config import RunConfig
+from servetop.core.errors import ExitCode
 
 
 def replay_recording(name: str | None, look: Look) -> int:
@@ -34,16 +24,20 @@ def replay_recording(name: str | None, look: Look) -> int:
     from servetop.tui.app import run_dashboard
 
     shelf = RecordingsShelf()
-    around = surroundings(look, shelf, browse=name is None)
+    signals = ViewerSignals()
+    around = surroundings(look, shelf, browse=name is None, asked_to_leave=signals.asked_to_leave)
     first = shelf.newest() if name is None else resolve(name)
     try:
-        run_dashboard(shelf.open(first), surroundings=around)
+        with signals.caught():
+            run_dashboard(shelf.open(first), surroundings=around)
     finally:
         shelf.close()
-    return int(ExitCode.OK)
+    return int(ExitCode.INTERRUPTED if signals.asked_to_leave() else ExitCode.OK)
 
 
-def run_with_dashboard(config: RunConfig, recording: Path, *, look: Look, resume: bool = False) -> int:
+def run_with_dashboard(
+    config: RunConfig, recording: Path, *, look: Look, resume: bool = False, throw_away: bool = False
+) -> int:
     """Start the run process, show its recording as it grows, tell how it ended; the run's exit code.
 
     The run process is started before anything heavy is loaded here: both load at the same time.
@@ -51,74 +45,53 @@ def run_with_dashboard(config: RunConfig, recording: Path, *, look: Look, resume
     gc.disable()  # until all is loaded
     check_theme(look.theme)
     with tempfile.TemporaryFile("w+") as complaints:
-        process = start_run_process(config, recording, complaints=complaints, resume=resume)
-        from servetop.recordings.shelf import RecordingsShelf
-        from servetop.tui.app import run_dashboard
-
-        reader = asyncio.run(open_when_there(recording, process, complaints=complaints))
-        shelf = RecordingsShelf()
-        around = surroundings(look, shelf)
-        try:
-            wish = run_dashboard(reader, owns_run=True, surroundings=around)
-        finally:
-            shelf.close()
-            reader.close()
-        if wish == "detach":
-            sys.stdout.write(f"The run goes on. Watch it: servetop replay {recording}\n")
-            return int(ExitCode.OK)
-        if process.poll() is None:
-            sys.stderr.write("servetop: finishing the run (Ctrl-C leaves it to finish alone)\n")
-        code = process.wait()
-    _tell(recording, code)
-    return code
+        run = OwnedRun.start(config, recording, complaints=complaints, resume=resume, throw_away=throw_away)
+        signals = ViewerSignals(run.signal)
+        end_with_terminal(run.end_with_terminal)
+        with signals.caught():
+            left = _show(run, look, signals)
+            if left == "detach" and not run.ended:
+                run.release()
+                sys.stdout.write(f"The run goes on. Watch it: servetop replay {recording}\n")
+                return int(ExitCode.OK)
+            if not run.ended:
+                sys.stderr.write(f"servetop: {_WAITING.get(left, _WAITING[''])}\n")
+            return conclude(run)
 
 
-def start_run_process(
-    config: RunConfig, recording: Path, *, complaints: IO[str], resume: bool
-) -> subprocess.Popen[str]:
-    """In a session of its own: the run outlives this terminal."""
-    argv = [sys.executable, "-m", "servetop.cli.run_process", str(recording)]
-    process = subprocess.Popen(
-        [*argv, "--resume"] if resume else argv,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=complaints,
-        start_new_session=True,
-        text=True,
-    )
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(to_data(config)))
-    process.stdin.close()
-    return process
+_WAITING = {
+    "stop": "finishing the run (Ctrl-C cancels what is in flight)",
+    "terminated": "finishing the run (a second SIGTERM cancels what is in flight)",
+    "cancel": "stopping the run",
+    "interrupted": "stopping the run",
+    "": "the dashboard failed, the run goes on (Ctrl-C cancels it)",
+}
+"""What is said while a run is waited for, by how its dashboard was left."""
 
 
-async def open_when_there(recording: Path, process: subprocess.Popen[str], *, complaints: IO[str]) -> RecordingReader:
-    """Its reader; RecordingError with the run process's last words when it ends before that."""
-    from servetop.recordings.reader import RecordingReader
+def _show(run: OwnedRun, look: Look, signals: ViewerSignals) -> str:
+    """How the dashboard was left."""
+    from servetop.recordings.shelf import RecordingsShelf
+    from servetop.tui.app import run_dashboard
 
-    clock = MonotonicClock()
-    while clock.now() < OPEN_TIMEOUT:
-        try:
-            return RecordingReader.open(recording)
-        except RecordingError:
-            if process.poll() is not None:
-                complaints.seek(0)
-                lines = complaints.read().strip().splitlines()
-                raise RecordingError(_last_words(lines, recording)) from None
-        await clock.sleep_until(clock.now() + LOOK_AGAIN)
-    process.terminate()
-    raise RecordingError(f"the run did not begin to record to {recording} within {OPEN_TIMEOUT:.0f} s")
+    reader = asyncio.run(run.opened())
+    shelf = RecordingsShelf()
+    around = surroundings(look, shelf, asked_to_leave=signals.asked_to_leave)
+    try:
+        return signals.asked_to_leave() or run_dashboard(reader, owns_run=True, surroundings=around)
+    finally:
+        shelf.close()
+        reader.close()
 
 
-def _last_words(lines: list[str], recording: Path) -> str:
-    words = lines[-1] if lines else f"the run could not be started (recording: {recording})"
-    return words.removeprefix("servetop: ")
-
-
-def _tell(recording: Path, code: int) -> None:
-    """The summary on the terminal that the dashboard has left, and the reason of a failure."""
+def conclude(run: OwnedRun) -> int:
+    """Wait for the run's end, then print its summary, and the reason of a failure; the exit code."""
     from servetop.cli.report import print_end, print_recording
 
-    print_recording(str(recording), as_json=False)
+    try:
+        code = run.wait()
+    finally:
+        print_recording(str(run.recording), as_json=False)
     if code:
-        print_end(recording)
+        print_end(run.recording)
+    return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
 from dataclasses import dataclass, field
@@ -53,6 +54,7 @@ class EngineSide:
         self._last_samples: list[EngineSample] = []
         self._trouble: str | None = None
         self._cautioned = False
+        self._stopping: asyncio.Future[None] | None = None
 
     async def start(self, *, max_num_seqs: int | None) -> EngineFacts:
         """Start or attach; EngineError when that fails."""
@@ -183,9 +185,14 @@ class EngineSide:
             self._sampler = None
         handle, self._handle = self._handle, None
         if handle:
-            report = await handle.stop()
-            if self._holds_gpu_memory and self._config.url is None:  # the next start needs it
-                report = dataclasses.replace(report, gpu_memory=await self._gpus.left_over(RELEASE_SECONDS))
-            if report.trouble:
-                note = Note(at=self._clock.now(), severity=Severity.ERROR, source="engine", text=report.trouble)
-                self._notes.append(note)
+            self._stopping = asyncio.ensure_future(self._end(handle))
+        if self._stopping is not None:  # a run that is ended during a restart still waits for the engine to be gone
+            await asyncio.shield(self._stopping)
+
+    async def _end(self, handle: EngineHandle | ReplicaGroup) -> None:
+        report = await handle.stop()
+        if self._holds_gpu_memory and self._config.url is None:  # the next start needs it
+            report = dataclasses.replace(report, gpu_memory=await self._gpus.left_over(RELEASE_SECONDS))
+        if report.trouble:
+            note = Note(at=self._clock.now(), severity=Severity.ERROR, source="engine", text=report.trouble)
+            self._notes.append(note)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from servetop.cli.look import Look, end_with_terminal
+from servetop.cli.look import Look
 from servetop.cli.web import WebAddress
 from servetop.core.clock import wall_clock
 from servetop.core.config import RunConfig
-from servetop.core.errors import UsageError
+from servetop.core.errors import RecordingError, UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,23 +37,23 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
     headless = output.headless or output.as_json
     if headless and output.web:
         raise UsageError("--web and --headless exclude each other: give one of them")
-    if not headless and not output.web:
-        end_with_terminal()
     if not headless and not output.web and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("the dashboard needs a terminal: add --headless")
     with _recording_path(config, output) as new_path:
+        place, again = resume or new_path, resume is not None
         if headless:
             from servetop.cli.headless import run_headless
 
-            return run_headless(config, resume or new_path, as_json=output.as_json, resume=resume is not None)
+            return run_headless(config, place, as_json=output.as_json, resume=again)
         if output.web is not None:
             from servetop.cli.web import run_in_browser
 
-            place, again = resume or new_path, resume is not None
-            return run_in_browser(config, place, address=output.web, look=output.look, resume=again)
+            return run_in_browser(
+                config, place, address=output.web, look=output.look, resume=again, throw_away=output.no_record
+            )
         from servetop.cli.dashboard import run_with_dashboard
 
-        return run_with_dashboard(config, resume or new_path, resume=resume is not None, look=output.look)
+        return run_with_dashboard(config, place, look=output.look, resume=again, throw_away=output.no_record)
 
 
 @contextlib.contextmanager
@@ -60,7 +61,22 @@ def _recording_path(config: RunConfig, output: Output) -> Iterator[Path]:
     from servetop.recordings.places import new_recording_path
 
     if output.no_record:
-        with tempfile.TemporaryDirectory(prefix="servetop-") as folder:
-            yield Path(folder) / "run.servetop"
+        recording = Path(tempfile.mkdtemp(prefix="servetop-")) / "run.servetop"
+        try:
+            yield recording
+        finally:
+            if not _goes_on(recording):
+                shutil.rmtree(recording.parent, ignore_errors=True)
     else:
         yield output.record or new_recording_path(config, wall_clock())
+
+
+def _goes_on(recording: Path) -> bool:
+    """Its run was left running, and removes the recording itself."""
+    from servetop.recordings.reader import RecordingReader
+
+    try:
+        with contextlib.closing(RecordingReader.open(recording)) as reader:
+            return reader.is_live()
+    except RecordingError:
+        return False

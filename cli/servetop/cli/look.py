@@ -8,9 +8,10 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from servetop.core.errors import UsageError
@@ -39,7 +40,9 @@ def check_theme(name: str) -> str:
     return name
 
 
-def surroundings(look: Look, shelf: Shelf, *, browse: bool = False) -> Surroundings:
+def surroundings(
+    look: Look, shelf: Shelf, *, browse: bool = False, asked_to_leave: Callable[[], str] | None = None
+) -> Surroundings:
     """The command line first, then the environment and what was remembered; UsageError for an unknown theme."""
     from servetop.tui.appearance import Surroundings
 
@@ -50,6 +53,7 @@ def surroundings(look: Look, shelf: Shelf, *, browse: bool = False) -> Surroundi
         theme=check_theme(look.theme) or (remembered if remembered in THEME_NAMES else ""),
         reduced_motion=look.reduced_motion or wants_less_motion(os.environ),
         remember_theme=remember_theme,
+        asked_to_leave=asked_to_leave,
     )
 
 
@@ -79,15 +83,18 @@ def remember_theme(name: str) -> None:
         file.write_text(name + "\n", encoding="utf-8")
 
 
-def end_with_terminal() -> None:
-    """A dashboard has nothing to do once its terminal is gone, also where `nohup` says to go on; its run does go on.
+Handler = Callable[[int, FrameType | None], object]
+
+
+def end_with_terminal(handler: Handler | signal.Handlers = signal.SIG_DFL) -> None:
+    """A dashboard has nothing to do once its terminal is gone, also where `nohup` says to go on: `handler` ends it.
 
     The kernel tells the session's leader alone: under a shell that stays (or ignores the hang-up) nobody would tell
     the dashboard, and it would read end after end of its input as fast as it can.
     """
     if not hasattr(signal, "SIGHUP"):
         return
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, handler)
     if sys.stdin.isatty():
         threading.Thread(target=_hang_up_with, args=(sys.stdin.fileno(),), name="terminal", daemon=True).start()
 

@@ -14,7 +14,9 @@ class Outcome:
 
     def __init__(self) -> None:
         self.interruptions = 0
-        """Signals so far."""
+        """Requests to cancel what is in flight, so far: SIGINT, or a repeated SIGTERM."""
+        self.drain_reason = ""
+        """Why the run was told to drain, other than by a person who watches it; empty: it was not."""
         self.stopped_by: Action | None = None
         self._completed = 0
         self._failed = 0
@@ -30,6 +32,8 @@ class Outcome:
 
     def end(self, at: float, failure: ServetopError | None) -> RunEnd:
         """The verdict; thresholds are judged later, from the summary."""
+        if self.drain_reason:  # what asks servetop to end may ask its engine too, as systemd does
+            return RunEnd(at=at, exit_code=int(ExitCode.INTERRUPTED), reason=self._drain_words(failure))
         if failure is not None:
             return RunEnd(at=at, exit_code=int(failure.exit_code), reason=str(failure))
         if self.interruptions or self.stopped_by is Action.CANCEL:
@@ -39,3 +43,7 @@ class Outcome:
             return RunEnd(at=at, exit_code=int(ExitCode.RUN_FAILED), reason=reason)
         reason = "stopped early" if self.stopped_by is Action.STOP else ""
         return RunEnd(at=at, exit_code=int(ExitCode.OK), reason=reason)
+
+    def _drain_words(self, failure: ServetopError | None) -> str:
+        cancelled = "requests in flight were cancelled" if self.interruptions else ""
+        return "; ".join(part for part in (self.drain_reason, cancelled, str(failure or "")) if part)

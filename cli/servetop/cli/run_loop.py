@@ -13,8 +13,10 @@ from servetop.cli.engine_side import EngineSide
 from servetop.cli.itinerary import Itinerary
 from servetop.cli.journal import Journal
 from servetop.cli.outcome import Outcome
+from servetop.cli.run_phase import RunPhase
 from servetop.cli.segments import Segment, segments
 from servetop.cli.sender_setup import requests_to, sender_setup
+from servetop.cli.stop_requests import StopRequests
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import ConnectionConfig, RunConfig
 from servetop.core.connection import route_to
@@ -33,7 +35,7 @@ BEGIN_AHEAD = 0.05
 
 
 class RunLoop:
-    """Drives one run; `run` once, `interrupt` from a signal handler."""
+    """Drives one run; `run` once, `stop_requests` from a signal handler."""
 
     def __init__(self, config: RunConfig, recorder: Recorder, *, start: RunStart) -> None:
         self._config = config
@@ -43,6 +45,7 @@ class RunLoop:
         self._engine = EngineSide(config.engine, self._clock)
         self._journal = Journal(recorder, self._engine, clock=self._clock)
         self._outcome = Outcome()
+        self.stop_requests = StopRequests(self._outcome, self._journal.warn)
         self._sender: LoadSenders | None = None
         self._segments: deque[Segment] = deque(segments(config.stages, first_index=start.first_stage))
         self._playing: Segment | None = None
@@ -51,16 +54,25 @@ class RunLoop:
         self._change: asyncio.Task[EngineFacts] | None = None
         self._change_command: Command | None = None
         self._tick_index = start.first_tick
+        self._draining = False
+        self._winding_down = False
 
-    def interrupt(self) -> None:
-        """The first time: cancel what is in flight and end; the second time: do not wait for that."""
-        self._outcome.interruptions += 1
+    @property
+    def phase(self) -> RunPhase:
+        """What the run is doing now."""
+        if self._winding_down:
+            return RunPhase.STOPPING
+        if self._sender is None:
+            return RunPhase.BOOTING
+        if self._outcome.stopped_by is None and (self._change is not None or self._change_command is not None):
+            return RunPhase.RESTARTING
+        return RunPhase.DRAINING if self._draining else RunPhase.RUNNING
 
     async def run(self) -> RunEnd:
         """Play the whole run; what can go wrong in one is told by the RunEnd, not raised."""
         try:
             await self._boot()
-            await self._play()
+            await self.stop_requests.play(asyncio.ensure_future(self._play()))
             await self._engine.refuse_dead()
             failure = None
         except ServetopError as error:
@@ -77,7 +89,7 @@ class RunLoop:
         )
         while not booting.done():
             await self._idle_tick(booting)
-            if self._outcome.interruptions:
+            if self.stop_requests.action is not None:
                 booting.cancel()
                 await asyncio.wait({booting})
         if booting.cancelled():
@@ -103,7 +115,7 @@ class RunLoop:
             self._tick_index += 1
         for command in self._recorder.new_commands():
             if command.action in (Action.STOP, Action.CANCEL):
-                self.interrupt()
+                self.stop_requests.cancel()
             self._journal.reply(command, "the engine is still loading")
 
     def _connection(self, facts: EngineFacts) -> ConnectionConfig:
@@ -126,6 +138,8 @@ class RunLoop:
         async for report in self._sender.reports():
             self._take(report)
             await self._obey_new_commands(self._sender)
+            await self._obey_stop_requests(self._sender)
+            self._draining = self._outcome.stopped_by is not None or report.state is SenderState.DRAINING
             if self._engine.dead and self._change is None:
                 raise self._engine.death()
             if await self._is_over(self._sender, report):
@@ -153,11 +167,12 @@ class RunLoop:
     async def _is_over(self, sender: LoadSenders, report: SenderReport) -> bool:
         """Move on to the next segment when this one is over; True when there is none."""
         if self._outcome.interruptions:
-            await self._cancel(sender)
             return report.state is SenderState.FINISHED or self._outcome.interruptions > 1
         if self._change is not None:
             if self._change.done():
                 await self._changed(sender, self._change)
+            elif self._outcome.stopped_by is not None and self._playing is None:
+                return True  # nothing is in flight during a restart
             return False
         drained = report.state is SenderState.FINISHED and (self._begun or self._outcome.stopped_by is not None)
         if not self._segments:
@@ -210,11 +225,19 @@ class RunLoop:
                 case Action.PREVIOUS_STAGE:
                     await self._go_back(sender, command)
                 case Action.STOP | Action.CANCEL:
-                    self._segments.clear()
-                    self._outcome.stopped_by = command.action
-                    await sender.command(command)
+                    await self._stop(sender, command)
                 case _:
                     await sender.command(command)
+
+    async def _obey_stop_requests(self, sender: LoadSenders) -> None:
+        wanted = self.stop_requests.action
+        if wanted is not None and self._outcome.stopped_by not in (wanted, Action.CANCEL):
+            await self._stop(sender, Command(id=0, at=self._clock.now(), action=wanted, source="signal"))
+
+    async def _stop(self, sender: LoadSenders, command: Command) -> None:
+        self._segments.clear()
+        self._outcome.stopped_by = command.action
+        await sender.command(command)
 
     async def _change_batch(self, sender: LoadSenders, command: Command) -> None:
         batch = int(command.value or 0)
@@ -259,18 +282,13 @@ class RunLoop:
             return
         if command is not None:
             self._journal.reply(command, f"batch size {self._max_num_seqs}")
-        if self._playing is None:
+        if self._playing is None and self._segments:
             await self._begin_next(sender)
-
-    async def _cancel(self, sender: LoadSenders) -> None:
-        if self._outcome.stopped_by is not Action.CANCEL:
-            self._outcome.stopped_by = Action.CANCEL
-            self._segments.clear()
-            await sender.command(Command(id=0, at=self._clock.now(), action=Action.CANCEL, source="signal"))
 
     # --- the end ---
 
     async def _wind_down(self) -> None:
+        self._winding_down = True
         if self._change is not None:
             self._change.cancel()
             await asyncio.wait({self._change})

@@ -1,21 +1,23 @@
 """The process that plays a run: recording open first, then the engine and the load, signals obeyed, file closed.
 
-`python -m servetop.cli.run_process RECORDING [--resume]` is the run behind a dashboard: its configuration comes as JSON
-on standard input. What the recording does not need is loaded after it is open: a dashboard waits for it.
+`python -m servetop.cli.run_process RECORDING [--resume] [--throw-away]` is the run behind a dashboard: its
+configuration comes as a line of JSON on standard input, which its owner keeps open (see `owner_pipe`). What the
+recording does not need is loaded after it is open: a dashboard waits for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
-import signal
+import shutil
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from servetop.cli.owner_pipe import THROW_AWAY, OwnerPipe
+from servetop.cli.run_signals import RunSignals
 from servetop.cli.versions import host_facts, versions
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig, from_data
@@ -29,21 +31,26 @@ if TYPE_CHECKING:
     from servetop.cli.run_loop import RunLoop
     from servetop.core.steady import SteadyWindow
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 
 def play(
-    config: RunConfig, recording: Path, *, resume: bool = False, watch: Callable[[], Awaitable[None]] | None = None
+    config: RunConfig,
+    recording: Path,
+    *,
+    resume: bool = False,
+    watch: Callable[[], Awaitable[None]] | None = None,
+    owner: OwnerPipe | None = None,
 ) -> RunEnd:
     """Play a run into a recording; `watch` runs beside it. RecordingError when the file cannot be made."""
-    recorder, start = resume_recording(recording) if resume else _new_recording(config, recording)
-    import uvloop
+    signals = RunSignals()
+    with signals.caught():
+        recorder, start = resume_recording(recording) if resume else _new_recording(config, recording)
+        import uvloop
 
-    from servetop.cli.run_loop import RunLoop
+        from servetop.cli.run_loop import RunLoop
 
-    loop = RunLoop(config, recorder, start=start)
-    end = _judged(uvloop.run(_with_signals(loop, watch)), config, recording)
-    recorder.close(end, steady=_steady(recording))
+        loop = RunLoop(config, recorder, start=start)
+        end = _judged(uvloop.run(_attended(loop, signals, owner=owner, watch=watch)), config, recording)
+        recorder.close(end, steady=_steady(recording))
     return end
 
 
@@ -53,12 +60,16 @@ def _new_recording(config: RunConfig, recording: Path) -> tuple[Recorder, RunSta
     return Recorder.create(recording, header), RunStart(anchor=anchor)
 
 
-async def _with_signals(loop: RunLoop, watch: Callable[[], Awaitable[None]] | None) -> RunEnd:
-    events = asyncio.get_running_loop()
-    for number in SIGNALS:
-        events.add_signal_handler(number, loop.interrupt)
+async def _attended(
+    loop: RunLoop, signals: RunSignals, *, owner: OwnerPipe | None, watch: Callable[[], Awaitable[None]] | None
+) -> RunEnd:
+    """Run it, while signals and its owner can end it."""
+    signals.give_to(loop.stop_requests)
+    if owner is not None:
+        owner.watch(loop.stop_requests)
     watching = asyncio.ensure_future(watch()) if watch else None
     end = await loop.run()
+    signals.ignore()
     if watching:
         watching.cancel()
         await asyncio.wait({watching})
@@ -100,14 +111,18 @@ def _judged(end: RunEnd, config: RunConfig, recording: Path) -> RunEnd:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Play the run whose configuration comes on standard input; nothing is printed but why it cannot be."""
-    recording, *flags = argv
+    """Play the run of the process that started this one; nothing is printed but why it cannot be."""
+    name, *flags = argv
+    recording, owner = Path(name), OwnerPipe(sys.stdin.fileno())
     try:
-        config = from_data(RunConfig, json.load(sys.stdin))
-        return play(config, Path(recording), resume="--resume" in flags).exit_code
+        config = from_data(RunConfig, owner.read_config())
+        return play(config, recording, resume="--resume" in flags, owner=owner).exit_code
     except ServetopError as error:
         sys.stderr.write(f"servetop: {error}\n")
         return int(error.exit_code)
+    finally:
+        if THROW_AWAY in flags and not owner.waits:
+            shutil.rmtree(recording.parent, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import shlex
 import signal
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from servetop.cli.look import Look, check_theme
+from servetop.cli.viewer_signals import ViewerSignals
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, UsageError
 
@@ -31,25 +31,35 @@ class WebAddress:
 def serve_recording(recording: Path, address: WebAddress, look: Look) -> int:
     """Serve viewers of a recording until ctrl+c."""
     check_web(look)
-    _serve(recording, address, look)
+    signals = ViewerSignals()
+    with signals.caught():
+        _serve(recording, address, look, signals)
     return int(ExitCode.OK)
 
 
-def run_in_browser(config: RunConfig, recording: Path, *, address: WebAddress, look: Look, resume: bool) -> int:
-    """Start the run process once, and serve viewers of its recording; ctrl+c ends both. The run's exit code."""
-    from servetop.cli.dashboard import open_when_there, start_run_process
-    from servetop.cli.report import print_recording
+def run_in_browser(
+    config: RunConfig, recording: Path, *, address: WebAddress, look: Look, resume: bool, throw_away: bool = False
+) -> int:
+    """Start the run process once, and serve viewers of its recording; the signal that ends this ends both.
+
+    The exit code is the run's.
+    """
+    from servetop.cli.dashboard import conclude
+    from servetop.cli.owned_run import OwnedRun
 
     check_web(look)
     with tempfile.TemporaryFile("w+") as complaints:
-        process = start_run_process(config, recording, complaints=complaints, resume=resume)
-        try:
-            asyncio.run(open_when_there(recording, process, complaints=complaints)).close()
-            _serve(recording, address, look)
-        finally:
-            code = _end(process)
-    print_recording(str(recording), as_json=False)
-    return code
+        run = OwnedRun.start(config, recording, complaints=complaints, resume=resume, throw_away=throw_away)
+        signals = ViewerSignals(run.signal)
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
+            signal.signal(signal.SIGHUP, run.end_with_terminal)
+        with signals.caught():
+            asyncio.run(run.opened()).close()
+            if not signals.asked_to_leave():
+                _serve(recording, address, look, signals)
+            if not run.ended:
+                sys.stderr.write("servetop: ending the run\n")
+            return conclude(run)
 
 
 def check_web(look: Look) -> None:
@@ -69,7 +79,8 @@ def viewer_command(recording: Path, look: Look) -> str:
     return shlex.join(words)
 
 
-def _serve(recording: Path, address: WebAddress, look: Look) -> None:
+def _serve(recording: Path, address: WebAddress, look: Look, signals: ViewerSignals) -> None:
+    """Until a signal comes."""
     from servetop.cli.web_server import ViewerServer
 
     server = ViewerServer(
@@ -78,18 +89,10 @@ def _serve(recording: Path, address: WebAddress, look: Look) -> None:
         port=address.port,
         title="servetop",
         templates_path=WEB_PAGE,
+        asked_to_leave=signals.asked_to_leave,
     )
     try:
-        asyncio.set_event_loop(asyncio.new_event_loop())
         server.serve()
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise UsageError(f"cannot serve at {address.host}:{address.port} ({why}): try another --web-port") from error
-
-
-def _end(process: subprocess.Popen[str]) -> int:
-    """Of a run that goes on, cancel what is in flight; the run process ends its engine itself."""
-    if process.poll() is None:
-        sys.stderr.write("servetop: ending the run\n")
-        process.send_signal(signal.SIGINT)
-    return process.wait()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -13,6 +14,8 @@ from textual_serve.server import Server
 
 _PATIENCE = 10.0
 """Seconds that viewers may take to end."""
+_ASK_EVERY = 0.1
+"""Seconds between two looks whether to leave."""
 _ALLOWED = "default-src 'self' 'unsafe-inline' data:; connect-src 'self' ws: wss:"
 """What the page may load: its own files, and the WebSocket of its viewer, whose address may be another name of ours."""
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -23,6 +26,23 @@ class ViewerServer(Server):
 
     _pages: set[asyncio.Task[object]]
 
+    def __init__(self, command: str, *, asked_to_leave: Callable[[], str] = str, **where: Any) -> None:
+        """`asked_to_leave`: asked ten times a second; the server ends with its first answer that is not empty."""
+        super().__init__(command, **where)
+        self._asked_to_leave = asked_to_leave
+
+    def serve(self, debug: bool = False) -> None:
+        """Serve pages until asked to leave; signals are not the server's to handle."""
+        self.debug = debug
+        self.initialize_logging()
+        loop = asyncio.new_event_loop()
+        web.run_app(self._make_app(), host=self.host, port=self.port, handle_signals=False, loop=loop, print=None)
+
+    def _leave_when_asked(self) -> None:
+        if self._asked_to_leave():
+            self.request_exit()
+        asyncio.get_running_loop().call_later(_ASK_EVERY, self._leave_when_asked)
+
     def initialize_logging(self) -> None:
         """Only what goes wrong."""
         logging.basicConfig(level=logging.WARNING)
@@ -30,6 +50,7 @@ class ViewerServer(Server):
     async def on_startup(self, app: web.Application) -> None:  # noqa: ARG002
         """Say where it is."""
         self._pages = set()
+        self._leave_when_asked()
         sys.stderr.write(f"servetop: the dashboard is at {self.public_url} (Ctrl-C ends it)\n")
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:

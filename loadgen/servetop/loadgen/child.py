@@ -1,12 +1,14 @@
 """The sender's process: frames in on stdin, frames out on stdout, its words on stderr.
 
-It ends at once when stdin closes, because then the run process is gone. SIGINT is the run process's to handle.
+It ends at once when stdin closes, because then the run process is gone. Signals that ask a run to end are the run
+process's to handle: systemd sends them to every process of a unit.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import resource
 import signal
@@ -31,13 +33,16 @@ MAX_UNREAD_BYTES = 256 << 20
 """Reports that the run process may leave unread before the sender gives up."""
 
 SENDER_NICENESS = -10
+_PR_SET_PDEATHSIG = 1
 
 DialectFactory = Callable[[SenderSetup], Dialect]
 
 
 def serve_sender(dialect_factory: DialectFactory) -> int:
     """Be a sender until stdin closes; the process's exit code."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    _die_with_parent()
     _raise_file_limit()
     _raise_priority()
     reports_fd = os.dup(1)
@@ -79,6 +84,12 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:  # no uvloop for this platform: asyncio's own loop, slower
         return None
     return uvloop.new_event_loop
+
+
+def _die_with_parent() -> None:
+    """A sender that is stopped or busy would not notice that its standard input has closed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _raise_file_limit() -> None:

@@ -38,7 +38,7 @@ QUIT_CHOICES = (
 
 
 class DashboardApp(Watching, MoreActions):
-    """Shows one run. Its result says how it was left: `stop`, `cancel`, `detach` or `ended`."""
+    """Shows one run. Its result says how it was left: `stop`, `cancel`, `detach`, `ended`, or what it was asked."""
 
     CSS_PATH = "dashboard.tcss"
     TITLE = "servetop"
@@ -79,6 +79,9 @@ class DashboardApp(Watching, MoreActions):
 
     def look_for_news(self) -> None:
         """Take in what is new, move the playhead by the time gone by, and redraw when something changed."""
+        if self.surroundings.asked_to_leave is not None and (answer := self.surroundings.asked_to_leave()):
+            self.exit(answer)
+            return
         now = self._clock.now()
         elapsed, self._polled_at = now - self._polled_at, now
         news = self._take_in()
@@ -266,9 +269,9 @@ def run_dashboard(
     owns_run: bool = False,
     surroundings: Surroundings | None = None,
 ) -> str:
-    """Show a run until the user quits; the answer is `stop`, `cancel`, `detach` or `ended` (see DashboardApp)."""
+    """Show a run until the user quits; how that was (see DashboardApp), or empty when the dashboard failed."""
     app = DashboardApp(source, start_at=start_at, owns_run=owns_run, surroundings=surroundings)
     app.suit_terminal()
     gc.freeze()  # modules and ticks stay: a full collection of them every few seconds takes 30 ms from a frame
     gc.enable()
-    return app.run() or "detach"
+    return app.run() or ""

@@ -41,6 +41,8 @@ class Surroundings:
     """Redraw once a second, and nothing blinks or glides."""
     remember_theme: Callable[[str], None] | None = None
     """Told of every theme that the person chooses."""
+    asked_to_leave: Callable[[], str] | None = None
+    """Asked twenty times a second; the dashboard ends with its first answer that is not empty."""
 
 
 def suitable_theme(color_system: str | None, environment: Mapping[str, str]) -> str:

@@ -1,0 +1,120 @@
+"""A run in a process of its own, as the process sees it that started it and owns it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import IO, TYPE_CHECKING
+
+from servetop.cli.owner_pipe import HANG_UP, RELEASE, THROW_AWAY
+from servetop.core.clock import MonotonicClock
+from servetop.core.config import RunConfig, to_data
+from servetop.core.errors import RecordingError, ServetopError
+
+if TYPE_CHECKING:
+    from servetop.recordings.reader import RecordingReader
+
+OPEN_TIMEOUT = 15.0
+"""Seconds within which the run process must have begun to record."""
+LOOK_AGAIN = 0.01
+"""Seconds between two looks for the new recording."""
+
+
+class RunKilled(ServetopError):
+    """The run process ended without closing its recording."""
+
+
+class OwnedRun:
+    """The run ends when this process does, unless it was released; made by `start`."""
+
+    def __init__(self, process: subprocess.Popen[bytes], recording: Path, complaints: IO[str]) -> None:
+        self.recording = recording
+        self._process = process
+        self._complaints = complaints
+
+    @classmethod
+    def start(
+        cls, config: RunConfig, recording: Path, *, complaints: IO[str], resume: bool = False, throw_away: bool = False
+    ) -> OwnedRun:
+        """In a session of its own, so that only its owner decides what a closed terminal means for it.
+
+        What it has to say goes to `complaints`; `throw_away`: its recording is in a folder that is removed with it.
+        """
+        flags = [*(["--resume"] if resume else []), *([THROW_AWAY] if throw_away else [])]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "servetop.cli.run_process", str(recording), *flags],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=complaints,
+            start_new_session=True,
+            bufsize=0,
+        )
+        run = cls(process, recording, complaints)
+        run._say(json.dumps(to_data(config)).encode())
+        return run
+
+    @property
+    def pid(self) -> int:
+        """Of the run process."""
+        return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        """The run process is gone."""
+        return self._process.poll() is not None
+
+    def release(self) -> None:
+        """Let the run go on without an owner."""
+        self._say(RELEASE)
+
+    def signal(self, number: signal.Signals) -> None:
+        """SIGTERM drains, SIGINT and a second SIGTERM cancel."""
+        self._process.send_signal(number)
+
+    def end_with_terminal(self, number: int, frame: FrameType | None) -> None:
+        """Handle SIGHUP: let the run drain, and end."""
+        del frame
+        self._say(HANG_UP)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    def wait(self) -> int:
+        """The run's exit code, once it has ended; RunKilled when a signal ended its process."""
+        code = self._process.wait()
+        if code < 0:
+            name = signal.Signals(-code).name
+            raise RunKilled(f"the run process was killed by {name}: the recording ends with its last tick")
+        return code
+
+    async def opened(self) -> RecordingReader:
+        """A reader of its recording; RecordingError with the run process's last words when it ends before that."""
+        from servetop.recordings.reader import RecordingReader
+
+        clock = MonotonicClock()
+        while clock.now() < OPEN_TIMEOUT:
+            try:
+                return RecordingReader.open(self.recording)
+            except RecordingError:
+                if self.ended:
+                    raise RecordingError(self._last_words()) from None
+            await clock.sleep_until(clock.now() + LOOK_AGAIN)
+        self._process.terminate()
+        raise RecordingError(f"the run did not begin to record to {self.recording} within {OPEN_TIMEOUT:.0f} s")
+
+    def _last_words(self) -> str:
+        self._complaints.seek(0)
+        lines = self._complaints.read().strip().splitlines()
+        words = lines[-1] if lines else f"the run could not be started (recording: {self.recording})"
+        return words.removeprefix("servetop: ")
+
+    def _say(self, words: bytes) -> None:
+        """Write a line to the run's owner pipe; a run that has ended needs none."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.write(words + b"\n")

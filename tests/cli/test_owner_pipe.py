@@ -1,0 +1,126 @@
+"""A run ends with its owner, unless the owner lets it go."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from servetop.cli import owner_pipe
+from servetop.cli.outcome import Outcome
+from servetop.cli.owner_pipe import HANG_UP, RELEASE, OwnerPipe
+from servetop.cli.run_signals import RunSignals
+from servetop.cli.stop_requests import StopRequests
+from servetop.core.errors import UsageError
+from servetop.core.events import Action
+
+KILLED = "stopped because the process that started it was killed"
+
+
+def unread(note: str) -> None:
+    """For notes that a test does not look at."""
+
+
+@contextlib.contextmanager
+def pipe() -> Iterator[tuple[OwnerPipe, list[int]]]:
+    """The run's end, and the owner's, which a test may close."""
+    ours, theirs = os.pipe()
+    ends = [theirs]
+    try:
+        yield OwnerPipe(ours), ends
+    finally:
+        for fd in (ours, *ends):
+            os.close(fd)
+
+
+async def test_an_owner_that_is_gone_drains_the_run_and_soon_cancels_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owner_pipe, "OWNERLESS_DRAIN_SECONDS", 0.01)
+    notes: list[str] = []
+    requests = StopRequests(Outcome(), notes.append)
+    with pipe() as (owner, ends):
+        owner.watch(requests)
+        assert requests.action is None
+        os.close(ends.pop())
+        async with asyncio.timeout(10):
+            while requests.action is not Action.CANCEL:
+                await asyncio.sleep(0.001)
+    assert notes == [KILLED]
+    assert not owner.waits
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_released_run_goes_on_when_its_owner_ends(at_once: bool) -> None:
+    requests = StopRequests(Outcome(), unread)
+    with pipe() as (owner, ends):
+        os.write(ends[0], b'{"seed": 1}\n' + (RELEASE + b"\n" if at_once else b""))
+        assert owner.read_config() == {"seed": 1}
+        owner.watch(requests)
+        if not at_once:
+            os.write(ends[0], RELEASE[:3])
+            os.write(ends[0], RELEASE[3:] + b"\n")
+        os.close(ends.pop())
+        async with asyncio.timeout(10):
+            while owner.waits:
+                await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
+    assert requests.action is None
+
+
+async def test_a_closed_terminal_drains_the_run_and_gives_its_requests_their_time() -> None:
+    outcome = Outcome()
+    requests = StopRequests(outcome, unread)
+    with pipe() as (owner, ends):
+        owner.watch(requests)
+        os.write(ends[0], HANG_UP + b"\n")
+        os.close(ends.pop())
+        async with asyncio.timeout(10):
+            while requests.action is None:
+                await asyncio.sleep(0.001)
+    assert requests.action is Action.STOP
+    assert outcome.drain_reason == "stopped because its terminal was closed"
+
+
+def test_an_owner_that_is_gone_before_it_gave_a_configuration_is_an_error() -> None:
+    with pipe() as (owner, ends):
+        os.write(ends[0], b'{"seed"')
+        os.close(ends.pop())
+        with pytest.raises(UsageError, match="standard input"):
+            owner.read_config()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "action", "interruptions"),
+    [
+        ([signal.SIGTERM], Action.STOP, 0),
+        ([signal.SIGHUP], Action.STOP, 0),
+        ([signal.SIGINT], Action.CANCEL, 1),
+        ([signal.SIGTERM, signal.SIGTERM], Action.CANCEL, 1),
+        ([signal.SIGTERM, signal.SIGHUP], Action.STOP, 0),
+        ([signal.SIGINT, signal.SIGINT], Action.CANCEL, 2),
+    ],
+)
+async def test_signals_that_come_before_the_run_begins_are_obeyed_by_it(
+    numbers: list[signal.Signals], action: Action, interruptions: int
+) -> None:
+    outcome = Outcome()
+    requests = StopRequests(outcome, unread)
+    signals = RunSignals()
+    with signals.caught():
+        for number in numbers:
+            os.kill(os.getpid(), number)
+        signals.give_to(requests)
+    assert requests.action is action
+    assert outcome.interruptions == interruptions
+
+
+def test_a_hang_up_that_is_ignored_from_the_start_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with RunSignals().caught():
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -1,0 +1,237 @@
+"""What ends a run, and what does not: signals to each of its processes, a closed terminal, an owner that is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from servetop.core.events import Action, RunEnd
+from servetop.recordings.reader import RecordingReader
+from tests.cli.terminal import Terminal
+from tests.harness import Servetop, opened, received, wait_for
+
+pytestmark = pytest.mark.integration
+
+SLOW_TO_BOOT = ("--engine-command", f'{sys.executable} -c "import signal; signal.pause()"')
+SLOW_TO_RESTART = Path(__file__).parent / "engine_that_restarts_slowly.py"
+LOAD = ("--request-rate", "8", "--duration", "300")
+SHORT, LONG = ("--output-len", "40"), ("--output-len", "1500")
+"""Answers that finish while a run drains, and answers that take longer than anybody waits."""
+
+
+def words_for(phase: str) -> tuple[str, ...]:
+    match phase:
+        case "boot":
+            return (*LOAD, *SLOW_TO_BOOT)
+        case "restart":
+            engine = ("--engine", "vllm", "--engine-command", f"{sys.executable} {SLOW_TO_RESTART}")
+            return (*LOAD, *engine, "--max-num-seqs", "64", *SHORT)
+        case _:
+            return (*LOAD, *SHORT)
+
+
+def until(phase: str, reader: RecordingReader) -> None:
+    """Wait for a phase, after bringing it about."""
+    if phase == "boot":
+        wait_for(lambda: len(reader.ticks()) > 2, seconds=60, what="the boot")
+        return
+    wait_for(lambda: received(reader), seconds=60, what="the first tokens")
+    if phase == "restart":
+        reader.send(Action.SET_MAX_NUM_SEQS, value=32)
+        wait_for(lambda: _is_restarting(reader), seconds=60, what="the restart")
+
+
+def _is_restarting(reader: RecordingReader) -> bool:
+    return any(note.text.endswith("restarting the engine") for note in reader.notes())
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """A process and all that it started."""
+    process = psutil.Process(pid)
+    return [process, *process.children(recursive=True)]
+
+
+def end_of(recording: Path) -> RunEnd | None:
+    with contextlib.closing(RecordingReader.open(recording)) as reader:
+        return reader.end
+
+
+def assert_gone(processes: list[psutil.Process], *, seconds: float = 30.0) -> None:
+    _, alive = psutil.wait_procs(processes, timeout=seconds)
+    assert not [each for each in alive if each.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    return tmp_path / "run.servetop"
+
+
+@pytest.fixture
+def servetop(servetop: Servetop, tmp_path: Path) -> Servetop:
+    servetop.environment["MARK"] = str(tmp_path / "started-once")
+    return servetop
+
+
+@contextlib.contextmanager
+def dashboard(servetop: Servetop, recording: Path, *words: str) -> Iterator[Terminal]:
+    argv = [sys.executable, "-m", "servetop", *words, "--record", str(recording)]
+    with Terminal.run(argv, servetop.environment) as terminal:
+        yield terminal
+
+
+@contextlib.contextmanager
+def reading(recording: Path) -> Iterator[RecordingReader]:
+    with contextlib.closing(wait_for(lambda: opened(recording), seconds=60, what="the recording")) as reader:
+        yield reader
+
+
+@pytest.mark.parametrize(
+    ("phase", "number"),
+    [("boot", signal.SIGTERM), ("load", signal.SIGTERM), ("load", signal.SIGHUP), ("restart", signal.SIGTERM)],
+)
+def test_a_headless_run_drains_when_it_is_asked_to_end(
+    servetop: Servetop, recording: Path, phase: str, number: signal.Signals
+) -> None:
+    with servetop.started("--headless", *words_for(phase), "--record", str(recording)) as process:
+        with reading(recording) as reader:
+            until(phase, reader)
+        processes = family(process.pid)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err.splitlines()[-1] == f"servetop: stopped by {number.name}"
+    assert_gone(processes)
+    with contextlib.closing(RecordingReader.open(recording)) as reader:
+        assert reader.end is not None
+        assert reader.end.exit_code == 130
+        assert not [request for request in reader.requests(0.0, reader.end.at) if request.status != "ok"]
+
+
+def test_a_second_sigterm_cancels_what_is_in_flight(servetop: Servetop, recording: Path) -> None:
+    with servetop.started("--headless", *LOAD, *LONG, "--record", str(recording)) as process:
+        with reading(recording) as reader:
+            until("load", reader)
+            process.send_signal(signal.SIGTERM)
+            wait_for(lambda: reader.ticks()[-1].client.gauges.request_rate is None, seconds=60, what="the drain")
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err.splitlines()[-1] == "servetop: stopped by SIGTERM; requests in flight were cancelled"
+
+
+def test_a_headless_run_under_nohup_outlives_its_terminal(servetop: Servetop, recording: Path) -> None:
+    argv = [sys.executable, "-m", "servetop", "--headless", *LOAD, *SHORT, "--record", str(recording)]
+    command = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh", *argv]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, env=servetop.environment, stdin=quiet, stdout=quiet, stderr=quiet) as process:
+        try:
+            with reading(recording) as reader:
+                until("load", reader)
+                process.send_signal(signal.SIGHUP)
+                seen = len(reader.ticks())
+                wait_for(lambda: len(reader.ticks()) > seen + 4, seconds=60, what="another second")
+                assert reader.ticks()[-1].client.gauges.request_rate == 8.0
+        finally:
+            process.send_signal(signal.SIGINT)
+
+
+def test_a_run_whose_sender_has_stopped_can_be_interrupted(servetop: Servetop, recording: Path) -> None:
+    with servetop.started("--headless", *LOAD, *SHORT, "--record", str(recording)) as process:
+        with reading(recording) as reader:
+            until("load", reader)
+        processes = family(process.pid)
+        (sender,) = (each for each in processes if each.is_running() and "servetop.cli.sender" in each.cmdline())
+        sender.send_signal(signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert_gone(processes)
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [(signal.SIGTERM, "stopped by SIGTERM"), (signal.SIGINT, "interrupted")],
+)
+def test_a_signal_to_the_dashboard_ends_its_run_and_gives_the_terminal_back(
+    servetop: Servetop, recording: Path, number: signal.Signals, reason: str
+) -> None:
+    with dashboard(servetop, recording, *LOAD, *SHORT) as terminal:
+        with reading(recording) as reader:
+            until("load", reader)
+        processes = family(terminal.process.pid)
+        terminal.process.send_signal(number)
+        assert terminal.process.wait(60) == 130
+        assert_gone(processes)
+        screen_left = terminal.text.rpartition("\x1b[?1049l")[2]
+    assert screen_left.splitlines()[-1].startswith(f"servetop: {reason}")
+    assert f"recording  {recording}" in screen_left
+    end = end_of(recording)
+    assert end is not None
+    assert end.reason == reason
+
+
+@pytest.mark.parametrize("phase", ["boot", "load", "restart"])
+def test_a_run_whose_dashboard_is_killed_ends_itself(servetop: Servetop, recording: Path, phase: str) -> None:
+    with dashboard(servetop, recording, *words_for(phase)) as terminal:
+        with reading(recording) as reader:
+            until(phase, reader)
+        processes = family(terminal.process.pid)
+        terminal.process.send_signal(signal.SIGKILL)
+        assert_gone(processes)
+    end = end_of(recording)
+    assert end is not None
+    assert end.exit_code == 130
+    assert end.reason.startswith("stopped because the process that started it was killed")
+
+
+def test_a_run_drains_when_its_terminal_is_closed(servetop: Servetop, recording: Path) -> None:
+    with dashboard(servetop, recording, *LOAD, *SHORT) as terminal:
+        with reading(recording) as reader:
+            until("load", reader)
+        processes = family(terminal.process.pid)
+        terminal.close()
+        assert_gone(processes)
+    end = end_of(recording)
+    assert end is not None
+    assert end.reason == "stopped because its terminal was closed"
+
+
+def test_a_run_that_was_left_running_outlives_its_terminal(servetop: Servetop, recording: Path) -> None:
+    with dashboard(servetop, recording, *LOAD, *SHORT) as terminal, reading(recording) as reader:
+        until("load", reader)
+        processes = family(terminal.process.pid)[1:]
+        terminal.type("q")
+        wait_for(lambda: "leave it running" in terminal.text, seconds=60, what="the question")
+        terminal.type("l")
+        assert terminal.process.wait(60) == 0
+        terminal.close()
+        seen = len(reader.ticks())
+        try:
+            wait_for(lambda: len(reader.ticks()) > seen + 4, seconds=60, what="another second")
+        finally:
+            reader.send(Action.CANCEL)
+        assert_gone(processes)
+
+
+@pytest.mark.parametrize("phase", ["boot", "load", "restart"])
+def test_a_run_process_that_is_killed_leaves_no_process_and_its_dashboard_says_so(
+    servetop: Servetop, recording: Path, phase: str
+) -> None:
+    with dashboard(servetop, recording, *words_for(phase)) as terminal:
+        with reading(recording) as reader:
+            until(phase, reader)
+        _, *processes = family(terminal.process.pid)
+        (run,) = (each for each in processes if "servetop.cli.run_process" in each.cmdline())
+        run.kill()
+        assert_gone(processes)
+        terminal.type("q")
+        assert terminal.process.wait(60) == 1
+    assert "servetop: the run process was killed by SIGKILL" in terminal.text
