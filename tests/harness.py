@@ -22,6 +22,10 @@ RAN = (0, 99)
 """Exit codes of a run that went well: by 99 it says that this machine was too busy to keep the load's times."""
 
 
+SLOW_MACHINE = 6
+"""How much slower than a quiet machine one may be before a test takes waiting for a hang."""
+
+
 @dataclass(frozen=True)
 class Finished:
     """What a servetop command printed, and how it ended."""
@@ -82,10 +86,13 @@ _Found = TypeVar("_Found")
 
 
 def wait_for(condition: Callable[[], _Found | None], *, seconds: float, what: str) -> _Found:
-    """The condition's first true value; the test fails when none comes in time."""
-    deadline = time.monotonic() + seconds
+    """The condition's first true value; the test fails when none comes in time.
+
+    `seconds` are those of a quiet machine: a loaded one gets SLOW_MACHINE times as long before that counts as a hang.
+    """
+    deadline = time.monotonic() + seconds * SLOW_MACHINE
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds * SLOW_MACHINE} s"
         time.sleep(0.02)
     return value
 

@@ -123,12 +123,20 @@ def test_a_run_without_a_recording_leaves_none(servetop: Servetop) -> None:
     assert not Path(done.summary["recording"]).exists()
 
 
+def printed_url(server: subprocess.Popen[str]) -> str:
+    """The address that a server says it has chosen."""
+    assert server.stderr is not None
+    line = next(line for line in server.stderr if " server on http://" in line)
+    return line.split()[-1]
+
+
 def test_serve_is_a_standalone_server_that_servetop_can_attach_to(servetop: Servetop) -> None:
-    with servetop.started("serve", "--port", "8439", "--model", "opt-125m") as server:
-        wait_for(lambda: answers("http://127.0.0.1:8439/health"), seconds=10, what="the server's start")
-        done = servetop("--url", "127.0.0.1:8439", "--json", *BRIEF)
+    with servetop.started("serve", "--port", "0", "--model", "opt-125m") as server:
+        url = printed_url(server)
+        wait_for(lambda: answers(f"{url}/health"), seconds=10, what="the server's start")
+        done = servetop("--url", url.removeprefix("http://"), "--json", *BRIEF)
         server.send_signal(signal.SIGTERM)
-        assert server.wait(10) == 0
+        assert server.wait(60) == 0
     assert done.summary["completed"] == 20
     assert done.summary["engine"]["name"] == "sim"
     assert done.summary["server"]["generation_tokens"] == 160

@@ -27,7 +27,7 @@ def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         wait_for(lambda: answers(f"http://127.0.0.1:{port}/health"), seconds=20, what="the simulator's start")
         yield port
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
 
 
 @contextlib.contextmanager

@@ -217,7 +217,7 @@ def test_ctrl_c_at_every_stage_closes_the_recording_and_leaves_no_process(
         reader.close()
         children = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     end = RecordingReader.open(recording).poll().end
@@ -243,7 +243,7 @@ def test_a_run_killed_with_9_leaves_everything_up_to_its_last_tick_and_no_proces
     left = RecordingReader.open(recording)
     assert not left.is_live()
     assert left.ticks()[-1].index >= seen
-    _, alive = psutil.wait_procs(children, timeout=10)
+    _, alive = psutil.wait_procs(children, timeout=60)
     assert not alive
 
 

@@ -51,7 +51,7 @@ def simulators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, 
         for process in started:
             process.terminate()
         for process in started:
-            process.communicate(timeout=20)
+            process.communicate(timeout=120)
 
 
 @pytest.mark.integration

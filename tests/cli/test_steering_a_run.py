@@ -74,6 +74,6 @@ def test_a_run_goes_back_a_stage_switches_its_loop_and_stops(servetop: Servetop,
         assert asked(reader, Action.OPEN_LOOP, 6.0).startswith("open loop: sending 6 requests/s")
         wait_for(lambda: reader.ticks()[-1].client.gauges.request_rate == 6.0, seconds=10, what="the open loop")
         asked(reader, Action.STOP)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
         assert process.returncode in RAN
         reader.close()

@@ -63,7 +63,7 @@ def test_an_interrupted_sweep_goes_on_with_the_cells_that_it_had_not_finished(se
         recording = wait_for(lambda: next(iter(servetop.folder.glob("*.servetop")), None), seconds=10, what="recording")
         wait_for(lambda: recording.stat().st_size and _stages(recording) >= 3, seconds=20, what="the third cell")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
     assert process.returncode == 130
     done = servetop("sweep", str(grid), "--json", "--resume")
     assert done.code in RAN, done.err

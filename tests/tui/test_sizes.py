@@ -79,7 +79,7 @@ async def test_the_dashboard_polls_and_draws_by_itself(
     app = dashboard(run)
     async with app.run_test(size=(120, 30)):
         run.now = 112.5
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while "00:01:52" not in text_of(app, "#header"):
                 await asyncio.sleep(0.01)
 
