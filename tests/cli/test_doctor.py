@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from servetop.cli import doctor_checks as checks
 from servetop.cli import doctor_facts as facts
-from servetop.cli.doctor import CHECKS, examine, report_text
+from servetop.cli.doctor import CHECKS, examine, report_lines
 from servetop.cli.doctor_checks import Device, Disk, Finding, Status, Terminal, verdict
 from tests.harness import Servetop
 
@@ -162,7 +162,7 @@ def test_whatever_a_check_raises_there_is_a_report(raised: list[tuple[type[Excep
     findings = examine([("broken", failing(kind, text)) for kind, text in raised])
     assert [(each.name, each.status) for each in findings] == [("broken", Status.NOTE)] * len(raised)
     assert "\n" not in "".join(each.found for each in findings)
-    assert report_text(findings)
+    assert report_lines(findings)
 
 
 @given(

@@ -107,9 +107,10 @@ def run(
     if context.invoked_subcommand is not None:
         return 0
     if version:
+        from servetop.cli.console import out
         from servetop.cli.versions import servetop_version
 
-        typer.echo(f"servetop {servetop_version()}")
+        out(f"servetop {servetop_version()}")
         return 0
     from servetop.cli.configure import run_config
     from servetop.cli.launch import Output, launch

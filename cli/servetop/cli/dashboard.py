@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import sys
 import tempfile
 from pathlib import Path
 
+from servetop.cli import console
 from servetop.cli.look import Look, check_theme, end_with_terminal, surroundings
 from servetop.cli.owned_run import OwnedRun
 from servetop.cli.viewer_signals import ViewerSignals
@@ -52,10 +52,10 @@ def run_with_dashboard(
             left = _show(run, look, signals)
             if left == "detach" and not run.ended:
                 run.release()
-                sys.stdout.write(f"The run goes on. Watch it: servetop replay {recording}\n")
+                console.out(f"The run goes on. Watch it: servetop replay {recording}")
                 return int(ExitCode.OK)
             if not run.ended:
-                sys.stderr.write(f"servetop: {_WAITING.get(left, _WAITING[''])}\n")
+                console.message(_WAITING.get(left, _WAITING[""]))
             return conclude(run)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError
 
+from servetop.cli import console
 from servetop.cli import doctor_checks as checks
 from servetop.cli import doctor_facts as facts
 from servetop.cli.doctor_checks import Finding, Status
@@ -22,9 +22,9 @@ def run_doctor(*, as_json: bool) -> int:
     worst = checks.verdict(findings)
     if as_json:
         report = {"verdict": worst, "checks": [asdict(finding) for finding in findings]}
-        sys.stdout.write(json.dumps(report) + "\n")
+        console.out_json(report)
     else:
-        sys.stdout.write(report_text(findings))
+        console.out(*report_lines(findings))
     return int(ExitCode.RUN_FAILED if worst is Status.FIX else ExitCode.OK)
 
 
@@ -40,7 +40,7 @@ def examine(named: Sequence[tuple[str, Check]]) -> list[Finding]:
     return found
 
 
-def report_text(findings: Sequence[Finding]) -> str:
+def report_lines(findings: Sequence[Finding]) -> list[str]:
     """One line for each finding, what to do below it, and a sum of all in the last line."""
     width = max((len(finding.name) for finding in findings), default=0)
     lines = []
@@ -49,7 +49,7 @@ def report_text(findings: Sequence[Finding]) -> str:
         lines += [f"{'':<4}  {'':<{width}}  → {finding.advice}"] if finding.advice else []
     count = sum(finding.status is Status.FIX for finding in findings)
     sums = {0: "all is well enough to run: try servetop", 1: "one thing must be fixed"}
-    return "\n".join([*lines, "", sums.get(count, f"{count} things must be fixed"), ""])
+    return [*lines, "", sums.get(count, f"{count} things must be fixed")]
 
 
 def _python() -> list[Finding]:

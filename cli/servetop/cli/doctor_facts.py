@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 
+from servetop.cli import console
 from servetop.cli.doctor_checks import Disk, Terminal
 
 CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
@@ -139,10 +140,10 @@ def terminal() -> Terminal:
     """The terminal that this process writes to."""
     size = shutil.get_terminal_size()
     return Terminal(
-        is_terminal=sys.stdin.isatty() and sys.stdout.isatty(),
+        is_terminal=console.is_terminal(),
         columns=size.columns,
         lines=size.lines,
-        encoding=sys.stdout.encoding or "unknown",
+        encoding=console.encoding(),
         colours=os.environ.get("COLORTERM") or os.environ.get("TERM", ""),
     )
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import sys
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from servetop.cli.tables import light_table, titled
+from servetop.cli import console
+from servetop.cli.tables import cell, light_table, out_tables, titled
 from servetop.core.errors import ExitCode
 from servetop.engines.capabilities import Capability, capabilities
 
@@ -26,7 +24,7 @@ COLUMNS = {
     "TTFT": "first_token_seconds_total",
     "limit": "max_num_seqs",
 }
-"""Headings, and the field of EngineSample that each stands for."""
+"""Words of the table, and the field of EngineSample that each stands for."""
 LEGEND = (
     "run, wait: requests; KV: blocks in use; preempt: preemptions; prefix: its cache's hits; tok: generated tokens; "
     "queue, TTFT: the engine's own times; limit: its batch size. More of one: servetop engines NAME"
@@ -37,34 +35,35 @@ def print_engines(name: str | None, *, as_json: bool) -> int:
     """All in a table, or all that is known of one."""
     found = capabilities([name] if name else [])
     if as_json:
-        sys.stdout.write(json.dumps([dataclasses.asdict(each) for each in found], indent=2) + "\n")
+        console.out_json([dataclasses.asdict(each) for each in found], indent=2)
         return ExitCode.OK
-    console = Console(highlight=False)
     if name:
-        _print_one(console, found[0])
+        _print_one(found[0])
         return ExitCode.OK
-    console.print(titled("Engines", _table(found)))
-    console.print(Text(LEGEND, style="dim"))
+    out_tables(titled("Engines", engines_table(found)), Text(LEGEND, style="dim"))
     absent = light_table("not here", "how to get it")
-    absent.columns[1].justify, absent.columns[1].no_wrap = "left", False
+    absent.columns[0].no_wrap, absent.columns[1].justify, absent.columns[1].no_wrap = True, "left", False
     for each in found:
         if each.installed is None:
-            absent.add_row(Text(each.name), Text(each.trouble or each.install))
+            absent.add_row(cell(each.name), cell(each.trouble or each.install))
     if absent.row_count:
-        console.print(titled("Not installed here", absent))
+        out_tables(titled("Not installed here", absent))
     return ExitCode.OK
 
 
-def _table(found: Sequence[Capability]) -> Table:
-    table = light_table("engine", "here", *COLUMNS)
+def engines_table(found: Sequence[Capability]) -> Table:
+    """Each figure's own word marks that an engine has it: columns of their own would not fit into 80."""
+    table = light_table("engine", "here", "what its metrics say")
     table.columns[0].no_wrap = True
+    for column in table.columns[1:]:
+        column.justify, column.no_wrap = "left", False
     for each in found:
-        marks = ["yes" if field in each.exports else "-" for field in COLUMNS.values()]
-        table.add_row(Text(each.name), Text(each.installed or "-"), *marks)
+        words = [word if field in each.exports else f"{'-':<{len(word)}}" for word, field in COLUMNS.items()]
+        table.add_row(cell(each.name), cell(each.installed or "-"), cell(" ".join(words).rstrip()))
     return table
 
 
-def _print_one(console: Console, each: Capability) -> None:
+def _print_one(each: Capability) -> None:
     rows = {
         "engine": each.title,
         "here": each.installed or f"no: {each.install}",
@@ -76,5 +75,5 @@ def _print_one(console: Console, each: Capability) -> None:
     table = Table.grid(padding=(0, 2))
     for key, words in rows.items():
         if words:
-            table.add_row(Text(key, style="bold"), Text(words))
-    console.print(table)
+            table.add_row(Text(key, style="bold"), cell(words))
+    out_tables(table)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 
+from servetop.cli import console
 from servetop.cli.progress import BarProgress, LineProgress, Progress
 from servetop.cli.report import print_end, print_summary
 from servetop.cli.run_process import play
@@ -45,7 +45,7 @@ class Follower:
         self._recording = recording
         self._history = TickHistory()
         self._log_line = self._step = ""
-        self._progress: Progress = BarProgress(config) if sys.stderr.isatty() else LineProgress(config)
+        self._progress: Progress = BarProgress(config) if console.shows_status() else LineProgress(config)
 
     async def follow(self) -> None:
         """Until cancelled; twice a second."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from servetop.cli import console
 from servetop.cli.look import Look
 from servetop.cli.web import WebAddress
 from servetop.core.clock import wall_clock
@@ -37,7 +37,7 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
     headless = output.headless or output.as_json
     if headless and output.web:
         raise UsageError("--web and --headless exclude each other: give one of them")
-    if not headless and not output.web and not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not headless and not output.web and not console.is_terminal():
         raise UsageError("the dashboard needs a terminal: add --headless")
     with _recording_path(config, output) as new_path:
         place, again = resume or new_path, resume is not None

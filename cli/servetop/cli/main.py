@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import TyperException
 
+from servetop.cli import console
 from servetop.cli.commands import app
 from servetop.core.environment import limit_own_threads
 from servetop.core.errors import EngineError, ExitCode, ServetopError
@@ -20,6 +21,8 @@ _SLO = re.compile(r"^[a-z0-9]+:[0-9.]+$")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; the exit code (see ExitCode)."""
     limit_own_threads(os.environ)
+    if argv is None:
+        sys.excepthook = console.crash
     own, engine_args = split_engine_args(sys.argv[1:] if argv is None else argv)
     command = typer.main.get_command(app)
     try:
@@ -28,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_error(error)
         return int(error.exit_code)
     except TyperException as error:
-        sys.stderr.write(f"servetop: {error.format_message()} (see servetop --help)\n")
+        console.message(f"{error.format_message()} (see servetop --help)")
         return int(ExitCode.USAGE)
     except typer.Exit as stop:
         return stop.exit_code
@@ -58,6 +61,6 @@ def joined_goodput(argv: Sequence[str]) -> list[str]:
 
 def print_error(error: ServetopError) -> None:
     """One line on stderr, and an engine's last log lines below it."""
-    sys.stderr.write(f"servetop: {error}\n")
+    console.message(str(error))
     if isinstance(error, EngineError):
-        sys.stderr.writelines(f"  │ {line}\n" for line in error.log_tail)
+        console.quote(error.log_tail)

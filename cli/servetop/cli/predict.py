@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.text import Text
-
+from servetop.cli import console
 from servetop.cli.presets import preset_data, sweep_data
-from servetop.cli.tables import light_table, titled
+from servetop.cli.tables import cell, light_table, out_tables, titled
 from servetop.core.errors import ExitCode, UsageError
 from servetop.engines.sim.lengths import Lengths
 from servetop.engines.sim.predict import PredictSpec, predict
@@ -34,7 +30,7 @@ def run_predict(preset: str | None, options: Mapping[str, Any], *, settings: Seq
         specs = specs_of_preset(sweep_data(preset), label=preset, settings=given)
     found = predict(specs)
     if as_json:
-        sys.stdout.write(json.dumps(found, allow_nan=False) + "\n")
+        console.out_json(found)
     else:
         _print_cells(found)
     return int(ExitCode.OK)
@@ -71,17 +67,16 @@ def _numbers(key: str, text: str, kind: type[Any]) -> tuple[Any, ...]:
 
 
 def _print_cells(found: Mapping[str, Any]) -> None:
-    console = Console()
     columns = ("", "batch", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99", "preempt.", "KV max")
     cells = light_table(*columns)
-    for cell in found["cells"]:
-        cells.add_row(*(Text(word) for word in _row(cell)))
-    console.print(titled("Predicted (latency in ms)", cells))
-    for cell in found["cells"]:
-        if "error" in cell:
-            console.print(Text(f"{cell['label'] or cell['engine']}: {cell['error']}"), soft_wrap=True)
+    for each in found["cells"]:
+        cells.add_row(*(cell(word) for word in _row(each)))
+    out_tables(titled("Predicted (latency in ms)", cells))
+    for each in found["cells"]:
+        if "error" in each:
+            console.out(f"{each['label'] or each['engine']}: {each['error']}")
     took = f"{formats.minutes(found['simulated_s'])} of serving in {formats.seconds(found['elapsed_s'])}"
-    console.print(Text(f"simulated  {took}"))
+    console.out(f"simulated  {took}")
 
 
 def _row(cell: Mapping[str, Any]) -> list[str]:
@@ -103,8 +98,11 @@ def run_validate(*, as_json: bool) -> int:
     """Hold the simulator against the published tables; 99 when a target is missed."""
     tables = validate(preset_data)
     found = report(tables)
-    sys.stdout.write(json.dumps(found, allow_nan=False) + "\n" if as_json else markdown(tables) + "\n")
+    if as_json:
+        console.out_json(found)
+    else:
+        console.out(*markdown(tables).splitlines())
     if not found["passed"]:
-        sys.stderr.write("servetop: the simulator misses a target: see the lines marked MISSED\n")
+        console.message("the simulator misses a target: see the lines marked MISSED")
         return int(ExitCode.THRESHOLDS)
     return int(ExitCode.OK)

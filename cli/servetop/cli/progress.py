@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Protocol
 
+from servetop.cli import console
 from servetop.core.config import RunConfig, StageConfig
+from servetop.core.sanitize import sanitize_line
 from servetop.core.stats import LiveStats
 from servetop.tui import formats
 
@@ -65,8 +66,7 @@ class LineProgress:
 
     def say(self, words: str) -> None:
         """A line at once."""
-        sys.stderr.write(words + "\n")
-        sys.stderr.flush()
+        console.status(words)
 
     def finish(self) -> None:
         """Nothing to tidy."""
@@ -100,10 +100,11 @@ class BarProgress:
     """For terminals: how much of the planned load is done, and the status line."""
 
     def __init__(self, config: RunConfig) -> None:
-        from rich.console import Console  # not for a run without a terminal
-        from rich.progress import BarColumn, TextColumn
+        from rich.progress import BarColumn, TextColumn  # not for a run without a terminal
         from rich.progress import Progress as RichProgress
         from rich.table import Column
+
+        from servetop.cli.tables import SanitizingConsole
 
         self._stages = config.stages
         self._done = DoneShare(config.stages)
@@ -113,7 +114,7 @@ class BarProgress:
             BarColumn(bar_width=20),
             TextColumn("{task.percentage:>3.0f}%"),
             TextColumn("{task.fields[status]}", markup=False, table_column=one_line),  # engine output may be in it
-            console=Console(stderr=True),
+            console=SanitizingConsole(stderr=True),
             transient=True,
         )
         self._task = self._bar.add_task("run", total=1.0, status="")
@@ -123,11 +124,11 @@ class BarProgress:
         """Redraw."""
         status = status_line(stats, len(self._stages), log_line=log_line)
         done = self._done.after(stats.load.stage, stats.at, stats.totals.completed)
-        self._bar.update(self._task, completed=done, status=status)
+        self._bar.update(self._task, completed=done, status=sanitize_line(status))
 
     def say(self, words: str) -> None:
         """Above the bar."""
-        self._bar.console.print(words, markup=False, highlight=False)
+        self._bar.console.print(sanitize_line(words), markup=False, highlight=False)
 
     def finish(self) -> None:
         """Remove the bar."""

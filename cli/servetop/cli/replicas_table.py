@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group
-from rich.text import Text
 
-from servetop.cli.tables import light_table, titled
+from servetop.cli.tables import cell, light_table, titled
 from servetop.tui import formats
 
 
@@ -20,7 +19,7 @@ def replicas_table(replicas: Sequence[Mapping[str, Any]]) -> Group:
         keys = ("output_throughput", "p50_ttft_ms", "p99_ttft_ms")
         server = each["server"]
         table.add_row(
-            Text(each["url"].removeprefix("http://")),
+            cell(each["url"].removeprefix("http://")),
             *(formats.exact(each.get(key)) for key in ("completed", "failed")),
             *(formats.number(each.get(key)) for key in keys),
             *(formats.exact(server[key]) for key in ("generation_tokens", "max_running", "max_waiting")),

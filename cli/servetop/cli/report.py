@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from servetop.cli import console
 from servetop.cli.energy_report import energy_rows, has_energy, millijoules_per_token
 from servetop.cli.replicas_table import replicas_table
 from servetop.cli.steady_report import UNSTEADY, steady_lines, steady_mark, steady_seconds, steady_table
-from servetop.cli.tables import light_table, titled
+from servetop.cli.tables import cell, light_table, out_first_that_fits, out_tables, stdout_console, titled
 from servetop.cli.turns_table import turns_table
 from servetop.core.errors import ExitCode
 from servetop.core.shelf import RecordingInfo
@@ -43,31 +42,28 @@ def print_recording(name: str, *, as_json: bool) -> int:
 def print_summary(summary: Summary, *, as_json: bool) -> None:
     """JSON alone on stdout, or tables for a person."""
     if as_json:
-        sys.stdout.write(json.dumps(summary, allow_nan=False) + "\n")
+        console.out_json(summary)
         return
-    console = Console()
-    console.print(_totals(summary))
-    console.print(_latencies(summary))
+    out_tables(_totals(summary), _latencies(summary))
     if summary.get("turns"):
-        console.print(turns_table(summary["turns"]))
+        out_tables(turns_table(summary["turns"]))
     steady = steady_table(summary)
     if steady is not None:
-        console.print(steady)
+        out_tables(steady)
     if summary.get("models"):
-        console.print(_models(summary["models"]))
+        out_tables(_models(summary["models"]))
     if summary.get("replicas"):
-        console.print(replicas_table(summary["replicas"]))
+        out_tables(replicas_table(summary["replicas"]))
     if len(summary["stages"]) > 1:
-        console.print(_stages(summary["stages"]))
-    for table in grid_tables(summary["stages"]):
-        console.print(table)
-    plot = grid_plot(summary["stages"], width=min(console.width, PLOT_WIDTH))
+        out_tables(_stages(summary["stages"]))
+    out_tables(*grid_tables(summary["stages"]))
+    plot = grid_plot(summary["stages"], width=min(stdout_console().width, PLOT_WIDTH))
     if plot is not None:
-        console.print(plot)
-    _print_trust(console, summary)
+        out_tables(plot)
+    _print_trust(summary)
     for line in steady_lines(summary["stages"]):
-        console.print(Text(line), soft_wrap=True)
-    console.print(Text(f"recording  {summary['recording']}"), soft_wrap=True)
+        console.out(line)
+    console.out(f"recording  {summary['recording']}")
 
 
 def _totals(summary: Summary) -> Group:
@@ -106,7 +102,7 @@ def _models(models: Sequence[Summary]) -> Group:
     for model in models:
         keys = ("request_throughput", "output_throughput", "p50_ttft_ms", "p99_ttft_ms", "p99_itl_ms")
         ends = (formats.exact(model["completed"]), formats.exact(model["failed"]))
-        table.add_row(Text(model["model"]), f"{model['weight']:g}", *ends, *(_number(model[key]) for key in keys))
+        table.add_row(cell(model["model"]), f"{model['weight']:g}", *ends, *(_number(model[key]) for key in keys))
     return titled("Models (latency in ms)", table)
 
 
@@ -117,7 +113,7 @@ def _stages(stages: Sequence[Summary]) -> Group:
     for stage in stages:
         measured = ("request_throughput", "output_throughput", "p50_ttft_ms", "p99_ttft_ms", "p99_itl_ms")
         table.add_row(
-            Text(stage["label"] + _stage_remark(stage)),
+            cell(stage["label"] + _stage_remark(stage)),
             formats.exact(stage["completed"]),
             formats.exact(stage["failed"]),
             *(_number(stage.get(key)) for key in measured),
@@ -158,9 +154,10 @@ def grid_plot(stages: Sequence[Summary], *, width: int) -> Group | None:
     from servetop.tui.plots import curves
 
     named = {f"batch {batch}": _curve(_row(stages, batch), rates) for batch in batches}
-    drawn = curves(
-        {name: points for name, points in named.items() if points}, across="requests/s", up="tok/s", width=width
-    )
+    measured = {name: points for name, points in named.items() if points}
+    if not measured:
+        return None
+    drawn = curves(measured, across="requests/s", up="tok/s", width=width)
     return titled("Output throughput over request rate", Text(drawn))
 
 
@@ -207,10 +204,10 @@ def _number(value: float | None, unit: str = "") -> str:
     return formats.number(value) + (unit if value is not None else "")
 
 
-def _print_trust(console: Console, summary: Summary) -> None:
+def _print_trust(summary: Summary) -> None:
     trust = summary["trust"]
     words = "; ".join(trust.get("reasons", ())) or "slip, loop lag, rates and engine counters agree"
-    console.print(Text(f"trust      {trust['verdict']}: {words}"), soft_wrap=True)
+    console.out(f"trust      {trust['verdict']}: {words}")
 
 
 def print_end(recording: Path) -> None:
@@ -223,8 +220,8 @@ def print_end(recording: Path) -> None:
     if update.end is None or not update.end.exit_code:
         return
     if update.end.exit_code == ExitCode.ENGINE_FAILED:
-        sys.stderr.writelines(f"  │ {line.text}\n" for line in update.log_lines[-LOG_TAIL:])
-    sys.stderr.write(f"servetop: {update.end.reason}\n")
+        console.quote(line.text for line in update.log_lines[-LOG_TAIL:])
+    console.message(update.end.reason)
 
 
 LOG_TAIL = 12
@@ -236,30 +233,45 @@ def print_recordings(folder: Path | None, *, as_json: bool) -> int:
     where = folder or recordings_folder()
     recordings = list_recordings(where)
     if as_json:
-        sys.stdout.write(json.dumps([dataclasses.asdict(each) for each in recordings], default=str) + "\n")
+        console.out_json([dataclasses.asdict(each) for each in recordings], default=str)
     elif not recordings:
-        sys.stdout.write(f"no recordings in {where} yet: servetop makes one\n")
+        console.out(f"no recordings in {where} yet: servetop makes one")
     else:
-        Console().print(_list_table(recordings))
+        print_list(recordings)
     return int(ExitCode.OK)
 
 
-def _list_table(recordings: Sequence[RecordingInfo]) -> Table:
-    columns = ("recording", "engine", "model", "time", "requests", "peak tok/s", "state")
+def print_list(recordings: Sequence[RecordingInfo]) -> None:
+    """One line a recording, with as many columns as the terminal has room for."""
+    out_first_that_fits(*(_list_table(recordings, without=LEFT_OUT[:count]) for count in range(len(LEFT_OUT) + 1)))
+
+
+LEFT_OUT = ("model", "engine", "peak tok/s", "requests")
+"""Columns of the list that a narrow terminal does without, in this order: the name says the first two as a rule."""
+
+
+def _list_table(recordings: Sequence[RecordingInfo], *, without: Sequence[str]) -> Table:
+    """Names are never cut off or folded: they are what one copies."""
+    rows = [_list_row(each) for each in recordings]
+    columns = [name for name in rows[0] if name not in without]
     table = light_table(*columns)
-    for name in ("engine", "model", "state"):
-        table.columns[columns.index(name)].justify = "left"
-    for each in recordings:
-        table.add_row(
-            Text(each.path.stem),
-            Text(each.engine or formats.UNKNOWN),
-            Text(each.model or formats.UNKNOWN),
-            formats.minutes(each.duration or 0.0),
-            formats.exact(each.requests),
-            formats.count(each.peak_output_tokens_per_s),
-            Text(_state_words(each)),
-        )
+    for name, column in zip(columns, table.columns, strict=True):
+        column.no_wrap, column.justify = True, "left" if name in ("recording", "engine", "model", "state") else "right"
+    for row in rows:
+        table.add_row(*(cell(row[name]) for name in columns))
     return table
+
+
+def _list_row(info: RecordingInfo) -> dict[str, str]:
+    return {
+        "recording": info.path.stem,
+        "engine": info.engine or formats.UNKNOWN,
+        "model": info.model or formats.UNKNOWN,
+        "time": formats.minutes(info.duration or 0.0),
+        "requests": formats.exact(info.requests),
+        "peak tok/s": formats.count(info.peak_output_tokens_per_s),
+        "state": _state_words(info),
+    }
 
 
 def _state_words(info: RecordingInfo) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from servetop.cli import console
 from servetop.cli.owner_pipe import THROW_AWAY, OwnerPipe
 from servetop.cli.run_signals import RunSignals
 from servetop.cli.versions import host_facts, versions
@@ -118,7 +119,7 @@ def main(argv: Sequence[str]) -> int:
         config = from_data(RunConfig, owner.read_config())
         return play(config, recording, resume="--resume" in flags, owner=owner).exit_code
     except ServetopError as error:
-        sys.stderr.write(f"servetop: {error}\n")
+        console.message(str(error))
         return int(error.exit_code)
     finally:
         if THROW_AWAY in flags and not owner.waits:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from servetop.cli import console
 from servetop.cli.launch import Output, launch
 from servetop.cli.presets import sweep_data
 from servetop.cli.sweep_file import read_sweep, sweep_config
@@ -30,17 +30,17 @@ def run_sweep(file: str, given: Mapping[str, Any], *, engine_args: Sequence[str]
     engine = _overridden(sweep.engine, given, engine_args)
     config = sweep_config(dataclasses.replace(sweep, engine=engine))
     if engine.url is not None and sweep.max_num_seqs:
-        sys.stderr.write("servetop: an attached engine keeps its batch size: sweeping max_concurrency instead\n")
+        console.message("an attached engine keeps its batch size: sweeping max_concurrency instead")
     if not resume:
         return launch(dataclasses.replace(config, predicted=predicted_cells(file)), output)
     recording = output.record or find_interrupted(config)
     left = cells_left(recording, config)
     if not left:
-        sys.stderr.write(f"servetop: all {len(config.stages)} cells are in {recording}: nothing to resume\n")
+        console.message(f"all {len(config.stages)} cells are in {recording}: nothing to resume")
         from servetop.cli.report import print_recording
 
         return print_recording(str(recording), as_json=output.as_json)
-    sys.stderr.write(f"servetop: {len(left)} of {len(config.stages)} cells left, going on in {recording}\n")
+    console.message(f"{len(left)} of {len(config.stages)} cells left, going on in {recording}")
     return launch(dataclasses.replace(config, stages=left), output, resume=recording)
 
 

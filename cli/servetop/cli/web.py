@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from servetop.cli import console
 from servetop.cli.look import Look, check_theme
 from servetop.cli.viewer_signals import ViewerSignals
 from servetop.core.config import RunConfig
@@ -58,7 +59,7 @@ def run_in_browser(
             if not signals.asked_to_leave():
                 _serve(recording, address, look, signals)
             if not run.ended:
-                sys.stderr.write("servetop: ending the run\n")
+                console.message("ending the run")
             return conclude(run)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
 from textual_serve.server import Server
+
+from servetop.cli import console
 
 _PATIENCE = 10.0
 """Seconds that viewers may take to end."""
@@ -51,7 +52,7 @@ class ViewerServer(Server):
         """Say where it is."""
         self._pages = set()
         self._leave_when_asked()
-        sys.stderr.write(f"servetop: the dashboard is at {self.public_url} (Ctrl-C ends it)\n")
+        console.message(f"the dashboard is at {self.public_url} (Ctrl-C ends it)")
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
         """One page, as long as it is open."""

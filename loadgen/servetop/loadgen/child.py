@@ -181,7 +181,7 @@ class SenderSession(asyncio.Protocol):
             self._over.set_result(0)
 
     def _fail(self, words: str) -> None:
-        print(words, file=sys.stderr, flush=True)  # noqa: T201 - the run process reads it from the pipe
+        print(words, file=sys.stderr, flush=True)  # noqa: T201, TID251 - the run process reads it from the pipe
         if not self._over.done():
             self._over.set_result(1)
 
@@ -191,5 +191,5 @@ class SenderSession(asyncio.Protocol):
         if isinstance(error, OSError):  # a connection that broke while it was being closed
             return
         if error is not None:
-            traceback.print_exception(error, file=sys.stderr)
+            traceback.print_exception(error, file=sys.stderr)  # noqa: TID251 - as in `_fail`
         self._fail(f"the sender met an error of its own: {error or context.get('message')}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from servetop.core.causes import Cause, CauseKind
 from servetop.core.events import Action, Note, Severity
-from servetop.tui.printable import printable
+from servetop.core.sanitize import sanitize_line, sanitize_log_line
 from servetop.tui.run_so_far import Moment
 from servetop.tui.steering import described
 
@@ -43,7 +43,7 @@ def happenings(moment: Moment) -> list[Happening]:
             at=command.at,
             symbol="●",
             style="key",
-            text=printable(command.reply or described(command.action, command.value)),
+            text=sanitize_line(command.reply or described(command.action, command.value)),
             weight=2,
         )
         for command in moment.commands
@@ -54,12 +54,14 @@ def happenings(moment: Moment) -> list[Happening]:
 
 def _cause(cause: Cause) -> Happening:
     symbol, style, weight = _CAUSES.get(cause.kind, _NOTES[Severity.WARNING])
-    return Happening(at=cause.at, symbol=symbol, style=style, text=printable(cause.text), weight=weight)
+    return Happening(at=cause.at, symbol=symbol, style=style, text=sanitize_log_line(cause.text), weight=weight)
 
 
 def _note(note: Note) -> Happening:
-    text = printable(note.text)
+    text = sanitize_line(note.text)
     if note.source == "user":
         return Happening(at=note.at, symbol="◆", style="yellow", text=text, weight=5)
     symbol, style, weight = _NOTES[note.severity]
-    return Happening(at=note.at, symbol=symbol, style=style, text=f"{printable(note.source)}: {text}", weight=weight)
+    return Happening(
+        at=note.at, symbol=symbol, style=style, text=f"{sanitize_line(note.source)}: {text}", weight=weight
+    )

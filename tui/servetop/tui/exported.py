@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from servetop.core.sanitize import sanitize_line
 from servetop.core.source import EngineFacts
 from servetop.tui import formats
 from servetop.tui.lines import Run
-from servetop.tui.printable import printable, shortened
+from servetop.tui.printable import shortened
 from servetop.tui.run_so_far import Moment
 
 _LONGEST_NAME = 24
@@ -21,8 +22,8 @@ def why_missing(moment: Moment, *names: str) -> str:
     if sample is not None and any(getattr(sample, name) is not None for name in names):
         return ""
     if not set(names) <= set(facts.not_exported):
-        return f"no metrics from {printable(facts.title)} yet"
-    return f"not exported by {printable(facts.title)}"
+        return f"no metrics from {sanitize_line(facts.title)} yet"
+    return f"not exported by {sanitize_line(facts.title)}"
 
 
 def staleness(moment: Moment) -> str:
@@ -36,6 +37,6 @@ def staleness(moment: Moment) -> str:
 def engine_name(facts: EngineFacts | None, *, otherwise: str) -> list[Run]:
     """Title and version, such as `vLLM 0.32`."""
     if facts is None:
-        return [(shortened(printable(otherwise), _LONGEST_NAME), "strong")]
-    version = [] if facts.version is None else [(" " + shortened(printable(facts.version), _LONGEST_NAME), "")]
-    return [(shortened(printable(facts.title), _LONGEST_NAME), "strong"), *version]
+        return [(shortened(sanitize_line(otherwise), _LONGEST_NAME), "strong")]
+    version = [] if facts.version is None else [(" " + shortened(sanitize_line(facts.version), _LONGEST_NAME), "")]
+    return [(shortened(sanitize_line(facts.title), _LONGEST_NAME), "strong"), *version]

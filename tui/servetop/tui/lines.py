@@ -1,6 +1,7 @@
 """What a panel draws: rows of text runs, each with the name of a style that the style sheet colours.
 
-Text is never read as markup. Rendering goes straight to strips: a chart has hundreds of runs, four times a second.
+Text is sanitized, and never read as markup. Rendering goes straight to strips: a chart has hundreds of runs, four times
+a second.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.visual import RenderOptions, Visual
 
+from servetop.core.sanitize import sanitize_line
 from servetop.tui.printable import shortened
 
 Run = tuple[str, str]
@@ -52,7 +54,9 @@ class Lines(Visual):
             return styles[name]
 
         return [
-            Strip([Segment(text, styled(name)) for text, name in merged(row)]).adjust_cell_length(width, base)
+            Strip([Segment(sanitize_line(text), styled(name)) for text, name in merged(row)]).adjust_cell_length(
+                width, base
+            )
             for row in self.rows[:height]
         ]
 

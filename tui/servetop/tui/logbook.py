@@ -8,8 +8,8 @@ from operator import attrgetter
 
 from servetop.core.causes import CauseKind, severity_of
 from servetop.core.events import LogLine, Severity
+from servetop.core.sanitize import sanitize_log_line
 from servetop.tui.events import Happening, happenings
-from servetop.tui.printable import printable
 from servetop.tui.run_so_far import MOST_LOG_LINES, Moment
 
 LEVELS = (Severity.INFO, Severity.WARNING, Severity.ERROR)
@@ -51,7 +51,7 @@ class LogBook:
         fresh = self._fresh(log)
         if fresh is None:
             self._engine, fresh = [], log
-        self._engine += [Entry(line.at, severity_of(line.text), printable(line.text)) for line in fresh]
+        self._engine += [Entry(line.at, severity_of(line.text), sanitize_log_line(line.text)) for line in fresh]
         del self._engine[:-MOST_LOG_LINES]
         self._last, self._count = (log[-1] if log else None), len(log)
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 from servetop.core.events import ReplicaSample
+from servetop.core.sanitize import sanitize_line
 from servetop.core.source import EngineFacts
 from servetop.tui import formats
 from servetop.tui.lines import Row, fitted
-from servetop.tui.printable import printable, shortened
+from servetop.tui.printable import shortened
 
 AWAY_AFTER = 3.0
 """Seconds without a sample after which a server counts as away."""
@@ -45,7 +46,7 @@ class ReplicaHistory:
         ]
 
     def _row(self, number: int, url: str, at: float, *, wide: int) -> Row:
-        name = f"{shortened(printable(url), wide):<{wide}}"
+        name = f"{shortened(sanitize_line(url), wide):<{wide}}"
         told = self._samples.get(number, [])
         count = bisect.bisect_right(told, at, key=attrgetter("scrape_end"))
         sample = told[count - 1] if count else None

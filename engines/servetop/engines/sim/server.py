@@ -14,6 +14,7 @@ from datetime import datetime
 
 from servetop.core.clock import MonotonicClock, wall_clock
 from servetop.core.errors import EngineError, ExitCode, ServetopError
+from servetop.core.sanitize import sanitize_line
 from servetop.engines.sim.build import build_scheduler, sim_spec
 from servetop.engines.sim.httpd import Connection, HttpRequest
 from servetop.engines.sim.realtime import RealTimeEngine
@@ -33,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         server = _server(options)
     except ServetopError as error:
-        sys.stderr.write(f"error: {error}\n")
+        _write(f"error: {error}")
         return int(ExitCode.USAGE)
     return _run(server, host=options.host, port=options.port)
 
@@ -163,8 +164,13 @@ def log(text: str, level: str = "INFO") -> None:
     """One line in vLLM's log format on stderr, flushed."""
     stamp = datetime.fromtimestamp(wall_clock()).strftime("%m-%d %H:%M:%S")
     with contextlib.suppress(BrokenPipeError):  # whoever read the log has gone; the server stays
-        sys.stderr.write(f"{level} {stamp} [servetop.sim] {text}\n")
-        sys.stderr.flush()
+        _write(f"{level} {stamp} [servetop.sim] {text}")
+
+
+def _write(line: str) -> None:
+    """One line on stderr; model names and options come from outside, and `servetop serve` has a terminal."""
+    sys.stderr.write(sanitize_line(line) + "\n")  # noqa: TID251 - sanitized here
+    sys.stderr.flush()  # noqa: TID251
 
 
 def _stop(stopped: asyncio.Future[int], number: int) -> None:
@@ -178,11 +184,11 @@ def _run(server: Server, *, host: str, port: int) -> int:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(server.serve(host, port))
     except EngineError as error:
-        sys.stderr.write(f"error: {error}\n")
+        _write(f"error: {error}")
         return int(ExitCode.RUN_FAILED)
     except OSError as error:
         what = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
-        sys.stderr.write(f"error: port {port} on {host} {what}: choose another with --port\n")
+        _write(f"error: port {port} on {host} {what}: choose another with --port")
         return int(ExitCode.RUN_FAILED)
 
 

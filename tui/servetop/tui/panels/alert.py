@@ -8,9 +8,9 @@ from rich.cells import cell_len
 from textual.geometry import Size
 
 from servetop.core.events import Severity
+from servetop.core.sanitize import sanitize_line
 from servetop.tui.lines import Row, fitted
 from servetop.tui.panels.panel import Panel
-from servetop.tui.printable import printable
 from servetop.tui.run_so_far import Moment
 
 _SETTLED = (0, 130)
@@ -46,7 +46,7 @@ def draw_alert(text: str, width: int, height: int) -> list[Row]:
 def alert_text(moment: Moment) -> str:
     """Why the run failed, or the error of the last seconds; empty when all is well."""
     if moment.end is not None and moment.end.exit_code not in _SETTLED:
-        return printable(moment.end.reason) or f"the run failed with exit code {moment.end.exit_code}"
+        return sanitize_line(moment.end.reason) or f"the run failed with exit code {moment.end.exit_code}"
     errors = [note for note in moment.notes if note.severity is Severity.ERROR and note.source != "user"]
     recent = [note for note in errors if moment.booting or moment.view.playhead.at - note.at < _SHOWN_FOR]
-    return printable(recent[-1].text) if recent else ""
+    return sanitize_line(recent[-1].text) if recent else ""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from servetop.core.goodput import goodput_bounds, limited, share_within
+from servetop.core.sanitize import sanitize_line
 from servetop.tui import formats
 from servetop.tui.distributions import draw_cdf, draw_ridges, stage_swatch
 from servetop.tui.lines import Row, joined, spread
 from servetop.tui.panels.latency import axis_seconds
 from servetop.tui.panels.panel import Panel
-from servetop.tui.printable import printable, shortened
+from servetop.tui.printable import shortened
 from servetop.tui.run_so_far import Moment
 from servetop.tui.stage_figures import LENGTHS, StageFigures
 
@@ -73,7 +74,7 @@ class StageLegend(Panel):
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:  # noqa: ARG002
         """As many stages as fit, the newest first."""
         figures = moment.per_stage()[-MOST_CURVES:]
-        names = [shortened(printable(each.stage.label), 30) for each in figures]
+        names = [shortened(sanitize_line(each.stage.label), 30) for each in figures]
         kept = [goodput_words(each, moment.header.config.goodput) for each in figures]
         parts: list[Row] = [
             [stage_swatch(number), (f" {names[number]}", "muted"), (kept[number], "strong")]

@@ -8,11 +8,11 @@ from typing import Any
 from textual.reactive import reactive
 
 from servetop.core.config import PredictedCell, to_data
+from servetop.core.sanitize import sanitize_line
 from servetop.core.source import RunHeader
 from servetop.tui import formats
 from servetop.tui.lines import Row, fitted
 from servetop.tui.panels.panel import Panel
-from servetop.tui.printable import printable
 from servetop.tui.run_so_far import Moment
 
 _NAME = 34
@@ -69,7 +69,8 @@ def config_rows(header: RunHeader) -> list[Row]:
             continue
         rows.append([(name, "title")])
         rows += [
-            [(f"  {printable(key):<{_NAME - 3}} ", "muted"), (printable(value), "")] for key, value in _flat(settings)
+            [(f"  {sanitize_line(key):<{_NAME - 3}} ", "muted"), (sanitize_line(value), "")]
+            for key, value in _flat(settings)
         ]
         rows.append([])
     return rows[:-1]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from servetop.core.sanitize import sanitize_line
 from servetop.tui import formats
 from servetop.tui.keys import ALWAYS, LIVE_LINE, REPLAY_LINE
 from servetop.tui.lines import Row, Run, fitted, joined, row_width, spread
 from servetop.tui.panels.panel import Panel
-from servetop.tui.printable import printable
 from servetop.tui.run_so_far import Moment
 from servetop.tui.steering import described
 
@@ -57,15 +57,15 @@ def _pointed(moment: Moment) -> list[Run]:
 
 def _message(moment: Moment) -> list[Run]:
     if moment.view.message:
-        return [("▸ ", "key"), (printable(moment.view.message), "")]
+        return [("▸ ", "key"), (sanitize_line(moment.view.message), "")]
     if moment.pending:
-        waiting = ", ".join(printable(described(each.action, each.value, each.text)) for each in moment.pending)
+        waiting = ", ".join(sanitize_line(described(each.action, each.value, each.text)) for each in moment.pending)
         return [("… ", "warn"), (waiting, "strong"), (" asked for", "muted")]
     replied = [each for each in moment.commands if each.reply is not None and each.obeyed_at is not None]
     last = max(replied, key=lambda each: (each.obeyed_at or 0.0, each.id), default=None)
     if last is None or moment.view.playhead.at - (last.obeyed_at or 0.0) > _REPLY_SHOWN_FOR:
         return []
-    return [("✓ ", "good"), (printable(last.reply or ""), "")]
+    return [("✓ ", "good"), (sanitize_line(last.reply or ""), "")]
 
 
 def draw_keys(keys: Sequence[tuple[str, str]], width: int) -> Row:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 from servetop.core.events import GpuSample
+from servetop.core.sanitize import sanitize_line
 from servetop.tui import formats
 from servetop.tui.charts import gauge
 from servetop.tui.lines import Row, Run, joined, row_width
 from servetop.tui.panels.panel import Panel
-from servetop.tui.printable import printable
 from servetop.tui.run_so_far import Moment
 
 
@@ -75,7 +75,7 @@ def gpu_name(gpus: Sequence[GpuSample]) -> str:
     """`H200`, or `8 × H200`; empty without a GPU."""
     if not gpus:
         return ""
-    name = printable(gpus[0].name).removeprefix("NVIDIA ")
+    name = sanitize_line(gpus[0].name).removeprefix("NVIDIA ")
     return name if len(gpus) == 1 else f"{len(gpus)} × {name}"
 
 
@@ -88,7 +88,7 @@ def _figures(gpu: GpuSample) -> list[Row]:
         [(formats.UNKNOWN if gpu.power is None else f"{gpu.power:3.0f} W", "")],
         [(formats.UNKNOWN if gpu.temperature is None else f"{gpu.temperature:.0f} °C", "")],
         [("" if gpu.sm_clock is None else f"{gpu.sm_clock / 1e6:.0f} MHz", "muted")],
-        *([[(f"slowed: {printable(gpu.throttled)}", "warn")]] if gpu.throttled else []),
+        *([[(f"slowed: {sanitize_line(gpu.throttled)}", "warn")]] if gpu.throttled else []),
         *([[(f"engine {formats.memory(gpu.engine_memory, None)}", "muted")]] if gpu.engine_memory else []),
     ]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from servetop.core.sanitize import sanitize_line
 from servetop.tui import formats
 from servetop.tui.exported import engine_name
 from servetop.tui.lines import Row, Run, joined, row_width, spread
 from servetop.tui.panels.gpu import gpu_name
 from servetop.tui.panels.panel import Panel
-from servetop.tui.printable import printable, shortened
+from servetop.tui.printable import shortened
 from servetop.tui.run_so_far import Moment
 
 _SETTLED = (0, 130)
@@ -35,7 +36,7 @@ def draw_header(moment: Moment, width: int) -> Row:
     if room < 8:
         stage, room = [], width - row_width([*name, *now]) - 2
     engine = engine_name(moment.engine, otherwise=moment.header.config.engine.name)
-    model = printable((moment.engine and moment.engine.model) or moment.header.config.engine.model)
+    model = sanitize_line((moment.engine and moment.engine.model) or moment.header.config.engine.model)
     parts: list[Row] = [engine, [(_short_model(model, room - row_width(engine) - 3), "")]]
     if gpu := gpu_name(moment.stats.gpus):
         parts.append([(gpu, "muted")])
@@ -52,7 +53,7 @@ def stage_runs(moment: Moment, *, short: bool = False) -> list[Run]:
     load, stage = moment.stats.load, moment.stage
     if stage is None:
         return [("no load yet", "muted")]
-    label = shortened(printable(stage.label), 40)
+    label = shortened(sanitize_line(stage.label), 40)
     if stage.request_rate is None:
         return [(label, "warn")]
     planned = len(moment.header.config.stages)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from servetop.core.boot import boot_step
 from servetop.core.causes import severity_of
 from servetop.core.events import LogLine, Severity
+from servetop.core.sanitize import sanitize_line, sanitize_log_line
 from servetop.tui import formats
 from servetop.tui.lines import Row, fitted, placard
 from servetop.tui.panels.panel import Panel
-from servetop.tui.printable import printable
 from servetop.tui.run_so_far import Moment
 
 _RECENT = 50
@@ -24,7 +24,7 @@ class LogPanel(Panel):
 
     def title(self, moment: Moment) -> Sequence[Row]:
         """What the log is of, or what is awaited."""
-        title = printable(moment.engine_title)
+        title = sanitize_line(moment.engine_title)
         if not moment.booting:
             return [[(f"{title} log", "title")]]
         if moment.end is not None:
@@ -47,7 +47,7 @@ def draw_log(lines: Sequence[LogLine], width: int, height: int) -> list[Row]:
 
 
 def _line(line: LogLine, width: int) -> Row:
-    text = printable(line.text)
+    text = sanitize_log_line(line.text)
     return fitted([(f"{formats.clock_time(line.at)[3:]} ", "faint"), (text, LOUDNESS[severity_of(text)])], width)
 
 

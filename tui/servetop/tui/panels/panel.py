@@ -10,6 +10,7 @@ from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from servetop.core.sanitize import sanitize_line
 from servetop.tui.charts import Axes
 from servetop.tui.lines import Lines, Row, joined, row_width
 from servetop.tui.panels.remarks import remarks
@@ -107,7 +108,8 @@ class Panel(Widget):
         if parts and row_width(parts[0]) > width:
             parts = [parts[0][:1]]
         text, spans = "", []
-        for piece, style in joined(parts, width=width, gap=" · "):
+        for words, style in joined(parts, width=width, gap=" · "):
+            piece = sanitize_line(words)
             if style:
                 look = self.screen.get_visual_style(style, partial=True)
                 spans.append(Span(len(text), len(text) + len(piece), look))

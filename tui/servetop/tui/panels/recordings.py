@@ -7,11 +7,12 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
+from servetop.core.sanitize import sanitize_line
 from servetop.core.shelf import Glance, RecordingInfo, RecordingState
 from servetop.tui import formats
 from servetop.tui.choosing import sparkline, state_run, when_started
 from servetop.tui.lines import Row, Run, fitted, placard
-from servetop.tui.printable import printable, shortened
+from servetop.tui.printable import shortened
 
 SPARK_CELLS = 24
 """Cells of a row's sparkline at most: that many bins are read of every recording."""
@@ -43,7 +44,7 @@ def draw_recordings(
     for number, path in enumerate(paths[top : top + height - 1], start=top):
         glance = known.get(path)
         cells = _cells(glance, columns, spark)
-        name = shortened(printable(path.stem), name_width)
+        name = shortened(sanitize_line(path.stem), name_width)
         here = number == cursor
         style = "key" if here else ""
         named: Row = [("▸ " if here else "  ", "key"), (name + " " * (name_width - cell_len(name)), style), *cells]
@@ -85,8 +86,8 @@ def _texts(info: RecordingInfo) -> dict[str, Run]:
         "": (state[0][:1], state[1]),
         "state": state,
         "started": (when_started(info.started), "muted"),
-        "engine": (printable(info.engine) or formats.UNKNOWN, ""),
-        "model": (printable(info.model).rsplit("/", 1)[-1] or formats.UNKNOWN, ""),
+        "engine": (sanitize_line(info.engine) or formats.UNKNOWN, ""),
+        "model": (sanitize_line(info.model).rsplit("/", 1)[-1] or formats.UNKNOWN, ""),
         "time": (formats.minutes(info.duration) if known else formats.UNKNOWN, "strong"),
         "requests": (formats.count(info.requests if known else None), ""),
         "peak tok/s": (formats.count(info.peak_output_tokens_per_s if known else None), ""),
@@ -97,16 +98,16 @@ def draw_details(path: Path | None, glance: Glance | None, width: int) -> list[R
     """Two rows on the recording under the cursor: its whole name, then its label, model and what is wrong with it."""
     if path is None:
         return [[], []]
-    rows: list[Row] = [fitted([(printable(path.name), "strong")], width)]
+    rows: list[Row] = [fitted([(sanitize_line(path.name), "strong")], width)]
     if glance is None:
         return [*rows, [("not read yet", "faint")]]
     info = glance.info
     parts: list[Run] = [
         state_run(info),
-        (f" · {when_started(info.started)} · {printable(info.engine)} · {printable(info.model)}", "muted"),
+        (f" · {when_started(info.started)} · {sanitize_line(info.engine)} · {sanitize_line(info.model)}", "muted"),
     ]
-    parts += [(f" · {printable(info.label)}", "")] if info.label else []
+    parts += [(f" · {sanitize_line(info.label)}", "")] if info.label else []
     if info.state is RecordingState.UNREADABLE:
         parts = [state_run(info)]
-    parts += [(f" · {printable(info.problem)}", "warn")] if info.problem else []
+    parts += [(f" · {sanitize_line(info.problem)}", "warn")] if info.problem else []
     return [*rows, fitted(parts, width)]

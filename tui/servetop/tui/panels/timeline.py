@@ -8,13 +8,14 @@ import numpy as np
 from textual import events
 from textual.message import Message
 
+from servetop.core.sanitize import sanitize_line
 from servetop.tui import formats
 from servetop.tui.charts import Axes, Bars, block_bars
 from servetop.tui.cursor import MARK
 from servetop.tui.events import happenings
 from servetop.tui.lines import Row, Run, merged, row_width
 from servetop.tui.panels.panel import Panel
-from servetop.tui.printable import printable, shortened
+from servetop.tui.printable import shortened
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scale import peak_of, round_limit
 
@@ -68,7 +69,7 @@ def _column(at: float, moment: Moment, width: int) -> int:
 
 def _labels(moment: Moment, width: int) -> Row:
     """Each stage's label at its start, cut off where the next one begins."""
-    starts = [(_column(stage.at, moment, width), printable(stage.label)) for stage in moment.all_stages]
+    starts = [(_column(stage.at, moment, width), sanitize_line(stage.label)) for stage in moment.all_stages]
     row: list[Run] = []
     position = 0
     current = len(moment.stages) - 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from servetop.core.events import RequestRecord, RequestStatus
+from servetop.core.sanitize import sanitize_line
 from servetop.tui import formats
 from servetop.tui.lines import Row
 from servetop.tui.panels.panel import Panel
-from servetop.tui.printable import printable
 from servetop.tui.request_drawing import draw_request
 from servetop.tui.request_rows import ended_at
 from servetop.tui.run_so_far import Moment
@@ -27,7 +27,7 @@ class TokensPanel(Panel):
         style = "strong" if record.status is RequestStatus.OK else "bad"
         parts: list[Row] = [[("Request ", "title"), (str(record.id), "strong")], [(record.status.value, style)]]
         if record.error:
-            parts.append([(printable(record.error), "bad")])
+            parts.append([(sanitize_line(record.error), "bad")])
         return [
             *parts,
             [("due ", ""), (f"{formats.clock_time(record.due)}.{int(record.due * 1000) % 1000:03d}", "strong")],

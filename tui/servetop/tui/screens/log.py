@@ -8,12 +8,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from servetop.tui.panels.footer import StatusLine
 from servetop.tui.panels.header import HeaderLine
 from servetop.tui.panels.whole_log import WholeLog
 from servetop.tui.screens.moment_screen import MomentScreen
+from servetop.tui.screens.plain_text import PlainText
 
 
 class LogScreen(MomentScreen):
@@ -67,9 +68,9 @@ class SearchQuestion(ModalScreen[str]):
     def compose(self) -> ComposeResult:
         """The field has the focus."""
         with Vertical(classes="dialog"):
-            yield Static("Search the log for:", classes="question")
+            yield PlainText("Search the log for:", classes="question")
             yield Input(self._words, max_length=120, compact=True)
-            yield Static("enter searches, nothing ends the search, esc goes back", classes="hint")
+            yield PlainText("enter searches, nothing ends the search, esc goes back", classes="hint")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter."""

@@ -12,12 +12,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Button, Input, Static
+from textual.widgets import Button, Input
 
 from servetop.core.errors import UsageError
 from servetop.tui.formats import clock_time
 from servetop.tui.instants import parsed_instant
-from servetop.tui.printable import printable
+from servetop.tui.screens.plain_text import PlainText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Question(ModalScreen[str]):
     def compose(self) -> ComposeResult:
         """The question, its choices, and the way back."""
         with Vertical(classes="dialog"):
-            yield Static(self._text, markup=False, classes="question")
+            yield PlainText(self._text, classes="question")
             for choice in self._choices.values():
                 yield Button(_label(choice.key, choice.label, choice.hint), name=choice.key, compact=True)
             yield Button(_label("esc", "go back", ""), name="escape", compact=True)
@@ -76,9 +76,9 @@ class NoteQuestion(ModalScreen[str]):
     def compose(self) -> ComposeResult:
         """The field has the focus."""
         with Vertical(classes="dialog"):
-            yield Static("Mark this instant. A note, if you like:", classes="question")
+            yield PlainText("Mark this instant. A note, if you like:", classes="question")
             yield Input(max_length=120, compact=True)
-            yield Static("enter marks, esc goes back", classes="hint")
+            yield PlainText("enter marks, esc goes back", classes="hint")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter."""
@@ -98,16 +98,16 @@ class InstantQuestion(ModalScreen[float]):
     def compose(self) -> ComposeResult:
         """The field has the focus."""
         with Vertical(classes="dialog"):
-            yield Static(f"Go to which instant? There are {clock_time(self._edge)}.", classes="question")
+            yield PlainText(f"Go to which instant? There are {clock_time(self._edge)}.", classes="question")
             yield Input(max_length=20, compact=True)
-            yield Static("90, 1:30, 0:01:30 or 50%; enter goes there, esc goes back", classes="hint", markup=False)
+            yield PlainText("90, 1:30, 0:01:30 or 50%; enter goes there, esc goes back", classes="hint")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter: go, or say why not."""
         try:
             self.dismiss(parsed_instant(event.value, edge=self._edge))
         except UsageError as error:
-            self.query_one(".hint", Static).update(printable(str(error)))
+            self.query_one(".hint", PlainText).update(str(error))
 
 
 class TextQuestion(ModalScreen[str]):
@@ -123,9 +123,9 @@ class TextQuestion(ModalScreen[str]):
     def compose(self) -> ComposeResult:
         """The field has the focus."""
         with Vertical(classes="dialog"):
-            yield Static(self._text, markup=False, classes="question")
+            yield PlainText(self._text, classes="question")
             yield Input(self._start, max_length=250, compact=True, select_on_focus=False)
-            yield Static(self._hint, markup=False, classes="hint")
+            yield PlainText(self._hint, classes="hint")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter."""

@@ -13,15 +13,16 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from servetop.core.errors import RecordingError
+from servetop.core.sanitize import sanitize_line
 from servetop.core.shelf import Glance, RecordingState, Shelf
 from servetop.tui.choosing import matches, scrolled
 from servetop.tui.lines import Lines
 from servetop.tui.palette import STYLES
 from servetop.tui.panels.recordings import SPARK_CELLS, draw_details, draw_recordings
-from servetop.tui.printable import printable
+from servetop.tui.screens.plain_text import PlainText
 from servetop.tui.screens.question import TextQuestion
 
 _LIVE_SECONDS = 1.0
@@ -161,7 +162,7 @@ class RecordingsScreen(ModalScreen[Path]):
         listing = RecordingsList([])
         yield listing
         yield Details(lambda: (listing.here, listing.known.get(listing.here) if listing.here else None))
-        yield Static("", markup=False, id="hint")
+        yield PlainText("", id="hint")
 
     def on_mount(self) -> None:
         """List, then read one file after the other."""
@@ -188,7 +189,7 @@ class RecordingsScreen(ModalScreen[Path]):
         self._moved(wanted - listing.cursor)
 
     def _say(self, text: str) -> None:
-        self.query_one("#hint", Static).update(f"{printable(text)}\n{_HELP}")
+        self.query_one("#hint", PlainText).update(f"{sanitize_line(text)}\n{_HELP}")
 
     async def _read_on(self) -> None:
         """One recording at a time, in a thread; waits while all are read."""
@@ -253,7 +254,7 @@ class RecordingsScreen(ModalScreen[Path]):
         path = self._listing.here
         if path is not None:
             hint = "enter renames, esc goes back"
-            question = TextQuestion(f"Rename {printable(path.stem)} to:", hint=hint, start=printable(path.stem))
+            question = TextQuestion(f"Rename {sanitize_line(path.stem)} to:", hint=hint, start=sanitize_line(path.stem))
             self.app.push_screen(question, lambda name: self._rename(path, name))
 
     def _rename(self, path: Path, name: str | None) -> None:
@@ -275,7 +276,7 @@ class RecordingsScreen(ModalScreen[Path]):
         if path.stem == self._on_screen:
             self._say("this recording is on the screen: open another one, then delete it")
             return
-        text = f"Delete {printable(path.name)} for good? Type y, or its name:"
+        text = f"Delete {sanitize_line(path.name)} for good? Type y, or its name:"
         question = TextQuestion(text, hint="enter deletes, esc goes back")
         self.app.push_screen(question, lambda answer: self._delete(path, answer))
 
