@@ -24,6 +24,23 @@ def mortal(*words: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
+    ("fail_every", "words", "code"),
+    [(1, (), 1), (2, (), 1), (10, (), 1), (10, ("--max-failures", "2"), 0), (2, ("--max-failures", "50%"), 0)],
+    ids=["all", "half", "a tenth", "a tenth, as allowed", "half, as allowed"],
+)
+def test_more_failed_requests_than_allowed_are_exit_code_1_with_the_most_frequent_reason(
+    servetop: Servetop, fail_every: int, words: tuple[str, ...], code: int
+) -> None:
+    done = servetop("--json", *mortal(f"--fail-every {fail_every}"), *LOAD, *words)
+    assert done.code == code, done.err
+    (reason,) = done.summary["failures"]
+    assert reason["count"] == done.summary["failed"] == 20 // fail_every
+    assert "no luck" in reason["reason"]
+    if code:
+        assert reason["reason"] in done.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
     "death", ["--die-after -1", "--die-at 5", "--die-at 20", "--die-after 20"],
     ids=["before the load", "during the load", "with the last request", "after the load"],
 )  # fmt: skip

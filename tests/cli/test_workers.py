@@ -62,7 +62,7 @@ def test_three_workers_send_what_one_sends(servetop: Servetop, tmp_path: Path) -
 
 def test_a_killed_sender_is_noted_its_requests_are_lost_and_the_run_goes_on(servetop: Servetop, tmp_path: Path) -> None:
     recording = tmp_path / "run.servetop"
-    load = ("--request-rate", "30", "--duration", "6", "--output-len", "64", "--workers", "2")
+    load = ("--request-rate", "30", "--duration", "6", "--output-len", "64", "--workers", "2", "--max-failures", "60")
     with servetop.started("--headless", *load, "--record", str(recording)) as process:
         reader = wait_for(lambda: opened(recording), seconds=10, what="the recording")
         wait_for(lambda: flying(reader) >= 8, seconds=20, what="requests in flight")

@@ -89,6 +89,7 @@ def run(
     timeout: o.Timeout = 600.0,
     goodput: o.Goodput = None,
     threshold: o.Threshold = None,
+    max_failures: Annotated[str, o.MAX_FAILURES] = "1%",
     record: o.Record = None,
     no_record: o.NoRecord = False,
     store_texts: o.StoreTexts = False,
@@ -135,6 +136,7 @@ def sweep(
     url: o.Url = None,
     engine_command: o.EngineCommand = None,
     api_key_env: o.ApiKeyEnv = None,
+    max_failures: Annotated[Optional[str], o.MAX_FAILURES] = None,
     record: o.Record = None,
     headless: o.Headless = False,
     as_json: o.Json = False,
@@ -151,7 +153,9 @@ def sweep(
     given = {"name": engine, "model": model, **urls(url), "api_key_env": api_key_env, "command": engine_command}
     look = Look(theme=theme, reduced_motion=reduced_motion)
     output = Output(record=record, headless=headless, as_json=as_json, look=look)
-    return run_sweep(file, given, engine_args=context.obj or (), output=output, resume=resume)
+    return run_sweep(
+        file, given, engine_args=context.obj or (), max_failures=max_failures, output=output, resume=resume
+    )
 
 
 @app.command(cls=PlainCommand)

@@ -14,6 +14,7 @@ from servetop.cli.load import check, checked_cooldown, parse_workers, stages_of,
 from servetop.cli.workload import Options, resolved, workload_config
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import UsageError
+from servetop.core.failure_limit import FailureLimit
 from servetop.core.units import MS_PER_S
 
 OPENAI = ("completions", "chat", "responses")
@@ -41,6 +42,7 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
         goodput=parse_goodput(options["goodput"] or ()),
         cooldown=checked_cooldown(options["cooldown"], stages),
         thresholds=tuple(options["threshold"] or ()),
+        max_failures=FailureLimit.parse(options["max_failures"]).text,
         label=options["label"],
         metadata=parse_metadata(options["metadata"] or ()),
     )

@@ -162,6 +162,12 @@ Threshold = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
+MAX_FAILURES = typer.Option(
+    "--max-failures",
+    metavar="COUNT|SHARE",
+    help="Requests that may fail, as in 10, 2% or 0.02; more: exit 1.",
+    rich_help_panel=OUTPUT,
+)
 Record = Annotated[
     Optional[Path],
     typer.Option(

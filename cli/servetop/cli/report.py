@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rich.text import Text
 
 from servetop.cli import console
 from servetop.cli.energy_report import energy_rows, has_energy, millijoules_per_token
+from servetop.cli.failures_table import failures_table
 from servetop.cli.replicas_table import replicas_table
 from servetop.cli.steady_report import UNSTEADY, steady_lines, steady_mark, steady_seconds, steady_table
 from servetop.cli.tables import cell, light_table, out_first_that_fits, out_tables, stdout_console, titled
@@ -44,19 +45,7 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
     if as_json:
         console.out_json(summary)
         return
-    out_tables(_totals(summary), _latencies(summary))
-    if summary.get("turns"):
-        out_tables(turns_table(summary["turns"]))
-    steady = steady_table(summary)
-    if steady is not None:
-        out_tables(steady)
-    if summary.get("models"):
-        out_tables(_models(summary["models"]))
-    if summary.get("replicas"):
-        out_tables(replicas_table(summary["replicas"]))
-    if len(summary["stages"]) > 1:
-        out_tables(_stages(summary["stages"]))
-    out_tables(*grid_tables(summary["stages"]))
+    out_tables(*_parts(summary))
     plot = grid_plot(summary["stages"], width=min(stdout_console().width, PLOT_WIDTH))
     if plot is not None:
         out_tables(plot)
@@ -64,6 +53,26 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
     for line in steady_lines(summary["stages"]):
         console.out(line)
     console.out(f"recording  {summary['recording']}")
+
+
+def _parts(summary: Summary) -> Iterator[Group]:
+    """The tables that there is something to say in."""
+    yield _totals(summary)
+    if summary.get("failures"):
+        yield failures_table(summary["failures"])
+    yield _latencies(summary)
+    if summary.get("turns"):
+        yield turns_table(summary["turns"])
+    steady = steady_table(summary)
+    if steady is not None:
+        yield steady
+    if summary.get("models"):
+        yield _models(summary["models"])
+    if summary.get("replicas"):
+        yield replicas_table(summary["replicas"])
+    if len(summary["stages"]) > 1:
+        yield _stages(summary["stages"])
+    yield from grid_tables(summary["stages"])
 
 
 def _totals(summary: Summary) -> Group:

@@ -44,7 +44,7 @@ class RunLoop:
         self._clock = MonotonicClock(start.anchor.origin_ns)
         self._engine = EngineSide(config.engine, self._clock)
         self._journal = Journal(recorder, self._engine, clock=self._clock)
-        self._outcome = Outcome()
+        self._outcome = Outcome(config.max_failures)
         self.stop_requests = StopRequests(self._outcome, self._journal.warn)
         self._sender: LoadSenders | None = None
         self._segments: deque[Segment] = deque(segments(config.stages, first_index=start.first_stage))
@@ -151,7 +151,7 @@ class RunLoop:
             self._journal.commit(ClientTick(index=index))
         self._tick_index = report.tick.index + 1
         self._stage = max(self._stage, report.tick.gauges.stage)
-        self._outcome.take(report.tick, report.records)
+        self._outcome.take(report.records, report.stages)
         self._journal.commit(
             report.tick,
             requests=report.records,

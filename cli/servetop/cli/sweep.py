@@ -15,6 +15,7 @@ from servetop.cli.sweep_file import read_sweep, sweep_config
 from servetop.core.config import EngineConfig, PredictedCell, RunConfig, StageConfig
 from servetop.core.errors import RecordingError, UsageError
 from servetop.core.events import StageChange
+from servetop.core.failure_limit import FailureLimit
 from servetop.engines.sim.predict import predict
 from servetop.engines.sim.presets import specs_of_preset
 from servetop.recordings.catalog import list_recordings
@@ -24,9 +25,19 @@ from servetop.recordings.reader import RecordingReader
 from servetop.recordings.sittings import finished_stages
 
 
-def run_sweep(file: str, given: Mapping[str, Any], *, engine_args: Sequence[str], output: Output, resume: bool) -> int:
+def run_sweep(
+    file: str,
+    given: Mapping[str, Any],
+    *,
+    engine_args: Sequence[str],
+    max_failures: str | None = None,
+    output: Output,
+    resume: bool,
+) -> int:
     """Measure all cells of a sweep file, or those that an interrupted run of it left; the exit code."""
     sweep = read_sweep(file)
+    if max_failures is not None:
+        sweep = dataclasses.replace(sweep, max_failures=FailureLimit.parse(max_failures).text)
     engine = _overridden(sweep.engine, given, engine_args)
     config = sweep_config(dataclasses.replace(sweep, engine=engine))
     if engine.url is not None and sweep.max_num_seqs:
@@ -63,7 +74,7 @@ def find_interrupted(config: RunConfig) -> Path:
             reader = RecordingReader.open(info.path)
         except RecordingError:
             continue
-        same = _asked(reader) == as_recorded(config)
+        same = _asked(reader, config) == as_recorded(config)
         reader.close()
         if same:
             return info.path
@@ -76,7 +87,7 @@ def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
     try:
         if reader.is_live():
             raise RecordingError(f"{recording} is still being written: watch it with servetop replay {recording}")
-        if _asked(reader) != as_recorded(config):
+        if _asked(reader, config) != as_recorded(config):
             raise RecordingError(f"{recording} was recorded with another configuration: run without --resume")
         update = reader.poll()
     finally:
@@ -85,9 +96,9 @@ def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
     return tuple(cell for cell in config.stages if not any(_measures(stage, cell) for stage in finished))
 
 
-def _asked(reader: RecordingReader) -> RunConfig:
-    """What was to be measured; the simulator's opinion of it may have changed since."""
-    return dataclasses.replace(reader.header.config, predicted=())
+def _asked(reader: RecordingReader, config: RunConfig) -> RunConfig:
+    """What was to be measured; the simulator's opinion of it may have changed since, and how it is judged too."""
+    return dataclasses.replace(reader.header.config, predicted=(), max_failures=config.max_failures)
 
 
 def predicted_cells(file: str) -> tuple[PredictedCell, ...]:

@@ -7,6 +7,7 @@ duration = "30s"                # and/or num_prompts = 500: per cell
 repeats = 1
 workers = "auto"                # sender processes; 1 by default
 goodput = ["ttft:500"]          # milliseconds
+max_failures = "1%"             # requests that may fail in all: 10, "2%" or 0.02
 [engine]                        # keys of EngineConfig
 [workload]                      # keys of WorkloadConfig
 """
@@ -26,6 +27,7 @@ from servetop.cli.workload import resolved
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
 from servetop.core.connection import check_connection
 from servetop.core.errors import UsageError
+from servetop.core.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 from servetop.core.units import parse_rate, parse_seconds
 
 
@@ -52,6 +54,8 @@ class SweepFile:
     seed: int = 0
     goodput: tuple[str, ...] = ()
     thresholds: tuple[str, ...] = ()
+    max_failures: str = DEFAULT_MAX_FAILURES
+    """Requests, or a share of them, that may fail in the whole sweep."""
     label: str = ""
     sim: Mapping[str, Any] = field(default_factory=dict)
     """What `servetop predict` needs besides; a real run takes its `arrivals`, a simulator in real time its `gpu` and
@@ -73,6 +77,8 @@ def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
         for key in ("duration", "cooldown"):
             if key in plain:
                 plain[key] = parse_seconds(str(plain[key]))
+        if "max_failures" in plain:
+            plain["max_failures"] = FailureLimit.parse(str(plain["max_failures"])).text
         if "workers" in plain:
             plain["workers"] = parse_workers(str(plain["workers"]))
         if "request_rate" in plain:
@@ -100,6 +106,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         workers=sweep.workers,
         goodput=parse_goodput(sweep.goodput),
         thresholds=sweep.thresholds,
+        max_failures=sweep.max_failures,
         drain_at_stages=True,
         cooldown=cooldown,
         label=sweep.label,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from servetop.core.errors import UsageError
+from servetop.core.failure_limit import DEFAULT_MAX_FAILURES
 
 CONVERSATIONS = ("mtbench", "conversations")
 """Datasets of conversations of several turns."""
@@ -200,6 +201,8 @@ class RunConfig:
     """Service-level objectives by metric (`ttft`, `ttfot`, `tpot`, `e2el`), in seconds."""
     thresholds: tuple[str, ...] = ()
     """Conditions on keys of the summary, such as `p99_ttft_ms<=500`; unmet: exit code 99."""
+    max_failures: str = DEFAULT_MAX_FAILURES
+    """Requests, such as `10`, or a share of them, such as `2%` or `0.02`, that may fail; more: exit code 1."""
     drain_at_stages: bool = False
     """Let all requests of a stage finish before the next one starts (sweeps)."""
     drain_timeout: float = 120.0

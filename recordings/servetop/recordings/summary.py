@@ -12,6 +12,7 @@ from servetop.core.steady import SteadyWindow
 from servetop.recordings.cooldown import CoolDowns
 from servetop.recordings.energy_figures import energy_figures
 from servetop.recordings.engine_figures import engine_facts, server_figures
+from servetop.recordings.failure_figures import failures
 from servetop.recordings.figures import request_figures
 from servetop.recordings.flights import Flights
 from servetop.recordings.model_figures import model_figures
@@ -50,7 +51,8 @@ def run_summary(reader: RecordingReader) -> dict[str, Any]:
     models = model_figures(reader, run, selection)
     replicas = replica_figures(reader, run, selection, period=Period(start=warm_at))
     lists = {name: value for name, value in (("models", models), ("replicas", replicas)) if value}
-    parts = {**cooldown, **steady, **lists}
+    reasons = {"failures": failures(reader, selection) if whole["failed"] else []}
+    parts = {**reasons, **cooldown, **steady, **lists}
     return {**_set_up(reader, run), **whole, **parts, "stages": stages}
 
 

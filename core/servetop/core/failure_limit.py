@@ -1,0 +1,44 @@
+"""How many requests of a run may fail before the run counts as failed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from servetop.core.errors import UsageError
+
+DEFAULT_MAX_FAILURES = "1%"
+_COUNT = re.compile(r"\d{1,12}")
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
+_SHARE = re.compile(r"0?\.\d{1,6}|[01]\.\d{0,6}")
+
+
+@dataclass(frozen=True, slots=True)
+class FailureLimit:
+    """The largest number, or share, of requests that may fail in a run that counts as successful."""
+
+    text: str
+    """As it was asked for."""
+    most: str
+    """A number of requests, or a share between 0 and 1, in decimal digits."""
+    is_share: bool
+
+    @classmethod
+    def parse(cls, text: str) -> FailureLimit:
+        """From `10` (requests), `2%` or `0.02` (a share of the requests); UsageError for anything else."""
+        stripped = text.strip()
+        if _COUNT.fullmatch(stripped):
+            return cls(stripped, stripped, is_share=False)
+        if match := _PERCENT.fullmatch(stripped):
+            share = f"{match[1]}e-2"
+        else:
+            share = stripped if _SHARE.fullmatch(stripped) else "2"
+        if float(share) > 1:
+            raise UsageError(f"--max-failures {text}: give a number of requests or a share, as in 10, 2% or 0.02")
+        return cls(stripped, share, is_share=True)
+
+    def is_exceeded(self, failed: int, requests: int) -> bool:
+        """More than so many of the requests that ended failed; exact: 1 of 100 is within 1 %."""
+        from fractions import Fraction  # not for every start
+
+        return failed > Fraction(self.most) * (requests if self.is_share else 1)

@@ -1,0 +1,60 @@
+"""Why requests of a run failed, counted by reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from servetop.core.events import RequestStatus
+
+FAILED = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)
+"""How a request ends that failed; one that the client cancelled did not."""
+OTHER = "other reasons"
+_MOST_REASONS = 200
+"""Distinct reasons that are counted apart: a server may put a number of its own into each."""
+_LONGEST_REASON = 300
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One reason why requests failed."""
+
+    reason: str
+    count: int
+    first_at: float | None
+    """Seconds of run time when the first of them failed; None where that is not known."""
+
+
+class FailureTally:
+    """Counts failed requests by reason; reasons that differ in their numbers only, such as an address, are one."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._reasons: dict[tuple[int | None, str], str] = {}
+        self._counts: dict[tuple[int | None, str], int] = {}
+        self._first: dict[tuple[int | None, str], float | None] = {}
+
+    def add(self, status: str, error: str | None, *, http_status: int | None, at: float | None) -> None:
+        """One failed request; without an error its status is the reason."""
+        reason = (error or str(status))[:_LONGEST_REASON]
+        key = (http_status, _NUMBER.sub("0", reason))
+        if key not in self._counts and len(self._counts) >= _MOST_REASONS:
+            key, reason = (None, OTHER), OTHER
+        self.total += 1
+        self._reasons.setdefault(key, reason)
+        self._counts[key] = self._counts.get(key, 0) + 1
+        earlier = self._first.get(key)
+        self._first[key] = at if earlier is None else earlier if at is None else min(at, earlier)
+
+    def most_frequent(self, most: int) -> Sequence[Failure]:
+        """At most so many reasons, the most frequent one first; the counts of all add up to `total`."""
+        keys = sorted(self._counts, key=lambda key: (key[1] == OTHER, -self._counts[key]))
+        shown = [Failure(reason=self._reasons[k], count=self._counts[k], first_at=self._first[k]) for k in keys]
+        if len(shown) <= most:
+            return shown
+        rest = shown[most - 1 :]
+        known = [each.first_at for each in rest if each.first_at is not None]
+        others = Failure(reason=OTHER, count=sum(each.count for each in rest), first_at=min(known, default=None))
+        return [*shown[: most - 1], others]
