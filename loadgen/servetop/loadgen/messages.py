@@ -6,18 +6,18 @@ its value at second 0 (`origin_ns`), so a sender on another machine would need i
 
 from __future__ import annotations
 
+import functools
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 import numpy as np
 
 from servetop.core.config import ConnectionConfig, WorkloadConfig
 from servetop.core.errors import LoadError
-from servetop.core.events import Command, FloatArray, IntArray, Note, RequestRecord, StageChange
+from servetop.core.events import Command, Note, RequestRecord, StageChange
 from servetop.core.tick import ClientTick
 from servetop.loadgen.plan import LoadPlan
 
@@ -168,9 +168,6 @@ class FrameCodec(Generic[_Message]):
             raise LoadError(f"a sender and the run do not understand each other ({error})") from error
 
 
-_WIRE_TYPES: Mapping[Any, str] = {FloatArray: "<f8", IntArray: "<i8"}
-
-
 def _pack_array(value: object) -> object:
     """The numbers as they are, little-endian: exact, and cheap at a thousand records a second."""
     if not isinstance(value, np.ndarray):
@@ -179,4 +176,20 @@ def _pack_array(value: object) -> object:
 
 
 def _unpack_array(kind: Any, blob: Any) -> object:
-    return np.frombuffer(blob, dtype=_WIRE_TYPES.get(kind, "<i4"))
+    return np.frombuffer(blob, dtype=wire_type(kind))
+
+
+@functools.cache
+def wire_type(kind: Any) -> np.dtype[Any]:
+    """Of the arrays that an annotation such as `NDArray[np.int64]` stands for, little-endian.
+
+    What the decoder passes differs by version: NumPy 2.5 made NDArray an alias of its own kind. So its element type is
+    looked for in its arguments, and one that has none is an error, never a guess.
+    """
+    pending = [kind]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, type) and issubclass(each, np.generic):
+            return np.dtype(each).newbyteorder("<")
+        pending += [*get_args(each), *get_args(getattr(each, "__value__", None))]
+    raise TypeError(f"cannot receive a {kind}")
