@@ -37,8 +37,8 @@ integration: .venv/.installed  ## the whole command; real vLLM, llama.cpp, Trito
 integration-all:  ## the same, and transformers serve and Ray Serve LLM (3 minutes more to install, 3 to run)
 	SERVETOP_INTEGRATION=all $(MAKE) integration
 
-gpu-check: .venv/.installed  ## llama-2-7b on a real vLLM and an NVIDIA GPU, random weights (needs both; 5 minutes)
-	$(BIN)/python -m pytest -q -rs -m gpu tests/gpu
+gpu-check: .venv/.installed  ## llama-2-7b on a real vLLM and an NVIDIA GPU, random weights (needs both; 8 minutes)
+	$(BIN)/python -m pytest -q -rs -s -m gpu tests/gpu
 
 validate: .venv/.installed  ## hold the simulator against the published tables
 	$(BIN)/servetop validate

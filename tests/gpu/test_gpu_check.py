@@ -1,67 +1,84 @@
-"""The studies' machine, as near as can be: Llama-2-7b on vLLM and a real GPU, with an A100-40GB's KV blocks.
+"""A real GPU under twice the load that it can serve: Llama-2-7b on vLLM, random weights, an A100-40GB's KV blocks.
 
-`make gpu-check`; the Python that has vLLM is this one, or that of SERVETOP_VLLM_PYTHON. The recording is kept where
-SERVETOP_GPU_RECORDING says.
+`make gpu-check`, or without a network `tests/gpu/run_offline.sh`. The Python that has vLLM is this one, or that of
+SERVETOP_VLLM_PYTHON. One run is made; what it left (recording, summary, messages, the load and how it was derived)
+is written to SERVETOP_GPU_OUT, else OUT, else gpu-check/, and stays there, before the first test looks at it.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from servetop.core.clock import MonotonicClock
-from servetop.engines.gpu_nvidia import open_nvml
 from servetop.recordings.reader import RecordingReader
-from tests.harness import RAN, Servetop
+from tests.gpu.conftest import TIME_LIMIT
+from tests.gpu.derived_load import A100_BLOCKS, SECONDS, TOKENS, DerivedLoad
+from tests.harness import RAN, Finished
 
-pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(TIME_LIMIT + 30)]
 
-MAKE_MODEL = Path(__file__).with_name("make_model.py")
-A100_BLOCKS = 2883
-"""KV blocks of 16 tokens that Llama-2-7b leaves on an A100-40GB."""
-QUIET = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
-FLAGS = (
-    "--load-format", "dummy", "--dtype", "float16", "--block-size", "16", "--num-gpu-blocks-override", str(A100_BLOCKS),
-    "--no-enable-prefix-caching",
-)  # fmt: skip
+
+@dataclass(frozen=True)
+class Checked:
+    """The one run that all tests look at."""
+
+    done: Finished
+    recording: Path
+
+    @property
+    def server(self) -> dict[str, Any]:
+        figures: dict[str, Any] = self.done.summary["server"]
+        return figures
 
 
 @pytest.fixture(scope="module")
-def python() -> str:
-    """A Python that has vLLM, on a machine that has a GPU; else this is skipped, and says why."""
-    reader = open_nvml()
-    if reader is None or not reader(MonotonicClock().now()):
-        pytest.skip("no NVIDIA GPU can be read here: nothing was checked")
-    chosen = os.environ.get("SERVETOP_VLLM_PYTHON", sys.executable)
-    if subprocess.run([chosen, "-c", "import vllm"], capture_output=True, check=False).returncode:
-        pytest.skip(f"{chosen} has no vLLM: name one that has with SERVETOP_VLLM_PYTHON; nothing was checked")
-    return chosen
-
-
-def test_llama_2_7b_preempts_as_in_the_studies_and_the_gpu_is_told(python: str, tmp_path: Path) -> None:
-    model, recording = tmp_path / "llama-2-7b", tmp_path / "gpu.servetop"
-    subprocess.run([python, str(MAKE_MODEL), str(model)], check=True)
-    done = Servetop(tmp_path, QUIET)(
-        "--engine", "vllm", "--engine-command", f"{python} -m vllm.entrypoints.openai.api_server",
-        "--model", str(model), "--max-num-seqs", "256", "--request-rate", "64", "--burstiness", "inf",
-        "--input-len", "128", "--output-len", "128", "--num-warmups", "8", "--duration", "30",
-        "--record", str(recording), "--json", "--", *FLAGS,
-        timeout=840,
+def checked(load: DerivedLoad, serve: Callable[..., Finished], kept: Path) -> Checked:
+    """Run once, and keep everything before anything is asserted."""
+    (kept / "load.json").write_text(json.dumps(dataclasses.asdict(load)) + "\n", encoding="utf-8")
+    done = serve(
+        "gpu", "--request-rate", f"{load.request_rate:g}", "--burstiness", "inf", "--duration", f"{SECONDS:g}",
+        "--input-len", str(TOKENS), "--output-len", str(TOKENS),
     )  # fmt: skip
-    assert done.code in RAN, done.err
-    summary, reader = done.summary, RecordingReader.open(recording)
-    facts = reader.header.engine
+    return Checked(done, kept / "gpu.servetop")
+
+
+def test_the_command_ends_well(checked: Checked) -> None:
+    assert checked.done.code in RAN, checked.done.err
+
+
+def test_the_recording_holds_every_request_that_the_summary_counts(checked: Checked) -> None:
+    count = RecordingReader.open(checked.recording).request_count()
+    assert count >= checked.done.summary["num_prompts"] > 0
+
+
+def test_no_request_fails(checked: Checked) -> None:
+    assert checked.done.summary["failed"] == 0
+
+
+def test_the_kv_cache_is_the_a100s_without_its_null_block(checked: Checked) -> None:
+    facts = RecordingReader.open(checked.recording).header.engine
     assert facts is not None
-    assert (facts.kv_blocks_total, facts.block_size) == (A100_BLOCKS - 1, 16)  # one is the null block
-    assert summary["failed"] == 0
-    assert summary["server"]["generation_tokens"] == summary["total_output_tokens"]
-    assert summary["server"]["preemptions"] > 0
-    assert summary["energy"]["joules"] > 0
-    kept = os.environ.get("SERVETOP_GPU_RECORDING")
-    if kept:
-        shutil.copy(recording, kept)
+    assert (facts.kv_blocks_total, facts.block_size) == (A100_BLOCKS - 1, 16)
+
+
+def test_vllm_counted_the_tokens_that_the_client_counted(checked: Checked) -> None:
+    assert checked.server["generation_tokens"] == checked.done.summary["total_output_tokens"]
+
+
+def test_twice_the_capacity_preempts(checked: Checked) -> None:
+    assert checked.server["preemptions"] > 0
+
+
+def test_the_gpu_is_read_while_it_works(checked: Checked) -> None:
+    readings = RecordingReader.open(checked.recording).gpu_samples()
+    assert max(each.utilisation or 0.0 for each in readings) > 0.5
+
+
+def test_the_gpus_energy_is_in_the_summary(checked: Checked) -> None:
+    assert (checked.done.summary["energy"]["joules"] or 0.0) > 0

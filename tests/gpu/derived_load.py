@@ -1,0 +1,78 @@
+"""The load that overruns a card's KV cache, found with the simulator before anything is started.
+
+What preempts an A100 is half of what an H200 serves with room to spare, so the rate follows from the card:
+`servetop predict` says what it completes when everything arrives at once, and twice that is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from servetop.core.events import GpuSample
+from servetop.engines.sim.lengths import Lengths
+from servetop.engines.sim.predict import PredictSpec, predict
+from servetop.engines.sim.profiles import load_gpu, profile_names
+
+BATCH, TOKENS, SECONDS = 256, 128, 30.0
+"""Batch size, tokens of each prompt and each answer, and how long requests are sent."""
+A100_BLOCKS = 2883
+"""KV blocks of 16 tokens that Llama-2-7b leaves on an A100-40GB."""
+OVERLOAD = 2.0
+_AT_ONCE = 2000
+"""Requests of the run that finds the capacity: many batches, so that its ends hardly count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivedLoad:
+    """What to ask of one card, and what the simulator says will come of it."""
+
+    profile: str
+    """The simulator's name of the card."""
+    capacity: float
+    """Requests/s that it completes."""
+    request_rate: float
+    preemptions: int
+    """Predicted at `request_rate`, sent for `SECONDS`."""
+
+
+def derived_load(devices: Sequence[GpuSample], *, kv_blocks: int) -> DerivedLoad | None:
+    """For Llama-2-7b on the first device with so many KV blocks; None for a card that no profile describes."""
+    profile = next((name for name in map(profile_of, devices[:1]) if name), None)
+    if profile is None:
+        return None
+    capacity = _cell(profile, kv_blocks, rate=math.inf, count=_AT_ONCE)
+    served = capacity["completed"] / capacity["duration"]
+    rate = float(math.ceil(OVERLOAD * served))
+    asked = _cell(profile, kv_blocks, rate=rate, count=round(rate * SECONDS))
+    return DerivedLoad(profile=profile, capacity=served, request_rate=rate, preemptions=round(asked["preemptions"]))
+
+
+def profile_of(device: GpuSample) -> str | None:
+    """The profile with the card's name whose memory is the nearest; None where no name fits.
+
+    `NVIDIA A100-SXM4-40GB` is `a100-40`: the first part of a profile's name is looked for among the words of the
+    card's, and the memory tells the sizes of one model apart.
+    """
+    words = re.findall(r"[a-z]+\d+[a-z]*|\d+", (device.name or "").lower().replace("rtx ", "rtx"))
+    fitting = [name for name in profile_names("gpus") if name.split("-")[0] in words]
+    total = device.memory_total or 0
+    return min(fitting, key=lambda name: abs(load_gpu(name).memory_bytes - total), default=None)
+
+
+def _cell(profile: str, kv_blocks: int, *, rate: float, count: int) -> dict[str, float]:
+    spec = PredictSpec(
+        model="llama-2-7b",
+        gpu=profile,
+        engine_profile="vllm-current",
+        max_num_seqs=(BATCH,),
+        request_rate=(rate,),
+        num_prompts=count,
+        arrivals="burst",
+        lengths=Lengths(input_len=TOKENS, output_len=TOKENS),
+        settings={"kv_blocks": kv_blocks},
+    )
+    cell: dict[str, float] = predict(spec)["cells"][0]
+    return cell
