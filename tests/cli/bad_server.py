@@ -20,6 +20,10 @@ class BadServer(ThreadingHTTPServer):
         self.completions: tuple[int, bytes] = (200, TOKEN * 2 + b"data: [DONE]\n\n")
         self.cut = False
         """Break the connection off after the body, before the end of the chunked stream."""
+        self.echo = ""
+        """Refuse each request, with the value of its header of this name."""
+        self.seen: list[str | None] = []
+        """Values of that header, as they came."""
 
     @property
     def url(self) -> str:
@@ -36,6 +40,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
+        if self.server.echo:
+            value = self.headers.get(self.server.echo)
+            self.server.seen.append(value)
+            self._answer(403, f"no such tenant: {value}".encode())
+            return
         status, body = self.server.completions
         if status != 200:
             self._answer(status, body)

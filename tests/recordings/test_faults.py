@@ -209,6 +209,8 @@ def read_without_rights(tmp_path: Path) -> Callable[[Path], str]:
         inside = [each for each in tmp_path.parents if each.is_relative_to(tempfile.gettempdir())]
         for folder in (tmp_path, *inside[:-1]):
             folder.chmod(0o555 if folder == path.parent else 0o755)
+        for file in path.parent.iterdir():
+            file.chmod(0o644 if file.stat().st_mode & 0o400 else 0o000)
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": "/tmp"}
         command = [sys.executable, "-c", READ_AS_NOBODY, str(path)]
         result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)

@@ -82,6 +82,7 @@ def run(
     temperature: o.Temperature = None,
     extra_body: o.ExtraBody = None,
     header: w.Header = None,
+    header_env: w.HeaderEnv = None,
     stream: w.Stream = True,
     n: w.Answers = 1,
     model_mix: w.ModelMix = None,

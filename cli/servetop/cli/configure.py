@@ -11,6 +11,7 @@ from typing import Any
 
 from servetop.cli.connection_options import connection_config
 from servetop.cli.load import check, checked_cooldown, parse_workers, stages_of, with_warmup
+from servetop.cli.request_headers import all_headers
 from servetop.cli.workload import Options, resolved, workload_config
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import UsageError
@@ -31,6 +32,7 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
     check(workload, stages)
     if options["threshold"]:
         check_form(options["threshold"])
+    all_headers(workload, os.environ)  # a variable that is not set: refused before anything is recorded
     engine = engine_config(options, engine_args)
     workload = dataclasses.replace(workload, endpoint=endpoint_at(engine.name, workload.endpoint))
     return RunConfig(

@@ -48,7 +48,10 @@ def crash(kind: type[BaseException], error: BaseException, where: TracebackType 
     """The traceback of an error that nothing caught (`sys.excepthook`): its words may come from anywhere."""
     import traceback
 
-    write(sys.stderr, sanitize_text("".join(traceback.format_exception(kind, error, where))))
+    from servetop.core.known_secrets import redactor_of_command
+
+    text = "".join(traceback.format_exception(kind, error, where))
+    write(sys.stderr, sanitize_text(redactor_of_command(sys.argv[1:]).text(text)))
 
 
 def is_terminal() -> bool:

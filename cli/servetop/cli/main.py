@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
 from typer.exceptions import TyperException
@@ -15,6 +16,9 @@ from servetop.cli.commands import app
 from servetop.core.environment import limit_own_threads
 from servetop.core.errors import EngineError, ExitCode, ServetopError
 
+if TYPE_CHECKING:
+    from servetop.core.redaction import Redactor
+
 _SLO = re.compile(r"^[a-z0-9]+:[0-9.]+$")
 
 
@@ -23,15 +27,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     limit_own_threads(os.environ)
     if argv is None:
         sys.excepthook = console.crash
-    own, engine_args = split_engine_args(sys.argv[1:] if argv is None else argv)
+    given = sys.argv[1:] if argv is None else argv
+    own, engine_args = split_engine_args(given)
     command = typer.main.get_command(app)
     try:
         result = command.main(joined_goodput(own), "servetop", standalone_mode=False, obj=engine_args)
     except ServetopError as error:
-        print_error(error)
+        print_error(error, given)
         return int(error.exit_code)
     except TyperException as error:
-        console.message(f"{error.format_message()} (see servetop --help)")
+        console.message(f"{_redactor(given).sentence(error.format_message())} (see servetop --help)")
         return int(ExitCode.USAGE)
     except typer.Exit as stop:
         return stop.exit_code
@@ -59,8 +64,15 @@ def joined_goodput(argv: Sequence[str]) -> list[str]:
     return joined
 
 
-def print_error(error: ServetopError) -> None:
-    """One line on stderr, and an engine's last log lines below it."""
-    console.message(str(error))
+def print_error(error: ServetopError, argv: Sequence[str] = ()) -> None:
+    """One line on stderr, and an engine's last log lines below it; without the secrets of the command line."""
+    redactor = _redactor(argv)
+    console.message(redactor.sentence(str(error)))
     if isinstance(error, EngineError):
-        console.quote(error.log_tail)
+        console.quote(map(redactor.text, error.log_tail))
+
+
+def _redactor(argv: Sequence[str]) -> Redactor:
+    from servetop.core.known_secrets import redactor_of_command  # not for every start
+
+    return redactor_of_command(argv)

@@ -141,7 +141,11 @@ Temperature = Annotated[
 ]
 ExtraBody = Annotated[
     Optional[str],
-    typer.Option("--extra-body", help="JSON object merged into every request.", rich_help_panel=REQUESTS),
+    typer.Option(
+        "--extra-body",
+        help="JSON object merged into every request. Other users see it in ps: no secrets here.",
+        rich_help_panel=REQUESTS,
+    ),
 ]
 Timeout = Annotated[
     float,

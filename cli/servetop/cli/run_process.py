@@ -24,6 +24,7 @@ from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig, from_data
 from servetop.core.errors import ExitCode, RecordingError, ServetopError
 from servetop.core.events import RunEnd
+from servetop.core.known_secrets import redactor_of
 from servetop.core.source import RunHeader
 from servetop.recordings.recorder import Recorder
 from servetop.recordings.resuming import RunStart, resume_recording
@@ -44,7 +45,7 @@ def play(
     """Play a run into a recording; `watch` runs beside it. RecordingError when the file cannot be made."""
     signals = RunSignals()
     with signals.caught():
-        recorder, start = resume_recording(recording) if resume else _new_recording(config, recording)
+        recorder, start = resume_recording(recording, config) if resume else _new_recording(config, recording)
         import uvloop
 
         from servetop.cli.run_loop import RunLoop
@@ -115,11 +116,12 @@ def main(argv: Sequence[str]) -> int:
     """Play the run of the process that started this one; nothing is printed but why it cannot be."""
     name, *flags = argv
     recording, owner = Path(name), OwnerPipe(sys.stdin.fileno())
+    config = RunConfig()
     try:
         config = from_data(RunConfig, owner.read_config())
         return play(config, recording, resume="--resume" in flags, owner=owner).exit_code
     except ServetopError as error:
-        console.message(str(error))
+        console.message(redactor_of(config).sentence(str(error)))
         return int(error.exit_code)
     finally:
         if THROW_AWAY in flags and not owner.waits:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 
 from servetop.cli.engine_side import EngineSide
+from servetop.cli.request_headers import all_headers
 from servetop.core.config import ConnectionConfig, RunConfig
 from servetop.core.source import EngineFacts
 from servetop.engines.answers import normalise_url
@@ -29,7 +31,8 @@ async def sender_setup(
     workload, key = config.workload, engine.api_key
     engines = engine.handle.engine
     endpoint = endpoint_of(workload.endpoint, engines.endpoints, title=engines.title)
-    workload = dataclasses.replace(workload, endpoint=endpoint)
+    headers = all_headers(workload, os.environ)
+    workload = dataclasses.replace(workload, endpoint=endpoint, headers=headers, header_env={})
     check_served(workload.model_mix, facts.models)
     await asyncio.to_thread(check_fits, workload, facts.max_model_len)
     corpus_ids = await corpus_tokens(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ from typing import Any
 from servetop.cli.configure import check_form, parse_goodput
 from servetop.cli.load import check, checked_cooldown, parse_workers, with_an_end, with_warmup
 from servetop.cli.presets import simulator_flags, sweep_data
+from servetop.cli.request_headers import all_headers
 from servetop.cli.workload import resolved
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
 from servetop.core.connection import check_connection
@@ -115,6 +117,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
 
 def _load(sweep: SweepFile) -> tuple[WorkloadConfig, tuple[StageConfig, ...]]:
     workload, replay = resolved(_workload(sweep))
+    all_headers(workload, os.environ)
     rates = sweep.request_rate or (float("inf") if replay is None else replay.rate,)
     grid = itertools.product(
         sweep.max_num_seqs or (None,), rates, sweep.max_concurrency or (None,), range(sweep.repeats)

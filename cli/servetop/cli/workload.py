@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from servetop.cli.request_headers import parse_header_env, parse_headers
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 
@@ -32,10 +32,9 @@ _PLAIN = (
     "store_texts",
     "extra_body",
     "headers",
+    "header_env",
 )
 """Fields that say nothing of a dataset, a trace or a law of arrivals."""
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_OWN_HEADERS = ("host", "content-length", "transfer-encoding", "connection", "content-type")
 
 
 def workload_config(options: Options) -> WorkloadConfig:
@@ -48,6 +47,7 @@ def workload_config(options: Options) -> WorkloadConfig:
         num_turns=options["num_turns"] or "",
         extra_body=parse_extra_body(options["extra_body"]),
         headers=parse_headers(options["header"] or ()),
+        header_env=parse_header_env(options["header_env"] or ()),
         model_mix=model_mix(options["model_mix"]),
         **{name: options[name] for name in _SAME_NAMES},
     )
@@ -75,19 +75,6 @@ def resolved(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay | None]:
     from servetop.loadgen.checks import resolve_workload  # numpy: not for --help
 
     return resolve_workload(workload)
-
-
-def parse_headers(texts: Sequence[str]) -> dict[str, str]:
-    """A dictionary from NAME:VALUE texts; headers that servetop sets itself are refused."""
-    headers: dict[str, str] = {}
-    for text in texts:
-        name, colon, value = (part.strip() for part in text.partition(":"))
-        if not colon or not _HEADER_NAME.fullmatch(name) or not value.isprintable() or not value.isascii():
-            raise UsageError(f"--header {name}: give NAME:VALUE, as in 'X-Tenant: blue'")
-        if name.lower() in _OWN_HEADERS:
-            raise UsageError(f"--header {name}: servetop sets this one itself: leave it out")
-        headers[name] = value
-    return headers
 
 
 def parse_extra_body(text: str | None) -> dict[str, Any]:

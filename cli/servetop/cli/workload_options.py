@@ -125,7 +125,19 @@ ClipLengths = Annotated[
 
 Header = Annotated[
     list[str] | None,
-    typer.Option("--header", help="NAME:VALUE sent with every request; repeat.", rich_help_panel=REQUESTS),
+    typer.Option(
+        "--header",
+        help="NAME:VALUE sent with every request; repeat. Other users see it in ps: for secrets, --header-env.",
+        rich_help_panel=REQUESTS,
+    ),
+]
+HeaderEnv = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header-env",
+        help="NAME=VAR: header whose value is in environment variable VAR; repeat.",
+        rich_help_panel=REQUESTS,
+    ),
 ]
 ModelMix = Annotated[
     str | None,

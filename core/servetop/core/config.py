@@ -123,6 +123,8 @@ class WorkloadConfig:
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with every request, besides the usual ones."""
+    header_env: Mapping[str, str] = field(default_factory=dict)
+    """Further headers, each with the environment variable that holds its value, which is never stored."""
     stream: bool = True
     """Ask for a stream; without, an answer is one chunk and its first token comes at its end."""
     n: int = 1

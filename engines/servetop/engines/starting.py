@@ -10,6 +10,7 @@ from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import LogLine
+from servetop.core.known_secrets import engine_secrets
 from servetop.core.source import EngineFacts
 from servetop.engines.answers import Answer, ServerClient, bodies
 from servetop.engines.container import contained
@@ -24,8 +25,6 @@ from servetop.engines.ports import free_port, port_holder, port_is_free
 from servetop.engines.process import EngineProcess
 from servetop.engines.registry import load_engine
 
-SECRET_VARIABLES = ("VLLM_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY")
-SHORTEST_SECRET = 6
 ASK_EVERY = 0.1
 """Seconds between questions whether it is ready."""
 TAIL_LINES = 20
@@ -46,7 +45,7 @@ async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[
     key = api_key(config, os.environ)
     port = _port(config, engine)
     command = contained(engine.launch(config, port=port), config, environ=os.environ)
-    log = LogCapture(clock, on_line, secrets=_secrets(key, os.environ), noise=engine.noise)
+    log = LogCapture(clock, on_line, secrets=engine_secrets(config, os.environ), noise=engine.noise)
     client = ServerClient(f"http://{command.host}:{command.port}", api_key=key)
     feed = metrics_feed(engine, client, config=config, port=command.metrics_port)
     process = await EngineProcess.start(
@@ -71,12 +70,6 @@ def api_key(config: EngineConfig, environ: Mapping[str, str]) -> str | None:
     if not key or not key.isascii() or not key.isprintable():
         raise UsageError(f"the environment variable {config.api_key_env} (--api-key-env) holds no API key: export it")
     return key
-
-
-def _secrets(key: str | None, environ: Mapping[str, str]) -> list[str]:
-    """What an engine's log must not show; a few letters would be found in innocent words."""
-    values = [key or "", *(environ.get(name, "") for name in SECRET_VARIABLES)]
-    return [value for value in values if len(value) >= SHORTEST_SECRET]
 
 
 def _port(config: EngineConfig, engine: Engine) -> int:

@@ -17,9 +17,9 @@ from servetop.core.events import (
     RequestRecord,
     StageChange,
 )
+from servetop.core.redaction import Redactor
 from servetop.core.tick import Tick
 from servetop.recordings import schema
-from servetop.recordings.redaction import Redactor
 
 _OBEYED = "UPDATE command SET obeyed_at = ?, reply = ? WHERE seq = ?"
 
@@ -59,18 +59,23 @@ class EncodedBatch:
 def encode_batch(batch: Batch, *, redactor: Redactor) -> EncodedBatch:
     """Rows for every table that has something new; free texts are redacted."""
     events: tuple[tuple[schema.EventTable, Sequence[Any]], ...] = (
-        (schema.STAGE, batch.stages),
+        (schema.STAGE, [dataclasses.replace(each, label=redactor.text(each.label)) for each in batch.stages]),
         (schema.REQUEST, [_redacted(each, redactor) for each in batch.requests]),
         (schema.ENGINE_SAMPLE, batch.engine_samples),
         (schema.REPLICA_SAMPLE, batch.replica_samples),
         (schema.GPU_SAMPLE, batch.gpu_samples),
-        (schema.NOTE, [dataclasses.replace(note, text=redactor.text(note.text)) for note in batch.notes]),
+        (schema.NOTE, [dataclasses.replace(note, text=redactor.sentence(note.text)) for note in batch.notes]),
         (schema.LOG_LINE, [dataclasses.replace(line, text=redactor.text(line.text)) for line in batch.log_lines]),
         (schema.TICK, () if batch.tick is None else (batch.tick,)),
     )
     statements = [(table.insert, [table.codec.encode(each) for each in rows]) for table, rows in events if rows]
     if batch.commands:
-        statements.append((_OBEYED, [(each.obeyed_at, each.reply, each.id) for each in batch.commands]))
+        statements.append(
+            (
+                _OBEYED,
+                [(each.obeyed_at, each.reply and redactor.sentence(each.reply), each.id) for each in batch.commands],
+            )
+        )
     return EncodedBatch(statements=statements, ticks=0 if batch.tick is None else 1, requests=len(batch.requests))
 
 

@@ -10,9 +10,10 @@ import orjson
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig, from_data, to_data
 from servetop.core.events import RunEnd
+from servetop.core.known_secrets import redactor_of
+from servetop.core.redaction import Redactor
 from servetop.core.source import EngineFacts, RunHeader
 from servetop.recordings.liveness import Writer
-from servetop.recordings.redaction import Redactor, known_secrets
 
 
 def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> dict[str, Any]:
@@ -31,7 +32,7 @@ def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> d
 
 def as_recorded(config: RunConfig) -> RunConfig:
     """A configuration as a recording of it gives it back: without its secrets, so that the two can be compared."""
-    data = _dumped(known_secrets(config).data(to_data(config)))
+    data = _dumped(redactor_of(config).data(to_data(config)))
     return from_data(RunConfig, orjson.loads(data), strict=False, where="configuration")
 
 

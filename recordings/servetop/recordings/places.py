@@ -11,6 +11,7 @@ from pathlib import Path
 import platformdirs
 
 from servetop.core.config import RunConfig
+from servetop.core.known_secrets import redactor_of
 
 SUFFIX = ".servetop"
 FOLDER_VARIABLE = "SERVETOP_RECORDINGS"
@@ -26,8 +27,9 @@ def recordings_folder(environment: Mapping[str, str] | None = None) -> Path:
 def new_recording_path(config: RunConfig, wall_time: float, *, folder: Path | None = None) -> Path:
     """A path that does not exist yet: `{YYYYmmdd-HHMMSS}-{label or engine}-{model}.servetop`, in local time."""
     stamp = datetime.fromtimestamp(wall_time).strftime("%Y%m%d-%H%M%S")
-    parts = [stamp, _plain(config.label or config.engine.name), _plain(Path(config.engine.model).name)]
-    stem = "-".join(part for part in parts if part)
+    redactor = redactor_of(config)
+    names = [config.label or config.engine.name, Path(config.engine.model).name]
+    stem = "-".join(part for part in [stamp, *(_plain(redactor.text(name)) for name in names)] if part)
     place = recordings_folder() if folder is None else folder
     path, number = place / f"{stem}{SUFFIX}", 2
     while path.exists():

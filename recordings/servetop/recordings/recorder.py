@@ -10,6 +10,8 @@ from pathlib import Path
 
 from servetop.core.errors import RecordingError
 from servetop.core.events import Command, Note, RunEnd, Severity
+from servetop.core.known_secrets import redactor_of
+from servetop.core.redaction import Redactor
 from servetop.core.source import EngineFacts, RunHeader
 from servetop.core.steady import SteadyWindow
 from servetop.recordings import schema
@@ -18,7 +20,6 @@ from servetop.recordings.codec import COMMANDS
 from servetop.recordings.header import encode_engine, encode_header
 from servetop.recordings.liveness import Writer
 from servetop.recordings.opening import fold_wal
-from servetop.recordings.redaction import Redactor, known_secrets
 from servetop.recordings.steady_codec import encode_windows
 
 BUSY_SECONDS = 0.25
@@ -45,7 +46,7 @@ class Recorder:
     @classmethod
     def create(cls, path: Path, header: RunHeader) -> Recorder:
         """Start a new file (and its folder) with the run's header; RecordingError if there is one, or it cannot be."""
-        redactor = known_secrets(header.config)
+        redactor = redactor_of(header.config)
         _claim(path)
         try:
             connection = connect_for_writing(path)
@@ -120,7 +121,7 @@ class Recorder:
         """
         if self._connection is None:
             return
-        reason = self._redactor.text(end.reason)
+        reason = self._redactor.sentence(end.reason)
         windows = None if steady is None else encode_windows(steady)
         self._add(EncodedBatch(statements=[(_END, [(end.at, int(end.exit_code), reason, windows)])]))
         fold_wal(self._connection)
@@ -187,7 +188,7 @@ def _claim(path: Path) -> None:
     """Create the empty file, so that no other run can take the name."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as error:
         if isinstance(error, FileExistsError) and path.exists():
             raise RecordingError(f"{path} exists already: remove it, or choose another file with --record") from error

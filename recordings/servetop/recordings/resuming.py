@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from servetop.core.clock import ClockAnchor
+from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
 from servetop.core.events import Note, Severity
+from servetop.core.known_secrets import redactor_of
 from servetop.core.tick import TICK_SECONDS
 from servetop.core.units import NS_PER_S
 from servetop.recordings.batch import Batch
 from servetop.recordings.liveness import Writer
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder, connect_for_writing
-from servetop.recordings.redaction import known_secrets
 from servetop.recordings.schema import add_missing_columns
 from servetop.recordings.sittings import RESUMED
 
@@ -33,8 +34,11 @@ class RunStart:
     first_request: int = 0
 
 
-def resume_recording(path: Path) -> tuple[Recorder, RunStart]:
-    """Open an interrupted recording for writing; RecordingError when it cannot be, or is being written still."""
+def resume_recording(path: Path, config: RunConfig | None = None) -> tuple[Recorder, RunStart]:
+    """Open an interrupted recording for writing; RecordingError when it cannot be, or is being written still.
+
+    `config` is that of the run to come: the recorded one no longer has the secrets that must not get into the file.
+    """
     with contextlib.closing(RecordingReader.open(path)) as reader:
         if reader.is_live():
             raise RecordingError(f"{path} is still being written: watch it with servetop replay {path}")
@@ -47,7 +51,7 @@ def resume_recording(path: Path) -> tuple[Recorder, RunStart]:
     anchor = ClockAnchor(
         origin_ns=now.origin_ns - round(first_tick * TICK_SECONDS * NS_PER_S), wall_epoch_s=header.anchor.wall_epoch_s
     )
-    recorder = Recorder(_connect(path, anchor), path, redactor=known_secrets(header.config))
+    recorder = Recorder(_connect(path, anchor), path, redactor=redactor_of(config or header.config))
     recorder.new_commands()  # those of the sitting before are history
     recorder.commit(Batch(notes=[_note(first_tick * TICK_SECONDS, now.wall_epoch_s - anchor.wall_epoch_s)]))
     stages = [stage.index for stage in update.stages]

@@ -1,0 +1,54 @@
+"""HTTP headers that a user adds to every request: on the command line, or from the environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from servetop.core.config import WorkloadConfig
+from servetop.core.errors import UsageError
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OWN = ("host", "content-length", "transfer-encoding", "connection", "content-type")
+
+
+def parse_headers(texts: Sequence[str]) -> dict[str, str]:
+    """A dictionary from NAME:VALUE texts; headers that servetop sets itself are refused."""
+    headers: dict[str, str] = {}
+    for text in texts:
+        name, colon, value = (part.strip() for part in text.partition(":"))
+        if not colon or not _NAME.fullmatch(name) or not _is_sendable(value):
+            raise UsageError(f"--header {name}: give NAME:VALUE, as in 'X-Tenant: blue'")
+        _refuse_own(name, "--header")
+        headers[name] = value
+    return headers
+
+
+def parse_header_env(texts: Sequence[str]) -> dict[str, str]:
+    """Names of variables by header, from NAME=VAR texts."""
+    pairs = [text.partition("=") for text in texts]
+    for name, equals, variable in pairs:
+        if not equals or not _NAME.fullmatch(name) or not variable:
+            raise UsageError(f"--header-env {name}: give NAME=VAR, as in X-Tenant=TENANT")
+        _refuse_own(name, "--header-env")
+    return {name: variable for name, _, variable in pairs}
+
+
+def all_headers(workload: WorkloadConfig, environ: Mapping[str, str]) -> dict[str, str]:
+    """Headers to send with every request; UsageError when a variable of `header_env` holds no header's value."""
+    headers = dict(workload.headers)
+    for name, variable in workload.header_env.items():
+        value = environ.get(variable, "").strip()
+        if not value or not _is_sendable(value):
+            raise UsageError(f"the environment variable {variable} (--header-env {name}) holds no value: export it")
+        headers[name] = value
+    return headers
+
+
+def _is_sendable(value: str) -> bool:
+    return value.isprintable() and value.isascii()
+
+
+def _refuse_own(name: str, option: str) -> None:
+    if name.lower() in _OWN:
+        raise UsageError(f"{option} {name}: servetop sets this one itself: leave it out")

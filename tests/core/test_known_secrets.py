@@ -1,0 +1,82 @@
+"""What a run was given as secret is known wherever it turns up again."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from servetop.core.config import EngineConfig, RunConfig, WorkloadConfig
+from servetop.core.known_secrets import engine_secrets, redactor_of, redactor_of_command
+from servetop.core.redaction import Redactor
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("cli", "engines", "loadgen", "recordings")
+"""Those whose sentences reach a recording or a terminal through a redactor."""
+
+
+@pytest.mark.parametrize(
+    ("headers", "said", "kept"),
+    [
+        ({"X-Tenant": "blue-7531"}, "tenant blue-7531 unknown", "tenant [redacted] unknown"),
+        ({"Authorization": "Bearer abc123xyz"}, "abc123xyz expired", "[redacted] expired"),
+        ({"Cookie": "sid=abc123xyz; theme=dark"}, "abc123xyz in the dark", "[redacted] in the dark"),
+        ({"X-Mode": "streaming"}, "streaming is slow", "streaming is slow"),
+        ({"X-Api-Key": "supersecret"}, "supersecret is refused", "[redacted] is refused"),
+        ({"Accept": "application/json"}, "not application/json", "not application/json"),
+    ],
+)
+def test_a_headers_value_is_known_unless_it_is_a_plain_word(headers: dict[str, str], said: str, kept: str) -> None:
+    config = RunConfig(workload=WorkloadConfig(headers=headers))
+    assert redactor_of(config, {}).text(said) == kept
+
+
+def test_a_secret_is_known_in_the_forms_that_urls_and_json_give_it() -> None:
+    config = RunConfig(engine=EngineConfig(extra_args=("--admin-password", 'p@ss "w/rd')))
+    redactor = redactor_of(config, {})
+    assert redactor.text('p@ss "w/rd p%40ss%20%22w%2Frd p@ss \\"w/rd') == "[redacted] [redacted] [redacted]"
+
+
+def test_the_variables_that_a_configuration_names_are_secret_whatever_their_names() -> None:
+    workload = WorkloadConfig(header_env={"X-Auth": "ODD"})
+    config = RunConfig(engine=EngineConfig(api_key_env="STRANGE"), workload=workload)
+    environ = {"ODD": "value-one", "STRANGE": "value-two", "HOME": "/home/value"}
+    assert redactor_of(config, environ).text("value-one value-two /home/value") == "[redacted] [redacted] /home/value"
+
+
+def test_an_engines_log_shows_none_of_its_arguments_secrets() -> None:
+    config = EngineConfig(extra_args=("--ssl-keyfile-password", "hunter2222"))
+    assert engine_secrets(config, {"HF_TOKEN": "abcdef123", "A_KEY": "short"}) == ["hunter2222", "abcdef123"]
+
+
+def test_a_complaint_about_a_command_line_does_not_repeat_its_secrets() -> None:
+    argv = [
+        "--header",
+        "X-Auth: hunter2222",
+        "--url",
+        "http://me:correct-horse@gpu7",
+        "--extra-body",
+        '{"token": "abc-123-d"}',
+    ]
+    said = "hunter2222, correct-horse and abc-123-d"
+    assert redactor_of_command(argv, {}).sentence(said) == "[redacted], [redacted] and [redacted]"
+
+
+def sentences() -> Iterator[str]:
+    """Every text with a blank in it in servetop's source, with a word in place of what is filled in."""
+    files = [file for package in PACKAGES for file in sorted((ROOT / package / "servetop").rglob("*.py"))]
+    for node in (node for file in files for node in ast.walk(ast.parse(file.read_text()))):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "thing" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.value
+
+
+def test_no_sentence_of_servetops_own_is_garbled() -> None:
+    garbled = [text for text in sentences() if Redactor().sentence(text) != text]
+    assert [text for text in garbled if text != "Bearer thing" and "(?<=" not in text] == []
+
+
+def test_the_advice_about_a_secret_option_comes_through() -> None:
+    advice = "a secret after --api-key would be recorded: export it for the engine (VLLM_API_KEY, HF_TOKEN) instead"
+    assert Redactor().sentence(advice) == advice
