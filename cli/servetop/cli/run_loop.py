@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
-import sys
 from collections import deque
 from typing import Any
 
 from servetop.cli.engine_side import EngineSide
+from servetop.cli.first_sender import FirstSender
 from servetop.cli.itinerary import Itinerary
 from servetop.cli.journal import Journal
 from servetop.cli.outcome import Outcome
@@ -25,11 +25,10 @@ from servetop.core.events import Action, Command, RunEnd, Severity, StageChange
 from servetop.core.source import EngineFacts
 from servetop.core.tick import TICK_SECONDS, ClientTick
 from servetop.loadgen.messages import LoadPlan, SenderReport, SenderState
-from servetop.loadgen.senders import LoadSenders, start_senders
+from servetop.loadgen.senders import LoadSenders
 from servetop.recordings.recorder import Recorder
 from servetop.recordings.resuming import RunStart
 
-SENDER_ARGV = (sys.executable, "-m", "servetop.cli.sender")
 BEGIN_AHEAD = 0.05
 """Seconds between telling the sender to begin and the first due time."""
 
@@ -37,7 +36,7 @@ BEGIN_AHEAD = 0.05
 class RunLoop:
     """Drives one run; `run` once, `stop_requests` from a signal handler."""
 
-    def __init__(self, config: RunConfig, recorder: Recorder, *, start: RunStart) -> None:
+    def __init__(self, config: RunConfig, recorder: Recorder, *, start: RunStart, sender: FirstSender) -> None:
         self._config = config
         self._recorder = recorder
         self._start = start
@@ -46,6 +45,7 @@ class RunLoop:
         self._journal = Journal(recorder, self._engine, clock=self._clock)
         self._outcome = Outcome(config.max_failures)
         self.stop_requests = StopRequests(self._outcome, self._journal.warn)
+        self._first_sender = sender
         self._sender: LoadSenders | None = None
         self._segments: deque[Segment] = deque(segments(config.stages, first_index=start.first_stage))
         self._playing: Segment | None = None
@@ -81,8 +81,6 @@ class RunLoop:
         await self._wind_down()
         return self._outcome.end(self._clock.now(), failure)
 
-    # --- before the load ---
-
     async def _boot(self) -> None:
         booting: asyncio.Future[EngineFacts] = asyncio.ensure_future(
             self._engine.start(max_num_seqs=self._segments[0].max_num_seqs)
@@ -99,7 +97,7 @@ class RunLoop:
         setup = await sender_setup(
             self._config, self._engine, facts=facts, start=self._start, connection=self._connection(facts)
         )
-        self._sender = await start_senders(SENDER_ARGV, setup, workers=self._config.workers)
+        self._sender = await self._first_sender.set_up(setup, workers=self._config.workers)
         await self._begin_next(self._sender)
 
     async def _idle_tick(self, booting: asyncio.Future[EngineFacts]) -> None:
@@ -292,6 +290,7 @@ class RunLoop:
         if self._change is not None:
             self._change.cancel()
             await asyncio.wait({self._change})
+        await self._first_sender.end_unused()
         if self._sender is not None:
             await self._sender.close()
         await self._engine.last_look()

@@ -19,19 +19,16 @@ from typing import TYPE_CHECKING
 from servetop.cli import console
 from servetop.cli.owner_pipe import THROW_AWAY, OwnerPipe
 from servetop.cli.run_signals import RunSignals
-from servetop.cli.versions import host_facts, versions
-from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig, from_data
 from servetop.core.errors import ExitCode, RecordingError, ServetopError
-from servetop.core.events import RunEnd
 from servetop.core.known_secrets import redactor_of
-from servetop.core.source import RunHeader
-from servetop.recordings.recorder import Recorder
-from servetop.recordings.resuming import RunStart, resume_recording
 
 if TYPE_CHECKING:
     from servetop.cli.run_loop import RunLoop
+    from servetop.core.events import RunEnd
     from servetop.core.steady import SteadyWindow
+    from servetop.recordings.recorder import Recorder
+    from servetop.recordings.resuming import RunStart
 
 
 def play(
@@ -43,20 +40,50 @@ def play(
     owner: OwnerPipe | None = None,
 ) -> RunEnd:
     """Play a run into a recording; `watch` runs beside it. RecordingError when the file cannot be made."""
+    import uvloop
+
     signals = RunSignals()
     with signals.caught():
-        recorder, start = resume_recording(recording, config) if resume else _new_recording(config, recording)
-        import uvloop
-
-        from servetop.cli.run_loop import RunLoop
-
-        loop = RunLoop(config, recorder, start=start)
-        end = _judged(uvloop.run(_attended(loop, signals, owner=owner, watch=watch)), config, recording)
+        recorder, end = uvloop.run(_played(config, recording, signals, resume=resume, watch=watch, owner=owner))
+        end = _judged(end, config, recording)
         recorder.close(end, steady=_steady(recording))
     return end
 
 
-def _new_recording(config: RunConfig, recording: Path) -> tuple[Recorder, RunStart]:
+async def _played(
+    config: RunConfig,
+    recording: Path,
+    signals: RunSignals,
+    *,
+    resume: bool,
+    watch: Callable[[], Awaitable[None]] | None,
+    owner: OwnerPipe | None,
+) -> tuple[Recorder, RunEnd]:
+    """Play the run; what it needs is loaded once its first sender has been started, which loads beside it."""
+    from servetop.cli.first_sender import FirstSender
+
+    sender = await FirstSender.start()
+    try:
+        recorder, start = _opened(config, recording, resume=resume)
+    except ServetopError:
+        await sender.end_unused()
+        raise
+    from servetop.cli.run_loop import RunLoop
+
+    loop = RunLoop(config, recorder, start=start, sender=sender)
+    return recorder, await _attended(loop, signals, owner=owner, watch=watch)
+
+
+def _opened(config: RunConfig, recording: Path, *, resume: bool) -> tuple[Recorder, RunStart]:
+    """The recording, new or to go on with, and where the run starts in it."""
+    from servetop.cli.versions import host_facts, versions
+    from servetop.core.clock import ClockAnchor
+    from servetop.core.source import RunHeader
+    from servetop.recordings.recorder import Recorder
+    from servetop.recordings.resuming import RunStart, resume_recording
+
+    if resume:
+        return resume_recording(recording, config)
     anchor = ClockAnchor.take()
     header = RunHeader(config=config, anchor=anchor, versions=versions(), host=host_facts(), pid=os.getpid())
     return Recorder.create(recording, header), RunStart(anchor=anchor)
@@ -95,6 +122,7 @@ def _judged(end: RunEnd, config: RunConfig, recording: Path) -> RunEnd:
     """A run that went well can still miss its thresholds, or have been limited by the client."""
     if end.exit_code != ExitCode.OK:
         return end
+    from servetop.core.events import RunEnd
     from servetop.recordings.reader import RecordingReader
     from servetop.recordings.summary import run_summary
     from servetop.recordings.thresholds import check_thresholds

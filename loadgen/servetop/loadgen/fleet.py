@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import dataclasses
 import math
+from asyncio.subprocess import Process
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -89,14 +90,14 @@ class SenderFleet:
         self._last_order = 0.0
 
     @classmethod
-    async def start(cls, argv: Sequence[str], setup: SenderSetup, *, workers: int, at_work: int = 0) -> SenderFleet:
+    async def start(
+        cls, argv: Sequence[str], setup: SenderSetup, *, workers: int, at_work: int = 0, spawned: Process | None = None
+    ) -> SenderFleet:
         """So many senders, the first `at_work` of them at work (0: all), the others standing by to join in."""
         at_work = at_work or workers
-        setups = [
-            dataclasses.replace(setup, worker=number, workers=workers, active=tuple(range(at_work)))
-            for number in range(workers)
-        ]
-        processes = await SenderProcess.start_all(argv, setups)
+        active = tuple(range(at_work))
+        setups = [dataclasses.replace(setup, worker=each, workers=workers, active=active) for each in range(workers)]
+        processes = await SenderProcess.start_all(argv, setups, spawned=spawned)
         members = [Member(number, process) for number, process in enumerate(processes)]
         clock = MonotonicClock(setup.origin_ns)
         return cls(members, at_work=at_work, clock=clock, first_number=setup.first_id)

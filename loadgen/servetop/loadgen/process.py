@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 
@@ -12,8 +12,8 @@ from servetop.core.errors import LoadError
 from servetop.core.events import Command
 from servetop.loadgen.messages import FrameCodec, Order, SenderReport, SenderSetup, ToSender
 from servetop.loadgen.plan import LoadPlan
+from servetop.loadgen.spawn import READ_BYTES, spawn_sender
 
-_READ_BYTES = 1 << 20
 _STDERR_LINES = 40
 _CLOSE_SECONDS = 3.0
 
@@ -30,22 +30,23 @@ class SenderProcess:
         self._closing = False
 
     @classmethod
-    async def start(cls, argv: Sequence[str], setup: SenderSetup) -> SenderProcess:
-        """Run a command that ends in `serve_sender`, and give it its set-up; reports begin as soon as it is up."""
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=_READ_BYTES, start_new_session=True
-            )
-        except OSError as error:
-            raise LoadError(f"the sender did not start ({error}): is {argv[0]} there?") from error
-        sender = cls(process)
+    async def start(cls, argv: Sequence[str], setup: SenderSetup, *, spawned: Process | None = None) -> SenderProcess:
+        """Run a command that ends in `serve_sender`, and give it its set-up; reports begin as soon as it is up.
+
+        `spawned` is a process of that command which runs already.
+        """
+        sender = cls(spawned or await spawn_sender(argv))
         await sender._tell(ToSender(setup=setup))
         return sender
 
     @classmethod
-    async def start_all(cls, argv: Sequence[str], setups: Sequence[SenderSetup]) -> list[SenderProcess]:
+    async def start_all(
+        cls, argv: Sequence[str], setups: Sequence[SenderSetup], *, spawned: Process | None = None
+    ) -> list[SenderProcess]:
         """One for each set-up, or none: those that started are ended when another did not."""
-        started = await asyncio.gather(*(cls.start(argv, setup) for setup in setups), return_exceptions=True)
+        there = [spawned, *([None] * (len(setups) - 1))]
+        starting = (cls.start(argv, setup, spawned=each) for setup, each in zip(setups, there, strict=True))
+        started = await asyncio.gather(*starting, return_exceptions=True)
         failures = [each for each in started if isinstance(each, BaseException)]
         senders = [each for each in started if isinstance(each, SenderProcess)]
         if failures:
@@ -79,7 +80,7 @@ class SenderProcess:
         """One report a tick until `close`; LoadError when the sender dies."""
         if self._process.stdout is None:
             return
-        while data := await self._process.stdout.read(_READ_BYTES):
+        while data := await self._process.stdout.read(READ_BYTES):
             for report in self._incoming.feed(data):
                 yield report
         if not self._closing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
@@ -38,12 +39,17 @@ class LoadSenders(Protocol):
         ...
 
 
-async def start_senders(argv: Sequence[str], setup: SenderSetup, *, workers: int = 1) -> LoadSenders:
-    """So many local processes of a command that ends in `serve_sender`; LoadError when one does not start."""
+async def start_senders(
+    argv: Sequence[str], setup: SenderSetup, *, workers: int = 1, spawned: Process | None = None
+) -> LoadSenders:
+    """So many local processes of a command that ends in `serve_sender`; LoadError when one does not start.
+
+    `spawned` is one of them that runs already.
+    """
     most = most_by_itself() if workers == AUTO else workers
     if most == 1:
-        return await SenderProcess.start(argv, setup)
-    return await SenderFleet.start(argv, setup, workers=most, at_work=1 if workers == AUTO else 0)
+        return await SenderProcess.start(argv, setup, spawned=spawned)
+    return await SenderFleet.start(argv, setup, workers=most, at_work=1 if workers == AUTO else 0, spawned=spawned)
 
 
 def most_by_itself() -> int:

@@ -1,0 +1,50 @@
+"""The progress of a run without a dashboard, read from its growing recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from servetop.cli import console
+from servetop.cli.progress import BarProgress, LineProgress, Progress
+from servetop.core.boot import boot_step
+from servetop.core.config import RunConfig
+from servetop.core.events import Note, Severity
+from servetop.core.history import TickHistory
+from servetop.core.stats import live_stats
+from servetop.recordings.reader import RecordingReader
+
+
+class HeadlessProgress:
+    """Reads the growing recording, as a dashboard would, and says how far it is."""
+
+    def __init__(self, config: RunConfig, recording: Path) -> None:
+        self._reader = RecordingReader.open(recording)
+        self._history = TickHistory()
+        self._log_line = self._step = ""
+        self._progress: Progress = BarProgress(config) if console.shows_status() else LineProgress(config)
+
+    def show(self) -> None:
+        """Print what is new, and where the run stands."""
+        update = self._reader.poll()
+        for tick in update.ticks:
+            self._history.append(tick)
+        if update.log_lines:
+            lines = [line.text for line in update.log_lines]
+            self._step = boot_step(lines) or self._step
+            self._log_line = f"{self._step}  {lines[-1]}" if self._step else lines[-1]
+        for note in update.notes:
+            if note.severity is not Severity.INFO and note.source != "run":  # the last line says that
+                self._progress.say(_words(note))
+        if len(self._history):
+            at = self._history.ticks[-1].end
+            self._progress.show(live_stats(self._history, at, span=1.0), self._log_line)
+
+    def close(self) -> None:
+        """Show the last of it, and leave the terminal tidy."""
+        self.show()
+        self._progress.finish()
+        self._reader.close()
+
+
+def _words(note: Note) -> str:
+    return f"{note.severity.value}: {note.source}: {note.text}"
