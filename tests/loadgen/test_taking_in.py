@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.core.clock import MonotonicClock
-from servetop.core.wire import Prompt
+from servetop.core.wire import Dialect, Prompt
 from servetop.engines.dialects import dialect_for
 from servetop.engines.dialects.reading import read_completion
 from servetop.engines.dialects.stream import EventStream
@@ -40,6 +40,27 @@ def event(text: str, **more: object) -> bytes:
 
 
 regular = TEXTS.map(event)
+
+
+def counted(number: int, text: str, *, rise: int = 1) -> bytes:
+    """An event of a server that counts in each."""
+    total = 5 + number * rise
+    usage = {"prompt_tokens": 5, "total_tokens": 5 + total, "completion_tokens": total}
+    content = {"id": "cmpl-1", "choices": [{"index": 0, "text": text, "finish_reason": None}], "usage": usage}
+    return b"data: " + orjson.dumps(content) + b"\n\n"
+
+
+@st.composite
+def counted_payloads(draw: st.DrawFn) -> list[bytes]:
+    """Mostly one token an event; sometimes several, none, or an event without a count."""
+    found, count = [], 0
+    for text in draw(st.lists(TEXTS | st.just(" a"), max_size=60)):
+        count += draw(st.sampled_from([1, 1, 1, 1, 1, 1, 2, 0, 7]))
+        usual = draw(st.sampled_from([True, True, True, True, True, False]))
+        found.append(counted(count, text) if usual else draw(others))
+    return found
+
+
 others = st.sampled_from(
     [
         event("", usage=USAGE),
@@ -86,18 +107,22 @@ class Body:
         return b"".join(self._pieces)
 
 
-def exchange() -> Exchange:
+def exchange(dialect: Dialect = DIALECT) -> Exchange:
     prompt = Prompt(text="x", input_tokens=1, output_tokens=9)
-    return Exchange(0, Due(0, 0.0), request=PreparedRequest(prompt, b"{}"), dialect=DIALECT, held_back=False)
+    return Exchange(0, Due(0, 0.0), request=PreparedRequest(prompt, b"{}"), dialect=dialect, held_back=False)
 
 
 def seen(made: Exchange) -> list[Any]:
     times, counts = made.chunks.times().tolist(), made.chunks.counts().tolist()
-    return [times, counts, made.status, made.error, made.first_token_at, made.answer_tokens, made.output_tokens]
+    told = [made.output_tokens, made.prompt_tokens, made.cached_tokens]
+    return [times, counts, made.status, made.error, made.first_token_at, made.answer_tokens, *told]
 
 
-@given(payloads=payloads, joints=st.data())
-def test_every_way_of_taking_in_gives_what_the_exact_one_gives(payloads: list[bytes], joints: st.DataObject) -> None:
+@pytest.mark.parametrize("continuous", [False, True])
+@given(payloads=payloads | counted_payloads(), joints=st.data())
+def test_every_way_of_taking_in_gives_what_the_exact_one_gives(
+    continuous: bool, payloads: list[bytes], joints: st.DataObject
+) -> None:
     reads = [SSE_HEAD]
     for payload in payloads:
         chunk = b"%x\r\n%b\r\n" % (len(payload), payload)
@@ -109,8 +134,9 @@ def test_every_way_of_taking_in_gives_what_the_exact_one_gives(payloads: list[by
                 reads += [chunk[:cut], chunk[cut:]]
             case _:
                 reads.append(chunk)
-    quick, exact = exchange(), exchange()
-    exact.parser = EventStream(read_completion, None, continuous=False, keep_texts=False)
+    dialect = dialect_for("completions", model="m", continuous_usage=continuous)
+    quick, exact = exchange(dialect), exchange(dialect)
+    exact.parser = EventStream(read_completion, None, continuous=continuous, keep_texts=False)
     connection = Http1Connection(Inbox())
     connection.send(quick, b"", at=0.0)
     exact.answered(200, 0.01, is_stream=True)
@@ -135,6 +161,21 @@ def test_regular_events_are_put_aside_and_counted_together() -> None:
     made.settle()
     assert made.chunks.times().tolist() == [1.0 + number for number in range(13)]
     assert made.chunks.tokens == 13
+
+
+def test_regular_events_with_counts_are_put_aside_too() -> None:
+    made, connection = exchange(dialect_for("completions", model="m", continuous_usage=True)), Http1Connection(Inbox())
+    connection.send(made, b"", at=0.0)
+    connection.arrived(SSE_HEAD, 0.01)
+    aside = 0
+    for number in range(1, 121):
+        payload = counted(number, " a" * (number % 5 + 1))
+        connection.arrived(b"%x\r\n%b\r\n" % (len(payload), payload), 1.0 + number)
+        aside += len(made.aside) > 0
+    made.settle()
+    assert aside > 100
+    assert made.chunks.times().tolist() == [1.0 + number for number in range(1, 121)]
+    assert (made.chunks.tokens, made.output_tokens, made.prompt_tokens) == (125, 125, 5)
 
 
 class Peer:

@@ -97,10 +97,11 @@ class StreamParser(Protocol):
         """
         ...
 
-    def alike(self, middles: Sequence[bytes]) -> bool:
-        """Whether events with such middles between the edges, none empty, bring one token each; then they are as fed.
+    def alike(self, middles: Sequence[bytes]) -> Chunk | None:
+        """The last chunk of events with such middles between the edges, none empty, that bring one token each.
 
-        Where not, nothing is taken: they are to be fed, one by one.
+        They are as fed then, and all their chunks alike but for the server's count, which goes up by one. None: it is
+        not so, and nothing is taken: they are to be fed, one by one.
         """
         ...
 

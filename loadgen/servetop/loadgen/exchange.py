@@ -146,10 +146,12 @@ class Exchange:
         edges = self.edges()
         if edges is None:  # the outcome was known before they came
             return
-        if self.parser.alike(middles):
+        if (last := self.parser.alike(middles)) is not None:
             self.chunks.extend(instants)
             if self.reasoning_tokens and self.first_output_at is None:
                 self.reasoning_tokens += len(middles)
+            if last.output_tokens is not None:
+                self._counted(last)
             return
         for middle, at in zip(middles, instants, strict=True):
             for chunk in self.parser.feed(edges[0] + middle + edges[1]):
@@ -167,16 +169,20 @@ class Exchange:
         if self.text is not None:
             self.text.add(chunk)
         if chunk.output_tokens is not None:
-            self.output_tokens = chunk.output_tokens
-            self.prompt_tokens = self.prompt_tokens if chunk.prompt_tokens is None else chunk.prompt_tokens
-            self.cached_tokens, self.reasoning_told = chunk.cached_tokens, chunk.reasoning_tokens
-            if chunk.timing is not None:
-                self.timing = chunk.timing
+            self._counted(chunk)
         self._unstopped -= chunk.stops or (chunk.final and chunk.output_tokens is not None)
         if chunk.error is not None:
             self._end(RequestStatus.ERROR, at, chunk.error)
         elif chunk.final:
             self._succeed(at)
+
+    def _counted(self, chunk: Chunk) -> None:
+        """The server says how many tokens there are so far."""
+        self.output_tokens = chunk.output_tokens
+        self.prompt_tokens = self.prompt_tokens if chunk.prompt_tokens is None else chunk.prompt_tokens
+        self.cached_tokens, self.reasoning_told = chunk.cached_tokens, chunk.reasoning_tokens
+        if chunk.timing is not None:
+            self.timing = chunk.timing
 
     def _succeed(self, at: float) -> None:
         """The answer is all here. Without a token it is one only if the server says that it ended, and its count."""

@@ -99,6 +99,8 @@ class Http1Connection(asyncio.Protocol):
     def arrived(self, data: bytes, at: float) -> None:
         """See Receiver. Most of what arrives is one regular event: it is put aside for its exchange to settle."""
         start = self._starts.get(len(data))
+        if start is None and self._starts:
+            start = self._start_of(data)
         exchange = self.exchange
         if start is not None and data.startswith(start) and data.endswith(self._end) and exchange is not None:
             aside = exchange.aside
@@ -203,6 +205,17 @@ class Http1Connection(asyncio.Protocol):
             self._cut = -len(self._end)
             if size > len(head) + len(edges[0]) + len(self._end):
                 self._starts[size] = head + edges[0]
+
+    def _start_of(self, data: bytes) -> bytes | None:
+        """What a regular event begins with that is the first of its length; None where these bytes are none."""
+        head = _head_of_lone_chunk(len(data))
+        if self._edges is None or not head or len(data) <= len(head) + len(self._edges[0]) + len(self._end):
+            return None
+        start = head + self._edges[0]
+        if not data.startswith(start):
+            return None
+        self._starts[len(data)] = start
+        return start
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser."""

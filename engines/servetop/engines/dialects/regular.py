@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import orjson
 
 from servetop.core.wire import Chunk
+from servetop.engines.dialects.counted import CountedTail
 from servetop.engines.dialects.shapes import TEXT, Shape, Shapes
 
 _NEVER = b"\0"
@@ -17,6 +18,7 @@ _TOKEN, _THOUGHT = Chunk(tokens=1), Chunk(tokens=1, reasoning=True)
 _LONE_TOKEN, _LONE_THOUGHT = (_TOKEN,), (_THOUGHT,)
 _NO_COUNTS: tuple[int | None, ...] = (None, None, None)
 _text, _whole_text = TEXT.match, TEXT.fullmatch
+_MOST_MISSES = 8
 
 
 class RegularEvents:
@@ -26,8 +28,8 @@ class RegularEvents:
     """
 
     __slots__ = (
-        "_continuous", "_counts", "_edges", "_keep_texts", "_lone", "_repeated", "_shape", "_shapes", "_told",
-        "reasoning", "seen",
+        "_continuous", "_counts", "_edges", "_keep_texts", "_lone", "_misses", "_repeated", "_shape", "_shapes",
+        "_tail", "_told", "reasoning", "seen",
     )  # fmt: skip
 
     def __init__(self, shapes: Shapes, *, continuous: bool, keep_texts: bool) -> None:
@@ -43,6 +45,10 @@ class RegularEvents:
         """Head and tail of the stream's own events of the shape in hand."""
         self._told = False
         """A lone event can be told by them."""
+        self._tail: CountedTail | None = None
+        """Of a shape with counts."""
+        self._misses = 0
+        """Times that events told by their edges were not as expected."""
         self._lone = _LONE_TOKEN
         self._repeated: list[bytes | None] | None = None
         self._counts = _NO_COUNTS
@@ -50,7 +56,7 @@ class RegularEvents:
     def adopt(self, shape: Shape) -> None:
         """Expect events of this shape next."""
         self._shape = shape
-        self._edges, self._told = _NO_EDGES, False
+        self._edges, self._told, self._tail = _NO_EDGES, False, None
         self._lone = _LONE_THOUGHT if shape.reasoning else _LONE_TOKEN
 
     @property
@@ -64,14 +70,14 @@ class RegularEvents:
 
     def one(self, data: bytes) -> tuple[Chunk] | None:
         """The chunk of bytes that are one event just like the first of its shape, which most reads are; else None."""
-        if not self._told:
+        if not self._told or self._tail is not None:
             return None
         head, tail = self._edges
         if (
             data.startswith(head)
             and data.endswith(tail)
             and len(data) > len(head) + len(tail)
-            and data.isascii()
+            and _is_utf8(data)
             and _whole_text(data, len(head), len(data) - len(tail))
         ):
             if self._continuous:
@@ -80,15 +86,25 @@ class RegularEvents:
             return self._lone
         return None
 
-    def alike(self, middles: Sequence[bytes]) -> bool:
+    def alike(self, middles: Sequence[bytes]) -> Chunk | None:
         """See StreamParser. A blank between them keeps an escape that one begins from being ended by the next."""
-        text = b" ".join(middles)
-        if not self._told or not text.isascii() or not _whole_text(text):
-            return False
-        if self._continuous:
+        texts = middles
+        if self._tail is not None:
+            told = self._tail.texts(middles, self.seen)
+            if told is None or not all(told):
+                self._misses += 1
+                self._told = self._told and self._misses < _MOST_MISSES
+                return None
+            texts = told
+        text = b" ".join(texts)
+        if not self._told or not _is_utf8(text) or not _whole_text(text):
+            return None
+        if self._continuous or self._tail is not None:
             self.seen += len(middles)
         self.reasoning = self._lone[0].reasoning
-        return True
+        if self._tail is not None:
+            return self._tail.last(self.seen, reasoning=self.reasoning)
+        return self._lone[0]
 
     def take(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
         """Append the chunks of the regular events from `position`, the beginning of an event; where they end."""
@@ -142,6 +158,14 @@ class RegularEvents:
             position = after
         return position
 
+    def _follow(self, counts: re.Match[bytes], chunk: Chunk) -> None:
+        """Expect more events with such a tail, whose counts go up."""
+        low, high = counts.span("output")
+        before = counts.start()
+        self._tail = CountedTail(counts[0], (low - before, high - before), last=chunk)
+        self._edges = self._edges[0], self._tail.suffix
+        self._told = True
+
     def _start(self, data: bytes, position: int) -> int:
         """Where the text of an event begins that is not quite like the first one; -1: it is no regular event."""
         found = self._shape.head.match(data, position) if self._shape is not None else None
@@ -162,7 +186,20 @@ class RegularEvents:
         known, found, thoughts = self._counts
         kept = text if self._keep_texts else ""
         reasoning = self.reasoning and (tokens > 0 or has_text)
-        return Chunk(kept, tokens, False, known, total, found, None, reasoning, thoughts)
+        chunk = Chunk(kept, tokens, False, known, total, found, None, reasoning, thoughts)
+        if self._tail is None and total is not None and not self._keep_texts:
+            self._follow(counts, chunk)
+        return chunk
+
+
+def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _decoded(raw: bytes) -> str | None:

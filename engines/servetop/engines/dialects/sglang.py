@@ -42,10 +42,9 @@ class SglangStream:
         """None: no event is like the one before it."""
         return None
 
-    def alike(self, middles: Sequence[bytes]) -> bool:
+    def alike(self, middles: Sequence[bytes]) -> None:
         """Never."""
         del middles
-        return False
 
     def _added(self, text: str) -> str:
         """What comes after the text of before; all of it where it does not begin with that."""
