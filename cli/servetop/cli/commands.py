@@ -11,6 +11,7 @@ from servetop.cli import connection_options as c
 from servetop.cli import options as o
 from servetop.cli import workload_options as w
 from servetop.cli.command_classes import HELP_SETTINGS, PlainCommand, PlainGroup
+from servetop.cli.run_commands import add_run_commands
 
 app = typer.Typer(
     name="servetop",
@@ -95,6 +96,7 @@ def run(
     no_record: o.NoRecord = False,
     store_texts: o.StoreTexts = False,
     headless: o.Headless = False,
+    detach: o.Detach = False,
     as_json: o.Json = False,
     theme: o.ThemeName = "",
     reduced_motion: o.ReducedMotion = False,
@@ -123,8 +125,8 @@ def run(
     look = Look(theme=theme, reduced_motion=reduced_motion)
     address = WebAddress(host=web_host, port=web_port) if web else None
     output = Output(
-        record=record, no_record=no_record, headless=headless, as_json=as_json, look=look, web=address
-    )  # fmt: skip
+        record=record, no_record=no_record, headless=headless, detach=detach, as_json=as_json, look=look, web=address
+    )
     return launch(config, output)
 
 
@@ -140,6 +142,7 @@ def sweep(
     max_failures: Annotated[Optional[str], o.MAX_FAILURES] = None,
     record: o.Record = None,
     headless: o.Headless = False,
+    detach: o.Detach = False,
     as_json: o.Json = False,
     resume: o.Resume = False,
     theme: o.ThemeName = "",
@@ -153,10 +156,13 @@ def sweep(
 
     given = {"name": engine, "model": model, **urls(url), "api_key_env": api_key_env, "command": engine_command}
     look = Look(theme=theme, reduced_motion=reduced_motion)
-    output = Output(record=record, headless=headless, as_json=as_json, look=look)
+    output = Output(record=record, headless=headless, detach=detach, as_json=as_json, look=look)
     return run_sweep(
         file, given, engine_args=context.obj or (), max_failures=max_failures, output=output, resume=resume
     )
+
+
+add_run_commands(app)
 
 
 @app.command(cls=PlainCommand)

@@ -51,8 +51,10 @@ def run_with_dashboard(
         with signals.caught():
             left = _show(run, look, signals)
             if left == "detach" and not run.ended:
+                from servetop.cli.detached import find_registered, found_again
+
                 run.release()
-                console.out(f"The run goes on. Watch it: servetop replay {recording}")
+                console.out(*found_again(asyncio.run(find_registered(run)), recording))
                 return int(ExitCode.OK)
             if not run.ended:
                 console.message(_WAITING.get(left, _WAITING[""]))

@@ -28,10 +28,6 @@ class Journal:
         """Put a remark on the time line."""
         self._notes.append(Note(at=self._clock.now(), severity=severity, source=source, text=text))
 
-    def warn(self, text: str) -> None:
-        """Put a warning of the run's own on the time line."""
-        self.note(Severity.WARNING, "run", text=text)
-
     def reply(self, command: Command, words: str) -> None:
         """Say what became of a command."""
         self._replies.append(dataclasses.replace(command, obeyed_at=self._clock.now(), reply=words))

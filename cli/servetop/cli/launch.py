@@ -24,6 +24,8 @@ class Output:
     record: Path | None = None
     no_record: bool = False
     headless: bool = False
+    detach: bool = False
+    """The run goes on in the background, without an owner."""
     as_json: bool = False
     look: Look = field(default_factory=Look)
     web: WebAddress | None = None
@@ -37,10 +39,17 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
     headless = output.headless or output.as_json
     if headless and output.web:
         raise UsageError("--web and --headless exclude each other: give one of them")
-    if not headless and not output.web and not console.is_terminal():
-        raise UsageError("the dashboard needs a terminal: add --headless")
+    if output.detach and (output.web or output.no_record):
+        other = "--web" if output.web else "--no-record"
+        raise UsageError(f"--detach and {other} exclude each other: a detached run is found by its recording")
+    if not headless and not output.web and not output.detach and not console.is_terminal():
+        raise UsageError("the dashboard needs a terminal: add --headless, or --detach")
     with _recording_path(config, output) as new_path:
         place, again = resume or new_path, resume is not None
+        if output.detach:
+            from servetop.cli.detached import start_detached
+
+            return start_detached(config, place, resume=again, as_json=output.as_json)
         if headless:
             from servetop.cli.headless import run_headless
 

@@ -205,6 +205,12 @@ WebHost = Annotated[
 ]
 WebPort = Annotated[int, typer.Option("--web-port", min=1, max=65535, help="Its port.", rich_help_panel=OUTPUT)]
 Headless = Annotated[bool, typer.Option("--headless", help="No dashboard.", rich_help_panel=OUTPUT)]
+Detach = Annotated[
+    bool,
+    typer.Option(
+        "--detach", help="Start the run in the background and print how to find it again.", rich_help_panel=OUTPUT
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print the summary alone, as JSON (implies --headless).", rich_help_panel=OUTPUT),

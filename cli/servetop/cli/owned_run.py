@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 from servetop.cli.owner_pipe import HANG_UP, RELEASE, THROW_AWAY
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig, to_data
-from servetop.core.errors import RecordingError, ServetopError
+from servetop.core.errors import ExitCode, RecordingError, ServetopError
 
 if TYPE_CHECKING:
     from servetop.recordings.reader import RecordingReader
@@ -24,6 +24,15 @@ OPEN_TIMEOUT = 15.0
 """Seconds within which the run process must have begun to record."""
 LOOK_AGAIN = 0.01
 """Seconds between two looks for the new recording."""
+
+
+class RunNotStarted(ServetopError):
+    """The run process ended before it recorded; with its own exit code where that is one of servetop's."""
+
+    def __init__(self, message: str, *, code: int) -> None:
+        super().__init__(message)
+        with contextlib.suppress(ValueError):
+            self.exit_code = ExitCode(code)
 
 
 class RunKilled(ServetopError):
@@ -93,7 +102,7 @@ class OwnedRun:
         return code
 
     async def opened(self) -> RecordingReader:
-        """A reader of its recording; RecordingError with the run process's last words when it ends before that."""
+        """A reader of its recording; RunNotStarted with the run process's last words when it ends before that."""
         from servetop.recordings.reader import RecordingReader
 
         clock = MonotonicClock()
@@ -102,7 +111,7 @@ class OwnedRun:
                 return RecordingReader.open(self.recording)
             except RecordingError:
                 if self.ended:
-                    raise RecordingError(self._last_words()) from None
+                    raise RunNotStarted(self._last_words(), code=self._process.returncode) from None
             await clock.sleep_until(clock.now() + LOOK_AGAIN)
         self._process.terminate()
         raise RecordingError(f"the run did not begin to record to {self.recording} within {OPEN_TIMEOUT:.0f} s")

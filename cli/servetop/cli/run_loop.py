@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import os
 from collections import deque
+from functools import partial
 from typing import Any
 
 from servetop.cli.engine_side import EngineSide
@@ -44,7 +45,8 @@ class RunLoop:
         self._engine = EngineSide(config.engine, self._clock)
         self._journal = Journal(recorder, self._engine, clock=self._clock)
         self._outcome = Outcome(config.max_failures)
-        self.stop_requests = StopRequests(self._outcome, self._journal.warn)
+        self.warn = partial(self._journal.note, Severity.WARNING)
+        self.stop_requests = StopRequests(self._outcome, lambda reason: self.warn("run", text=reason))
         self._first_sender = sender
         self._sender: LoadSenders | None = None
         self._segments: deque[Segment] = deque(segments(config.stages, first_index=start.first_stage))
@@ -249,12 +251,9 @@ class RunLoop:
             self._journal.reply(command, "an attached engine keeps its batch size: change the concurrency instead")
         else:
             self._change_command = command
-            self._replan(batch)
+            # the stage in force again, and what follows, as new stages
+            self._segments = deque(self._itinerary.again(self._stage, max_num_seqs=batch))
             await sender.command(Command(id=0, at=self._clock.now(), action=Action.STOP, source="restart"))
-
-    def _replan(self, batch: int) -> None:
-        """Play the stage in force again, and what follows, under another batch size, as new stages."""
-        self._segments = deque(self._itinerary.again(self._stage, max_num_seqs=batch))
 
     async def _go_back(self, sender: LoadSenders, command: Command) -> None:
         """Play the stage before the one in force, and what follows it, as new stages."""

@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from servetop.core.known_secrets import redactor_of
 
 if TYPE_CHECKING:
     from servetop.cli.run_loop import RunLoop
+    from servetop.cli.run_registry import Registration
     from servetop.core.events import RunEnd
     from servetop.core.steady import SteadyWindow
     from servetop.recordings.recorder import Recorder
@@ -42,23 +44,26 @@ def play(
     """Play a run into a recording; `watch` runs beside it. RecordingError when the file cannot be made."""
     import uvloop
 
-    signals = RunSignals()
-    with signals.caught():
-        recorder, end = uvloop.run(_played(config, recording, signals, resume=resume, watch=watch, owner=owner))
+    with RunSignals().caught() as signals, contextlib.ExitStack() as at_end:
+        others = Others(signals=signals, owner=owner, watch=watch, at_end=at_end)
+        recorder, end = uvloop.run(_played(config, recording, resume=resume, others=others))
         end = _judged(end, config, recording)
         recorder.close(end, steady=_steady(recording))
     return end
 
 
-async def _played(
-    config: RunConfig,
-    recording: Path,
-    signals: RunSignals,
-    *,
-    resume: bool,
-    watch: Callable[[], Awaitable[None]] | None,
-    owner: OwnerPipe | None,
-) -> tuple[Recorder, RunEnd]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Others:
+    """Who takes part in a run besides its loop."""
+
+    signals: RunSignals
+    owner: OwnerPipe | None
+    watch: Callable[[], Awaitable[None]] | None
+    at_end: contextlib.ExitStack
+    """What is done once the recording is closed."""
+
+
+async def _played(config: RunConfig, recording: Path, *, resume: bool, others: Others) -> tuple[Recorder, RunEnd]:
     """Play the run; what it needs is loaded once its first sender has been started, which loads beside it."""
     from servetop.cli.first_sender import FirstSender
 
@@ -71,7 +76,9 @@ async def _played(
     from servetop.cli.run_loop import RunLoop
 
     loop = RunLoop(config, recorder, start=start, sender=sender)
-    return recorder, await _attended(loop, signals, owner=owner, watch=watch)
+    registration = _register(config, recording, loop)
+    others.at_end.callback(registration.end)
+    return recorder, await _attended(loop, others, registration)
 
 
 def _opened(config: RunConfig, recording: Path, *, resume: bool) -> tuple[Recorder, RunStart]:
@@ -89,20 +96,49 @@ def _opened(config: RunConfig, recording: Path, *, resume: bool) -> tuple[Record
     return Recorder.create(recording, header), RunStart(anchor=anchor)
 
 
-async def _attended(
-    loop: RunLoop, signals: RunSignals, *, owner: OwnerPipe | None, watch: Callable[[], Awaitable[None]] | None
-) -> RunEnd:
-    """Run it, while signals and its owner can end it."""
-    signals.give_to(loop.stop_requests)
-    if owner is not None:
-        owner.watch(loop.stop_requests)
-    watching = asyncio.ensure_future(watch()) if watch else None
+def _register(config: RunConfig, recording: Path, loop: RunLoop) -> Registration:
+    """List the run for `servetop ps`."""
+    from servetop.cli.run_registry import RegisteredRun, Registration, RunRegistry
+    from servetop.recordings.liveness import Writer
+
+    registry, process = RunRegistry(), Writer.this_process()
+    run = RegisteredRun(
+        id=registry.new_id(),
+        pid=process.pid,
+        began=process.started,
+        host=process.host,
+        engine=config.engine.name,
+        model=config.engine.model,
+        label=config.label,
+        recording=recording.absolute(),
+        state="",
+    )
+    registration = Registration(registry, run, warn=lambda words: loop.warn("ps", text=words))
+    registration.update(state=loop.phase, detached=False)
+    return registration
+
+
+async def _attended(loop: RunLoop, others: Others, registration: Registration) -> RunEnd:
+    """Run it, while signals and its owner can end it and other processes can find it."""
+    others.signals.give_to(loop.stop_requests)
+    if others.owner is not None:
+        others.owner.watch(loop.stop_requests)
+    beside = [asyncio.ensure_future(_keep_listed(loop, registration, owner=others.owner))]
+    beside += [asyncio.ensure_future(others.watch())] if others.watch else []
     end = await loop.run()
-    signals.ignore()
-    if watching:
-        watching.cancel()
-        await asyncio.wait({watching})
+    others.signals.ignore()
+    for task in beside:
+        task.cancel()
+    await asyncio.wait(beside)
     return end
+
+
+async def _keep_listed(loop: RunLoop, registration: Registration, *, owner: OwnerPipe | None) -> None:
+    from servetop.core.tick import TICK_SECONDS
+
+    while True:
+        registration.update(state=loop.phase, detached=owner is not None and not owner.waits)
+        await asyncio.sleep(TICK_SECONDS)
 
 
 def _steady(recording: Path) -> Mapping[int, SteadyWindow] | None:

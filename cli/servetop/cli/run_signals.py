@@ -27,12 +27,12 @@ class RunSignals:
         self._requests: StopRequests | None = None
 
     @contextlib.contextmanager
-    def caught(self) -> Iterator[None]:
+    def caught(self) -> Iterator[RunSignals]:
         """Catch them; SIGHUP only where it was not ignored from the start, as by nohup."""
         caught = [each for each in _SIGNALS if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN]
         before = {each: signal.signal(each, self._receive) for each in caught}
         try:
-            yield
+            yield self
         finally:
             for each, handler in before.items():
                 signal.signal(each, handler)

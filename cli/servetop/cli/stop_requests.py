@@ -8,7 +8,7 @@ from collections.abc import Callable
 from servetop.cli.outcome import Outcome
 from servetop.core.events import Action
 
-CANCEL_SECONDS = 10.0
+CANCEL_SECONDS = 5.0
 """How long the senders may take to report that they have cancelled what was in flight."""
 HURRIED_CANCEL_SECONDS = 1.0
 """The same after a second interruption."""
