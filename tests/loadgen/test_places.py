@@ -21,6 +21,16 @@ def test_without_thinking_a_place_is_free_as_soon_as_its_answer_ends() -> None:
     assert places.usable_at(3.5, not_before=0.0) == math.inf
 
 
+def test_places_that_nobody_has_used_are_free_when_they_are_asked_for() -> None:
+    places = Places(None)
+    assert [places.free_since(at, in_flight=0, limit=4) for at in (1.0, 1.3)] == [1.0, 1.3]
+    places.freed(3.0, closed=True)
+    assert [places.free_since(at, in_flight=0, limit=4) for at in (3.2, 3.4)] == [3.0, 3.4]
+    places.freed(5.0, closed=True)
+    places.opened()
+    assert places.free_since(6.0, in_flight=0, limit=4) == 6.0
+
+
 def test_a_thinking_user_keeps_the_place_and_asks_when_the_pause_is_over() -> None:
     places = Places(itertools.repeat(2.0))
     places.freed(3.0, closed=True)
@@ -30,7 +40,7 @@ def test_a_thinking_user_keeps_the_place_and_asks_when_the_pause_is_over() -> No
     assert places.usable_at(4.5, not_before=4.8) == 4.8
     assert places.free_since(5.1, in_flight=0, limit=2) == 5.0
     assert places.free_since(5.1, in_flight=1, limit=2) is None
-    assert places.free_since(5.1, in_flight=1, limit=3) == 0.0
+    assert places.free_since(5.1, in_flight=1, limit=3) == 5.1
 
 
 def test_think_times_have_the_wanted_mean() -> None:

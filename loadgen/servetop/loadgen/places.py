@@ -48,7 +48,8 @@ class Places:
 
     def __init__(self, pauses: Iterator[float] | None) -> None:
         self._pauses = pauses
-        self._free_since = 0.0
+        self._free_since: float | None = None
+        """When an answer ended whose place nobody has taken since."""
         self._thinking: list[float] = []
 
     @classmethod
@@ -57,9 +58,9 @@ class Places:
         workload = setup.workload
         return cls(None if workload.conversational else parse_think_time(workload.think_time, seed=seed))
 
-    def opened(self, at: float) -> None:
-        """A command may have made room: such places are free from now on."""
-        self._free_since = at
+    def opened(self) -> None:
+        """A command may have made room: places that were free before are as new as those."""
+        self._free_since = None
 
     def freed(self, at: float, *, closed: bool) -> None:
         """An answer has ended; in a closed loop its user thinks now, where users do."""
@@ -71,14 +72,19 @@ class Places:
             self._thinking.clear()
 
     def free_since(self, now: float, *, in_flight: int, limit: int | None) -> float | None:
-        """When a place that is free at `now` became so; None when none is. A user who has thought goes first."""
+        """When a place that is free at `now` became so; None when none is. A user who has thought goes first.
+
+        Places that nobody has used, as all are at the start, become free one after the other, as they are asked for:
+        a closed loop promises no instant at which they all are used.
+        """
         if limit is not None and in_flight >= limit:
             return None
         if self._thinking and self._thinking[0] <= now:
             return heapq.heappop(self._thinking)
         if limit is not None and in_flight + len(self._thinking) >= limit:
             return None
-        return self._free_since
+        since, self._free_since = self._free_since, None
+        return now if since is None else since
 
     def usable_at(self, now: float, *, not_before: float) -> float:
         """Run time at which a place can be used that cannot be used now: the next user has thought enough."""

@@ -30,6 +30,9 @@ from servetop.loadgen.steering import burst, steer
 from servetop.loadgen.transport import ClientFactory
 from servetop.loadgen.workloads import arrivals_of, prompts_of
 
+_PLACES_AT_A_STRETCH = 16
+"""Filled before the event loop has its turn: a heartbeat that waits for hundreds would tell of a busy client."""
+
 
 class Sender:
     """Lives on one running event loop, from its making to `close`; a report goes out at the end of every tick."""
@@ -70,8 +73,6 @@ class Sender:
         self._due_timer = deadline_timer(clock, self._play)
         self._metronome = Metronome(clock, beat=self._beat, tick=self._send_report)
 
-    # --- what it is told ---
-
     def begin(self, plan: LoadPlan) -> None:
         """Play a plan from now on instead of the one before, whose requests in flight go on."""
         self._stopped = False
@@ -87,7 +88,7 @@ class Sender:
         reply = self._act(command, at)
         self._limit_in_force(order)
         self._draft.reply(command, reply, at=at)
-        self._places.opened(at)
+        self._places.opened()
         self._play()
 
     def reach(self, order: Order) -> None:
@@ -120,8 +121,6 @@ class Sender:
             return f"{self._cancel_in_flight('cancelled') + held} requests cancelled"
         return f"sending nothing more, waiting for {self._crowd.in_flight} requests in flight"
 
-    # --- playing ---
-
     def _play(self) -> None:
         """Send what is due, fill free places, see whether a drain is over, and set the timer for what comes next."""
         schedule = self._schedule
@@ -133,13 +132,13 @@ class Sender:
         for due in self._talks.due(now, schedule):
             self._share.claim(due)
             self._admit(due)
-        self._use_free_places(schedule, now)
+        more = self._use_free_places(schedule, now)
         if schedule.draining_since is not None and self._crowd.empty and not self._talks.thinking:
             schedule.drained(now)
             for remark in self._tally.remarks() if schedule.finished else ():
                 self._draft.warn(remark, now)
         place_at = self._places.usable_at(now, not_before=self._backoff.until) if self._closed else math.inf
-        self._wake_at = min(schedule.wake_at(), place_at, self._talks.wake_at)
+        self._wake_at = now if more else min(schedule.wake_at(), place_at, self._talks.wake_at)
         self._due_timer.arm(self._wake_at)
 
     @property
@@ -159,20 +158,25 @@ class Sender:
         else:
             self._send(due, held_back=False)
 
-    def _use_free_places(self, schedule: Schedule, now: float) -> None:
+    def _use_free_places(self, schedule: Schedule, now: float) -> bool:
+        """Whether more of them may be free."""
         if self._paused:
-            return
+            return False
         limit = self._limit_in_force()
         while self._crowd.waiting and self._crowd.has_room(limit):
             self._send(self._crowd.waiting.popleft(), held_back=True)
-        while now >= self._backoff.until:
+        for _ in range(_PLACES_AT_A_STRETCH):
+            if now < self._backoff.until:
+                return False
             since = self._places.free_since(now, in_flight=self._crowd.in_flight + self._talks.thinking, limit=limit)
             due = None if since is None else schedule.slot(max(since, self._backoff.until))
             if due is None:
-                return
+                return False
             self._draft.accounts.due += 1
             self._share.claim(due)
             self._send(due, held_back=False)
+            now = min(self._clock.now(), self.horizon)
+        return True
 
     def _limit_in_force(self, order: Order | None = None) -> int | None:
         """Our part of the stage's limit, and after a stage of its last one: what it held back is still held back."""
