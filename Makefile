@@ -4,22 +4,32 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: help demo test check format integration integration-all gpu-check validate bench bench-client bench-tui picture clean
+.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check validate bench bench-client bench-tui picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
-.venv/.installed: pyproject.toml
-	@echo "servetop: making .venv and installing (a minute the first time)"
-	@$(PYTHON) -m venv .venv && $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]' && touch $@
+.venv/.product: pyproject.toml
+	@echo "servetop: making .venv and installing servetop (a minute the first time)"
+	@$(PYTHON) -m venv .venv && $(BIN)/pip install --disable-pip-version-check --editable . && touch $@
 
-demo: .venv/.installed  ## open the live dashboard on the embedded simulator
+.venv/.installed: .venv/.product
+	@echo "servetop: installing what the tests and checks need (two minutes the first time)"
+	@$(BIN)/pip install --disable-pip-version-check --editable '.[dev]' && touch $@
+
+demo: .venv/.product  ## open the live dashboard on the embedded simulator
 	@echo "servetop: opening the dashboard on the simulator (q quits, ? helps)"
 	$(BIN)/servetop
 
 test: .venv/.installed  ## run the unit tests
 	@echo "servetop: running the unit tests (about 3 minutes on two cores)"
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile
+
+test-lowest:  ## the unit tests with the lowest versions that pyproject.toml claims (TESTS: pytest arguments)
+	bash tests/bounds/run.sh lowest $(TESTS)
+
+test-newest:  ## the unit tests with the newest versions that it allows
+	bash tests/bounds/run.sh newest $(TESTS)
 
 check: .venv/.installed  ## formatting, lint, types, import rules
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
@@ -40,7 +50,7 @@ integration-all:  ## the same, and transformers serve and Ray Serve LLM (3 minut
 gpu-check: .venv/.installed  ## llama-2-7b on a real vLLM and an NVIDIA GPU, random weights (needs both; 8 minutes)
 	$(BIN)/python -m pytest -q -rs -s -m gpu tests/gpu
 
-validate: .venv/.installed  ## hold the simulator against the published tables
+validate: .venv/.product  ## hold the simulator against the published tables
 	$(BIN)/servetop validate
 
 bench: .venv/.installed  ## measure, and write docs/performance.md
@@ -57,4 +67,4 @@ picture: .venv/.installed  ## draw docs/dashboard.svg from a canned run
 	$(BIN)/python -m tests.tui.picture docs/dashboard.svg
 
 clean:  ## remove what the other targets made here
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf .venv .venv-lowest .venv-newest .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
