@@ -105,6 +105,7 @@ def run(
     web_port: o.WebPort = 8765,
     label: o.Label = "",
     metadata: o.Metadata = None,
+    config: o.Config = None,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> int:
     """Start or attach to an engine, drive a load, watch and record it."""
@@ -116,24 +117,25 @@ def run(
 
         out(f"servetop {servetop_version()}")
         return 0
+    from servetop.cli.config_file import config_file_of, settled
     from servetop.cli.configure import run_config
     from servetop.cli.launch import Output, launch
     from servetop.cli.look import Look
     from servetop.cli.web import WebAddress
 
-    config = run_config(context.params, context.obj or ())
+    run = run_config(settled(context), context.obj or (), config_file_of(context))
     look = Look(theme=theme, reduced_motion=reduced_motion)
     address = WebAddress(host=web_host, port=web_port) if web else None
     output = Output(
         record=record, no_record=no_record, headless=headless, detach=detach, as_json=as_json, look=look, web=address
     )
-    return launch(config, output)
+    return launch(run, output)
 
 
 @app.command(cls=PlainCommand)
 def sweep(
     context: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE.toml|PRESET", help="A sweep file, or a preset's name.")],
+    file: Annotated[str, typer.Argument(metavar="FILE.toml|PRESET", help="A sweep file, or a preset's name.")] = "",
     engine: o.EngineName = None,
     model: o.Model = None,
     url: o.Url = None,
@@ -147,14 +149,22 @@ def sweep(
     resume: o.Resume = False,
     theme: o.ThemeName = "",
     reduced_motion: o.ReducedMotion = False,
+    example: Annotated[
+        bool, typer.Option("--example", help="Print a sweep file with comments, and do nothing.")
+    ] = False,
 ) -> int:
     """Measure a grid of batch sizes and request rates, cell by cell, in one recording."""
-    from servetop.cli.configure import urls
     from servetop.cli.launch import Output
     from servetop.cli.look import Look
+    from servetop.cli.presets import example_sweep
     from servetop.cli.sweep import run_sweep
 
-    given = {"name": engine, "model": model, **urls(url), "api_key_env": api_key_env, "command": engine_command}
+    if example:
+        from servetop.cli.console import out
+
+        out(*example_sweep().splitlines())
+        return 0
+    given = {"engine": engine, "model": model, "url": url, "api_key_env": api_key_env, "engine_command": engine_command}
     look = Look(theme=theme, reduced_motion=reduced_motion)
     output = Output(record=record, headless=headless, detach=detach, as_json=as_json, look=look)
     return run_sweep(

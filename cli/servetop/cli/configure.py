@@ -9,8 +9,9 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from servetop.cli.config_file import ConfigFile, check_complete
 from servetop.cli.connection_options import connection_config
-from servetop.cli.load import check, checked_cooldown, parse_workers, stages_of, with_warmup
+from servetop.cli.load import check, checked_cooldown, parse_workers, says_load, stages_of, with_warmup
 from servetop.cli.request_headers import all_headers
 from servetop.cli.workload import Options, resolved, workload_config
 from servetop.core.config import EngineConfig, RunConfig
@@ -24,18 +25,23 @@ SPEAK_OPENAI = ("sim", "vllm")
 SLO_METRICS = ("ttft", "ttfot", "tpot", "e2el")
 
 
-def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
-    """The configuration that options describe; UsageError says which one is wrong."""
+def run_config(options: Options, engine_args: Sequence[str], file: ConfigFile | None = None) -> RunConfig:
+    """The configuration that options describe; UsageError says which one is wrong.
+
+    `file` is where options were taken from: its engine's own options and its stages hold where `options` have none.
+    """
     workload, replay = resolved(workload_config(options))
-    stages = with_warmup(stages_of(options, replay), options["num_warmups"])
+    repeated = file.stages if file is not None and not says_load(options) else ()
+    stages = with_warmup(repeated or stages_of(options, replay), options["num_warmups"])
     workers = parse_workers(options["workers"])
     check(workload, stages)
     if options["threshold"]:
         check_form(options["threshold"])
     all_headers(workload, os.environ)  # a variable that is not set: refused before anything is recorded
-    engine = engine_config(options, engine_args)
+    engine = engine_config(options, engine_args or (file.engine_args if file is not None else ()))
     workload = dataclasses.replace(workload, endpoint=endpoint_at(engine.name, workload.endpoint))
-    return RunConfig(
+    config = RunConfig(
+        drain_at_stages=bool(repeated) and file is not None and file.drain_at_stages,
         engine=engine,
         workload=workload,
         stages=stages,
@@ -48,6 +54,9 @@ def run_config(options: Options, engine_args: Sequence[str]) -> RunConfig:
         label=options["label"],
         metadata=parse_metadata(options["metadata"] or ()),
     )
+    if file is not None:
+        check_complete(config)
+    return config
 
 
 def endpoint_at(engine: str, endpoint: str) -> str:

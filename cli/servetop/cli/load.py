@@ -56,6 +56,12 @@ def stages_of(options: Options, replay: Replay | None = None) -> tuple[StageConf
     return (with_an_end(stage, replay),)
 
 
+def says_load(options: Options) -> bool:
+    """Any option says what the stages are."""
+    names = (*_SINGLE, "ramp", "max_concurrency", "ramp_up_start_rps", "ramp_up_end_rps", "ramp_up_strategy")
+    return any(options[name] is not None for name in names)
+
+
 def ramp_of(options: Options) -> dict[str, Any]:
     """What --ramp-up-… says of a stage; empty when nothing was said."""
     names = ("ramp_up_start_rps", "ramp_up_end_rps")

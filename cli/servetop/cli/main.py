@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 
 from servetop.cli import console
 from servetop.cli.commands import app
+from servetop.cli.option_names import usage_message
 from servetop.core.environment import limit_own_threads
 from servetop.core.errors import EngineError, ExitCode, ServetopError
 
@@ -36,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_error(error, given)
         return int(error.exit_code)
     except TyperException as error:
-        console.message(f"{_redactor(given).sentence(error.format_message())} (see servetop --help)")
+        console.message(f"{_redactor(given).sentence(usage_message(error))} (see servetop --help)")
         return int(ExitCode.USAGE)
     except typer.Exit as stop:
         return stop.exit_code

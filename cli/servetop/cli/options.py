@@ -7,6 +7,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from servetop.cli.config_file import use_config_file
+
 ENGINE, LOAD, REQUESTS, OUTPUT = "Engine", "Load", "Requests", "Recording and output"
 
 EngineName = Annotated[
@@ -79,7 +81,9 @@ ApiKeyEnv = Annotated[
 
 RequestRate = Annotated[
     Optional[str],
-    typer.Option("--request-rate", help="Requests per second, or inf.", rich_help_panel=LOAD),
+    typer.Option(
+        "--request-rate", "--rate", "--qps", "--rps", help="Requests per second, or inf.", rich_help_panel=LOAD
+    ),
 ]
 Burstiness = Annotated[
     float,
@@ -95,7 +99,11 @@ NumPrompts = Annotated[
 ]
 Duration = Annotated[
     Optional[str],
-    typer.Option("--duration", help="Seconds to send for (also 90s, 5m, 1h).", rich_help_panel=LOAD),
+    typer.Option(
+        "--duration",
+        help="Seconds to send for (also 90s, 5m, 1h). (default: 60 s, where the load has no other end)",
+        rich_help_panel=LOAD,
+    ),
 ]
 Ramp = Annotated[
     Optional[str],
@@ -172,6 +180,16 @@ MAX_FAILURES = typer.Option(
     help="Requests that may fail, as in 10, 2% or 0.02; more: exit 1.",
     rich_help_panel=OUTPUT,
 )
+Config = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--config",
+        help="Take options from a TOML file, or repeat the run of a recording; options given here win.",
+        rich_help_panel=OUTPUT,
+        is_eager=True,
+        callback=use_config_file,
+    ),
+]
 Record = Annotated[
     Optional[Path],
     typer.Option(

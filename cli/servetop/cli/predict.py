@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from servetop.cli import console
-from servetop.cli.presets import preset_data, sweep_data
+from servetop.cli.presets import preset_data
+from servetop.cli.sweep_file import simulator_data
 from servetop.cli.tables import cell, light_table, out_tables, titled
 from servetop.core.errors import ExitCode, UsageError
 from servetop.engines.sim.lengths import Lengths
@@ -27,7 +28,7 @@ def run_predict(preset: str | None, options: Mapping[str, Any], *, settings: Seq
         named = [name for name, value in options.items() if value is not None]
         if named:
             raise UsageError(f"--preset says it all: leave out --{named[0].replace('_', '-')}, or use --set KEY=VALUE")
-        specs = specs_of_preset(sweep_data(preset), label=preset, settings=given)
+        specs = specs_of_preset(simulator_data(preset), label=preset, settings=given)
     found = predict(specs)
     if as_json:
         console.out_json(found)

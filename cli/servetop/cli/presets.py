@@ -30,8 +30,15 @@ def preset_data(name: str) -> dict[str, Any]:
     return {"label": full} | tomllib.loads(text)
 
 
+def example_sweep() -> str:
+    """A sweep file that explains itself and runs as it is."""
+    return (resources.files("servetop.cli") / "sweep_example.toml").read_text(encoding="utf-8")
+
+
 def sweep_data(name: str) -> dict[str, Any]:
     """The parsed TOML of a sweep file or of a preset; UsageError when it is neither, or no TOML."""
+    if not name:
+        raise UsageError("sweep: give a file or a preset's name; servetop sweep --example prints a file to begin with")
     path = Path(name)
     if not path.is_file():
         return preset_data(name)

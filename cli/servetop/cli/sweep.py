@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from servetop.cli import console
 from servetop.cli.launch import Output, launch
-from servetop.cli.presets import sweep_data
-from servetop.cli.sweep_file import read_sweep, sweep_config
-from servetop.core.config import EngineConfig, PredictedCell, RunConfig, StageConfig
+from servetop.cli.sweep_file import read_sweep, simulator_data, sweep_config
+from servetop.core.config import PredictedCell, RunConfig, StageConfig
 from servetop.core.errors import RecordingError, UsageError
 from servetop.core.events import StageChange
 from servetop.core.failure_limit import FailureLimit
@@ -35,12 +33,11 @@ def run_sweep(
     resume: bool,
 ) -> int:
     """Measure all cells of a sweep file, or those that an interrupted run of it left; the exit code."""
-    sweep = read_sweep(file)
+    sweep = read_sweep(file, given, engine_args)
     if max_failures is not None:
         sweep = dataclasses.replace(sweep, max_failures=FailureLimit.parse(max_failures).text)
-    engine = _overridden(sweep.engine, given, engine_args)
-    config = sweep_config(dataclasses.replace(sweep, engine=engine))
-    if engine.url is not None and sweep.max_num_seqs:
+    config = sweep_config(sweep)
+    if sweep.engine.url is not None and sweep.max_num_seqs:
         console.message("an attached engine keeps its batch size: sweeping max_concurrency instead")
     if not resume:
         return launch(dataclasses.replace(config, predicted=predicted_cells(file)), output)
@@ -53,18 +50,6 @@ def run_sweep(
         return print_recording(str(recording), as_json=output.as_json)
     console.message(f"{len(left)} of {len(config.stages)} cells left, going on in {recording}")
     return launch(dataclasses.replace(config, stages=left), output, resume=recording)
-
-
-def _overridden(engine: EngineConfig, given: Mapping[str, Any], engine_args: Sequence[str]) -> EngineConfig:
-    """The file's engine, with what the command line says instead."""
-    changes = {key: value for key, value in given.items() if value is not None}
-    if "command" in changes:
-        changes["command"] = tuple(shlex.split(changes["command"]))
-    if "url" in changes:
-        changes = {"name": "auto", "model": ""} | changes
-    if engine_args:
-        changes["extra_args"] = tuple(engine_args)
-    return dataclasses.replace(engine, **changes)
 
 
 def find_interrupted(config: RunConfig) -> Path:
@@ -103,7 +88,7 @@ def _asked(reader: RecordingReader, config: RunConfig) -> RunConfig:
 
 def predicted_cells(file: str) -> tuple[PredictedCell, ...]:
     """What the simulator says of a sweep file with a table `[sim]`; nothing where that speaks of several engines."""
-    data = sweep_data(file)
+    data = simulator_data(file)
     specs = specs_of_preset(data, label=file) if data.get("sim") else []
     if len(specs) != 1:
         return ()

@@ -1,15 +1,7 @@
 """Sweep files: a grid over batch size and request rate, in TOML; the published studies are presets of the same form.
 
-max_num_seqs = [64, 128]        # the engine's batch-size limit; its engine is restarted between them if it must be
-request_rate = [32, 64, "inf"]  # requests per second
-max_concurrency = [256]         # optional third dimension
-duration = "30s"                # and/or num_prompts = 500: per cell
-repeats = 1
-workers = "auto"                # sender processes; 1 by default
-goodput = ["ttft:500"]          # milliseconds
-max_failures = "1%"             # requests that may fail in all: 10, "2%" or 0.02
-[engine]                        # keys of EngineConfig
-[workload]                      # keys of WorkloadConfig
+Keys are the names of the options of a run (docs/sweep.md), and `repeats`; the three of GRID take lists. The tables
+`[engine]` and `[workload]` of a recording's header are understood too, and `[sim]` is what the simulator needs besides.
 """
 
 from __future__ import annotations
@@ -17,15 +9,16 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from servetop.cli.configure import check_form, parse_goodput
+from servetop.cli.configure import check_form, endpoint_at, engine_config, parse_goodput, parse_metadata
 from servetop.cli.load import check, checked_cooldown, parse_workers, with_an_end, with_warmup
+from servetop.cli.option_values import ENGINE_ARGS, TABLES, RunOptions
 from servetop.cli.presets import simulator_flags, sweep_data
 from servetop.cli.request_headers import all_headers
-from servetop.cli.workload import resolved
+from servetop.cli.workload import resolved, workload_config
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
 from servetop.core.connection import check_connection
 from servetop.core.errors import UsageError
@@ -59,20 +52,77 @@ class SweepFile:
     max_failures: str = DEFAULT_MAX_FAILURES
     """Requests, or a share of them, that may fail in the whole sweep."""
     label: str = ""
+    metadata: tuple[str, ...] = ()
     sim: Mapping[str, Any] = field(default_factory=dict)
     """What `servetop predict` needs besides; a real run takes its `arrivals`, a simulator in real time its `gpu` and
     `engine_profile`."""
 
 
-def read_sweep(name: str) -> SweepFile:
-    """A sweep from a file or a preset's name; UsageError says what is wrong in it, and where."""
-    return from_data(SweepFile, _in_base_units(sweep_data(name), where=name), where=name)
+GRID = ("max_num_seqs", "request_rate", "max_concurrency")
+"""Keys whose every combination is a cell."""
+_LISTS = (*GRID, "goodput", "thresholds", "metadata")
+_OWN = {name: name for name in (*GRID, "duration", "num_prompts", "num_warmups", "cooldown", "workers", "seed")}
+_OWN |= {name: name for name in ("goodput", "max_failures", "label", "metadata")} | {"threshold": "thresholds"}
+"""By parameter of a run's options, the field of SweepFile; the others describe engine and workload."""
+_EXTRA = ("repeats", "sim")
+_NO_SWEEP = (
+    "ramp", "ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps", "record", "no_record", "headless", "detach",
+    "as_json", "theme", "reduced_motion", "web", "web_host", "web_port",
+)  # fmt: skip
+_STARTED = ("engine", "model", "engine_command", ENGINE_ARGS, "launcher", "image", "port")
+"""What a URL on the command line takes the place of."""
+
+
+def read_sweep(name: str, given: Mapping[str, Any] | None = None, engine_args: Sequence[str] = ()) -> SweepFile:
+    """A sweep from a file or a preset's name, with what the command line gives instead of the file's values.
+
+    UsageError says what is wrong in it, and where.
+    """
+    options = RunOptions()
+    own, rest = _split(options, sweep_data(name), where=name)
+    values = options.values(rest, where=name)
+    typed = {key: value for key, value in (given or {}).items() if value}
+    if "url" in typed:
+        values = {key: value for key, value in values.items() if key not in _STARTED}
+    words = engine_args or values.pop(ENGINE_ARGS, ())
+    parsed = options.parsed(values | typed, where=name)
+    sweep = from_data(SweepFile, _in_base_units(own, where=name), where=name)
+    return dataclasses.replace(sweep, engine=engine_config(parsed, words), workload=workload_config(parsed))
+
+
+def _split(options: RunOptions, data: Mapping[str, Any], *, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The grid and the cells' part of a file by field of SweepFile, and what describes engine and workload."""
+    own: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for key, value in data.items():
+        if key in TABLES and isinstance(value, Mapping):
+            rest[key] = value
+            continue
+        name = key if key in _EXTRA else options.name(key, where=where, also=_EXTRA)
+        if name in _NO_SWEEP:
+            raise UsageError(f"{where}: {key} has no place in a sweep file: give {', '.join(GRID)} and duration")
+        if name in (*_EXTRA, *_OWN):
+            own[_OWN.get(name, name)] = value
+        else:
+            rest[key] = value
+    return own, rest
+
+
+def simulator_data(name: str) -> dict[str, Any]:
+    """A sweep file in the form that the simulator reads, whatever its keys are spelled like."""
+    options = RunOptions()
+    data = sweep_data(name)
+    own, rest = _split(options, data, where=name)
+    values = options.values(rest, where=name)
+    lengths = {key: int(values[key]) for key in ("input_len", "output_len") if key in values}
+    engine = {"model": values["model"]} if "model" in values else {}
+    return own | {"engine": engine, "workload": lengths}
 
 
 def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
     """Single values become lists where a grid wants lists; durations and rates become numbers."""
     plain = dict(data)
-    for key in ("max_num_seqs", "request_rate", "max_concurrency", "goodput", "thresholds"):
+    for key in _LISTS:
         if key in plain and not isinstance(plain[key], list):
             plain[key] = [plain[key]]
     try:
@@ -112,6 +162,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         drain_at_stages=True,
         cooldown=cooldown,
         label=sweep.label,
+        metadata=parse_metadata(sweep.metadata),
     )
 
 
@@ -137,7 +188,8 @@ def _engine(sweep: SweepFile) -> EngineConfig:
 def _workload(sweep: SweepFile) -> WorkloadConfig:
     """The workload, with the arrivals of the study where it says nothing of its own."""
     arrivals = sweep.workload.arrivals or str(sweep.sim.get("arrivals", ""))
-    return dataclasses.replace(sweep.workload, arrivals=arrivals)
+    endpoint = endpoint_at(sweep.engine.name, sweep.workload.endpoint)
+    return dataclasses.replace(sweep.workload, arrivals=arrivals, endpoint=endpoint)
 
 
 def _check(sweep: SweepFile) -> None:

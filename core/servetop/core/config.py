@@ -1,6 +1,7 @@
-"""What defines a run: frozen, built once by the command line, written as the recording's header and `--config` files.
+"""What defines a run: frozen, built once by the command line, written as the recording's header.
 
-`to_data` and `from_data` go to and from plain dictionaries, lists, numbers and strings (JSON, TOML).
+`--config RUN.servetop` builds it again from there. `to_data` and `from_data` go to and from plain dictionaries, lists,
+numbers and strings (JSON, TOML).
 """
 
 from __future__ import annotations

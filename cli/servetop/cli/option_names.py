@@ -1,0 +1,50 @@
+"""How options may be spelled: aliases, names of other tools, and the nearest name for one that does not exist."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from typer.exceptions import TyperException
+
+OTHER_TOOLS = {
+    "base_url": "url", "batch_size": "max_num_seqs", "benchmark_duration": "duration", "clients": "max_concurrency",
+    "concurrency": "max_concurrency", "concurrent_requests": "max_concurrency", "config_file": "config",
+    "dataset": "dataset_name", "host": "url", "input_file": "dataset_path", "isl": "random_input_len",
+    "max_batch_size": "max_num_seqs", "max_duration": "duration", "max_requests": "num_prompts",
+    "max_vus": "max_concurrency", "n_requests": "num_prompts", "num_clients": "max_concurrency",
+    "num_concurrency": "max_concurrency", "num_concurrent_requests": "max_concurrency",
+    "num_requests": "num_prompts", "num_users": "max_concurrency", "osl": "random_output_len", "output": "record",
+    "percentiles": "metric_percentiles", "random_seed": "seed", "request_count": "num_prompts",
+    "requests": "num_prompts", "requests_per_second": "request_rate", "slo": "goodput",
+    "spawn_rate": "request_rate", "streams": "max_concurrency", "target": "url", "time": "duration",
+    "tps": "request_rate", "user": "max_concurrency", "users": "max_concurrency", "vu": "max_concurrency",
+    "vus": "max_concurrency", "warmup": "num_warmups",
+}  # fmt: skip
+"""What other load generators call an option, with underscores: the name it has here."""
+
+
+def plain(name: str) -> str:
+    """An option's name as files spell it: `--Max-Concurrency` becomes `max_concurrency`."""
+    return name.lstrip("-").lower().replace("-", "_")
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The name of `known` (spelled with underscores) that was probably meant; None when none is near."""
+    names = list(known)
+    wanted = plain(name)
+    if OTHER_TOOLS.get(wanted) in names:
+        return OTHER_TOOLS[wanted]
+    near = difflib.get_close_matches(wanted, names, n=1)
+    return near[0] if near else None
+
+
+def usage_message(error: TyperException) -> str:
+    """What is wrong with a command line; for an option that does not exist, the one that was probably meant."""
+    wanted: str | None = getattr(error, "option_name", None)
+    context = getattr(error, "ctx", None)
+    if wanted is None or context is None or type(error).__name__ != "NoSuchOption":
+        return error.format_message()
+    spelled = {plain(word): word for each in context.command.params for word in each.opts}
+    near = nearest(wanted, spelled)
+    return f"no such option: {wanted}" + (f": did you mean {spelled[near]}?" if near else "")

@@ -1,0 +1,175 @@
+"""`--config` takes the options of a run from a file or a recording; the command line wins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+import typer
+
+from servetop.cli.commands import app
+from servetop.cli.config_file import config_file_of, settled
+from servetop.cli.configure import run_config
+from servetop.cli.main import main
+from servetop.core.clock import ClockAnchor
+from servetop.core.config import RunConfig
+from servetop.core.errors import ExitCode, UsageError
+from servetop.core.events import RunEnd
+from servetop.core.source import RunHeader
+from servetop.recordings.recorder import Recorder
+from tests.harness import RAN, Servetop
+
+ANCHOR = ClockAnchor(origin_ns=1_000, wall_epoch_s=1_700_000_000.0)
+
+
+def config_of(*words: str) -> RunConfig:
+    """What `servetop WORDS` would run."""
+    own, engine_args = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, ())
+    context = cast(typer.Context, typer.main.get_command(app).make_context("servetop", list(own)))
+    return run_config(settled(context), engine_args, config_file_of(context))
+
+
+def recording_of(tmp_path: Path, *words: str) -> str:
+    path = tmp_path / "run.servetop"
+    Recorder.create(path, RunHeader(config=config_of(*words), anchor=ANCHOR)).close(
+        RunEnd(at=0.0, exit_code=0, reason="")
+    )
+    return str(path)
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> Path:
+    file = tmp_path / "run.toml"
+    file.write_text(
+        'engine = "vllm"\nqps = 8\nduration = "1m"\nrandom-input-len = 64\nignore_eos = false\nmax_num_seqs = 32\n'
+        'goodput = ["ttft:500", "tpot:50"]\nmetadata = { card = "a100" }\nengine_args = ["--dtype", "half"]\n'
+    )
+    return file
+
+
+def test_keys_are_spelled_as_any_of_an_options_names(toml: Path) -> None:
+    assert config_of("--config", str(toml)) == config_of(
+        "--engine", "vllm", "--request-rate", "8", "--duration", "60", "--input-len", "64", "--no-ignore-eos",
+        "--max-num-seqs", "32", "--goodput", "ttft:500", "--goodput", "tpot:50", "--metadata", "card=a100",
+        "--", "--dtype", "half",
+    )  # fmt: skip
+
+
+def test_the_command_line_wins(toml: Path) -> None:
+    config = config_of("--config", str(toml), "--request-rate", "4", "--goodput", "e2el:9", "--", "--quick")
+    assert [(stage.request_rate, stage.duration) for stage in config.stages] == [(4, 60)]
+    assert config.goodput == {"e2el": 0.009}
+    assert config.engine.extra_args == ("--quick",)
+
+
+def test_a_ramp_on_the_command_line_takes_the_place_of_the_files_load(toml: Path) -> None:
+    stages = config_of("--config", str(toml), "--ramp", "4:2s,8:3s").stages
+    assert [(stage.request_rate, stage.duration) for stage in stages] == [(4, 2), (8, 3)]
+    toml.write_text('ramp = "4:2s,8:3s"')
+    stages = config_of("--config", str(toml), "--num-prompts", "5", "--rate", "2").stages
+    assert [(stage.request_rate, stage.num_prompts) for stage in stages] == [(2, 5)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("datset_name = 'sonnet'", "unknown key 'datset_name': did you mean 'dataset_name'"),
+        ("users = 5", "unknown key 'users': did you mean 'max_concurrency'"),
+        ("zzz = 5", "unknown key 'zzz': keys are spelled as the options are"),
+        ("seed = 'many'", "--seed.*use a whole number"),
+        ("ignore_eos = 'yes'", "ignore_eos = 'yes': give true or false"),
+        ("request_rate = [8, 16]", "request_rate = .8, 16.: give one value"),
+        ("config = 'other.toml'", "unknown key 'config'"),
+        ("seed = ", "is neither a recording nor a TOML file"),
+    ],
+)
+def test_a_file_that_cannot_work_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        config_of("--config", str(file))
+    assert main(["--config", str(file), "--headless"]) == ExitCode.USAGE
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_file_that_does_not_exist_is_named() -> None:
+    with pytest.raises(UsageError, match=r"--config nowhere.toml: No such file"):
+        config_of("--config", "nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--request-rate", "8", "--duration", "30s", "--num-warmups", "4", "--seed", "7", "--workers", "auto"),
+        ("--max-concurrency", "4", "--num-prompts", "9", "--cooldown", "2", "--dataset-name", "sonnet", "--label", "x"),
+        ("--ramp-up-strategy", "linear", "--ramp-up-start-rps", "1", "--ramp-up-end-rps", "9", "--duration", "20s"),
+        ("--ramp", "4:2s,4-8:3s,8@16:1s", "--goodput", "ttft:500", "--threshold", "failed<=0"),
+        (),
+        ("--url", "http://a:1", "--url", "http://b:1", "--front-door", "http://c:1", "--insecure", "--no-ignore-eos"),
+        (
+            "--extra-body",
+            '{"top_p": 0.9}',
+            "--header-env",
+            "X-A=HOST_OF_A",
+            "--model-mix",
+            "a=3,b=1",
+            "--metadata",
+            "k=v",
+        ),
+        ("--engine", "vllm", "--engine-command", "python -m x 'y z'", "--port", "8001", "--", "--dtype", "half"),
+        ("--dataset-name", "azure-conv", "--time-scale", "2", "--store-texts", "--temperature", "0.5"),
+    ],
+)
+def test_a_recordings_run_is_repeated_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("HOST_OF_A", "a")
+    assert config_of("--config", recording_of(tmp_path, *words)) == config_of(*words)
+
+
+def test_a_load_option_replaces_the_stages_of_a_recording(tmp_path: Path) -> None:
+    recording = recording_of(tmp_path, "--ramp", "4:2s,8:3s")
+    stages = config_of("--config", recording, "--rate", "2", "--duration", "5").stages
+    assert [(stage.request_rate, stage.duration) for stage in stages] == [(2, 5)]
+
+
+def test_a_secret_that_a_recording_does_not_keep_has_to_be_given_again(tmp_path: Path) -> None:
+    recording = recording_of(tmp_path, "--header", "X-Api-Key: open-sesame")
+    with pytest.raises(UsageError, match=r"does not keep the secret value of workload.headers.X-Api-Key"):
+        config_of("--config", recording)
+    given = config_of("--config", recording, "--header", "X-Api-Key: open-sesame")
+    assert given.workload.headers == {"X-Api-Key": "open-sesame"}
+
+
+@pytest.mark.parametrize("spelling", ["--request-rate", "--rate", "--qps", "--rps"])
+def test_requests_per_second_have_four_spellings(spelling: str) -> None:
+    assert config_of(spelling, "8").stages[0].request_rate == 8
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("--users", "--max-concurrency"), ("--concurrency", "--max-concurrency"), ("--streams", "--max-concurrency"),
+        ("--VUs", "--max-concurrency"), ("--batch-size", "--max-num-seqs"), ("--QPS", "--qps"), ("--RPS", "--rps"),
+        ("--request-rat", "--request-rate"), ("--num-requests", "--num-prompts"), ("--dataset", "--dataset-name"),
+    ],
+)  # fmt: skip
+def test_the_words_of_other_tools_are_answered_with_ours(
+    capsys: pytest.CaptureFixture[str], typed: str, meant: str
+) -> None:
+    assert main([typed, "8"]) == ExitCode.USAGE
+    assert (
+        capsys.readouterr().err == f"servetop: no such option: {typed}: did you mean {meant}? (see servetop --help)\n"
+    )
+
+
+@pytest.mark.integration
+def test_a_run_is_repeated_by_the_whole_command(servetop: Servetop) -> None:
+    first = servetop("--request-rate", "50", "--num-prompts", "10", "--output-len", "4", "--seed", "3", "--json")
+    again = servetop("--config", "latest", "--json")
+    assert again.code in RAN, again.err
+    keys = ("num_prompts", "completed", "total_input_tokens", "total_output_tokens")
+    assert [again.summary[key] for key in keys] == [first.summary[key] for key in keys]
