@@ -19,7 +19,7 @@ from servetop.cli.doctor import report_lines
 from servetop.cli.doctor_checks import Finding, Status
 from servetop.cli.main import main
 from servetop.cli.progress import LineProgress
-from servetop.cli.report import print_end, print_list
+from servetop.cli.report import print_list, print_recorded_end
 from servetop.cli.tables import cell, light_table, out_tables
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
@@ -99,7 +99,7 @@ def test_the_end_of_a_strangers_run_is_told_as_harmless_text(
     hostile_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (recording,) = hostile_folder.glob("*.servetop")
-    print_end(recording)
+    print_recorded_end(recording)
     printed = capsys.readouterr().err
     assert_harmless(printed)
     assert printed == f"  │ {HARMLESS.removeprefix('gnp')}\nservetop: {HARMLESS}\n"

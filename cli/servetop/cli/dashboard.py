@@ -88,12 +88,12 @@ def _show(run: OwnedRun, look: Look, signals: ViewerSignals) -> str:
 
 def conclude(run: OwnedRun) -> int:
     """Wait for the run's end, then print its summary, and the reason of a failure; the exit code."""
-    from servetop.cli.report import print_end, print_recording
+    from servetop.cli.report import print_recorded_end, print_recording
 
     try:
         code = run.wait()
     finally:
         print_recording(str(run.recording), as_json=False)
-    if code:
-        print_end(run.recording)
+    if code and not print_recorded_end(run.recording):
+        console.message(run.last_words())
     return code
