@@ -22,15 +22,17 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.5
 
 
-def run_headless(config: RunConfig, recording: Path, *, as_json: bool, resume: bool = False) -> int:
-    """Play the run here and print what came of it; the exit code."""
+def run_headless(
+    config: RunConfig, recording: Path, *, as_json: bool, resume: bool = False, throw_away: bool = False
+) -> int:
+    """Play the run here and print what came of it; the exit code. A recording to throw away is not named."""
     run = play(config, recording, resume=resume, attendant=HeadlessAttendant(config, recording))
     from servetop.cli.report import print_end, print_summary
     from servetop.recordings.summary import run_summary
 
     unrecorded = run.recorder.unrecorded
     with contextlib.closing(run.recorder.reader()) as reader:
-        summary = run_summary(reader)
+        summary = run_summary(reader) | ({"recording": None} if throw_away else {})
         if unrecorded is not None:
             summary |= {"recording_state": "incomplete", "not_recorded": dataclasses.asdict(unrecorded)}
         if as_json or summary["num_prompts"]:

@@ -56,7 +56,7 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
     for line in steady_lines(summary["stages"]):
         console.out(line)
     incomplete = " (incomplete)" if summary.get("not_recorded") else ""
-    console.out(f"recording  {summary['recording']}{incomplete}")
+    console.out(f"recording  {summary['recording'] or 'none kept (--no-record)'}{incomplete}")
 
 
 def _parts(summary: Summary) -> Iterator[Group]:

@@ -20,10 +20,11 @@ from servetop.cli import console
 from servetop.cli.web import WebAddress
 from servetop.cli.web_names import is_own_name, page_url
 from servetop.cli.web_viewer import ViewerProcess
+from servetop.core.package_data import package_path
 
 MOST_PAGES = 8
 """Open at once; each has a viewer process."""
-PAGE = Path(__file__).with_name("web_page") / "app_index.html"
+PAGE = "web_page/app_index.html"
 """Unlike that of Textual's server it loads nothing from another host."""
 LARGEST_MESSAGE = 64 << 10
 """Bytes of one message from a page: more than a person types or pastes."""
@@ -123,7 +124,7 @@ class ViewerServer:
             raise moved
         nonce, websocket = secrets.token_urlsafe(16), f"{'wss' if request.secure else 'ws'}://{request.host}/ws"
         size = _whole(request.query.get("fontsize"), otherwise=16)
-        text = string.Template(PAGE.read_text(encoding="utf-8")).substitute(
+        text = string.Template(package_path("servetop.cli", PAGE).read_text(encoding="utf-8")).substitute(
             nonce=nonce, websocket=html.escape(websocket), font_size=size if size in _FONT_SIZES else 16
         )
         return web.Response(
