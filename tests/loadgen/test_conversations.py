@@ -217,12 +217,14 @@ async def test_a_drain_has_its_time_from_the_last_turn_on(
     start: Start, server: Any, talk: dict[str, Any], sse_head: bytes
 ) -> None:
     server.script = answering(sse_head)
-    run = start(server.url, **talk, think_time="300ms")
-    run.begin(StageConfig(num_prompts=2), drain_timeout=0.15)  # all due at once: the turns come while it drains
-    await run.finish()
-    assert [(each.turn, each.status) for each in sorted(run.records, key=lambda each: each.due)] == [
-        (turn, RequestStatus.OK) for turn in (1, 1, 2, 2, 3, 3)
-    ]
+    for patience in (0.15, 1.0, 6.0):  # a loaded machine may not answer within the first
+        run = start(server.url, **talk, think_time=str(2 * patience))
+        run.begin(StageConfig(num_prompts=2), drain_timeout=patience)  # all due at once: turns come while it drains
+        await run.finish()
+        turns = [(each.turn, each.status) for each in sorted(run.records, key=lambda each: each.due)]
+        if turns == [(turn, RequestStatus.OK) for turn in (1, 1, 2, 2, 3, 3)]:
+            return
+    raise AssertionError(turns)
 
 
 async def test_a_turn_is_counted_in_the_stage_in_which_it_is_due(
