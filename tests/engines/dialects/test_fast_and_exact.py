@@ -211,6 +211,14 @@ def test_a_text_that_is_no_utf_8_is_an_error_in_a_regular_event_too(together: bo
     assert stream.feed(events[0]) == []
 
 
+def test_a_nul_in_the_first_event_of_a_stream_is_an_error_although_the_server_is_known() -> None:
+    shapes = Shapes(read_completion)
+    EventStream(read_completion, shapes, continuous=False).feed(vllm('" a"', 1).encode())
+    broken = vllm('" NUL a"', 2).encode().replace(b"NUL", b"\0")
+    (chunk,) = EventStream(read_completion, shapes, continuous=False).feed(broken)
+    assert (chunk.tokens, "broken event in the stream" in (chunk.error or "")) == (0, True)
+
+
 class Counting:
     """A reader that counts how often it was asked."""
 

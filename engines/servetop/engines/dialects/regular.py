@@ -11,8 +11,8 @@ from servetop.core.wire import Chunk
 from servetop.engines.dialects.counted import CountedTail
 from servetop.engines.dialects.shapes import TEXT, Shape, Shapes
 
-_NEVER = b"\0"
-"""Begins no event and ends none."""
+_NEVER = b"a"
+"""Edges not known yet. A letter, because TEXT goes on through letters: it never stands where a tail would begin."""
 _NO_EDGES = (_NEVER, _NEVER)
 _TOKEN, _THOUGHT = Chunk(tokens=1), Chunk(tokens=1, reasoning=True)
 _LONE_TOKEN, _LONE_THOUGHT = (_TOKEN,), (_THOUGHT,)
@@ -132,7 +132,8 @@ class RegularEvents:
         token = _THOUGHT if shape.reasoning else _TOKEN
         worded = self._keep_texts or not data.isascii()
         while position < size:
-            start = position + len(head) if data.startswith(head, position) else self._start(data, position)
+            known = head is not _NEVER and data.startswith(head, position)
+            start = position + len(head) if known else self._start(data, position)
             if start < 0:
                 break
             end = _text(data, start).end()  # type: ignore[union-attr]  # it matches nothing at all, too

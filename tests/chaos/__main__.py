@@ -1,0 +1,103 @@
+"""Breaks servetop on purpose: `python -m tests.chaos [--quick] [--seed N] [--only KIND[:CASE]] [--jobs N]`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tests.chaos.case import Case, Result
+from tests.chaos.kinds import KINDS
+from tests.chaos.report import Tally, write_report
+from tests.chaos.workers import run_all
+
+
+def main(argv: Sequence[str]) -> int:
+    options = parsed(argv)
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
+    say(f"chaos: seed {seed}; one case alone: python -m tests.chaos --seed {seed} --only KIND:NUMBER")
+    progress = Progress(seed)
+    started = time.monotonic()
+    deadline = started + 60.0 * options.minutes
+    cases = list(chosen(options, seed))
+    tallies = {name: Tally(kind) for name, kind in KINDS.items()}
+    for case, result in run_all(until(deadline, cases), KINDS, jobs=options.jobs):
+        tallies[case.kind].add(result)
+        progress.tell(case, result)
+    minutes = (time.monotonic() - started) / 60.0
+    done = sum(tally.cases for tally in tallies.values())
+    if done < len(cases):
+        say(f"chaos: {len(cases) - done} of {len(cases)} cases were left out: {options.minutes:g} minutes were over")
+    write_report(tallies, seed=seed, minutes=minutes, to=options.report)
+    return 1 if progress.failures or done == 0 else 0
+
+
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a cut of five minutes")
+    parser.add_argument("--seed", type=int, help="what the cases are drawn from (default: another one each time)")
+    parser.add_argument("--only", action="append", default=[], help="a kind, or one case of it as kill:17; repeat")
+    parser.add_argument("--jobs", type=int, default=3 * (os.cpu_count() or 2), help="cases at once: they mostly wait")
+    parser.add_argument("--minutes", type=float, default=90.0, help="no new case is begun after these")
+    parser.add_argument("--report", default="", help="a file whose figures are replaced (docs/reliability.md)")
+    parser.add_argument("--list", action="store_true", help="name the kinds")
+    options = parser.parse_args(argv)
+    if options.list:
+        say("\n".join(f"{name:12} {kind.whole:6} {kind.quick:5}  {kind.what}" for name, kind in KINDS.items()))
+        sys.exit(0)
+    return options
+
+
+def chosen(options: argparse.Namespace, seed: int) -> Iterator[Case]:
+    """All cases, in an order that mixes the kinds; or those that were asked for."""
+    cases: list[Case] = []
+    for name, kind in KINDS.items():
+        numbers = set(range(kind.quick if options.quick else kind.whole))
+        if options.only:
+            asked = [only.partition(":") for only in options.only]
+            alone = {int(number) for kind_name, _, number in asked if kind_name == name and number}
+            numbers = alone or (numbers if any(word == (name, "", "") for word in asked) else set())
+        cases += [Case(name, number, seed, os.getpid()) for number in sorted(numbers)]
+    if not options.only:
+        random.Random(seed).shuffle(cases)
+    yield from cases
+
+
+def until(deadline: float, cases: Sequence[Case]) -> Iterator[Case]:
+    for case in cases:
+        if time.monotonic() > deadline:
+            return
+        yield case
+
+
+@dataclass
+class Progress:
+    """What is said while it goes on: failures at once, the count now and then."""
+
+    seed: int
+    failures: int = 0
+    done: int = 0
+    _said: float = field(default_factory=time.monotonic)
+
+    def tell(self, case: Case, result: Result) -> None:
+        self.done += 1
+        for finding in result.findings:
+            self.failures += 1
+            say(f"chaos: {case.name}: {finding.fault}: {finding.words}")
+            say(f"       again: python -m tests.chaos --seed {self.seed} --only {case.name}")
+        if time.monotonic() - self._said > 15.0:
+            self._said = time.monotonic()
+            say(f"chaos: {self.done} cases, {self.failures} findings")
+
+
+def say(words: str) -> None:
+    sys.stdout.write(words + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

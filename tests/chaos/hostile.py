@@ -1,0 +1,102 @@
+"""Whole runs against servers that answer badly: the counts agree, nothing hangs, nothing foreign is printed."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from tests.chaos import answers, pages
+from tests.chaos.case import Case, Fault, Result
+from tests.chaos.invariants import Harm, check_recording, check_words
+from tests.chaos.ledger import What
+from tests.chaos.place import CERTIFICATES, Ended, Place
+
+REQUEST_TIMEOUT, PATIENT = "2", "60"
+"""Seconds given to a request by --timeout: servers that keep silent on purpose are given up soon, busy ones are not."""
+NAMELESS = ("models-broken", "models-deep", "models-empty")
+"""Pages by which no model is known: the run cannot begin."""
+TLS_FAULTS = ("unknown-authority", "wrong-name", "plain-on-tls", "tls-on-plain", "fine")
+
+
+OPTIONS = (
+    ("--engine", "openai"),
+    ("--endpoint", "chat"),
+    ("--workers", "2"),
+    ("--store-texts",),
+    ("--transport", "httpx"),
+)
+
+
+def answer_modes(case: Case, folder: Path) -> Result:
+    """Each way of answering in turn, then mixtures of all."""
+    modes = [*sorted(answers.ANSWERS), "mixed", "few"]
+    return _run(case, folder, mode=modes[(case.number + case.seed) % len(modes)], page="honest")
+
+
+def page_modes(case: Case, folder: Path) -> Result:
+    """Each kind of other page in turn, beside honest answers."""
+    modes = sorted(pages.MODES)
+    return _run(case, folder, mode="honest", page=modes[(case.number + case.seed) % len(modes)])
+
+
+def _run(case: Case, folder: Path, *, mode: str, page: str) -> Result:
+    chance = case.chance()
+    place, result = Place(case, folder), Result()
+    result.note(mode if page == "honest" else page)
+    with place.server(mode=mode, page=page) as url:
+        silent = mode in (*answers.SILENT, "gzip-bomb")
+        words = [*load(chance, place), "--timeout", REQUEST_TIMEOUT if silent else PATIENT]
+        process = place.start([*words, "--url", url])
+        ended = place.finish(process, result, seconds=120.0)
+    check_words(ended, result)
+    if not folder.joinpath("server.err").stat().st_size:
+        check_recording(place, ended, result, harm=Harm.NONE)
+    else:
+        result.found(Fault.TRACEBACK, "of the server under test: " + place.printed("server.err")[-800:])
+    _check_verdict(mode, place, ended, result, nameless=page in NAMELESS)
+    return result
+
+
+def load(chance: random.Random, place: Place) -> list[str]:
+    """A short one of any shape."""
+    words = ["--num-prompts", str(chance.randint(4, 24)), "--input-len", "6", "--output-len", str(chance.randint(3, 9))]
+    words += ["--headless", "--record", str(place.recording)]
+    if chance.random() < 0.5:
+        words += ["--max-concurrency", str(chance.randint(2, 8))]
+    else:
+        words += ["--request-rate", str(chance.choice((20, 50, 100)))]
+    for option in OPTIONS:
+        words += option if chance.random() < 0.2 else []
+    return words + (["--json"] if chance.random() < 0.7 else [])
+
+
+def _check_verdict(mode: str, place: Place, ended: Ended, result: Result, *, nameless: bool) -> None:
+    if nameless:
+        if ended.code != 3:
+            result.found(Fault.INVENTED, f"exit code {ended.code} where no model is known: {ended.last_line}")
+        return
+    if mode in answers.BROKEN and ended.code == 0 and place.ledger.count(What.BROKEN, What.UNHEARD):
+        result.found(Fault.INVENTED, f"exit code 0 although every answer was {mode}")
+    if mode in answers.FINE and ended.code not in (0, 99):
+        result.found(Fault.LOST, f"exit code {ended.code} although every answer was fine ({mode}): {ended.last_line}")
+
+
+def tls_faults(case: Case, folder: Path) -> Result:
+    """Certificates that cannot be believed, and plain words where TLS is spoken."""
+    place, result = Place(case, folder), Result()
+    fault = TLS_FAULTS[case.number % len(TLS_FAULTS)]
+    result.note(fault)
+    words = load(case.chance(), place)
+    options = {} if fault == "tls-on-plain" else {"tls": str(CERTIFICATES)}
+    with place.server(**options) as url:
+        if fault in ("fine", "plain-on-tls", "tls-on-plain"):
+            words += ["--ca-cert", str(CERTIFICATES / "localhost.crt")]
+        other = {"plain-on-tls": ("https", "http"), "tls-on-plain": ("http", "https")}.get(fault, ("", ""))
+        host = "localhost" if fault == "fine" else "127.0.0.1"
+        process = place.start([*words, "--url", url.replace(*other, 1).replace("127.0.0.1", host)])
+        ended = place.finish(process, result)
+    check_words(ended, result)
+    check_recording(place, ended, result, harm=Harm.NONE)
+    if fault == "unknown-authority" and ended.code != 3:
+        result.found(Fault.INVENTED, f"exit code {ended.code} where TLS must fail ({fault}): {ended.last_line}")
+    return result
