@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check validate bench bench-client bench-tui picture clean
+.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick validate bench bench-client bench-tui picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -49,6 +49,12 @@ integration-all:  ## the same, and transformers serve and Ray Serve LLM (3 minut
 
 gpu-check: .venv/.installed  ## llama-2-7b on a real vLLM and an NVIDIA GPU, random weights (needs both; 8 minutes)
 	$(BIN)/python -m pytest -q -rs -s -m gpu tests/gpu
+
+chaos: .venv/.installed  ## break servetop on purpose, and write docs/reliability.md (an hour)
+	$(BIN)/python -m tests.chaos --report docs/reliability.md
+
+chaos-quick: .venv/.installed  ## a cut of it, always the same (5 minutes)
+	$(BIN)/python -m tests.chaos --quick --seed 10
 
 validate: .venv/.product  ## hold the simulator against the published tables
 	$(BIN)/servetop validate

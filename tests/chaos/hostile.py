@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.chaos import answers, pages
+from tests.chaos import modes, pages
 from tests.chaos.case import Case, Fault, Result
 from tests.chaos.invariants import Harm, check_recording, check_words
 from tests.chaos.ledger import What
@@ -29,14 +29,14 @@ OPTIONS = (
 
 def answer_modes(case: Case, folder: Path) -> Result:
     """Each way of answering in turn, then mixtures of all."""
-    modes = [*sorted(answers.ANSWERS), "mixed", "few"]
-    return _run(case, folder, mode=modes[(case.number + case.seed) % len(modes)], page="honest")
+    names = [*sorted(modes.ANSWERS), "mixed", "few"]
+    return _run(case, folder, mode=names[(case.number + case.seed) % len(names)], page="honest")
 
 
 def page_modes(case: Case, folder: Path) -> Result:
-    """Each kind of other page in turn, beside honest answers."""
-    modes = sorted(pages.MODES)
-    return _run(case, folder, mode="honest", page=modes[(case.number + case.seed) % len(modes)])
+    """Each kind of other page in turn, beside honest modes."""
+    names = sorted(pages.MODES)
+    return _run(case, folder, mode="honest", page=names[(case.number + case.seed) % len(names)])
 
 
 def _run(case: Case, folder: Path, *, mode: str, page: str) -> Result:
@@ -44,7 +44,7 @@ def _run(case: Case, folder: Path, *, mode: str, page: str) -> Result:
     place, result = Place(case, folder), Result()
     result.note(mode if page == "honest" else page)
     with place.server(mode=mode, page=page) as url:
-        silent = mode in (*answers.SILENT, "gzip-bomb")
+        silent = mode in (*modes.SILENT, "gzip-bomb")
         words = [*load(chance, place), "--timeout", REQUEST_TIMEOUT if silent else PATIENT]
         process = place.start([*words, "--url", url])
         ended = place.finish(process, result, seconds=120.0)
@@ -75,9 +75,9 @@ def _check_verdict(mode: str, place: Place, ended: Ended, result: Result, *, nam
         if ended.code != 3:
             result.found(Fault.INVENTED, f"exit code {ended.code} where no model is known: {ended.last_line}")
         return
-    if mode in answers.BROKEN and ended.code == 0 and place.ledger.count(What.BROKEN, What.UNHEARD):
+    if mode in modes.BROKEN and ended.code == 0 and place.ledger.count(What.BROKEN, What.UNHEARD):
         result.found(Fault.INVENTED, f"exit code 0 although every answer was {mode}")
-    if mode in answers.FINE and ended.code not in (0, 99):
+    if mode in modes.FINE and ended.code not in (0, 99):
         result.found(Fault.LOST, f"exit code {ended.code} although every answer was fine ({mode}): {ended.last_line}")
 
 

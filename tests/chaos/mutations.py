@@ -18,12 +18,11 @@ VALUES: tuple[object, ...] = (
     None, 0, 1, -1, 2**31, 2**63 - 1, -(2**63), 0.5, 1e308, -1e308, 9e999, -9e999, "", "x", HOSTILE.text, "NaN", "inf",
     "[1]", "{}", "[" * 50_000, '{"pid": -1}', "null", b"", b"\x00", b"\xff" * 9, b"\x00" * 100_000, "1" * 400,
 )  # fmt: skip
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n{})"
 HOSTILE_SCHEMA = (
-    "CREATE VIEW endless AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
-    "ALTER TABLE tick RENAME TO tick_; CREATE VIEW tick AS WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n)"
-    " SELECT n.seq, tick_.* FROM n, tick_",
-    "ALTER TABLE run RENAME TO run_; CREATE VIEW run AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
-    " SELECT run_.* FROM n, run_",
+    f"CREATE VIEW endless AS {ENDLESS.format('')} SELECT i FROM n",
+    f"ALTER TABLE tick RENAME TO tick_; CREATE VIEW tick AS {ENDLESS.format('')} SELECT tick_.* FROM n, tick_",
+    f"ALTER TABLE run RENAME TO run_; CREATE VIEW run AS {ENDLESS.format('')} SELECT run_.* FROM n, run_",
     "CREATE TRIGGER surprise AFTER UPDATE ON run BEGIN DELETE FROM tick; END",
     "DROP TABLE request",
     "DROP TABLE tick",
@@ -38,8 +37,7 @@ HOSTILE_SCHEMA = (
     "UPDATE request SET sent = sent + 1e15",
     "CREATE TABLE tick2 AS SELECT * FROM tick; DROP TABLE tick; ALTER TABLE tick2 RENAME TO tick",
     "ALTER TABLE request RENAME COLUMN status TO state",
-    "INSERT INTO stage (number) SELECT seq FROM (WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n LIMIT"
-    " 20000) SELECT seq FROM n)",
+    f"INSERT INTO stage (number) SELECT i FROM ({ENDLESS.format(' LIMIT 20000')} SELECT i FROM n)",
     "UPDATE note SET text = zeroblob(30000000)",
     "PRAGMA user_version = 2147483647",
     "PRAGMA user_version = -5",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-
-from httptools import HttpResponseParser
 
 from servetop.core.wire import Chunk, Prompt
 from servetop.engines.dialects import dialect_for
@@ -28,8 +27,11 @@ BATCH = 10_000
 DIALECT = dialect_for("completions", model="m", continuous_usage=False)
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 TEXTS = (" a", " word", "", "\n", '"', "\\", "é", "\U0001f600", "\ud83d", '", "x": "', "\\u12", "a" * 300, HOSTILE.text)
-PIECES = (b"data: [DONE]\n\n", b": ping\n\n", b"\xef\xbb\xbf", b"\r", b"\r\n", b"\n", b"\x00", b"event: x\n", b"data:", b'{"error": 1}',
-          b"data: {}\n\n", b"data: null\n\n", b'"usage": {"completion_tokens": 99999999999999999999}', b"\xff", b"{" * 50)  # fmt: skip
+PIECES = (
+    b"data: [DONE]\n\n", b": ping\n\n", b"\xef\xbb\xbf", b"\r", b"\r\n", b"\n", b"\x00", b"event: x\n", b"data:",
+    b'{"error": 1}', b"data: {}\n\n", b"data: null\n\n", b'"usage": {"completion_tokens": 9999999999999999}', b"\xff",
+    b"{" * 50,
+)  # fmt: skip
 NUMBERS = ("0", "1", "-1", "1e308", "-1e308", "NaN", "+Inf", "-Inf", "9" * 400, "1_000", "0x10", "", " ", "1.5.2", "é")
 
 
@@ -89,7 +91,7 @@ def _cut(chance: random.Random, data: bytes) -> list[bytes]:
     if chance.random() < 0.3:
         return [data]
     marks = sorted({chance.randrange(len(data) + 1) for _ in range(chance.choice((1, 4, 12)))} | {0, len(data)})
-    return [data[start:end] for start, end in zip(marks, marks[1:], strict=False)]
+    return [data[start:end] for start, end in itertools.pairwise(marks)]
 
 
 def _stream_both_ways(chance: random.Random, shapes: Shapes, *, chat: bool) -> None:

@@ -126,8 +126,7 @@ class Place:
         if self.memory > MOST_MEMORY:
             result.found(Fault.MEMORY, f"{self.memory >> 20} MiB in one process")
         end_marked(self.mark)
-        ended = Ended(code if over else None, self.printed("out"), self.printed("err"))
-        return ended
+        return Ended(code if over else None, self.printed("out"), self.printed("err"))
 
     def _over(self, process: subprocess.Popen[bytes]) -> bool:
         self.memory = max(self.memory, peak_memory(marked(self.mark)))

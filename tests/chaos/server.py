@@ -18,8 +18,8 @@ import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos.answers import answer_for
 from tests.chaos.ledger import Ledger, LedgerWriter, What
+from tests.chaos.modes import answer_for
 from tests.chaos.pages import send_page
 from tests.chaos.request import Request, Settings
 
