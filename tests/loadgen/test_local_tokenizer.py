@@ -122,7 +122,7 @@ async def test_answers_are_counted_where_the_server_does_not(
         await request.end()
 
     server.script = without_usage
-    for tokenizer, tokens, source in ((str(ranks), 4, TokenSource.CHUNKS), ("", 3, TokenSource.ESTIMATE)):
+    for tokenizer, tokens, source in ((str(ranks), 4, TokenSource.TOKENIZER), ("", 3, TokenSource.ESTIMATE)):
         run = start(server.url, endpoint="chat", tokenizer=tokenizer, continuous_usage=False)
         run.begin(StageConfig(num_prompts=1))
         await run.finish()

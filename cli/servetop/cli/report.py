@@ -216,7 +216,10 @@ def _number(value: float | None, unit: str = "") -> str:
 def _print_trust(summary: Summary) -> None:
     trust = summary["trust"]
     words = "; ".join(trust.get("reasons", ())) or "slip, loop lag, rates and engine counters agree"
-    console.out(f"trust      {trust['verdict']}: {words}")
+    source = trust.get("token_source")
+    console.out(f"trust      {trust['verdict']}: {words}{f'; tokens by {source}' if source else ''}")
+    if summary.get("itl_reason"):
+        console.out(f"no ITL     {summary['itl_reason']}")
 
 
 def print_end(recording: Path) -> None:

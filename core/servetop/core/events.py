@@ -30,8 +30,15 @@ class TokenSource(StrEnum):
     """Where a request's token counts come from, best first."""
 
     USAGE = "usage"
+    """The server's own count."""
+    TOKENIZER = "tokenizer"
+    """The answer's text, counted here."""
     CHUNKS = "chunks"
+    """One for each event with text."""
     ESTIMATE = "estimate"
+    """The same, and the prompt's tokens are an estimate too."""
+    DISPUTED = "disputed"
+    """The server's own count, which is below the events with text, or above what was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,10 +108,11 @@ class RequestRecord:
 
     @property
     def tpot(self) -> float | None:
-        """(E2E - TTFT) / (output tokens - 1), seconds; None below two tokens."""
-        if self.ttft is None or self.e2el is None or self.output_tokens < 2:
+        """(E2E - TTFT) / (output tokens - those of the first chunk), seconds; None where no token came later."""
+        later = self.output_tokens - (int(self.chunk_tokens[0]) if self.chunk_tokens.size else 1)
+        if self.ttft is None or self.e2el is None or later < 1:
             return None
-        return (self.e2el - self.ttft) / (self.output_tokens - 1)
+        return (self.e2el - self.ttft) / later
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,9 @@ SENT_SHARE_LIMIT = 0.97
 AGREEMENT_LIMIT = 0.05
 """Relative difference between client and engine (Little's law, token counts) that needs an explanation."""
 
+COUNT_LIMIT = 0.01
+"""Share of requests whose token counts may be doubtful."""
+
 REQUESTS_IN_TRANSIT = 1.5
 """A difference of so few requests is no disagreement: they are on the wire, or just done."""
 
@@ -54,6 +57,11 @@ class Trust:
     """Engine's generated tokens / client's received tokens - 1; live, of an engine that counts when a request ends,
     / tokens of the client's ended requests - 1."""
 
+    guessed: float = 0.0
+    """Share of the completed requests whose output tokens are counted chunks: an event may bring several, or none."""
+    disputed: float = 0.0
+    """Share of those whose server's count contradicts what came, or what was asked for."""
+
     @property
     def reasons(self) -> tuple[str, ...]:
         """Each limit that is broken, in words; empty when all is well."""
@@ -71,6 +79,14 @@ class Trust:
             (
                 abs(self.token_error) > AGREEMENT_LIMIT,
                 f"engine counts {self.token_error:+.0%} tokens vs client",
+            ),
+            (
+                self.guessed > COUNT_LIMIT and not abs(self.token_error) <= AGREEMENT_LIMIT,
+                f"tokens of {self.guessed:.0%} of requests are counted events: the server sends no usage",
+            ),
+            (
+                self.disputed > COUNT_LIMIT,
+                f"the usage of {self.disputed:.0%} of requests contradicts the stream or the tokens asked for",
             ),
         ]
         return tuple(words for broken, words in found if broken)

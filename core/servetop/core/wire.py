@@ -105,6 +105,10 @@ class StreamParser(Protocol):
         """
         ...
 
+    def even_texts(self) -> bool:
+        """Whether the texts of all events so far, of which only the last may be another, have one length in bytes."""
+        ...
+
 
 class Dialect(Protocol):
     """One wire: the path and body of a request, and the parser of its answer."""

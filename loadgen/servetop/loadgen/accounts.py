@@ -10,6 +10,7 @@ import numpy as np
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, LoadGauges
+from servetop.core.token_counts import sizes_known
 from servetop.core.units import US_PER_S
 from servetop.core.wire import ServerTiming
 from servetop.loadgen.exchange import Exchange
@@ -17,7 +18,6 @@ from servetop.loadgen.exchange import Exchange
 BEAT_SECONDS = 0.020
 """Period of the heartbeat whose lateness is the event loop's lag."""
 
-_ONE = array("I", [1])
 _MEASURED = ("ttft", "ttft_due", "ttfot", "tpot", "e2el", "input_len", "output_len", "slip", "client_wait", "loop_lag",
              "server_queue", "server_prefill")  # fmt: skip
 _ENDINGS = {
@@ -35,6 +35,8 @@ class Accounts:
     def __init__(self) -> None:
         self._reasons = False
         """Some request has: from then on, when the answer itself began is counted of all."""
+        self._per_chunk = 1
+        """Tokens, by the last answer whose chunks did not say; 0: they cannot be known, and there is no ITL."""
         self._start_anew()
 
     def _start_anew(self, prompt_tokens: int = 0, output_tokens: int = 0) -> None:
@@ -60,8 +62,9 @@ class Accounts:
             self._first_token(exchange)
             start = 1
         gaps, counts = chunks.since(start)
-        self._gaps_us += gaps
-        self._gap_tokens += _ONE * len(gaps) if counts is None else counts
+        if counts is not None or self._per_chunk:
+            self._gaps_us += gaps
+            self._gap_tokens += array("I", [self._per_chunk]) * len(gaps) if counts is None else counts
         self._output_tokens += len(gaps) if counts is None else sum(counts)
 
     def _first_token(self, exchange: Exchange) -> None:
@@ -90,6 +93,7 @@ class Accounts:
             self._prompt_tokens += record.prompt_tokens - exchange.prompt_tokens_counted
         self._output_tokens += record.output_tokens - exchange.chunks.tokens
         if record.status is RequestStatus.OK:
+            self._learn_sizes(record)
             self._values["input_len"].append(record.prompt_tokens)
             self._values["output_len"].append(record.output_tokens)
             self._reasons = self._reasons or bool(record.reasoning_tokens)
@@ -101,6 +105,12 @@ class Accounts:
             self._values["e2el"].append(record.e2el)
             if record.tpot is not None:
                 self._values["tpot"].append(record.tpot)
+
+    def _learn_sizes(self, record: RequestRecord) -> None:
+        """What an ended answer tells of the chunks of those under way, which do not say how many tokens they bring."""
+        if record.chunk_tokens.size > 1:
+            known = sizes_known(record.output_tokens, int(record.chunk_tokens.sum()))
+            self._per_chunk = int(record.chunk_tokens[0]) if known else 0
 
     def _timed(self, timing: ServerTiming) -> None:
         if timing.queue is not None:

@@ -65,6 +65,20 @@ class ChunkLog:
         if self._counts is not None:
             self._counts.extend([1] * len(us))
 
+    def even_counts(self, tokens: int) -> IntArray | None:
+        """As many tokens for every chunk, but for the last, which gets what is left, so that they add up; None: no way.
+
+        There is at most one such number: tokens / chunks, rounded up.
+        """
+        chunks = len(self._gaps_us)
+        each = -(-tokens // chunks) if chunks else 0
+        last = tokens - each * (chunks - 1)
+        if not 0 < last <= each:
+            return None
+        counts = np.full(chunks, each, dtype=np.int64)
+        counts[-1] = last
+        return counts
+
     @property
     def tokens(self) -> int:
         """Of all chunks."""

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 from servetop.core.events import RequestStatus
 from servetop.loadgen.datasets.rows import Tally
-from servetop.loadgen.exchange import Exchange, reasoning_of
+from servetop.loadgen.exchange import Exchange
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.places import parse_think_time
+from servetop.loadgen.record_fields import reasoning_of
 from servetop.loadgen.schedule import Schedule
 from servetop.loadgen.stage_play import Due
 from servetop.loadgen.turns import TurnPrompt, next_turn

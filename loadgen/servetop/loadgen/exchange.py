@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
-from servetop.core.events import RequestRecord, RequestStatus, TokenSource
+from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.wire import Chunk, Dialect, Prompt, ServerTiming
 from servetop.loadgen.answer_text import AnswerText
 from servetop.loadgen.chunk_log import ChunkLog
 from servetop.loadgen.content_coding import CodingError, Decoder, decoder_for
 from servetop.loadgen.local_tokenizer import LocalTokenizer
+from servetop.loadgen.record_fields import chunk_tokens, reasoning_of, timing_of, token_source
 from servetop.loadgen.stage_play import Due
 from servetop.loadgen.turns import TurnPrompt
 
@@ -35,6 +35,8 @@ class PreparedRequest:
     """Counts the answer where the server does not."""
     answers: int = 1
     """Asked for at once."""
+    most_tokens: int = 0
+    """Asked for, of all answers; 0: not known."""
 
 
 class Exchange:
@@ -44,17 +46,17 @@ class Exchange:
     """
 
     __slots__ = (
-        "_decoder", "_unstopped",
-        "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "due_at", "error", "error_body",
-        "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id", "output_tokens", "parser",
-        "prompt", "prompt_tokens", "prompt_tokens_counted", "reasoning_tokens", "reasoning_told",
-        "replica", "retried", "sent", "stage", "status", "streamed", "taken_in", "text", "timing",
+        "_decoder", "_unstopped", "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "due_at", "error",
+        "error_body", "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id",
+        "most_tokens", "output_tokens", "parser", "prompt", "prompt_tokens", "prompt_tokens_counted",
+        "reasoning_tokens", "reasoning_told", "replica", "retried", "sent", "stage", "status", "streamed", "taken_in",
+        "text", "timing",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
         self.id, self.stage = number, due.stage
         self.due_at, self.held_back = due.at, held_back
-        self.prompt, self.body = request.prompt, request.body
+        self.prompt, self.body, self.most_tokens = request.prompt, request.body, request.most_tokens
         self.dialect, self.parser = dialect, dialect.parser(keep_texts=request.keep_texts)
         self.sent: float | None = None
         self.headers_at: float | None = None
@@ -236,13 +238,6 @@ class Exchange:
         first = self.prompt.conversation if isinstance(self.prompt, TurnPrompt) else None
         return self.id if first is None else first
 
-    def token_source(self) -> TokenSource:
-        """Best knowledge of both counts: the server's usage, else our own count, else an estimated prompt."""
-        if self.output_tokens is not None:
-            return TokenSource.USAGE
-        known = self.prompt.token_ids is not None or self.prompt.counted
-        return TokenSource.CHUNKS if known else TokenSource.ESTIMATE
-
     def _tokens_counted(self) -> int:
         """Of the answer so far: by the tokenizer where there is one, else those of the chunks."""
         if self.text is None or self.text.tokenizer is None:
@@ -270,9 +265,9 @@ class Exchange:
             error=self.error,
             http_status=self.http_status,
             worker=worker,
-            token_source=self.token_source(),
+            token_source=token_source(self),
             chunk_times=self.chunks.times(),
-            chunk_tokens=self.chunks.counts(),
+            chunk_tokens=chunk_tokens(self),
             prompt_text=None if recorded is None else self.prompt.text,
             output_text=None if recorded is None else recorded.whole,
             conversation=None if turn is None else self.conversation,
@@ -284,26 +279,7 @@ class Exchange:
         )
 
 
-def timing_of(timing: ServerTiming | None) -> dict[str, Any]:
-    """A record's fields about the server's own times."""
-    if timing is None:
-        return {}
-    return {"server_queue": timing.queue, "server_prefill": timing.prefill, "server_decode": timing.decode}
-
-
 @functools.lru_cache(maxsize=256)
 def _forgotten(known: bool, model: str | None) -> Prompt:
     """What is left of a question: whether its tokens were counted, and whom it asked; one for all that are alike."""
     return Prompt(text="", input_tokens=0, output_tokens=0, counted=known, model=model)
-
-
-def reasoning_of(exchange: Exchange) -> dict[str, Any]:
-    """A record's fields about reasoning; where it was counted but not shown, the first token is the answer's."""
-    tokens = exchange.reasoning_told or exchange.reasoning_tokens
-    if not tokens:
-        return {}
-    seen = exchange.reasoning_tokens > 0
-    return {
-        "reasoning_tokens": tokens,
-        "first_output_at": exchange.first_output_at if seen else exchange.first_token_at,
-    }

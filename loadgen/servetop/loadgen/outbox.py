@@ -15,6 +15,8 @@ from servetop.loadgen.prompts import PromptSource
 from servetop.loadgen.stage_play import Due
 from servetop.loadgen.turns import TurnPrompt
 
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict", "n", "best_of")
+"""Keys of `extra_body` that change how long an answer may be."""
 LOOK_AHEAD = 64
 """Requests kept ready."""
 
@@ -27,6 +29,7 @@ class Outbox:
         self._tally = tally
         self._dialect = dialect
         self._workload = workload
+        self._own_limits = any(key in workload.extra_body for key in _LIMITS)
         self._tokenizer = load_tokenizer(workload.tokenizer) if workload.tokenizer else None
         self._ready: deque[PreparedRequest] = deque()
 
@@ -61,4 +64,5 @@ class Outbox:
             record_texts=self._workload.store_texts,
             tokenizer=self._tokenizer,
             answers=self._workload.n,
+            most_tokens=0 if self._own_limits else prompt.output_tokens * self._workload.n,
         )

@@ -18,6 +18,9 @@ METRICS = ("ttft", "tpot", "itl", "e2el", "client_queue_time", "ttft_from_due", 
 """Latencies with statistics in milliseconds: `mean_ttft_ms`, …; the last three count from the due time."""
 REASONING_METRICS = ("ttfot",)
 """With the same statistics, of runs in which a model reasoned."""
+_PER_TOKEN = ("itl", "tpot")
+UNSIZED_LIMIT = 0.01
+"""Share of the completed requests whose chunks may be of unknown size, and are left out of ITL."""
 STATISTICS = ("mean", "median", "std", "p50", "p90", "p95", "p99")
 TOTALS = (
     "num_prompts", "duration", "completed", "failed", "errors", "timeouts", "truncated", "cancelled",
@@ -43,12 +46,26 @@ def request_figures(samples: Samples, *, goodput: Mapping[str, float]) -> dict[s
     thoughts = float(np.nansum(samples.reasoning_tokens[ok]))
     if thoughts:
         figures["total_reasoning_tokens"] = int(thoughts)
+    reason = figures["itl_reason"] = no_itl_reason(samples)
     for metric in (*METRICS, *REASONING_METRICS) if thoughts else METRICS:
-        pool = pools[metric]
+        pool = Distribution.of(np.empty(0)) if reason and metric in _PER_TOKEN else pools[metric]
         percentiles = {"median": pool.percentile(50)} | {f"p{q}": pool.percentile(q) for q in (50, 90, 95, 99)}
         for statistic, value in ({"mean": pool.mean, "std": pool.std} | percentiles).items():
             figures[f"{statistic}_{metric}_ms"] = finite(value * MS_PER_S)
     return figures
+
+
+def no_itl_reason(samples: Samples) -> str | None:
+    """Why the times between tokens cannot be said; None where they can."""
+    ok = samples.having(RequestStatus.OK)
+    unknown = int((ok & ~samples.sized).sum())
+    if unknown <= UNSIZED_LIMIT * ok.sum():
+        return None
+    return (
+        f"the events of {unknown} of {int(ok.sum())} requests brought several tokens each, and how many the server "
+        "says only at the end: ask for counts in every event (an engine that has continuous usage, such as --engine "
+        "vllm)"
+    )
 
 
 def finite(value: float) -> float | None:
@@ -100,7 +117,8 @@ def _per_request(samples: Samples) -> dict[str, FloatArray]:
     """One value a request in seconds, NaN where it has none."""
     ttft, e2el = samples.first_token_at - samples.sent, samples.done_at - samples.sent
     answered = np.where(samples.reasoning_tokens > 0, samples.first_output_at, samples.first_token_at)
-    later_tokens = np.where(samples.output_tokens > 1, samples.output_tokens - 1, math.nan)
+    later = samples.output_tokens - samples.first_tokens
+    later_tokens = np.where(later > 0, later, math.nan)
     return {
         "ttft": ttft,
         "tpot": (e2el - ttft) / later_tokens,

@@ -13,11 +13,13 @@ import numpy.typing as npt
 from servetop.core.errors import RecordingError
 from servetop.core.events import FloatArray, IntArray, RequestStatus
 from servetop.core.packing import unpack_counts
+from servetop.core.token_counts import sizes_known
 from servetop.core.units import US_PER_S
 from servetop.recordings.distribution import Distribution
 from servetop.recordings.reader import RecordingReader
 
 BoolArray = npt.NDArray[np.bool_]
+StringArray = npt.NDArray[np.str_]
 
 BLOCK = 5000
 """Requests whose chunks are in memory at a time."""
@@ -26,7 +28,13 @@ _LONGEST_RUN = 10_000_000
 STATUSES = tuple(RequestStatus)
 _NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
             "first_output_at", "reasoning_tokens")  # fmt: skip
-_COLUMNS = (*_NUMBERS, "status", "chunk_times", "chunk_tokens")
+_COLUMNS = (*_NUMBERS, "status", "token_source", "chunk_times", "chunk_tokens")
+_PLAIN = {
+    "status": np.empty(0, np.int64),
+    "token_source": np.empty(0, "<U1"),
+    "first_tokens": np.empty(0),
+    "sized": np.empty(0, np.bool_),
+}
 _STATUS = _COLUMNS.index("status")
 _MOST_PENDING = 4_000_000
 """Distinct gaps kept before they are added up."""
@@ -76,8 +84,15 @@ class Samples:
     """NaN: no reasoning."""
     status: IntArray
     """Index in STATUSES."""
+    token_source: StringArray
+    """Where the counts come from; empty in files that do not say."""
+    first_tokens: FloatArray
+    """Tokens of the first chunk, 1 where there is none."""
+    sized: BoolArray
+    """The tokens of each chunk are known: together they are those of the answer."""
     itl: Distribution
-    """Gaps between chunks / tokens of the later chunk, weighted by those tokens, of requests that ended well."""
+    """Gaps between chunks / tokens of the later chunk, weighted by those tokens, of requests that ended well and are
+    `sized`."""
     tokens_by_second: FloatArray
     """Output tokens that arrived in each whole second of the run, of all selected requests."""
 
@@ -96,6 +111,9 @@ class Samples:
 class _Block:
     numbers: dict[str, FloatArray]
     status: IntArray
+    token_source: StringArray
+    first_tokens: FloatArray
+    sized: BoolArray
     itl: Distribution
     tokens_by_second: FloatArray
 
@@ -103,19 +121,20 @@ class _Block:
 def collect_samples(reader: RecordingReader, selection: Selection) -> Samples:
     """Read the selected requests; memory grows by some 60 bytes a request, texts and chunks are not kept."""
     numbers: dict[str, list[FloatArray]] = {name: [np.empty(0)] for name in _NUMBERS}
-    status = [np.empty(0, np.int64)]
+    arrays: dict[str, list[Any]] = {name: [empty] for name, empty in _PLAIN.items()}
     gaps: list[Distribution] = []
     by_second = np.zeros(0)
     for block in _blocks(reader, selection):
         for name in _NUMBERS:
             numbers[name].append(block.numbers[name])
-        status.append(block.status)
+        for name in _PLAIN:
+            arrays[name].append(getattr(block, name))
         by_second = _sum_of(by_second, block.tokens_by_second)
         gaps.append(block.itl)
         if sum(part.values.size for part in gaps) > _MOST_PENDING:
             gaps = [Distribution.merged(gaps)]
-    columns = {name: np.concatenate(parts) for name, parts in numbers.items()}
-    return Samples(**columns, status=np.concatenate(status), itl=Distribution.merged(gaps), tokens_by_second=by_second)
+    columns: dict[str, Any] = {name: np.concatenate(parts) for name, parts in (numbers | arrays).items()}
+    return Samples(**columns, itl=Distribution.merged(gaps), tokens_by_second=by_second)
 
 
 def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[_Block]:
@@ -139,11 +158,19 @@ def _block(columns: dict[str, tuple[Any, ...]]) -> _Block:
     tokens = _tokens(columns["chunk_tokens"], chunks)
     if tokens.size != micros.size:
         raise ValueError(f"{micros.size} chunk times but {tokens.size} chunk token counts")
-    well = np.repeat(status == STATUSES.index(RequestStatus.OK), chunks)
+    sums = np.concatenate([[0], np.cumsum(tokens)])
+    ends = np.cumsum(chunks)
+    sized = sizes_known(numbers["output_tokens"], sums[ends] - sums[ends - chunks])
+    well = np.repeat((status == STATUSES.index(RequestStatus.OK)) & sized, chunks)
     well[_first_chunks(chunks)] = False
+    first_tokens = np.ones(chunks.size)
+    first_tokens[chunks > 0] = tokens[_first_chunks(chunks)]
     return _Block(
         numbers=numbers,
         status=status,
+        token_source=np.array([each or "" for each in columns["token_source"]], dtype=np.str_),
+        first_tokens=first_tokens,
+        sized=sized,
         itl=_inter_token_latencies(micros[well], tokens[well]),
         tokens_by_second=_by_second(_arrivals(micros, chunks, base=base), tokens),
     )

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from servetop.core.events import FloatArray, RequestStatus
+from servetop.core.events import FloatArray, RequestStatus, TokenSource
 from servetop.core.histogram import LogHistogram
-from servetop.core.trust import Trust
+from servetop.core.trust import COUNT_LIMIT, Trust
 from servetop.core.units import MS_PER_S
 from servetop.recordings.figures import finite, span_of
 from servetop.recordings.flights import Flights
@@ -43,8 +43,23 @@ def trust_figures(run: RunData, samples: Samples, *, flights: Flights, period: P
         littles_law_error=law.error,
         in_flight=law.in_flight,
         token_error=token_error(run, period),
+        guessed=share_of(samples, TokenSource.CHUNKS, TokenSource.ESTIMATE),
+        disputed=share_of(samples, TokenSource.DISPUTED),
     )
-    return _as_data(trust, basis=_basis(held))
+    return {**_as_data(trust, basis=_basis(held)), "token_source": token_source(samples)}
+
+
+def share_of(samples: Samples, *sources: TokenSource) -> float:
+    """Of the completed requests, those whose tokens come from there; 0 when none is."""
+    ok = samples.having(RequestStatus.OK)
+    return float(np.isin(samples.token_source[ok], sources).mean()) if ok.any() else 0.0
+
+
+def token_source(samples: Samples) -> str | None:
+    """Where the completed requests' counts come from: the worst that more than a hundredth of them have."""
+    ok = samples.having(RequestStatus.OK)
+    found = [source for source in TokenSource if share_of(samples, source) > COUNT_LIMIT] if ok.any() else []
+    return str(found[-1]) if found else None
 
 
 def offered_rate(samples: Samples) -> float:

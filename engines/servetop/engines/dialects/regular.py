@@ -28,8 +28,8 @@ class RegularEvents:
     """
 
     __slots__ = (
-        "_continuous", "_counts", "_edges", "_keep_texts", "_lone", "_misses", "_repeated", "_shape", "_shapes",
-        "_tail", "_told", "reasoning", "seen",
+        "_continuous", "_counts", "_edges", "_keep_texts", "_lone", "_misses", "_odd", "_repeated", "_shape", "_shapes",
+        "_tail", "_text_size", "_told", "reasoning", "seen",
     )  # fmt: skip
 
     def __init__(self, shapes: Shapes, *, continuous: bool, keep_texts: bool) -> None:
@@ -47,6 +47,10 @@ class RegularEvents:
         """A lone event can be told by them."""
         self._tail: CountedTail | None = None
         """Of a shape with counts."""
+        self._text_size = 0
+        """Bytes of each text so far; 0: there was none yet; -1: they differ."""
+        self._odd = False
+        """The last text had another length."""
         self._misses = 0
         """Times that events told by their edges were not as expected."""
         self._lone = _LONE_TOKEN
@@ -68,6 +72,19 @@ class RegularEvents:
         """Nothing more is wanted: no event is told by its edges any more."""
         self._told = False
 
+    def even_texts(self) -> bool:
+        """See StreamParser."""
+        return self._text_size > 0
+
+    def measure(self, size: int) -> None:
+        """The next text has so many bytes."""
+        if self._odd:
+            self._text_size = -1
+        elif not self._text_size:
+            self._text_size = size
+        else:
+            self._odd = size != self._text_size
+
     def one(self, data: bytes) -> tuple[Chunk] | None:
         """The chunk of bytes that are one event just like the first of its shape, which most reads are; else None."""
         if not self._told or self._tail is not None:
@@ -82,6 +99,8 @@ class RegularEvents:
         ):
             if self._continuous:
                 self.seen += 1
+            if self._text_size >= 0:
+                self.measure(len(data) - len(head) - len(tail))
             self.reasoning = self._lone[0].reasoning
             return self._lone
         return None
@@ -101,6 +120,8 @@ class RegularEvents:
             return None
         if self._continuous or self._tail is not None:
             self.seen += len(middles)
+        for each in texts if self._text_size >= 0 else ():
+            self.measure(len(each))
         self.reasoning = self._lone[0].reasoning
         if self._tail is not None:
             return self._tail.last(self.seen, reasoning=self.reasoning)
@@ -129,7 +150,6 @@ class RegularEvents:
         shape, (head, tail), size = self._shape, self._edges, len(data)
         if shape is None:
             return position
-        token = _THOUGHT if shape.reasoning else _TOKEN
         worded = self._keep_texts or not data.isascii()
         while position < size:
             known = head is not _NEVER and data.startswith(head, position)
@@ -153,11 +173,18 @@ class RegularEvents:
             if shape.counted and counts is not None:
                 chunks.append(self._counted(counts, text, has_text=end > start))
             elif end > start:
-                self.seen += self._continuous
-                self.reasoning = shape.reasoning
-                chunks.append(Chunk(text, 1, reasoning=shape.reasoning) if self._keep_texts else token)
+                chunks.append(self._by_text(text, end - start))
             position = after
         return position
+
+    def _by_text(self, text: str, size: int) -> Chunk:
+        """Of an event whose text is its token."""
+        self.seen += self._continuous
+        if self._text_size >= 0:
+            self.measure(size)
+        token = self._lone[0]
+        self.reasoning = token.reasoning
+        return token._replace(text=text) if self._keep_texts else token
 
     def _follow(self, counts: re.Match[bytes], chunk: Chunk) -> None:
         """Expect more events with such a tail, whose counts go up."""

@@ -46,6 +46,10 @@ class SglangStream:
         """Never."""
         del middles
 
+    def even_texts(self) -> bool:
+        """False: it does not matter, as each event has its count."""
+        return False
+
     def _added(self, text: str) -> str:
         """What comes after the text of before; all of it where it does not begin with that."""
         whole = text.startswith(self._told)

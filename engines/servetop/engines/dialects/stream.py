@@ -113,6 +113,7 @@ class EventStream(RegularEvents):
         self.seen += tokens if self._continuous or self._ends_with_body else 0
         if reading.pieces:
             self.reasoning = reading.reasoning
+            self.measure(len(reading.text.encode("utf-8", "replace")))
         reasoning = self.reasoning and (tokens > 0 or reading.pieces > 0)
         counts = (usage.prompt, usage.output, usage.cached)
         told = (usage.reasoning, reading.thoughts, reading.timing)

@@ -1,0 +1,110 @@
+"""Where tokens are counted, how many each chunk brought, and what contradicts the server's count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+import pytest
+
+from servetop.core.events import RequestRecord, RequestStatus, TokenSource
+from servetop.core.tick import ClientTick, LoadGauges
+from servetop.core.wire import Prompt
+from servetop.engines.dialects import dialect_for
+from servetop.loadgen.accounts import Accounts
+from servetop.loadgen.exchange import Exchange, PreparedRequest
+from servetop.loadgen.stage_play import Due
+
+
+def event(text: str) -> bytes:
+    return (
+        b"data: " + orjson.dumps({"id": "a", "choices": [{"index": 0, "text": text, "finish_reason": None}]}) + b"\n\n"
+    )
+
+
+def usage(tokens: int) -> bytes:
+    return b'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":%d}}\n\n' % tokens
+
+
+def played(texts: Sequence[str], told: int | None, *, most: int = 0, accounts: Accounts | None = None) -> RequestRecord:
+    """A request of which an event came every 28 ms, and the usage at the end, if any."""
+    prompt = Prompt(text="x", input_tokens=3, output_tokens=9, counted=True)
+    dialect = dialect_for("completions", model="m", continuous_usage=False)
+    request = PreparedRequest(prompt, b"{}", most_tokens=most)
+    exchange = Exchange(1, Due(0, 0.0), request=request, dialect=dialect, held_back=False)
+    exchange.was_sent(0.0)
+    exchange.answered(200, 0.01, is_stream=True)
+    for number, text in enumerate(texts, 1):
+        exchange.received(event(text), number * 0.028)
+    at = len(texts) * 0.028
+    exchange.received((b"" if told is None else usage(told)) + b"data: [DONE]\n\n", at)
+    accounts = accounts or Accounts()
+    accounts.progressed(exchange)
+    record = exchange.record(worker=0)
+    accounts.ended(exchange, record)
+    assert record.status is RequestStatus.OK
+    return record
+
+
+def tick(accounts: Accounts) -> ClientTick:
+    return accounts.close(0, gauges=LoadGauges(), cpu_seconds=0.0)
+
+
+@pytest.mark.parametrize(
+    ("texts", "told", "sizes"),
+    [
+        ([" tok tok tok tok"] * 5, 20, [4, 4, 4, 4, 4]),
+        ([" tok tok tok tok"] * 4 + [" tok tok"], 18, [4, 4, 4, 4, 2]),
+        ([" a longer text, in one event"], 9, [9]),
+        ([" a"] * 5, 5, [1] * 5),
+        ([" a"] * 5, 6, [1] * 5),  # the sixth is the end of text
+        ([" a", " tok tok tok", " a", " tok tok tok"], 8, [1] * 4),  # two each, or one and three: who knows
+        ([" tok tok", " tok", " tok tok"], 5, [1] * 3),
+        ([" a"] * 10, 25, [1] * 10),  # no number of tokens for each adds up
+    ],
+)
+def test_the_final_count_is_given_to_the_chunks_where_they_are_provably_alike(
+    texts: list[str], told: int, sizes: list[int]
+) -> None:
+    record = played(texts, told)
+    assert (record.output_tokens, record.chunk_tokens.tolist()) == (told, sizes)
+
+
+def test_the_time_per_token_does_not_count_the_first_chunks_tokens() -> None:
+    record = played([" tok tok tok tok"] * 5, 20)
+    assert record.tpot == pytest.approx(0.028 / 4)
+    assert played([" tok"] * 5, 5).tpot == pytest.approx(0.028)
+    assert played([" all of it"], 9).tpot is None
+
+
+def test_a_tick_learns_from_an_ended_answer_how_many_tokens_a_chunk_brings() -> None:
+    accounts = Accounts()
+    played([" tok tok tok tok"] * 50, 200, accounts=accounts)
+    first = tick(accounts)
+    played([" tok tok tok tok"] * 50, 200, accounts=accounts)
+    second = tick(accounts)
+    assert (first.output_tokens, second.output_tokens) == (200, 200)
+    assert second.itl.percentile(50) == pytest.approx(0.007, rel=0.01)
+    played([" a", " tok tok tok"] * 10, 40, accounts=accounts)
+    tick(accounts)
+    played([" a", " tok tok tok"] * 10, 40, accounts=accounts)
+    assert tick(accounts).itl.count == 0
+
+
+@pytest.mark.parametrize(
+    ("events", "told", "most", "source"),
+    [
+        (40, 40, 40, TokenSource.USAGE),
+        (40, 47, 0, TokenSource.USAGE),
+        (40, 47, 40, TokenSource.DISPUTED),
+        (40, 33, 40, TokenSource.DISPUTED),
+        (40, 39, 40, TokenSource.USAGE),
+        (40, None, 40, TokenSource.CHUNKS),
+    ],
+)
+def test_a_count_that_the_stream_or_the_limit_contradicts_is_disputed(
+    events: int, told: int | None, most: int, source: TokenSource
+) -> None:
+    record = played([" a"] * events, told, most=most)
+    assert record.token_source is source
+    assert record.output_tokens == (events if told is None else told)

@@ -1,0 +1,65 @@
+"""What a summary says of counts that are guessed, disputed, or not known for each chunk."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from servetop.core.events import EngineSample, RequestRecord, TokenSource
+from servetop.core.tick import ClientTick, LogHistogram, Tick
+
+MakeRequest = Callable[..., RequestRecord]
+Summarise = Callable[..., dict[str, Any]]
+TICKS = [Tick(client=ClientTick(index=i, output_tokens=50, loop_lag=LogHistogram.of([0.001]))) for i in range(32)]
+
+
+@pytest.mark.parametrize(
+    ("source", "verdict", "words"),
+    [
+        (TokenSource.USAGE, "ok", None),
+        (TokenSource.TOKENIZER, "ok", None),
+        (TokenSource.CHUNKS, "suspect", "tokens of 100% of requests are counted events: the server sends no usage"),
+        (TokenSource.ESTIMATE, "suspect", "tokens of 100% of requests are counted events: the server sends no usage"),
+        (
+            TokenSource.DISPUTED,
+            "suspect",
+            "the usage of 100% of requests contradicts the stream or the tokens asked for",
+        ),
+    ],
+)
+def test_the_verdict_depends_on_where_the_tokens_are_counted(
+    summary_of: Summarise, make_request: MakeRequest, source: TokenSource, verdict: str, words: str | None
+) -> None:
+    requests = [make_request(i, i * 0.1, token_source=source) for i in range(20)]
+    trust = summary_of(*requests, ticks=TICKS)["trust"]
+    assert (trust["token_source"], trust["verdict"]) == (source, verdict)
+    assert trust["reasons"] == ([] if words is None else [words])
+
+
+def test_counted_events_that_the_engines_own_counter_confirms_are_trusted(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    requests = [make_request(i, i * 0.1, token_source=TokenSource.CHUNKS) for i in range(20)]
+    counter = [
+        EngineSample(scrape_start=at, scrape_end=at, generation_tokens_total=200.0 * at) for at in (1.0, 2.0, 3.0)
+    ]
+    trust = summary_of(*requests, ticks=TICKS, samples=counter)["trust"]
+    assert (trust["token_source"], trust["verdict"]) == ("chunks", "ok")
+
+
+def test_gaps_between_events_of_unknown_size_are_no_inter_token_latency(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    known = [make_request(i, i * 0.1, tokens_at=[0.1, 0.2, 0.3]) for i in range(20)]
+    unknown = [make_request(i + 50, i * 0.1, tokens_at=[0.1, 0.2, 0.3], output_tokens=9) for i in range(5)]
+    summary = summary_of(*known, *unknown)
+    assert (summary["mean_itl_ms"], summary["p99_itl_ms"], summary["mean_tpot_ms"]) == (None, None, None)
+    assert summary["itl_reason"].startswith("the events of 5 of 25 requests brought several tokens each")
+    assert summary["mean_ttft_ms"] == pytest.approx(100.0)
+
+
+def test_chunks_of_several_tokens_count_for_as_many(summary_of: Summarise, make_request: MakeRequest) -> None:
+    requests = [make_request(i, i * 0.1, tokens_at=[0.1, 0.128, 0.156], chunk_tokens=[4, 4, 4]) for i in range(9)]
+    summary = summary_of(*requests)
+    assert summary["mean_itl_ms"] == pytest.approx(7.0)
+    assert (summary["mean_tpot_ms"], summary["itl_reason"]) == (pytest.approx(7.0), None)
