@@ -2,6 +2,6 @@
 
 import sys
 
-from servetop.cli.main import main
+from servetop.cli.entry import main
 
 sys.exit(main())

@@ -19,17 +19,12 @@ from servetop.cli.doctor import report_lines
 from servetop.cli.doctor_checks import Finding, Status
 from servetop.cli.main import main
 from servetop.cli.progress import LineProgress
-from servetop.cli.report import print_end, print_list
+from servetop.cli.report import print_list, print_recorded_end
 from servetop.cli.tables import cell, light_table, out_tables
-from servetop.core.clock import ClockAnchor
-from servetop.core.config import EngineConfig, RunConfig
+from servetop.core.config import RunConfig
 from servetop.core.errors import EngineError, ServetopError
-from servetop.core.events import LogLine, Note, RunEnd, Severity, StageChange
 from servetop.core.shelf import RecordingInfo, RecordingState
-from servetop.core.source import EngineFacts, RunHeader
-from servetop.core.tick import ClientTick, Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.recorder import Recorder
+from tests.hostile_recording import write_hostile_recording
 
 HOSTILE = "\x1b]0;owned\x07\x1b]52;c;cm0=\x1b\\\x1b[2J\x9b31m\x9d0;t\x9c\x08\x7f\u202egnp\r\n\x85servetop: all is well"
 HARMLESS = "gnp servetop: all is well"
@@ -46,31 +41,7 @@ def assert_harmless(text: str) -> None:
 def hostile_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A recording of a stranger, who wrote what they liked wherever text can stand."""
     monkeypatch.setenv("SERVETOP_RECORDINGS", str(tmp_path))
-    engine = EngineFacts(
-        name=HOSTILE, title=HOSTILE, version=HOSTILE, model=HOSTILE, replica_urls=(f"http://{HOSTILE}", "http://b")
-    )
-    config = RunConfig(engine=EngineConfig(name="vllm", model=HOSTILE), label=HOSTILE, metadata={HOSTILE: HOSTILE})
-    header = RunHeader(
-        config=config, anchor=ClockAnchor(origin_ns=0, wall_epoch_s=1_700_000_000.0), engine=engine,
-        versions={"servetop": HOSTILE}, host={"name": HOSTILE},
-    )  # fmt: skip
-    recorder = Recorder.create(tmp_path / "a\x1b]0;owned\x07\x9b2J\u202eb.servetop", header)
-    stages = [
-        StageChange(
-            at=float(number), index=number, label=HOSTILE, request_rate=1.0 + number, max_concurrency=None,
-            max_num_seqs=8 * (number + 1),
-        )
-        for number in range(3)
-    ]  # fmt: skip
-    recorder.commit(
-        Batch(
-            tick=Tick(client=ClientTick(index=0)),
-            stages=stages,
-            notes=[Note(at=0.1, severity=Severity.ERROR, source=HOSTILE, text=HOSTILE)],
-            log_lines=[LogLine(at=0.1, text=HOSTILE)],
-        )
-    )
-    recorder.close(RunEnd(at=3.0, exit_code=3, reason=HOSTILE))
+    write_hostile_recording(tmp_path / "a\x1b]0;owned\x07\x9b2J\u202eb.servetop", HOSTILE)
     return tmp_path
 
 
@@ -99,7 +70,7 @@ def test_the_end_of_a_strangers_run_is_told_as_harmless_text(
     hostile_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (recording,) = hostile_folder.glob("*.servetop")
-    print_end(recording)
+    print_recorded_end(recording)
     printed = capsys.readouterr().err
     assert_harmless(printed)
     assert printed == f"  │ {HARMLESS.removeprefix('gnp')}\nservetop: {HARMLESS}\n"

@@ -68,9 +68,11 @@ def test_the_environment_can_ask_for_less_motion(environment: dict[str, str], le
     assert wants_less_motion(environment) is less
 
 
-def test_each_page_gets_a_viewer_of_the_one_recording(tmp_path: Path) -> None:
-    command = viewer_command(tmp_path / "a b.servetop", Look(theme="light", reduced_motion=True))
-    assert command.endswith(f"-m servetop replay '{tmp_path}/a b.servetop' --theme light --reduced-motion")
+@pytest.mark.parametrize(("steer", "flags"), [(False, ["--read-only"]), (True, [])])
+def test_each_page_gets_a_viewer_of_the_one_recording(tmp_path: Path, steer: bool, flags: list[str]) -> None:
+    command = viewer_command(tmp_path / "a b.servetop", Look(theme="light", reduced_motion=True), steer=steer)
+    words = ["-m", "servetop", "replay", f"{tmp_path}/a b.servetop", *flags, "--theme", "light", "--reduced-motion"]
+    assert command[1:] == words
 
 
 def test_the_page_is_on_the_loopback_address_by_default() -> None:

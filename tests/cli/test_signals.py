@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -225,6 +226,42 @@ def test_a_run_that_was_left_running_outlives_its_terminal(servetop: Servetop, r
         finally:
             reader.send(Action.CANCEL)
         assert_gone(processes)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "reason"),
+    [
+        (signal.SIGTERM, 130, "stopped by SIGTERM"),
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGHUP, -signal.SIGHUP, "stopped because its terminal was closed"),
+        (signal.SIGKILL, -signal.SIGKILL, "stopped because the process that started it was killed"),
+    ],
+)
+def test_a_run_ends_with_the_server_of_its_pages(
+    servetop: Servetop, recording: Path, number: signal.Signals, code: int, reason: str
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ("--web", "--web-port", str(port), *LOAD, *SHORT, "--record", str(recording))
+    with servetop.started(*words) as process:
+        with reading(recording) as reader:
+            until("load", reader)
+        wait_for(lambda: answers_somehow(port), seconds=60, what="the server of the pages")
+        processes = family(process.pid)
+        process.send_signal(number)
+        assert process.wait(60) == code
+        assert_gone(processes)
+    end = end_of(recording)
+    assert end is not None
+    assert end.reason.startswith(reason)
+
+
+def answers_somehow(port: int) -> bool:
+    """Somebody listens there."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=2):
+        return True
+    return False
 
 
 @pytest.mark.parametrize("phase", ["boot", "load", "restart"])

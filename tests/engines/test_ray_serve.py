@@ -12,6 +12,7 @@ import pytest
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample
+from servetop.core.package_data import package_path
 from servetop.engines.answers import Answer
 from servetop.engines.engine import LaunchCommand
 from servetop.engines.ray_serve import SCRIPT, RayServeEngine
@@ -43,11 +44,12 @@ def launched(*command: str, extra: str = "", most: int | None = None) -> LaunchC
 
 def test_a_python_with_ray_runs_our_app_with_metrics_on_a_port_of_their_own() -> None:
     command = launched(sys.executable, extra="--accelerator cpu", most=8)
+    script = package_path("servetop.engines", SCRIPT)
     words = (
         f"org/m --host 127.0.0.1 --port 8123 --metrics-port {command.metrics_port} --max-num-seqs 8 --accelerator cpu"
     )
-    assert " ".join(command.argv) == f"{sys.executable} {SCRIPT} {words}"
-    assert SCRIPT.is_file()
+    assert " ".join(command.argv) == f"{sys.executable} {script} {words}"
+    assert script.is_file()
 
 
 def test_another_app_gets_the_same_options() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from servetop.core.config import EngineConfig, WorkloadConfig
 from servetop.core.errors import EngineError, UsageError
+from servetop.core.package_data import package_path
 from servetop.core.wire import Prompt
 from servetop.engines.answers import Answer
 from servetop.engines.dialects.transformers import TransformersChatDialect, TransformersCompletionsDialect
@@ -63,8 +64,9 @@ def test_a_batch_size_that_it_does_not_have_is_refused(folder: Path) -> None:
 @pytest.mark.parametrize("command", ["transformers", "python"])
 def test_the_pipeline_runs_with_the_python_that_has_transformers(folder: Path, command: str) -> None:
     words = launched(PipelineEngine(), str(folder / command), "--batching none --device cpu", most=4)
-    assert words == f"{folder / 'python'} {SCRIPT} org/m {WORDS} --max-num-seqs 4 --batching none --device cpu"
-    assert SCRIPT.is_file()
+    script = package_path("servetop.engines", SCRIPT)
+    assert words == f"{folder / 'python'} {script} org/m {WORDS} --max-num-seqs 4 --batching none --device cpu"
+    assert script.is_file()
 
 
 def test_what_cannot_be_started_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

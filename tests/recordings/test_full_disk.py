@@ -99,6 +99,10 @@ def test_a_disk_that_stays_full_is_told_at_the_end_too(
     with closing(RecordingReader.open(recorder.path)) as reader:
         assert [tick.index for tick in reader.poll().ticks] == [0]
         assert reader.end is None
+    assert str(recorder.unrecorded).startswith(f"1 ticks, 0 requests not recorded: {recorder.path} cannot be written (")
+    with closing(recorder.reader()) as reader:  # what memory holds besides
+        assert [tick.index for tick in reader.poll().ticks] == [0, 1]
+        assert reader.end == END
 
 
 def test_no_room_for_a_new_recording_is_one_line_and_leaves_no_file(

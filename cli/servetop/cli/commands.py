@@ -103,6 +103,7 @@ def run(
     web: o.Web = False,
     web_host: o.WebHost = "127.0.0.1",
     web_port: o.WebPort = 8765,
+    web_steer: o.WebSteer = False,
     label: o.Label = "",
     metadata: o.Metadata = None,
     config: o.Config = None,
@@ -125,7 +126,7 @@ def run(
 
     run = run_config(settled(context), context.obj or (), config_file_of(context))
     look = Look(theme=theme, reduced_motion=reduced_motion)
-    address = WebAddress(host=web_host, port=web_port) if web else None
+    address = WebAddress(host=web_host, port=web_port, steer=web_steer) if web else None
     output = Output(
         record=record, no_record=no_record, headless=headless, detach=detach, as_json=as_json, look=look, web=address
     )
@@ -183,9 +184,11 @@ def replay(
     ] = None,
     theme: o.ThemeName = "",
     reduced_motion: o.ReducedMotion = False,
+    read_only: o.ReadOnly = False,
     web: o.Web = False,
     web_host: o.WebHost = "127.0.0.1",
     web_port: o.WebPort = 8765,
+    web_steer: o.WebSteer = False,
 ) -> int:
     """Open the dashboard on a recording, or on the list of all; one that still grows is followed live."""
     from servetop.cli.dashboard import replay_recording
@@ -196,8 +199,10 @@ def replay(
         from servetop.cli.web import WebAddress, serve_recording
         from servetop.recordings.catalog import resolve
 
-        return serve_recording(resolve(file or "latest"), WebAddress(host=web_host, port=web_port), look)
-    return replay_recording(file, look)
+        return serve_recording(
+            resolve(file or "latest"), WebAddress(host=web_host, port=web_port, steer=web_steer), look
+        )
+    return replay_recording(file, look, read_only=read_only)
 
 
 @app.command(cls=PlainCommand)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from servetop.cli import console
@@ -15,24 +18,37 @@ from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode
 
 
-def replay_recording(name: str | None, look: Look) -> int:
+def replay_recording(name: str | None, look: Look, *, read_only: bool = False) -> int:
     """The dashboard on a finished or a growing recording; without a name, on the list of all, over the newest."""
     end_with_terminal()
     gc.disable()  # until all is loaded: a tenth of the time to the first frame
+    from servetop.cli.read_only import ReadOnlyShelf
     from servetop.recordings.catalog import resolve
     from servetop.recordings.shelf import RecordingsShelf
     from servetop.tui.app import run_dashboard
 
     shelf = RecordingsShelf()
+    shown = ReadOnlyShelf(shelf) if read_only else shelf
     signals = ViewerSignals()
-    around = surroundings(look, shelf, browse=name is None, asked_to_leave=signals.asked_to_leave)
+    asked_to_leave = _with_page_server(signals)
+    around = surroundings(look, shown, browse=name is None, asked_to_leave=asked_to_leave, read_only=read_only)
     first = shelf.newest() if name is None else resolve(name)
     try:
         with signals.caught():
-            run_dashboard(shelf.open(first), surroundings=around)
+            run_dashboard(shown.open(first), surroundings=around)
     finally:
         shelf.close()
     return int(ExitCode.INTERRUPTED if signals.asked_to_leave() else ExitCode.OK)
+
+
+def _with_page_server(signals: ViewerSignals) -> Callable[[], str]:
+    """How a viewer is asked to leave: by a signal, or, without a terminal, by the death of its page's server."""
+    server = None if sys.stdin.isatty() else os.getppid()
+
+    def asked() -> str:
+        return signals.asked_to_leave() or ("abandoned" if server is not None and os.getppid() != server else "")
+
+    return asked
 
 
 def run_with_dashboard(
@@ -88,12 +104,12 @@ def _show(run: OwnedRun, look: Look, signals: ViewerSignals) -> str:
 
 def conclude(run: OwnedRun) -> int:
     """Wait for the run's end, then print its summary, and the reason of a failure; the exit code."""
-    from servetop.cli.report import print_end, print_recording
+    from servetop.cli.report import print_recorded_end, print_recording
 
     try:
         code = run.wait()
     finally:
         print_recording(str(run.recording), as_json=False)
-    if code:
-        print_end(run.recording)
+    if code and not print_recorded_end(run.recording):
+        console.message(run.last_words())
     return code

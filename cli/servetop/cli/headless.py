@@ -6,11 +6,15 @@ What a run does not need before its first request is loaded after it: progress, 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from servetop.cli import console
 from servetop.cli.run_process import play
 from servetop.core.config import RunConfig
+from servetop.core.errors import RecordingError
 
 if TYPE_CHECKING:
     from servetop.cli.headless_progress import HeadlessProgress
@@ -18,38 +22,53 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.5
 
 
-def run_headless(config: RunConfig, recording: Path, *, as_json: bool, resume: bool = False) -> int:
-    """Play the run here and print what came of it; the exit code."""
-    end = play(config, recording, resume=resume, watch=lambda: _watch(config, recording))
+def run_headless(
+    config: RunConfig, recording: Path, *, as_json: bool, resume: bool = False, throw_away: bool = False
+) -> int:
+    """Play the run here and print what came of it; the exit code. A recording to throw away is not named."""
+    run = play(config, recording, resume=resume, attendant=HeadlessAttendant(config, recording))
     from servetop.cli.report import print_end, print_summary
-    from servetop.recordings.reader import RecordingReader
     from servetop.recordings.summary import run_summary
 
-    reader = RecordingReader.open(recording)
-    try:
-        summary = run_summary(reader)
+    unrecorded = run.recorder.unrecorded
+    with contextlib.closing(run.recorder.reader()) as reader:
+        summary = run_summary(reader) | ({"recording": None} if throw_away else {})
+        if unrecorded is not None:
+            summary |= {"recording_state": "incomplete", "not_recorded": dataclasses.asdict(unrecorded)}
         if as_json or summary["num_prompts"]:
             print_summary(summary, as_json=as_json)
-    finally:
-        reader.close()
-    print_end(recording)
-    return end.exit_code
+        print_end(run.end, reader, unrecorded=unrecorded)
+    return run.end.exit_code
 
 
-async def _watch(config: RunConfig, recording: Path) -> None:
-    """Show the run's progress until cancelled, and once more then."""
-    progress: HeadlessProgress | None = None
-    try:
-        while True:
-            await asyncio.sleep(POLL_SECONDS)
-            progress = progress or _progress(config, recording)
-            progress.show()
-    finally:
-        progress = progress or _progress(config, recording)
-        progress.close()
+class HeadlessAttendant:
+    """Says on stderr how far a run is, and what happens to it."""
 
+    def __init__(self, config: RunConfig, recording: Path) -> None:
+        self._config = config
+        self._recording = recording
+        self._progress: HeadlessProgress | None = None
 
-def _progress(config: RunConfig, recording: Path) -> HeadlessProgress:
-    from servetop.cli.headless_progress import HeadlessProgress
+    async def follow(self) -> None:
+        """Show the run's progress until cancelled, and once more then; as long as its recording can be read."""
+        with contextlib.suppress(RecordingError):
+            try:
+                while True:
+                    await asyncio.sleep(POLL_SECONDS)
+                    self._opened().show()
+            finally:
+                self._opened().close()
 
-    return HeadlessProgress(config, recording)
+    def alert(self, words: str) -> None:
+        """Print a line at once."""
+        if self._progress is not None:
+            self._progress.say(words)
+        else:
+            console.status(words)
+
+    def _opened(self) -> HeadlessProgress:
+        from servetop.cli.headless_progress import HeadlessProgress
+
+        if self._progress is None:
+            self._progress = HeadlessProgress(self._config, self._recording)
+        return self._progress

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from servetop.cli import console
+from servetop.cli.journal import RECORDER
 from servetop.cli.progress import BarProgress, LineProgress, Progress
 from servetop.core.boot import boot_step
 from servetop.core.config import RunConfig
@@ -33,17 +34,26 @@ class HeadlessProgress:
             self._step = boot_step(lines) or self._step
             self._log_line = f"{self._step}  {lines[-1]}" if self._step else lines[-1]
         for note in update.notes:
-            if note.severity is not Severity.INFO and note.source != "run":  # the last line says that
+            if note.severity is not Severity.INFO and note.source not in (
+                "run",
+                RECORDER,
+            ):  # said at the end, or before
                 self._progress.say(_words(note))
         if len(self._history):
             at = self._history.ticks[-1].end
             self._progress.show(live_stats(self._history, at, span=1.0), self._log_line)
 
+    def say(self, words: str) -> None:
+        """Print a line at once."""
+        self._progress.say(words)
+
     def close(self) -> None:
         """Show the last of it, and leave the terminal tidy."""
-        self.show()
-        self._progress.finish()
-        self._reader.close()
+        try:
+            self.show()
+        finally:
+            self._progress.finish()
+            self._reader.close()
 
 
 def _words(note: Note) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from servetop.cli.engine_side import EngineSide
 from servetop.core.clock import Clock
@@ -12,17 +12,24 @@ from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.batch import Batch
 from servetop.recordings.recorder import Recorder
 
+RECORDER = "recorder"
+"""Source of the notes that an `Alert` has given out already."""
+Alert = Callable[[str], None]
+"""Takes a line that a person must see at once."""
+
 
 class Journal:
     """Joins the senders' side, the engine's side and the run's own notes into one batch a tick."""
 
-    def __init__(self, recorder: Recorder, engine: EngineSide, *, clock: Clock) -> None:
+    def __init__(self, recorder: Recorder, engine: EngineSide, *, clock: Clock, alert: Alert) -> None:
         self._recorder = recorder
+        self._alert = alert
         self._engine = engine
         self._clock = clock
         self._notes: list[Note] = []
         self._replies: list[Command] = []
-        self._recorder_trouble: str | None = None
+        self._failing: str | None = None
+        self._place = recorder.path
 
     def note(self, severity: Severity, source: str, *, text: str) -> None:
         """Put a remark on the time line."""
@@ -42,7 +49,7 @@ class Journal:
         replies: Sequence[Command] = (),
     ) -> None:
         """Write one tick (or, without `client`, what is left over) with everything that came in since the last."""
-        self._note_recorder_trouble()
+        self._note_trouble_with_file()
         news = self._engine.news()
         batch = Batch(
             tick=None if client is None else self._tick(client),
@@ -61,9 +68,16 @@ class Journal:
     def _tick(self, client: ClientTick) -> Tick:
         return Tick(client=client, engine=self._engine.newest_sample(), gpus=self._engine.newest_gpus())
 
-    def _note_recorder_trouble(self) -> None:
-        trouble = self._recorder.trouble
-        if trouble != self._recorder_trouble:
-            words = trouble or "the recording can be written again"
-            self.note(Severity.ERROR if trouble else Severity.INFO, "recorder", text=words)
-        self._recorder_trouble = trouble
+    def _note_trouble_with_file(self) -> None:
+        """Once when it begins, and once when it is over; at once too, for a note that cannot be written is not seen."""
+        failing, place = self._recorder.failing, self._recorder.path
+        if failing != self._failing:
+            words = f"{failing}: the run goes on" if failing else "the recording can be written again"
+            self._say(Severity.ERROR if failing else Severity.INFO, words)
+        if place != self._place:
+            self._say(Severity.WARNING, f"the recording was moved: it goes on in {place}")
+        self._failing, self._place = failing, place
+
+    def _say(self, severity: Severity, words: str) -> None:
+        self.note(severity, RECORDER, text=words)
+        self._alert(f"{severity.value}: {RECORDER}: {words}")

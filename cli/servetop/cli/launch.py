@@ -53,7 +53,7 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
         if headless:
             from servetop.cli.headless import run_headless
 
-            return run_headless(config, place, as_json=output.as_json, resume=again)
+            return run_headless(config, place, as_json=output.as_json, resume=again, throw_away=output.no_record)
         if output.web is not None:
             from servetop.cli.web import run_in_browser
 

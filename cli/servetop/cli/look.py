@@ -41,7 +41,12 @@ def check_theme(name: str) -> str:
 
 
 def surroundings(
-    look: Look, shelf: Shelf, *, browse: bool = False, asked_to_leave: Callable[[], str] | None = None
+    look: Look,
+    shelf: Shelf,
+    *,
+    browse: bool = False,
+    asked_to_leave: Callable[[], str] | None = None,
+    read_only: bool = False,
 ) -> Surroundings:
     """The command line first, then the environment and what was remembered; UsageError for an unknown theme."""
     from servetop.tui.appearance import Surroundings
@@ -52,7 +57,7 @@ def surroundings(
         browse=browse,
         theme=check_theme(look.theme) or (remembered if remembered in THEME_NAMES else ""),
         reduced_motion=look.reduced_motion or wants_less_motion(os.environ),
-        remember_theme=remember_theme,
+        remember_theme=None if read_only else remember_theme,
         asked_to_leave=asked_to_leave,
     )
 

@@ -30,8 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.excepthook = console.crash
     given = sys.argv[1:] if argv is None else argv
     own, engine_args = split_engine_args(given)
-    command = typer.main.get_command(app)
     try:
+        command = typer.main.get_command(app)
         result = command.main(joined_goodput(own), "servetop", standalone_mode=False, obj=engine_args)
     except ServetopError as error:
         print_error(error, given)

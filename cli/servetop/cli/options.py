@@ -219,7 +219,23 @@ Web = Annotated[
 ]
 WebHost = Annotated[
     str,
-    typer.Option("--web-host", help="Address of the page; whoever opens it can steer.", rich_help_panel=OUTPUT),
+    typer.Option(
+        "--web-host",
+        help="Address that the page is served at; 0.0.0.0: all of this machine's. Not encrypted.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+WebSteer = Annotated[
+    bool,
+    typer.Option(
+        "--web-steer",
+        help="Pages may steer the run, rename and delete recordings. (default: they only watch)",
+        rich_help_panel=OUTPUT,
+    ),
+]
+ReadOnly = Annotated[
+    bool,
+    typer.Option("--read-only", help="Only watch: steer no run, rename and delete no recording."),
 ]
 WebPort = Annotated[int, typer.Option("--web-port", min=1, max=65535, help="Its port.", rich_help_panel=OUTPUT)]
 Headless = Annotated[bool, typer.Option("--headless", help="No dashboard.", rich_help_panel=OUTPUT)]

@@ -111,12 +111,13 @@ class OwnedRun:
                 return RecordingReader.open(self.recording)
             except RecordingError:
                 if self.ended:
-                    raise RunNotStarted(self._last_words(), code=self._process.returncode) from None
+                    raise RunNotStarted(self.last_words(), code=self._process.returncode) from None
             await clock.sleep_until(clock.now() + LOOK_AGAIN)
         self._process.terminate()
         raise RecordingError(f"the run did not begin to record to {self.recording} within {OPEN_TIMEOUT:.0f} s")
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """The last line that the run process said."""
         self._complaints.seek(0)
         lines = self._complaints.read().strip().splitlines()
         words = lines[-1] if lines else f"the run could not be started (recording: {self.recording})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,10 +21,12 @@ from servetop.cli.steady_report import UNSTEADY, steady_lines, steady_mark, stea
 from servetop.cli.tables import cell, light_table, out_first_that_fits, out_tables, stdout_console, titled
 from servetop.cli.turns_table import turns_table
 from servetop.core.errors import ExitCode
+from servetop.core.events import RunEnd
 from servetop.core.shelf import RecordingInfo
 from servetop.recordings.catalog import list_recordings, resolve
 from servetop.recordings.places import recordings_folder
 from servetop.recordings.reader import RecordingReader
+from servetop.recordings.recorder import Unrecorded
 from servetop.recordings.summary import run_summary
 from servetop.tui import formats
 
@@ -52,7 +55,8 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
     _print_trust(summary)
     for line in steady_lines(summary["stages"]):
         console.out(line)
-    console.out(f"recording  {summary['recording']}")
+    incomplete = " (incomplete)" if summary.get("not_recorded") else ""
+    console.out(f"recording  {summary['recording'] or 'none kept (--no-record)'}{incomplete}")
 
 
 def _parts(summary: Summary) -> Iterator[Group]:
@@ -222,18 +226,22 @@ def _print_trust(summary: Summary) -> None:
         console.out(f"no ITL     {summary['itl_reason']}")
 
 
-def print_end(recording: Path) -> None:
-    """On stderr: the engine's last lines when it was the engine that failed; the last line is the reason."""
-    reader = RecordingReader.open(recording)
-    try:
-        update = reader.poll()
-    finally:
-        reader.close()
-    if update.end is None or not update.end.exit_code:
-        return
-    if update.end.exit_code == ExitCode.ENGINE_FAILED:
-        console.quote(line.text for line in update.log_lines[-LOG_TAIL:])
-    console.message(update.end.reason)
+def print_end(end: RunEnd, reader: RecordingReader, *, unrecorded: Unrecorded | None = None) -> None:
+    """On stderr: an engine's last lines where it failed, what is not recorded, and as the last line the reason."""
+    if end.exit_code == ExitCode.ENGINE_FAILED:
+        console.quote(line.text for line in reader.poll().log_lines[-LOG_TAIL:])
+    if unrecorded is not None and str(unrecorded) not in end.reason:
+        console.status(f"error: {unrecorded}")
+    if end.exit_code:
+        console.message(end.reason)
+
+
+def print_recorded_end(recording: Path) -> bool:
+    """The same of a finished recording; False when that does not say how its run ended."""
+    with contextlib.closing(RecordingReader.open(recording)) as reader:
+        if reader.end is not None:
+            print_end(reader.end, reader)
+        return reader.end is not None
 
 
 LOG_TAIL = 12

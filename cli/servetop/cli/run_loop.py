@@ -12,7 +12,7 @@ from typing import Any
 from servetop.cli.engine_side import EngineSide
 from servetop.cli.first_sender import FirstSender
 from servetop.cli.itinerary import Itinerary
-from servetop.cli.journal import Journal
+from servetop.cli.journal import Alert, Journal
 from servetop.cli.outcome import Outcome
 from servetop.cli.run_phase import RunPhase
 from servetop.cli.segments import Segment, segments
@@ -37,13 +37,15 @@ BEGIN_AHEAD = 0.05
 class RunLoop:
     """Drives one run; `run` once, `stop_requests` from a signal handler."""
 
-    def __init__(self, config: RunConfig, recorder: Recorder, *, start: RunStart, sender: FirstSender) -> None:
+    def __init__(
+        self, config: RunConfig, recorder: Recorder, *, start: RunStart, sender: FirstSender, alert: Alert
+    ) -> None:
         self._config = config
         self._recorder = recorder
         self._start = start
         self._clock = MonotonicClock(start.anchor.origin_ns)
         self._engine = EngineSide(config.engine, self._clock)
-        self._journal = Journal(recorder, self._engine, clock=self._clock)
+        self._journal = Journal(recorder, self._engine, clock=self._clock, alert=alert)
         self._outcome = Outcome(config.max_failures)
         self.warn = partial(self._journal.note, Severity.WARNING)
         self.stop_requests = StopRequests(self._outcome, lambda reason: self.warn("run", text=reason))

@@ -12,25 +12,45 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from servetop.cli import console
 from servetop.cli.owner_pipe import THROW_AWAY, OwnerPipe
 from servetop.cli.run_signals import RunSignals
 from servetop.core.config import RunConfig, from_data
-from servetop.core.errors import ExitCode, RecordingError, ServetopError
+from servetop.core.errors import ServetopError
 from servetop.core.known_secrets import redactor_of
 
 if TYPE_CHECKING:
     from servetop.cli.run_loop import RunLoop
     from servetop.cli.run_registry import Registration
     from servetop.core.events import RunEnd
-    from servetop.core.steady import SteadyWindow
     from servetop.recordings.recorder import Recorder
     from servetop.recordings.resuming import RunStart
+
+
+class Attendant(Protocol):
+    """Watches a run from within its process."""
+
+    async def follow(self) -> None:
+        """Run beside it until cancelled."""
+        ...
+
+    def alert(self, words: str) -> None:
+        """Show a line at once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedRun:
+    """A run that is over."""
+
+    end: RunEnd
+    recorder: Recorder
+    """Closed; it can still be read, with what the disk did not take."""
 
 
 def play(
@@ -38,18 +58,19 @@ def play(
     recording: Path,
     *,
     resume: bool = False,
-    watch: Callable[[], Awaitable[None]] | None = None,
+    attendant: Attendant | None = None,
     owner: OwnerPipe | None = None,
-) -> RunEnd:
-    """Play a run into a recording; `watch` runs beside it. RecordingError when the file cannot be made."""
+) -> PlayedRun:
+    """Play a run into a recording. RecordingError when the file cannot be made."""
     import uvloop
 
     with RunSignals().caught() as signals, contextlib.ExitStack() as at_end:
-        others = Others(signals=signals, owner=owner, watch=watch, at_end=at_end)
+        others = Others(signals=signals, owner=owner, attendant=attendant, at_end=at_end)
         recorder, end = uvloop.run(_played(config, recording, resume=resume, others=others))
-        end = _judged(end, config, recording)
-        recorder.close(end, steady=_steady(recording))
-    return end
+        from servetop.cli.run_verdict import close_recording
+
+        end = close_recording(recorder, end, config)
+    return PlayedRun(end=end, recorder=recorder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +79,7 @@ class Others:
 
     signals: RunSignals
     owner: OwnerPipe | None
-    watch: Callable[[], Awaitable[None]] | None
+    attendant: Attendant | None
     at_end: contextlib.ExitStack
     """What is done once the recording is closed."""
 
@@ -75,7 +96,8 @@ async def _played(config: RunConfig, recording: Path, *, resume: bool, others: O
         raise
     from servetop.cli.run_loop import RunLoop
 
-    loop = RunLoop(config, recorder, start=start, sender=sender)
+    alert = others.attendant.alert if others.attendant else console.status
+    loop = RunLoop(config, recorder, start=start, sender=sender, alert=alert)
     registration = _register(config, recording, loop)
     others.at_end.callback(registration.end)
     return recorder, await _attended(loop, others, registration)
@@ -124,7 +146,7 @@ async def _attended(loop: RunLoop, others: Others, registration: Registration) -
     if others.owner is not None:
         others.owner.watch(loop.stop_requests)
     beside = [asyncio.ensure_future(_keep_listed(loop, registration, owner=others.owner))]
-    beside += [asyncio.ensure_future(others.watch())] if others.watch else []
+    beside += [asyncio.ensure_future(others.attendant.follow())] if others.attendant else []
     end = await loop.run()
     others.signals.ignore()
     for task in beside:
@@ -141,41 +163,6 @@ async def _keep_listed(loop: RunLoop, registration: Registration, *, owner: Owne
         await asyncio.sleep(TICK_SECONDS)
 
 
-def _steady(recording: Path) -> Mapping[int, SteadyWindow] | None:
-    """Each stage's steady window, to be stored; None when the recording cannot be read."""
-    from servetop.recordings.reader import RecordingReader
-    from servetop.recordings.run_data import RunData
-    from servetop.recordings.steady import steady_windows
-
-    try:
-        with contextlib.closing(RecordingReader.open(recording)) as reader:
-            return steady_windows(RunData.load(reader))
-    except RecordingError:
-        return None
-
-
-def _judged(end: RunEnd, config: RunConfig, recording: Path) -> RunEnd:
-    """A run that went well can still miss its thresholds, or have been limited by the client."""
-    if end.exit_code != ExitCode.OK:
-        return end
-    from servetop.core.events import RunEnd
-    from servetop.recordings.reader import RecordingReader
-    from servetop.recordings.summary import run_summary
-    from servetop.recordings.thresholds import check_thresholds
-
-    reader = RecordingReader.open(recording)
-    try:
-        summary = run_summary(reader)
-    finally:
-        reader.close()
-    unmet = check_thresholds(summary, config.thresholds)
-    if summary["trust"]["verdict"] == "client-bound":
-        unmet.append("the client was the bottleneck: " + ", ".join(summary["trust"]["reasons"]))
-    if not unmet:
-        return end
-    return RunEnd(at=end.at, exit_code=int(ExitCode.THRESHOLDS), reason="; ".join(unmet))
-
-
 def main(argv: Sequence[str]) -> int:
     """Play the run of the process that started this one; nothing is printed but why it cannot be."""
     name, *flags = argv
@@ -183,7 +170,10 @@ def main(argv: Sequence[str]) -> int:
     config = RunConfig()
     try:
         config = from_data(RunConfig, owner.read_config())
-        return play(config, recording, resume="--resume" in flags, owner=owner).exit_code
+        run = play(config, recording, resume="--resume" in flags, owner=owner)
+        if run.recorder.unrecorded is not None:  # otherwise the recording says how it ended
+            console.message(run.end.reason)
+        return run.end.exit_code
     except ServetopError as error:
         console.message(redactor_of(config).sentence(str(error)))
         return int(error.exit_code)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
+import secrets
 import signal
 import sys
 import tempfile
@@ -17,16 +17,16 @@ from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, UsageError
 
 WEB_PORT = 8765
-WEB_PAGE = Path(__file__).with_name("web_page")
-"""Folder of the page's template: unlike that of Textual's server it loads nothing from another host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebAddress:
-    """Where the page is; the loopback address by default, because whoever opens the page can steer the run."""
+    """Where the page is, the loopback address by default, and what it may do."""
 
     host: str = "127.0.0.1"
     port: int = WEB_PORT
+    steer: bool = False
+    """Who has the page may steer the run, rename and delete recordings; else pages only watch."""
 
 
 def serve_recording(recording: Path, address: WebAddress, look: Look) -> int:
@@ -72,12 +72,13 @@ def check_web(look: Look) -> None:
         raise UsageError("--web needs textual-serve, which is not installed: pip install 'servetop[web]'")
 
 
-def viewer_command(recording: Path, look: Look) -> str:
+def viewer_command(recording: Path, look: Look, *, steer: bool) -> list[str]:
     """What the server runs for each page: any number of viewers of one recording."""
     words = [sys.executable, "-m", "servetop", "replay", str(recording.absolute())]
+    words += [] if steer else ["--read-only"]
     words += ["--theme", look.theme] if look.theme else []
     words += ["--reduced-motion"] if look.reduced_motion else []
-    return shlex.join(words)
+    return words
 
 
 def _serve(recording: Path, address: WebAddress, look: Look, signals: ViewerSignals) -> None:
@@ -85,15 +86,13 @@ def _serve(recording: Path, address: WebAddress, look: Look, signals: ViewerSign
     from servetop.cli.web_server import ViewerServer
 
     server = ViewerServer(
-        viewer_command(recording, look),
-        host=address.host,
-        port=address.port,
-        title="servetop",
-        templates_path=WEB_PAGE,
+        viewer_command(recording, look, steer=address.steer),
+        address,
+        token=secrets.token_urlsafe(24),
         asked_to_leave=signals.asked_to_leave,
     )
     try:
-        server.serve()
+        asyncio.run(server.serve())
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise UsageError(f"cannot serve at {address.host}:{address.port} ({why}): try another --web-port") from error

@@ -10,10 +10,10 @@ import os
 import re
 import signal
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
+from servetop.core.package_data import package_path
 from servetop.engines.answers import Answer, Answers
 from servetop.engines.commands import refuse_containers
 from servetop.engines.dialects.choose import OPENAI_ENDPOINTS
@@ -26,7 +26,7 @@ from servetop.engines.transformers import QUIET, TransformersEngine, python_of
 BATCHING = ("dynamic", "none")
 OWNER = b'"servetop-pipeline"'
 """Of the models that it lists."""
-SCRIPT = Path(__file__).parent / "servers" / "pipeline_server.py"
+SCRIPT = "servers/pipeline_server.py"
 _SERIES = {
     "running": "requests_running",
     "waiting": "requests_waiting",
@@ -68,7 +68,7 @@ class PipelineEngine(Adapter):
         return LaunchCommand(
             argv=(
                 python_of(config.command),
-                str(SCRIPT),
+                str(package_path("servetop.engines", SCRIPT)),
                 self.resolve_model(config.model),
                 *with_flags(extra, flags),
             ),

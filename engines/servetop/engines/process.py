@@ -11,11 +11,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from servetop.core.clock import Clock
 from servetop.core.environment import engine_environment
 from servetop.core.errors import EngineError
+from servetop.core.package_data import package_path
 from servetop.engines import leash
 from servetop.engines.logs import LogCapture
 from servetop.engines.tree import ProcessTree
@@ -83,7 +83,7 @@ class EngineProcess:
         """
         ours, theirs = socket.socketpair()
         read_end, write_end = os.pipe()
-        bootstrap = [sys.executable, "-I", "-S", str(Path(leash.__file__))]
+        bootstrap = [sys.executable, "-I", "-S", str(package_path("servetop.engines", "leash.py"))]
         try:
             process = await asyncio.create_subprocess_exec(
                 *bootstrap,

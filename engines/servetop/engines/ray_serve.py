@@ -16,6 +16,7 @@ from pathlib import Path
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
+from servetop.core.package_data import package_path
 from servetop.engines.answers import Answer, Answers
 from servetop.engines.commands import checked, refuse_containers
 from servetop.engines.dialects.choose import OPENAI_ENDPOINTS
@@ -29,7 +30,7 @@ from servetop.engines.pages import with_port
 from servetop.engines.ports import free_port
 from servetop.engines.vllm_metrics import VLLM_FIELDS
 
-SCRIPT = Path(__file__).parent / "servers" / "ray_app.py"
+SCRIPT = "servers/ray_app.py"
 USUAL_METRICS_PORT = 8080
 """As in Ray's documentation: `ray start --metrics-export-port=8080`."""
 _HISTOGRAMS = ("first_token", "queue", "prefill")
@@ -145,4 +146,4 @@ def _app(command: Sequence[str]) -> list[str]:
         )
     words = checked(command) or [sys.executable]
     lone = len(words) == 1 and re.fullmatch(r"python[\d.]*", Path(words[0]).name)
-    return [*words, str(SCRIPT)] if lone else words
+    return [*words, str(package_path("servetop.engines", SCRIPT))] if lone else words

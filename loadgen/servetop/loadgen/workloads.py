@@ -11,7 +11,7 @@ from servetop.core.wire import Prompt
 from servetop.loadgen.arrival_laws import parse_arrivals, seeded_arrivals
 from servetop.loadgen.arrivals import ArrivalProcess
 from servetop.loadgen.datasets.catalogue import CORPORA, texts_of, trace_of
-from servetop.loadgen.datasets.files import DATA, whole_text
+from servetop.loadgen.datasets.files import shipped, whole_text
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.lengths import lengths_for
 from servetop.loadgen.local_tokenizer import CountedPrompts, load_tokenizer
@@ -120,7 +120,7 @@ def _prefixes(workload: WorkloadConfig, vocabulary: Vocabulary, seed: tuple[int,
 
 def corpus_text(name: str) -> str:
     """The text of a corpus that comes with servetop."""
-    return whole_text(DATA / CORPORA[name])
+    return whole_text(shipped(CORPORA[name]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ class Opened:
     """Why not everything can be read, in SQLite's words."""
     scratch: Path | None = None
     """A temporary folder with a copy, to be removed at the end."""
+    in_memory: bool = False
+    """A copy in memory: there is no file behind it."""
 
 
 def open_for_reading(path: Path) -> Opened:

@@ -230,7 +230,7 @@ class RecordingReader:
 
     def close(self, *, tidy: bool = True) -> None:
         """Let go of the file; with `tidy` a run that is over becomes one file (its write-ahead log is folded in)."""
-        over = tidy and (self.end is not None or self._writer_is_gone())
+        over = tidy and not self._opened.in_memory and (self.end is not None or self._writer_is_gone())
         _release(self._opened)
         if over and self._opened.scratch is None and self._opened.damage is None and self._has_log():
             with contextlib.suppress(sqlite3.Error), contextlib.closing(self._writing(0.0)) as connection:

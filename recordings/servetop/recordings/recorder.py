@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from servetop.core.errors import RecordingError
@@ -19,7 +21,10 @@ from servetop.recordings.batch import Batch, EncodedBatch, encode_batch
 from servetop.recordings.codec import COMMANDS
 from servetop.recordings.header import encode_engine, encode_header
 from servetop.recordings.liveness import Writer
-from servetop.recordings.opening import fold_wal
+from servetop.recordings.memory_copy import copy_to_memory
+from servetop.recordings.open_file import OpenFile
+from servetop.recordings.opening import Opened, fold_wal
+from servetop.recordings.reader import RecordingReader
 from servetop.recordings.steady_codec import encode_windows
 
 BUSY_SECONDS = 0.25
@@ -30,15 +35,31 @@ MAX_WAITING_ROWS = 100_000
 _END = "UPDATE run SET end_at = ?, exit_code = ?, end_reason = ?, steady = ?"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrecorded:
+    """What was measured and is not in the recording."""
+
+    ticks: int
+    requests: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.ticks:,} ticks, {self.requests:,} requests not recorded: {self.reason}"
+
+
 class Recorder:
-    """Writes a run to its file. A disk that is full never stops the run: see `trouble`."""
+    """Writes a run to its file. A disk that is full, or a file that is removed, never stops the run: see `failing`."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, *, redactor: Redactor) -> None:
-        self.path = path
+        self._file, self._opened_as = OpenFile(path), path
+        self._removed = False
         self._connection: sqlite3.Connection | None = connection
         self._redactor = redactor
         self._waiting: deque[EncodedBatch] = deque()
         self._failure: str | None = None
+        self._last_failure = ""
+        self._memory_copy: sqlite3.Connection | None = None
+        self._ticks = self._requests = 0
         self._dropped_ticks = self._dropped_requests = 0
         self._last_command = 0
         self._last_time = 0.0
@@ -70,6 +91,30 @@ class Recorder:
         return cls(connection, path, redactor=redactor)
 
     @property
+    def path(self) -> Path:
+        """Of the file, wherever it was moved to."""
+        return self._file.path
+
+    @property
+    def failing(self) -> str | None:
+        """Why nothing can be written to the file now, the same words as long as it lasts; None when it can be."""
+        if self._removed:
+            return f"{self.path} was removed while it was written"
+        return None if self._failure is None else f"{self.path} cannot be written ({self._last_failure})"
+
+    @property
+    def unrecorded(self) -> Unrecorded | None:
+        """What is not in the file now; None when everything is."""
+        if self._removed:
+            return Unrecorded(ticks=self._ticks, requests=self._requests, reason=self.failing or "")
+        if self._failure is None and not self._dropped:
+            return None
+        ticks = self._dropped_ticks + sum(each.ticks for each in self._waiting)
+        requests = self._dropped_requests + sum(each.requests for each in self._waiting)
+        reason = f"{self.path} {'cannot' if self._failure else 'could not'} be written ({self._last_failure})"
+        return Unrecorded(ticks=ticks, requests=requests, reason=reason)
+
+    @property
     def trouble(self) -> str | None:
         """One line while something is not on disk, and for good once something was dropped; None when all is well."""
         if self._failure is None and not self._dropped:
@@ -95,7 +140,38 @@ class Recorder:
         """Write a batch in one transaction, after those that could not be written before; never raises for the disk."""
         if batch.tick is not None:
             self._last_time = batch.tick.end
-        self._add(encode_batch(batch, redactor=self._redactor))
+        encoded = encode_batch(batch, redactor=self._redactor)
+        self._ticks += encoded.ticks
+        self._requests += encoded.requests
+        self._look_for_file()
+        self._add(encoded)
+
+    def _look_for_file(self) -> None:
+        """Notice that the file was moved, which is written on where it is, or removed."""
+        place = self._file.place()
+        self._removed = place is None
+        if place is not None:
+            self._file.path = place
+
+    def reader(self) -> RecordingReader:
+        """Of all that was measured, also after `close`: of the file, or of a copy in memory with what it lacks.
+
+        RecordingError when the file cannot be read.
+        """
+        if self._connection is None:
+            source, missing = self._memory_copy, []
+        else:
+            self._look_for_file()
+            self._add(EncodedBatch(statements=[]))  # once more
+            source, missing = self._connection if self._needs_copy else None, [*self._waiting]
+        if source is None:
+            return RecordingReader.open(self.path)
+        return RecordingReader(Opened(copy_to_memory(source, missing), in_memory=True), self.path)
+
+    @property
+    def _needs_copy(self) -> bool:
+        """The file is not complete, or its write-ahead log is not beside it."""
+        return bool(self._waiting) or self._removed or self.path != self._opened_as
 
     def set_engine(self, facts: EngineFacts) -> None:
         """Fill the engine in, or replace it after a restart."""
@@ -117,16 +193,38 @@ class Recorder:
     def close(self, end: RunEnd, *, steady: Mapping[int, SteadyWindow] | None = None) -> None:
         """Write how the run ended, and each stage's steady window, and leave one plain file; further calls do nothing.
 
-        What the disk still refuses is lost: `trouble` then says what.
+        What the disk still refuses stays in memory, for `reader`: `unrecorded` says what.
         """
         if self._connection is None:
             return
+        self._look_for_file()
         reason = self._redactor.sentence(end.reason)
         windows = None if steady is None else encode_windows(steady)
-        self._add(EncodedBatch(statements=[(_END, [(end.at, int(end.exit_code), reason, windows)])]))
-        fold_wal(self._connection)
-        self._connection.close()
+        last = EncodedBatch(statements=[(_END, [(end.at, int(end.exit_code), reason, windows)])])
+        if self._failure is None:
+            self._add(last)
+        else:
+            _write(self._connection, last)  # a small row may fit: the file then says that it is not complete
+        if self._waiting or self._removed:
+            with contextlib.suppress(RecordingError):
+                self._memory_copy = copy_to_memory(self._connection, [*self._waiting, last])
+        self._let_go(self._connection)
         self._connection = None
+
+    def _let_go(self, connection: sqlite3.Connection) -> None:
+        """Leave one plain file. SQLite deletes the log of a file that it knows by its first name only."""
+        if self.path == self._opened_as and not self._removed:
+            fold_wal(connection)
+            connection.close()
+            return
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        connection.close()
+        for suffix in () if self._opened_as.exists() else ("-wal", "-shm"):  # another run may have taken the name
+            self._opened_as.with_name(self._opened_as.name + suffix).unlink(missing_ok=True)
+        if not self._removed:
+            with contextlib.suppress(sqlite3.Error), contextlib.closing(connect_for_writing(self.path)) as moved:
+                fold_wal(moved)
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -140,7 +238,7 @@ class Recorder:
         while self._waiting:
             failure = _write(connection, self._waiting[0])
             if failure is not None:
-                self._failure = failure
+                self._failure = self._last_failure = failure
                 self._drop_oldest()
                 return
             self._waiting.popleft()

@@ -8,9 +8,9 @@ import functools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from servetop.core.errors import UsageError
+from servetop.core.package_data import package_path
 from servetop.engines.sim.request import Request
 
 MODEL_LIMIT = 2048
@@ -86,7 +86,7 @@ class Lengths:
 @functools.cache
 def sharegpt_pairs() -> list[tuple[int, int]]:
     """Prompt and answer lengths of ShareGPT's first turns (data/README.md)."""
-    path = Path(__file__).parent / "data" / "sharegpt_lengths.csv"
+    path = package_path("servetop.engines.sim", "data/sharegpt_lengths.csv")
     with path.open(encoding="utf-8") as file:
         rows = csv.reader(file)
         next(rows)

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from servetop.core.config import from_data
 from servetop.core.errors import UsageError
+from servetop.core.package_data import package_path
 
 PROFILE_PATH_VARIABLE = "SERVETOP_PROFILES"
 """Environment variable: folders, colon-separated, with gpus/, models/ and engines/ of one's own."""
@@ -173,7 +174,7 @@ def _find(kind: str, name: str) -> Path:
 
 def _folders(kind: str) -> list[Path]:
     own = [Path(part) for part in os.environ.get(PROFILE_PATH_VARIABLE, "").split(":") if part]
-    return [folder / kind for folder in (*own, Path(__file__).parent / "profiles")]
+    return [folder / kind for folder in (*own, package_path("servetop.engines.sim", "profiles"))]
 
 
 def _name_of_hub_name(hub_name: str) -> str:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import csv
 import functools
-from pathlib import Path
 from typing import Any
 
-_DATA = Path(__file__).parent / "data"
+from servetop.core.package_data import package_path
+
 _KEY_COLUMNS = ("max_num_seqs", "max_batch_size", "qps")
 
 
 @functools.cache
 def rows(table: str) -> tuple[dict[str, str], ...]:
     """The rows of data/whitepaper/TABLE.csv or data/TABLE.csv as text."""
-    path = _DATA / "whitepaper" / f"{table}.csv"
-    with (path if path.exists() else _DATA / f"{table}.csv").open(encoding="utf-8") as file:
+    data = package_path("servetop.engines.sim", "data")
+    path = data / "whitepaper" / f"{table}.csv"
+    with (path if path.exists() else data / f"{table}.csv").open(encoding="utf-8") as file:
         return tuple(csv.DictReader(file))
 
 

@@ -13,7 +13,7 @@ from servetop.core.config import CONVERSATIONS, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.loadgen.datasets.columnar import columnar_values
 from servetop.loadgen.datasets.conversations import MTBENCH, talk_row, talk_values
-from servetop.loadgen.datasets.files import DATA, header_of
+from servetop.loadgen.datasets.files import header_of, shipped
 from servetop.loadgen.datasets.layouts import JSON_LINES, TABLES, Layout, layout_of
 from servetop.loadgen.datasets.rows import Row, Tally, good_rows
 from servetop.loadgen.datasets.texts import (
@@ -80,7 +80,7 @@ def trace_of(workload: WorkloadConfig, *, seed: int) -> Trace | None:
     """The trace that a workload replays; None when its dataset is none. UsageError for a file of another layout."""
     name = workload.dataset
     if name in SHIPPED_TRACES:
-        return _table_trace(DATA / SHIPPED_TRACES[name], TABLES[0], workload, seed)
+        return _table_trace(shipped(SHIPPED_TRACES[name]), TABLES[0], workload, seed)
     if name not in TRACES:
         return None
     path = _path(workload)
@@ -127,9 +127,9 @@ def texts_of(workload: WorkloadConfig) -> TextDataset | None:
 
 
 def _talks(workload: WorkloadConfig) -> TextDataset:
-    shipped = workload.dataset == "mtbench" and not workload.dataset_path
+    ours = workload.dataset == "mtbench" and not workload.dataset_path
     return TextDataset(
-        path=MTBENCH if shipped else _path(workload),
+        path=shipped(MTBENCH) if ours else _path(workload),
         values=talk_values,
         parse=lambda line, item: talk_row(line, item, column=workload.dataset_column),
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from servetop.loadgen.datasets.files import DATA, opened
+from servetop.loadgen.datasets.files import opened
 from servetop.loadgen.datasets.rows import BadRow, Row, Turn
 from servetop.loadgen.datasets.texts import conversation_values, estimated_tokens, json_line_values
 
-MTBENCH = DATA / "mtbench.jsonl.gz"
+MTBENCH = "mtbench.jsonl.gz"
 COLUMNS = ("messages", "turns", "conversations", "conversation")
 """Where a row may hold its conversation, where no column is named."""
 _SPEAKERS = {

@@ -12,12 +12,16 @@ from pathlib import Path
 from typing import IO, cast
 
 from servetop.core.errors import UsageError
+from servetop.core.package_data import package_path
 from servetop.loadgen.datasets.rows import BadRow
 
-DATA = Path(__file__).parents[1] / "data"
-"""The data that comes with servetop."""
 MAX_LINE_CHARS = 16 << 20
 """A longer line is no request."""
+
+
+def shipped(name: str) -> Path:
+    """A file of the data that comes with servetop."""
+    return package_path("servetop.loadgen", "data") / name
 
 
 @contextlib.contextmanager

@@ -1,0 +1,53 @@
+"""The end of a run: judged by all that was measured, and written into its recording."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
+
+from servetop.cli.outcome import decisive
+from servetop.core.config import RunConfig
+from servetop.core.errors import ExitCode, RecordingError
+from servetop.core.events import RunEnd
+from servetop.core.known_secrets import redactor_of
+from servetop.core.steady import SteadyWindow
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.recorder import Recorder
+from servetop.recordings.run_data import RunData
+from servetop.recordings.steady import steady_windows
+from servetop.recordings.summary import run_summary
+from servetop.recordings.thresholds import check_thresholds
+
+
+def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> RunEnd:
+    """How the run ended after all, with its last words redacted; what the recording lacks makes it a failed one."""
+    steady: Mapping[int, SteadyWindow] | None = None
+    try:
+        with contextlib.closing(recorder.reader()) as reader:
+            end, steady = _judged(end, config, reader), steady_windows(RunData.load(reader))
+    except RecordingError as error:
+        end = decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(error))])
+    recorder.close(_with_what_is_missing(end, recorder), steady=steady)
+    end = _with_what_is_missing(end, recorder)  # the disk may have refused the end itself
+    return replace(end, reason=redactor_of(config).text(end.reason))
+
+
+def _with_what_is_missing(end: RunEnd, recorder: Recorder) -> RunEnd:
+    missing = recorder.unrecorded
+    if missing is None:
+        return end
+    return decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(missing))])
+
+
+def _judged(end: RunEnd, config: RunConfig, reader: RecordingReader) -> RunEnd:
+    """A run that went well can still miss its thresholds, or have been limited by the client."""
+    if end.exit_code != ExitCode.OK:
+        return end
+    summary = run_summary(reader)
+    unmet = check_thresholds(summary, config.thresholds)
+    if summary["trust"]["verdict"] == "client-bound":
+        unmet.append("the client was the bottleneck: " + ", ".join(summary["trust"]["reasons"]))
+    if not unmet:
+        return end
+    return RunEnd(at=end.at, exit_code=int(ExitCode.THRESHOLDS), reason="; ".join(unmet))

@@ -1,0 +1,54 @@
+"""A read-only dashboard shows runs and recordings, and changes neither."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from servetop.cli.look import Look, surroundings
+from servetop.cli.read_only import ReadOnlyRun, ReadOnlyShelf
+from servetop.core.errors import RecordingError
+from servetop.core.events import Action
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.shelf import RecordingsShelf
+from tests.hostile_recording import write_hostile_recording
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    write_hostile_recording(tmp_path / "run.servetop", "words")
+    return tmp_path / "run.servetop"
+
+
+def test_a_read_only_run_is_shown_and_takes_no_command(recording: Path) -> None:
+    with contextlib.closing(RecordingReader.open(recording)) as reader:
+        run = ReadOnlyRun(reader)
+        assert (run.name, run.header, run.is_live()) == (reader.name, reader.header, False)
+        assert [note.text for note in run.poll().notes] == ["words"]
+        assert list(run.requests(0.0, 10.0)) == []
+        for action in Action:
+            with pytest.raises(RecordingError, match="read-only"):
+                run.send(action, value=1.0)
+        reader.refresh()
+        assert not reader.poll().commands
+
+
+def test_a_read_only_shelf_opens_renames_nothing_and_deletes_nothing(recording: Path) -> None:
+    shelf = RecordingsShelf(recording.parent)
+    shown = ReadOnlyShelf(shelf)
+    assert (shown.place, list(shown.paths())) == (str(recording.parent), [recording])
+    assert shown.glance(recording, bins=8).info.label == "words"
+    with pytest.raises(RecordingError, match="read-only"):
+        shown.rename(recording, "other")
+    with pytest.raises(RecordingError, match="read-only"):
+        shown.delete(recording)
+    with pytest.raises(RecordingError, match="read-only"):
+        shown.open(recording).send(Action.STOP)
+    shelf.close()
+    assert recording.exists()
+
+
+def test_a_read_only_dashboard_remembers_no_theme(tmp_path: Path) -> None:
+    assert surroundings(Look(), RecordingsShelf(tmp_path), read_only=True).remember_theme is None
