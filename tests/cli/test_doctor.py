@@ -98,20 +98,14 @@ def test_the_verdict_is_that_of_the_worst_finding() -> None:
 
 def test_requirements_are_held_against_what_is_installed() -> None:
     needed = [
-        "numpy>=1.26", "rich>=9999,<10000", "no-such-package>=1", "uvloop>=0.21; sys_platform != 'win32'",
+        "numpy>=1.26", "rich>=9999,<10000", "textual>=0.1,<0.2", "no-such-package>=1",
+        "uvloop>=0.21; sys_platform != 'win32'",
         'no-such-extra>=1; extra == "web"', 'pytest>=8; extra == "tests"', 'no-such-tool; extra == "dev"',
     ]  # fmt: skip
-    missing, old = facts.unmet(needed)
+    missing, other = facts.unmet(needed)
     assert missing == ["no-such-package"]
-    assert [each.split()[0] for each in old] == ["rich"]
+    assert [each.split()[0] for each in other] == ["rich", "textual"]
     assert facts.extras(needed) == {"tests": True, "web": False}
-
-
-@pytest.mark.parametrize(
-    ("version", "parsed"), [("1.26.4", (1, 26, 4)), ("13.580.82rc1", (13, 580, 82)), ("8.0.0", (8,)), ("unknown", ())]
-)
-def test_versions_are_compared_by_their_numbers(version: str, parsed: tuple[int, ...]) -> None:
-    assert facts.numbers(version) == parsed
 
 
 def test_limits_of_both_kinds_of_control_groups_are_read(tmp_path: Path) -> None:

@@ -63,8 +63,8 @@ def _packages() -> list[Finding]:
         needed = facts.requirements()
     except PackageNotFoundError:
         return [checks.checkout_finding()]
-    missing, old = facts.unmet(needed)
-    return [checks.packages_finding(missing, old), checks.extras_finding(facts.extras(needed))]
+    missing, other = facts.unmet(needed)
+    return [checks.packages_finding(missing, other), checks.extras_finding(facts.extras(needed))]
 
 
 def _engines() -> list[Finding]:

@@ -60,9 +60,9 @@ def python_finding(version: tuple[int, int, int], servetop: str) -> Finding:
     return Finding("python", Status.OK, words)
 
 
-def packages_finding(missing: Sequence[str], old: Sequence[str]) -> Finding:
-    """Packages that servetop needs and that are not there, or older than it needs."""
-    troubles = [*(f"{name} is missing" for name in missing), *(f"{name} is too old" for name in old)]
+def packages_finding(missing: Sequence[str], other: Sequence[str]) -> Finding:
+    """Packages that servetop needs and that are not there, or of a version that it is not made for."""
+    troubles = [*(f"{name} is missing" for name in missing), *other]
     if troubles:
         return Finding(
             "packages", Status.FIX, ", ".join(troubles), "install servetop again: pip install --upgrade servetop"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from servetop.cli import console
 from servetop.cli.doctor_checks import Disk, Terminal
@@ -20,9 +21,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 NO_LIMIT = 1 << 60
 """Bytes: what version 1 of control groups says where there is none."""
 
-_REQUIREMENT = re.compile(r"^(?P<name>[\w.-]+)(?P<bounds>[^;]*)(;(?P<marker>.*))?$")
-_FLOOR = re.compile(r">=\s*(\d+(?:\.\d+)*)")
-_EXTRA = re.compile(r"extra\s*==\s*[\"']([\w-]+)[\"']")
+_EXTRA = re.compile(r"extra == [\"']([\w-]+)[\"']")
 _NOT_FOR_USERS = ("dev", "bench")
 
 
@@ -32,43 +31,35 @@ def requirements() -> list[str]:
 
 
 def unmet(needed: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Packages that are missing and those that are too old, of the requirements that belong to no extra."""
-    missing, old = [], []
-    for name, floor, extra in _parsed(needed):
-        version = _version(name)
-        if extra is None and version is None:
-            missing.append(name)
-        elif extra is None and version is not None and numbers(version) < numbers(floor):
-            old.append(f"{name} {version} (needs {floor})")
-    return missing, old
+    """Packages that are missing, and those of a version that servetop is not made for; extras are left out."""
+    missing, other = [], []
+    for requirement in map(Requirement, needed):
+        if not _concerns(requirement, extra=""):
+            continue
+        version = _version(requirement.name)
+        if version is None:
+            missing.append(requirement.name)
+        elif not requirement.specifier.contains(version, prereleases=True):
+            other.append(f"{requirement.name} {version} (needs {requirement.specifier})")
+    return missing, other
 
 
 def extras(needed: Iterable[str]) -> dict[str, bool]:
     """Each extra that a user may want, and whether all that it needs is installed."""
-    found: dict[str, bool] = {}
-    for name, _, extra in _parsed(needed):
-        if extra is not None and extra not in _NOT_FOR_USERS:
-            found[extra] = found.get(extra, True) and _version(name) is not None
-    return dict(sorted(found.items()))
+    requirements = [Requirement(text) for text in needed]
+    names = {name for each in requirements if each.marker for name in _EXTRA.findall(str(each.marker))}
+    return {
+        name: all(_version(each.name) is not None for each in requirements if _is_of_extra(each, name))
+        for name in sorted(names.difference(_NOT_FOR_USERS))
+    }
 
 
-def _parsed(needed: Iterable[str]) -> Iterator[tuple[str, str, str | None]]:
-    """Name, floor and extra of each requirement that concerns this platform."""
-    for text in needed:
-        match = _REQUIREMENT.match(text)
-        marker = (match["marker"] or "") if match else ""
-        if match and not ("sys_platform" in marker and sys.platform == "win32"):
-            floor, extra = _FLOOR.search(match["bounds"]), _EXTRA.search(marker)
-            yield match["name"], floor[1] if floor else "0", extra[1] if extra else None
+def _is_of_extra(requirement: Requirement, name: str) -> bool:
+    return _concerns(requirement, extra=name) and not _concerns(requirement, extra="")
 
 
-def numbers(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version, to compare by: `13.580.82` → (13, 580, 82); trailing zeros do not count."""
-    found = re.match(r"\d+(?:\.\d+)*", version)
-    parts = [int(part) for part in found[0].split(".")] if found else []
-    while parts and not parts[-1]:
-        parts.pop()
-    return tuple(parts)
+def _concerns(requirement: Requirement, *, extra: str) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
 
 
 def _version(package: str) -> str | None:

@@ -1,0 +1,77 @@
+"""What the package says of itself: dependencies, licences, files."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+TOP = Path(__file__).parent.parent
+PACKAGES = ("cli", "core", "engines", "loadgen", "recordings", "tui")
+USED_BY_NAME = {"nvidia-ml-py", "amdsmi"}
+"""Their modules are named otherwise, or only there beside a GPU."""
+OF_OTHER_ENVIRONMENTS = {"ray", "starlette", "torch", "transformers", "triton_python_backend_utils"}
+"""Imported by servers that run in an engine's own environment."""
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return found
+
+
+def _sources() -> Iterator[Path]:
+    for package in PACKAGES:
+        yield from (TOP / package).rglob("*.py")
+
+
+def _imported() -> dict[str, set[str]]:
+    """Top-level modules of other makers, and the files that import each."""
+    found: dict[str, set[str]] = {}
+    for path in _sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            for name in {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"servetop"}:
+                found.setdefault(name, set()).add(path.name)
+    return found
+
+
+def _names(requirements: list[str]) -> set[str]:
+    return {canonicalize_name(Requirement(each).name) for each in requirements}
+
+
+def test_every_dependency_is_imported_and_every_import_is_a_dependency(project: dict[str, Any]) -> None:
+    needed = _names(project["dependencies"])
+    extras = project["optional-dependencies"]
+    optional = set[str]().union(*(_names(extras[name]) for name in extras if name not in ("dev", "bench")))
+    makers = packages_distributions()
+    imported = {
+        canonicalize_name(maker) for module in _imported() for maker in makers.get(module, [module])
+    } - OF_OTHER_ENVIRONMENTS
+    assert needed - imported - USED_BY_NAME == set()
+    assert {each for each in imported - needed - optional if each not in USED_BY_NAME} == set()
+
+
+def test_every_dependency_has_its_line_in_the_docs(project: dict[str, Any]) -> None:
+    text = (TOP / "docs/dependencies.md").read_text(encoding="utf-8")
+    extras = project["optional-dependencies"]
+    needed = _names(project["dependencies"]).union(*(_names(extras[name]) for name in extras if name != "dev"))
+    assert [name for name in sorted(needed) if name not in text] == []
+
+
+def test_the_licences_of_all_data_are_named_and_shipped(project: dict[str, Any]) -> None:
+    texts = [path for package in PACKAGES for path in (TOP / package).rglob("LICENSE*")]
+    assert len(texts) >= 5
+    shipped = {path for pattern in project["license-files"] for path in TOP.glob(pattern)}
+    assert set(texts) - shipped == set()
+    kinds = {path.name.removesuffix(".txt").split(".", 2)[2] for path in texts}
+    assert kinds <= set(project["license"].split(" AND "))
