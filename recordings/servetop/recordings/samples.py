@@ -36,6 +36,8 @@ _PLAIN = {
     "sized": np.empty(0, np.bool_),
 }
 _STATUS = _COLUMNS.index("status")
+_SHORT_GAP, _FEW_TOKENS = 1 << 20, 16
+"""Microseconds, and tokens of a chunk, up to which gaps are counted rather than sorted."""
 _MOST_PENDING = 4_000_000
 """Distinct gaps kept before they are added up."""
 
@@ -190,8 +192,15 @@ def _first_chunks(chunks: IntArray) -> IntArray:
 
 
 def _inter_token_latencies(micros: IntArray, tokens: IntArray) -> Distribution:
-    known = tokens > 0
-    return Distribution.of(micros[known] / tokens[known] / US_PER_S, weights=tokens[known])
+    """Gaps are whole microseconds of a narrow range: counting them is some thirty times as fast as sorting."""
+    known = (tokens > 0) & (micros < _SHORT_GAP) & (tokens <= _FEW_TOKENS)
+    rest = ~known & (tokens > 0)
+    parts = [Distribution.of(micros[rest] / tokens[rest] / US_PER_S, weights=tokens[rest])]
+    for each in np.flatnonzero(np.bincount(tokens[known])):
+        counts = np.bincount(micros[known & (tokens == each)])
+        seen = np.flatnonzero(counts)
+        parts.append(Distribution(seen / each / US_PER_S, counts[seen] * each))
+    return Distribution.merged(parts)
 
 
 def _arrivals(micros: IntArray, chunks: IntArray, *, base: FloatArray) -> FloatArray:

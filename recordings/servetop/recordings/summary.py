@@ -19,7 +19,7 @@ from servetop.recordings.model_figures import model_figures
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.replica_figures import replica_figures
 from servetop.recordings.run_data import Period, RunData, StagePeriod
-from servetop.recordings.samples import Selection, collect_samples
+from servetop.recordings.samples import Samples, Selection, collect_samples
 from servetop.recordings.sittings import finished_stages
 from servetop.recordings.steady import in_steady_state, known_windows, no_steady_state, whole_steady
 from servetop.recordings.steady_codec import window_data
@@ -36,11 +36,13 @@ def run_summary(reader: RecordingReader) -> dict[str, Any]:
     windows, cooldowns = known_windows(reader, run), CoolDowns.load(reader, run)
     warm_at = run.warm_at
     selection = Selection(start=None if warm_at == -math.inf else warm_at, left_out=tuple(cooldowns.starts.items()))
-    whole = _summary(reader, run, flights=flights, selection=selection, period=Period(start=warm_at))
+    samples = collect_samples(reader, selection)
+    whole = _summary(reader, run, flights=flights, selection=selection, period=Period(start=warm_at), samples=samples)
+    only = samples if len(run.stages) == 1 and warm_at == -math.inf else None  # they are the stage's, too
     ended = finished_stages([stage.change for stage in run.stages], reader.notes(), end=run.end)
     finished = {stage.index for stage in ended}
     stages = [
-        _stage_summary(reader, run, flights=flights, stage=stage, cooldowns=cooldowns)
+        _stage_summary(reader, run, flights=flights, stage=stage, cooldowns=cooldowns, samples=only)
         | {"steady": _steady(reader, run, flights=flights, stage=stage.change.index, windows=windows)}
         | {"finished": stage.change.index in finished}
         for stage in run.stages
@@ -74,9 +76,16 @@ def summarise(
 
 
 def _summary(
-    reader: RecordingReader, run: RunData, *, flights: Flights, selection: Selection, period: Period
+    reader: RecordingReader,
+    run: RunData,
+    *,
+    flights: Flights,
+    selection: Selection,
+    period: Period,
+    samples: Samples | None = None,
 ) -> dict[str, Any]:
-    samples = collect_samples(reader, selection)
+    """Of the selected requests, whose samples may be at hand."""
+    samples = samples or collect_samples(reader, selection)
     return {
         **request_figures(samples, goodput=run.header.config.goodput),
         **turn_figures(reader, selection),
@@ -100,12 +109,18 @@ def _steady(
 
 
 def _stage_summary(
-    reader: RecordingReader, run: RunData, *, flights: Flights, stage: StagePeriod, cooldowns: CoolDowns
+    reader: RecordingReader,
+    run: RunData,
+    *,
+    flights: Flights,
+    stage: StagePeriod,
+    cooldowns: CoolDowns,
+    samples: Samples | None,
 ) -> dict[str, Any]:
     change, period = stage.change, stage.period
     left_out = tuple(pair for pair in cooldowns.starts.items() if pair[0] == change.index)
     selection = Selection(stage=change.index, left_out=left_out)
-    figures = _summary(reader, run, flights=flights, selection=selection, period=period)
+    figures = _summary(reader, run, flights=flights, selection=selection, period=period, samples=samples)
     return {
         "stage": change.index,
         "label": change.label,
