@@ -194,3 +194,9 @@ def test_names_of_recordings_are_never_cut_or_folded(
     lines = capsys.readouterr().out.splitlines()
     assert [name for name in names if not any(name in line for line in lines)] == []
     assert ("m" * 60 in "".join(lines)) == (columns == 200)
+
+
+def test_json_is_valid_whatever_a_figure_came_to(capsys: pytest.CaptureFixture[str]) -> None:
+    console.out_json({"a": float("nan"), "b": [float("inf"), 1.5], "c": {"d": (-float("inf"), "NaN", None, 10**400)}})
+    told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert told == {"a": None, "b": [None, 1.5], "c": {"d": [None, "NaN", None, 10**400]}}

@@ -14,7 +14,7 @@ import pytest
 from servetop.cli.engine_side import EngineSide
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
-from servetop.core.events import Note, Severity
+from servetop.core.events import EngineSample, Note, Severity
 from tests.engines.sim import server_process
 from tests.engines.stand_in_nvml import SlowToFree
 
@@ -105,3 +105,25 @@ async def test_metrics_that_are_off_are_not_back_when_the_run_ends() -> None:
         server_process.stop(process)
     assert "start SGLang with --enable-metrics" in warnings[0].text
     assert engine.news().notes == []
+
+
+async def test_a_metric_that_turns_to_nonsense_is_not_taken_and_noted_once() -> None:
+    command = (sys.executable, str(STAND_IN), "--nonsense-from", "3")
+    engine = EngineSide(EngineConfig(name="vllm", model="some/model", command=command), MonotonicClock())
+    await engine.start(max_num_seqs=4)
+    notes: list[Note] = []
+    samples: list[EngineSample] = []
+    try:
+        async with asyncio.timeout(20):
+            while len(samples) < 6:
+                news = engine.news()
+                samples += news.samples
+                notes += news.notes
+                await asyncio.sleep(0.01)
+    finally:
+        await engine.close()
+    (note,) = [note for note in notes if "running" in note.text]
+    assert (note.severity, note.source) == (Severity.WARNING, "metrics")
+    assert note.text == "no usable value of running: missing, negative, NaN or above 1e+18"
+    assert samples[0].running is not None
+    assert samples[-1].running is None

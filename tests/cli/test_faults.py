@@ -50,6 +50,12 @@ def test_what_cannot_work_is_a_usage_error_in_one_line(
     assert complaint in done.complaint
 
 
+def test_a_usage_error_is_json_for_who_asked_for_json(servetop: Servetop) -> None:
+    done = servetop("--json", "--request-rate", "-3")
+    assert done.code == 2
+    assert done.summary == {"error": done.complaint, "exit_code": 2}
+
+
 def test_a_missing_vllm_is_told_with_what_to_install_and_the_simulator_as_a_way_out(servetop: Servetop) -> None:
     servetop.environment["PATH"] = "/nonexistent"
     done = servetop("--engine", "vllm", "--headless", *BRIEF)
@@ -72,10 +78,12 @@ def test_nothing_listening_at_the_url_is_told_with_a_command_to_try(servetop: Se
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    done = servetop("--url", url, "--headless", *BRIEF)
-    assert done.code == 3
+    done = servetop("--url", url, "--json", *BRIEF)
+    assert done.code == done.summary["exit_code"] == 3
     assert f"nothing answers at {url}" in done.complaint
     assert "curl" in done.complaint
+    assert done.summary["error"] == done.complaint
+    assert "completed" not in done.summary
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500])

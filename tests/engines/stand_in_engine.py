@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ PAGES = {
     "/v1/models": (DATA / "v1_models.json").read_bytes(),
     "/metrics": (DATA / "metrics_0.32.0.txt").read_bytes(),
 }
+NONSENSE = re.sub(rb"(vllm:num_requests_running.*\}) .*", rb"\1 1e308", PAGES["/metrics"])
 CHILD = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n{more}\nsignal.pause()"
 STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
 
@@ -57,6 +59,7 @@ def serve(options: argparse.Namespace, workers: list[subprocess.Popen[bytes]]) -
     say("\x1b[32mloading\x1b[0m weights\rloading weights 100%")
     if options.never_ready:
         signal.pause()
+    Handler.nonsense_from = options.nonsense_from
     server = ThreadingHTTPServer((options.host, options.port), Handler)
     say("Application startup complete.")
     server.serve_forever(poll_interval=0.05)
@@ -76,6 +79,7 @@ def parse() -> argparse.Namespace:
         parser.add_argument(name, action="store_true")
     parser.add_argument("--port", type=int)
     parser.add_argument("--children", type=int, default=0)
+    parser.add_argument("--nonsense-from", type=int, default=0, help="the metrics page that first counts 1e308")
     return parser.parse_args()
 
 
@@ -96,9 +100,14 @@ def flood() -> None:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    nonsense_from = 0
+    pages = 0
 
     def do_GET(self) -> None:
         body = PAGES.get(self.path)
+        if body is not None and self.path == "/metrics" and self.nonsense_from:
+            Handler.pages += 1
+            body = NONSENSE if Handler.pages >= self.nonsense_from else body
         self.send_response(200 if body is not None else 404)
         self.send_header("Content-Length", str(len(body or b"")))
         self.end_headers()

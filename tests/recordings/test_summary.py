@@ -16,7 +16,7 @@ from servetop.core.tick import Tick
 from servetop.recordings.batch import Batch
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
-from servetop.recordings.summary import run_summary, summarise
+from servetop.recordings.summary import run_summary, summarise, without_figures
 from servetop.recordings.thresholds import threshold_keys
 
 MakeRequest = Callable[..., RequestRecord]
@@ -253,3 +253,26 @@ def test_every_key_of_a_threshold_is_a_number_of_the_summary(summary_of: Summari
     for key in threshold_keys():
         part, _, name = key.rpartition(".")
         assert name in (summary[part] if part else summary), key
+
+
+def test_one_absurd_metric_value_costs_no_other_figure(tmp_path: Path, header: RunHeader) -> None:
+    recorder = Recorder.create(tmp_path / "run.servetop", header)
+    absurd = [sample(at, running=1e308, generation_tokens_total=1e308 * (at > 1.0), waiting=2.0) for at in (1.0, 2.0)]
+    recorder.commit(Batch(engine_samples=[*absurd, sample(3.0, running=4.0, waiting=1.0)]))
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        server = run_summary(reader)["server"]
+    recorder.close(RunEnd(at=3.0, exit_code=0, reason=""))
+    assert (server["max_running"], server["max_waiting"]) == (4.0, 2.0)
+    assert server["generation_tokens"] == 0.0
+
+
+def test_a_run_that_failed_before_its_first_request_has_an_error_and_no_figures(
+    tmp_path: Path, header: RunHeader
+) -> None:
+    recorder = Recorder.create(tmp_path / "run.servetop", header)
+    recorder.close(RunEnd(at=3.0, exit_code=3, reason="nothing answers"))
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        summary = without_figures(run_summary(reader))
+    assert (summary["error"], summary["exit_code"]) == ("nothing answers", 3)
+    assert {"recording", "recording_state", "engine", "date"} <= set(summary)
+    assert not {"num_prompts", "completed", "p99_ttft_ms", "server", "trust", "stages", "steady"} & set(summary)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -23,10 +23,22 @@ def out(*lines: str) -> None:
 
 
 def out_json(value: object, *, indent: int | None = None, default: Any = None) -> None:
-    """JSON on stdout, all of it printable ASCII: whatever else a text holds is escaped, and nothing is lost."""
+    """JSON on stdout, all of it printable ASCII: whatever else a text holds is escaped, and nothing is lost.
+
+    A number that JSON has no word for is null: one such figure must not cost all the others.
+    """
     import json
 
-    write(sys.stdout, json.dumps(value, allow_nan=False, ensure_ascii=True, indent=indent, default=default) + "\n")
+    told = _finite(value)
+    write(sys.stdout, json.dumps(told, allow_nan=False, ensure_ascii=True, indent=indent, default=default) + "\n")
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if value - value == 0 else None  # infinity and NaN less themselves are NaN
+    if isinstance(value, Mapping):
+        return {str(key): _finite(each) for key, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def message(text: str) -> None:

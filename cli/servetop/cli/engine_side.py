@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
@@ -17,6 +19,7 @@ from servetop.engines.attaching import attach_engine
 from servetop.engines.engine import EngineHandle
 from servetop.engines.gpu import RELEASE_SECONDS, GpuSampler
 from servetop.engines.gpu_processes import OwnPids, everybody
+from servetop.engines.metrics import GAUGES
 from servetop.engines.replicas import ReplicaGroup, attach_replicas, refuse_closed_door
 from servetop.engines.sampler import EngineSampler
 from servetop.engines.starting import api_key, start_engine
@@ -54,6 +57,7 @@ class EngineSide:
         self._last_samples: list[EngineSample] = []
         self._trouble: str | None = None
         self._cautioned = False
+        self._lost_fields: set[str] = set()
         self._stopping: asyncio.Future[None] | None = None
 
     async def start(self, *, max_num_seqs: int | None) -> EngineFacts:
@@ -137,6 +141,7 @@ class EngineSide:
         self._newest_gpus = tuple(gpus)
         self._holds_gpu_memory = self._holds_gpu_memory or any(each.engine_memory for each in gpus)
         self._note_metrics_trouble()
+        self._note_lost_fields(samples)
         replicas = self._handle.drain() if isinstance(self._handle, ReplicaGroup) else []
         news = EngineNews(samples=samples, replicas=replicas, gpus=gpus, log_lines=self._log_lines, notes=self._notes)
         self._log_lines, self._notes = [], []
@@ -165,6 +170,17 @@ class EngineSide:
             severity = Severity.WARNING if trouble else Severity.INFO
             self._notes.append(Note(at=self._clock.now(), severity=severity, source="metrics", text=words))
         self._trouble = trouble
+
+    def _note_lost_fields(self, samples: Sequence[EngineSample]) -> None:
+        """What the engine told at its start and tells no more, or in numbers that cannot be; once for each field."""
+        if self._handle is None:
+            return
+        told = set(GAUGES) - set(self._handle.facts.not_exported) - self._lost_fields
+        lost = sorted(name for name in told if any(getattr(sample, name) is None for sample in samples))
+        if lost:
+            words = f"no usable value of {', '.join(lost)}: missing, negative, NaN or above {LARGEST_VALUE:g}"
+            self._notes.append(Note(at=self._clock.now(), severity=Severity.WARNING, source="metrics", text=words))
+        self._lost_fields.update(lost)
 
     async def last_look(self) -> None:
         """One more scrape of an engine that is about to go, so that its counters' final values are recorded."""

@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_error(error, given)
         return int(error.exit_code)
     except TyperException as error:
-        console.message(f"{_redactor(given).sentence(usage_message(error))} (see servetop --help)")
+        _print_reason(f"{_redactor(given).sentence(usage_message(error))} (see servetop --help)", ExitCode.USAGE, given)
         return int(ExitCode.USAGE)
     except typer.Exit as stop:
         return stop.exit_code
@@ -66,11 +66,19 @@ def joined_goodput(argv: Sequence[str]) -> list[str]:
 
 
 def print_error(error: ServetopError, argv: Sequence[str] = ()) -> None:
-    """One line on stderr, and an engine's last log lines below it; without the secrets of the command line."""
+    """An engine's last log lines and the error as the last line on stderr, without the secrets of the command line."""
     redactor = _redactor(argv)
-    console.message(redactor.sentence(str(error)))
     if isinstance(error, EngineError):
         console.quote(map(redactor.text, error.log_tail))
+    _print_reason(redactor.sentence(str(error)), error.exit_code, argv)
+
+
+def _print_reason(reason: str, code: ExitCode, argv: Sequence[str]) -> None:
+    """On stderr, and for a program that asked for JSON also on stdout."""
+    own, _ = split_engine_args(argv)
+    if "--json" in own:
+        console.out_json({"error": reason, "exit_code": int(code)})
+    console.message(reason)
 
 
 def _redactor(argv: Sequence[str]) -> Redactor:

@@ -27,7 +27,7 @@ from servetop.recordings.catalog import list_recordings, resolve
 from servetop.recordings.places import recordings_folder
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Unrecorded
-from servetop.recordings.summary import run_summary
+from servetop.recordings.summary import run_summary, without_figures
 from servetop.tui import formats
 
 Summary = Mapping[str, Any]
@@ -46,7 +46,8 @@ def print_recording(name: str, *, as_json: bool) -> int:
 def print_summary(summary: Summary, *, as_json: bool) -> None:
     """JSON alone on stdout, or tables for a person."""
     if as_json:
-        console.out_json(summary)
+        failed_early = summary["error"] and not summary["num_prompts"]
+        console.out_json(without_figures(summary) if failed_early else summary)
         return
     out_tables(*_parts(summary))
     plot = grid_plot(summary["stages"], width=min(stdout_console().width, PLOT_WIDTH))

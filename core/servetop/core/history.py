@@ -10,6 +10,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from servetop.core.bounds import bounded
 from servetop.core.events import EngineSample, FloatArray
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import TICK_SECONDS, LoadGauges, Tick
@@ -67,14 +68,14 @@ class TickHistory:
         for name, read in _OF_GAUGES.items():
             self._columns[name].extend(map(_number, map(read, clients)))
         for name, read in _OF_ENGINE.items():
-            self._columns[name].extend([math.nan if each is None else _number(read(each)) for each in samples])
+            self._columns[name].extend([math.nan if each is None else bounded(read(each)) for each in samples])
         for name, counter in ENGINE_DELTA_COLUMNS.items():
             self._columns[name].extend(self._increases(counter, samples))
 
     def _increases(self, counter: str, samples: Sequence[EngineSample | None]) -> list[float]:
         read, before, increases = attrgetter(counter), self._last_counters.get(counter), []
         for sample in samples:
-            value = math.nan if sample is None else _number(read(sample))
+            value = math.nan if sample is None else bounded(read(sample))
             if math.isnan(value):
                 increases.append(value)
                 continue

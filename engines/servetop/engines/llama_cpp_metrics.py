@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.events import EngineSample
 from servetop.engines.answers import parsed_json
 from servetop.engines.facts import ServerFacts
-from servetop.engines.metrics import GAUGES, LARGEST_VALUE, MetricMap, Pages, believable, counter, gauge, not_exported
+from servetop.engines.metrics import GAUGES, MetricMap, Pages, believable, counter, gauge, not_exported
 
 SLOTS = "/slots"
 AUTOMATIC_SLOTS = 4

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Protocol
 
+from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.events import EngineSample
 from servetop.engines.facts import ServerFacts
 from servetop.engines.prometheus import Row, scan
@@ -15,8 +16,6 @@ from servetop.engines.prometheus import Row, scan
 GAUGES = tuple(each.name for each in fields(EngineSample) if not each.name.startswith("scrape_"))
 """The fields of EngineSample that an engine may or may not export."""
 
-LARGEST_VALUE = 1e18
-"""A greater sample is a broken one, and is not known: sums of what is below it neither overflow nor leave 64 bits."""
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
 Found = Mapping[str, list[Row]]

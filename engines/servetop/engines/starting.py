@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 
+from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
@@ -19,7 +20,7 @@ from servetop.engines.facts import ServerFacts
 from servetop.engines.flags import agreed, refuse_secrets
 from servetop.engines.handle import stop_process
 from servetop.engines.logs import LogCapture
-from servetop.engines.metrics import GAUGES, LARGEST_VALUE
+from servetop.engines.metrics import GAUGES
 from servetop.engines.pages import MetricsFeed, metrics_feed
 from servetop.engines.ports import free_port, port_holder, port_is_free
 from servetop.engines.process import EngineProcess

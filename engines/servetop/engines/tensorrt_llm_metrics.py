@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.events import EngineSample
 from servetop.engines.answers import parsed_json
 from servetop.engines.facts import ServerFacts
-from servetop.engines.metrics import GAUGES, LARGEST_VALUE, MetricMap, Pages, believable, counter, gauge, share
+from servetop.engines.metrics import GAUGES, MetricMap, Pages, believable, counter, gauge, share
 
 ITERATIONS, PROMETHEUS = "/metrics", "/prometheus/metrics"
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from servetop.core.bounds import bounded
 from servetop.core.energy import EnergyMeter, energy_meters
 from servetop.core.events import EngineSample, FloatArray, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
@@ -130,7 +131,7 @@ def increase(totals: FloatArray) -> FloatArray:
 
 
 def _column(samples: Sequence[EngineSample], name: str) -> FloatArray:
-    return np.array([getattr(sample, name) for sample in samples], dtype=np.float64)
+    return np.array([bounded(getattr(sample, name)) for sample in samples], dtype=np.float64)
 
 
 def _gauges(ticks: Sequence[Tick], name: str) -> FloatArray:

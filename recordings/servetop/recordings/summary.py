@@ -13,7 +13,7 @@ from servetop.recordings.cooldown import CoolDowns
 from servetop.recordings.energy_figures import energy_figures
 from servetop.recordings.engine_figures import engine_facts, server_figures
 from servetop.recordings.failure_figures import failures
-from servetop.recordings.figures import request_figures
+from servetop.recordings.figures import FIGURES, REASONING_FIGURES, request_figures
 from servetop.recordings.flights import Flights
 from servetop.recordings.model_figures import model_figures
 from servetop.recordings.reader import RecordingReader
@@ -28,6 +28,12 @@ from servetop.recordings.turn_figures import turn_figures
 
 _ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat", "responses": "openai-responses"}
 """What vLLM's benchmark calls them."""
+
+_PARTS = (
+    "failures", "cooldown_requests", "steady", "models", "replicas", "turns", "server", "energy", "trust", "stages",
+    "total_reasoning_tokens",
+)  # fmt: skip
+"""Keys of `run_summary` that are measured, besides figures."""
 
 
 def run_summary(reader: RecordingReader) -> dict[str, Any]:
@@ -55,7 +61,19 @@ def run_summary(reader: RecordingReader) -> dict[str, Any]:
     lists = {name: value for name, value in (("models", models), ("replicas", replicas)) if value}
     reasons = {"failures": failures(reader, selection) if whole["failed"] else []}
     parts = {**reasons, **cooldown, **steady, **lists}
-    return {**_set_up(reader, run), **whole, **parts, "stages": stages}
+    return {**_set_up(reader, run), **_end(run), **whole, **parts, "stages": stages}
+
+
+def without_figures(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Set-up, error and recording of a run that failed before its first request: nothing in it was measured."""
+    figures = {*FIGURES, *REASONING_FIGURES, *_PARTS}
+    return {name: value for name, value in summary.items() if name not in figures}
+
+
+def _end(run: RunData) -> dict[str, Any]:
+    """The exit code, and the reason where the run failed; both are null while it goes on, and of one that broke off."""
+    code = None if run.end is None else run.end.exit_code
+    return {"exit_code": code, "error": run.end.reason if run.end is not None and code else None}
 
 
 def summarise(
