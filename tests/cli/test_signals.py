@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from servetop.cli.run_registry import RunRegistry
 from servetop.core.events import Action, RunEnd
 from servetop.recordings.reader import RecordingReader
 from tests.cli.terminal import Terminal
@@ -22,6 +23,11 @@ pytestmark = pytest.mark.integration
 
 SLOW_TO_BOOT = ("--engine-command", f'{sys.executable} -c "import signal; signal.pause()"')
 SLOW_TO_RESTART = Path(__file__).parent / "engine_that_restarts_slowly.py"
+STUBBORN = (
+    "--engine-command",
+    f"{sys.executable} -c 'import signal; [signal.signal(each, signal.SIG_IGN) for each in (2, 15)]; signal.pause()'",
+)
+"""An engine that does not end before it is killed."""
 LOAD = ("--request-rate", "8", "--duration", "300")
 SHORT, LONG = ("--output-len", "40"), ("--output-len", "1500")
 """Answers that finish while a run drains, and answers that take longer than anybody waits."""
@@ -31,6 +37,8 @@ def words_for(phase: str) -> tuple[str, ...]:
     match phase:
         case "boot":
             return (*LOAD, *SLOW_TO_BOOT)
+        case "engine stop":
+            return (*LOAD, *STUBBORN)
         case "restart":
             engine = ("--engine", "vllm", "--engine-command", f"{sys.executable} {SLOW_TO_RESTART}")
             return (*LOAD, *engine, "--max-num-seqs", "64", *SHORT)
@@ -262,6 +270,20 @@ def answers_somehow(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=2):
         return True
     return False
+
+
+def test_a_run_that_is_killed_while_it_stops_its_engine_leaves_no_process(servetop: Servetop, recording: Path) -> None:
+    registry = RunRegistry(Path(servetop.environment["XDG_STATE_HOME"]) / "servetop" / "runs")
+    with servetop.started("--headless", *words_for("engine stop"), "--record", str(recording)) as process:
+        with reading(recording) as reader:
+            until("boot", reader)
+        processes = family(process.pid)
+        process.send_signal(signal.SIGTERM)
+        wait_for(lambda: [run.state for run in registry.runs()] == ["stopping"], seconds=60, what="the engine's stop")
+        process.send_signal(signal.SIGKILL)
+        process.wait(60)
+        assert_gone(processes)
+    assert registry.runs() == []
 
 
 @pytest.mark.parametrize("phase", ["boot", "load", "restart"])

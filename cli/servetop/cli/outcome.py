@@ -54,7 +54,8 @@ class Outcome:
 
     def _interrupted(self, failure: ServetopError | None) -> str:
         """What asks servetop to end may ask its engine too, as systemd does: the engine's end is said as well."""
-        cancelled = "requests in flight were cancelled" if self.drain_reason and self.interruptions else ""
+        is_cancelled = self.drain_reason and self.stopped_by is Action.CANCEL
+        cancelled = "requests in flight were cancelled" if is_cancelled else ""
         return "; ".join(part for part in (self.drain_reason or "interrupted", cancelled, str(failure or "")) if part)
 
     def _too_many_failures(self) -> str:

@@ -64,7 +64,7 @@ class RunLoop:
     @property
     def phase(self) -> RunPhase:
         """What the run is doing now."""
-        if self._winding_down:
+        if self._winding_down or (self._sender is None and self.stop_requests.action is not None):
             return RunPhase.STOPPING
         if self._sender is None:
             return RunPhase.BOOTING
