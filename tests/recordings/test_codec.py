@@ -28,13 +28,14 @@ from servetop.core.events import (
 from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
 from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings import schema
+from servetop.recordings.opening import Opened
 from servetop.recordings.table_reader import TableReader
 from servetop.recordings.tick_codec import pack_histogram, unpack_histograms
 
 Same = Callable[[Any, Any], bool]
 
 instants = st.floats(min_value=0, max_value=1e6)
-numbers = st.none() | st.floats(allow_nan=False)
+numbers = st.none() | st.floats(min_value=-1e18, max_value=1e18)
 counts = st.integers(min_value=0, max_value=2**40)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 histograms = st.lists(
@@ -92,7 +93,7 @@ ticks = st.builds(
     Tick,
     client=st.builds(
         ClientTick,
-        index=counts,
+        index=st.integers(0, 10_000_000),
         gauges=st.builds(
             LoadGauges,
             stage=st.integers(-1, 99),
@@ -113,14 +114,12 @@ ticks = st.builds(
         loop_lag=histograms,
     ),
     engine=st.none() | engine_samples | full_engine_samples,
-    gpus=st.lists(gpu_samples.filter(lambda gpu: gpu.utilisation != math.inf and gpu.utilisation != -math.inf)).map(
-        lambda gpus: tuple(gpus[:2])
-    ),
+    gpus=st.lists(gpu_samples, max_size=2).map(tuple),
 )
 stages = st.builds(
     StageChange,
     at=instants,
-    index=counts,
+    index=st.integers(0, 10_000_000),
     label=texts,
     request_rate=st.none() | st.floats(min_value=0, allow_nan=False),
     max_concurrency=st.none() | counts,
@@ -131,12 +130,16 @@ notes = st.builds(Note, at=instants, severity=st.sampled_from(Severity), source=
 log_lines = st.builds(LogLine, at=instants, text=texts, stream=texts)
 
 
+def reader_of(connection: sqlite3.Connection) -> TableReader:
+    return TableReader(Opened(connection, in_memory=True), Path("memory"))
+
+
 def stored(table: schema.EventTable, events: list[Any]) -> list[Any]:
     """The events, after a journey through SQLite."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.create_tables(connection)
         connection.executemany(table.insert, [table.codec.encode(event) for event in events])
-        return TableReader(connection, Path("memory")).events(table)
+        return reader_of(connection).events(table)
 
 
 EVENTS = {
@@ -216,5 +219,5 @@ def test_a_command_comes_back_with_its_row_number_as_id() -> None:
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.create_tables(connection)
         connection.execute("INSERT INTO command (at, action, value, text, source) VALUES (1, 'set_rate', 8, '', 'me')")
-        (command,) = TableReader(connection, Path("memory")).events(schema.COMMAND)
+        (command,) = reader_of(connection).events(schema.COMMAND)
     assert command == Command(id=1, at=1.0, action=Action.SET_RATE, value=8.0, source="me")

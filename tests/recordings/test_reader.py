@@ -157,6 +157,7 @@ def test_columns_that_an_older_minor_version_did_not_have_take_their_defaults(
     recorder.commit(Batch(tick=make_tick(0, ok=1, cpu_seconds=0.1)))
     recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
     with closing(sqlite3.connect(recorder.path)) as connection:
+        connection.execute("ALTER TABLE tick DROP COLUMN checksum")
         connection.execute("ALTER TABLE tick DROP COLUMN cpu_seconds")
         connection.execute("ALTER TABLE tick DROP COLUMN client_wait")
         connection.commit()

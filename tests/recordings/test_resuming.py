@@ -104,6 +104,7 @@ def test_run_time_and_numbers_go_on_where_they_stood_still(interrupted: Path) ->
 
 def test_a_recording_of_an_older_minor_version_gets_the_engine_columns_that_it_lacks(interrupted: Path) -> None:
     with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        connection.execute("ALTER TABLE tick DROP COLUMN checksum")
         connection.execute("ALTER TABLE tick DROP COLUMN engine_queue_seconds_total")
         connection.execute("PRAGMA user_version = 1001")
         connection.commit()

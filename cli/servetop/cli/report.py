@@ -22,7 +22,7 @@ from servetop.cli.tables import cell, light_table, out_first_that_fits, out_tabl
 from servetop.cli.turns_table import turns_table
 from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd
-from servetop.core.shelf import RecordingInfo
+from servetop.core.shelf import RecordingInfo, RecordingState
 from servetop.recordings.catalog import list_recordings, resolve
 from servetop.recordings.places import recordings_folder
 from servetop.recordings.reader import RecordingReader
@@ -38,6 +38,8 @@ def print_recording(name: str, *, as_json: bool) -> int:
     reader = RecordingReader.open(resolve(name))
     try:
         print_summary(run_summary(reader), as_json=as_json)
+        if reader.damage is not None:
+            console.message(reader.damage)
     finally:
         reader.close()
     return int(ExitCode.OK)
@@ -259,6 +261,7 @@ def print_recordings(folder: Path | None, *, as_json: bool) -> int:
         console.out(f"no recordings in {where} yet: servetop makes one")
     else:
         print_list(recordings)
+        console.out(*(each.problem for each in recordings if each.problem))
     return int(ExitCode.OK)
 
 
@@ -296,6 +299,8 @@ def _list_row(info: RecordingInfo) -> dict[str, str]:
 
 
 def _state_words(info: RecordingInfo) -> str:
+    if info.problem and info.state is not RecordingState.UNREADABLE:
+        return "damaged"
     if info.exit_code is None:
         return str(info.state)
     return f"exit {info.exit_code}" if info.exit_code else "ok"

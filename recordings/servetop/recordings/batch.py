@@ -20,6 +20,8 @@ from servetop.core.events import (
 from servetop.core.redaction import Redactor
 from servetop.core.tick import Tick
 from servetop.recordings import schema
+from servetop.recordings.tick_checksum import TickChecksum
+from servetop.recordings.tick_codec import TICKS
 
 _OBEYED = "UPDATE command SET obeyed_at = ?, reply = ? WHERE seq = ?"
 
@@ -56,8 +58,11 @@ class EncodedBatch:
         return sum(len(rows) for _, rows in self.statements)
 
 
-def encode_batch(batch: Batch, *, redactor: Redactor) -> EncodedBatch:
-    """Rows for every table that has something new; free texts are redacted."""
+def encode_batch(batch: Batch, *, redactor: Redactor, checksum: TickChecksum = TICKS.checksum) -> EncodedBatch:
+    """Rows for every table that has something new; free texts are redacted.
+
+    `checksum` is that of the file: one that is resumed may have its columns in another order.
+    """
     events: tuple[tuple[schema.EventTable, Sequence[Any]], ...] = (
         (schema.STAGE, [dataclasses.replace(each, label=redactor.text(each.label)) for each in batch.stages]),
         (schema.REQUEST, [_redacted(each, redactor) for each in batch.requests]),
@@ -66,17 +71,23 @@ def encode_batch(batch: Batch, *, redactor: Redactor) -> EncodedBatch:
         (schema.GPU_SAMPLE, batch.gpu_samples),
         (schema.NOTE, [dataclasses.replace(note, text=redactor.sentence(note.text)) for note in batch.notes]),
         (schema.LOG_LINE, [dataclasses.replace(line, text=redactor.text(line.text)) for line in batch.log_lines]),
-        (schema.TICK, () if batch.tick is None else (batch.tick,)),
     )
     statements = [(table.insert, [table.codec.encode(each) for each in rows]) for table, rows in events if rows]
+    if batch.tick is not None:
+        statements.append((schema.TICK.insert, [_tick_row(batch.tick, checksum)]))
     if batch.commands:
-        statements.append(
-            (
-                _OBEYED,
-                [(each.obeyed_at, each.reply and redactor.sentence(each.reply), each.id) for each in batch.commands],
-            )
-        )
+        replies = [each.reply and redactor.sentence(each.reply) for each in batch.commands]
+        rows = [(each.obeyed_at, reply, each.id) for each, reply in zip(batch.commands, replies, strict=True)]
+        statements.append((_OBEYED, rows))
     return EncodedBatch(statements=statements, ticks=0 if batch.tick is None else 1, requests=len(batch.requests))
+
+
+def _tick_row(tick: Tick, checksum: TickChecksum) -> tuple[Any, ...]:
+    row = TICKS.encode(tick)
+    if checksum.names == TICKS.checksum.names:
+        return row
+    values = dict(zip(schema.TICK.names, row, strict=True))
+    return (*row[:-1], checksum.of([values.get(name) for name in checksum.names]))
 
 
 def _redacted(request: RequestRecord, redactor: Redactor) -> RequestRecord:

@@ -71,8 +71,13 @@ def _int64(value: Any) -> int:
     return number if -_INT64_MAX <= number <= _INT64_MAX else max(-_INT64_MAX, min(number, _INT64_MAX))
 
 
+def _real(value: Any) -> float:
+    """As it comes back: SQLite keeps no negative zero."""
+    return float(value) + 0.0
+
+
 _SCALARS: dict[Any, tuple[str, Callable[[Any], Any], Callable[[Any], Any] | None]] = {
-    float: ("REAL", float, None),
+    float: ("REAL", _real, None),
     int: ("INTEGER", _int64, None),
     bool: ("INTEGER", int, bool),
     str: ("TEXT", _text, None),

@@ -44,11 +44,14 @@ def encode_engine(facts: EngineFacts, *, redactor: Redactor) -> str:
 def decode_header(row: Mapping[str, Any]) -> RunHeader:
     """The header as it was; what a newer minor version added is ignored. ValueError or UsageError if damaged."""
     engine = orjson.loads(row["engine"]) if row.get("engine") else None
+    versions, host = (orjson.loads(row[name] or "{}") for name in ("versions", "host"))
+    if not isinstance(versions, dict) or not isinstance(host, dict):
+        raise ValueError("versions and host are objects")
     return RunHeader(
         config=from_data(RunConfig, orjson.loads(row["config"]), strict=False, where="recorded config"),
         anchor=ClockAnchor(origin_ns=row["origin_ns"], wall_epoch_s=row["wall_epoch_s"]),
-        versions=orjson.loads(row["versions"] or "{}"),
-        host=orjson.loads(row["host"] or "{}"),
+        versions=versions,
+        host=host,
         engine=None if engine is None else from_data(EngineFacts, engine, strict=False, where="recorded engine"),
         pid=row.get("pid"),
     )

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 import orjson
 import psutil
 
+LARGEST_PID = (1 << 31) - 1
 _CREATE_TIME_TOLERANCE = 2.0
 """Seconds that two readings of one process's start may differ by (psutil adds the boot time, which ntp moves)."""
 
@@ -33,9 +34,10 @@ class Writer:
         """What `to_json` wrote; None when nothing usable is there."""
         try:
             data = orjson.loads(text or "null")
-            return cls(pid=int(data["pid"]), started=float(data["started"]), host=str(data["host"]))
-        except (TypeError, KeyError, ValueError):
+            writer = cls(pid=int(data["pid"]), started=float(data["started"]), host=str(data["host"]))
+        except (TypeError, KeyError, ValueError, OverflowError):
             return None
+        return writer if 0 < writer.pid <= LARGEST_PID else None
 
     def to_json(self) -> str:
         """For the recording's `run.writer`."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sqlite3
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from servetop.core.errors import RecordingError
+from servetop.recordings.limits import ReadBudget, harden
 from servetop.recordings.schema import APPLICATION_ID, FORMAT_MAJOR
+from servetop.recordings.schema_check import foreign_object, schema_rows
 
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
 _BUSY_SECONDS = 2.0
-_CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_INTERRUPT)
+"""SQLITE_INTERRUPT: `ReadBudget` ended a query that read the same pages again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,8 @@ class Opened:
     connection: sqlite3.Connection
     damage: str | None = None
     """Why not everything can be read, in SQLite's words."""
+    size: int | None = None
+    """Bytes of a damaged file and its write-ahead log: its first page may say another."""
     scratch: Path | None = None
     """A temporary folder with a copy, to be removed at the end."""
     in_memory: bool = False
@@ -35,7 +41,7 @@ def open_for_reading(path: Path) -> Opened:
     """A read-only connection; RecordingError when the file is missing, no recording, too new or beyond reading."""
     _check_marks(path, _first_bytes(path))
     try:
-        return Opened(_connect(path.absolute(), "mode=ro"))
+        return _connect(path.absolute(), "mode=ro", shown=path)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if is_damage(error):
             return _salvage(path, error)
@@ -87,24 +93,36 @@ def _check_marks(path: Path, start: bytes) -> None:
         )
 
 
-def _connect(path: Path, mode: str, *, salvaging: bool = False) -> sqlite3.Connection:
-    """Connect and prove that the schema can be read."""
+def _size_of(path: Path) -> int:
+    sizes = 0
+    for each in (path, path.with_name(f"{path.name}-wal")):
+        with contextlib.suppress(OSError):
+            sizes += each.stat().st_size
+    return sizes
+
+
+def _connect(path: Path, mode: str, *, shown: Path, salvaging: bool = False) -> Opened:
+    """Connect and prove that the schema can be read, and is one of ours; `shown` is what the user calls the file."""
     connection = sqlite3.connect(
         f"{path.as_uri()}?{mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     try:
-        if salvaging:  # without it SQLite refuses a file that is shorter than its first page says
-            connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("SELECT name FROM sqlite_master").fetchall()
+        harden(connection, salvaging=salvaging)
+        size = _size_of(path) if salvaging else None
+        ReadBudget(connection, size=size)
+        foreign = foreign_object(schema_rows(connection))
     except (sqlite3.Error, UnicodeDecodeError):
         connection.close()
         raise
-    return connection
+    if foreign is not None:
+        connection.close()
+        raise RecordingError(f"{shown} is not opened: it holds {foreign}")
+    return Opened(connection, size=size)
 
 
 def _salvage(path: Path, cause: Exception) -> Opened:
     try:
-        return Opened(_connect(path.absolute(), "mode=ro", salvaging=True), damage=str(cause))
+        return replace(_connect(path.absolute(), "mode=ro", shown=path, salvaging=True), damage=str(cause))
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise RecordingError(f"{path} is damaged ({error}): nothing in it can be read") from error
 
@@ -114,11 +132,19 @@ def _open_in_read_only_folder(path: Path) -> Opened:
     log = path.with_name(path.name + "-wal")
     try:
         if not log.exists() or log.stat().st_size == 0:
-            return Opened(_connect(path.absolute(), "mode=ro&immutable=1"))
-        scratch = Path(tempfile.mkdtemp(prefix="servetop-"))
+            return _connect(path.absolute(), "mode=ro&immutable=1", shown=path)
+        return _open_copy(path, log)
+    except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
+        raise RecordingError(f"cannot read {path} ({error}): copy it to a folder of your own") from error
+
+
+def _open_copy(path: Path, log: Path) -> Opened:
+    scratch = Path(tempfile.mkdtemp(prefix="servetop-"))
+    try:
         for each in (path, log):
             shutil.copyfile(each, scratch / each.name)
         os.chmod(scratch / path.name, 0o600)
-        return Opened(_connect(scratch / path.name, "mode=ro"), scratch=scratch)
-    except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
-        raise RecordingError(f"cannot read {path} ({error}): copy it to a folder of your own") from error
+        return replace(_connect(scratch / path.name, "mode=ro", shown=path), scratch=scratch)
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise

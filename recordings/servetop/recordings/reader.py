@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,31 +29,22 @@ from servetop.core.source import RunHeader, RunUpdate
 from servetop.core.steady import SteadyWindow
 from servetop.core.tick import Tick
 from servetop.recordings import schema
+from servetop.recordings.bounds import sane, sane_request
 from servetop.recordings.header import decode_end, decode_header
+from servetop.recordings.limits import MOST_STAGES
 from servetop.recordings.liveness import Writer
 from servetop.recordings.opening import Opened, fold_wal, open_for_reading
 from servetop.recordings.recent_requests import RecentRequests
 from servetop.recordings.request_codec import ENDED
+from servetop.recordings.run_row import end_problem, header_problem, without_end
 from servetop.recordings.steady_codec import decode_windows
 from servetop.recordings.table_reader import TableReader
+from servetop.recordings.tick_totals import TickTotals, output_tokens_by_bin, tick_totals
 
 SEND_TIMEOUT = 2.0
 """Seconds that sending a command waits for the writer's transaction."""
 
 _END_COLUMNS = {"end_at", "exit_code", "end_reason", "steady"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TickTotals:
-    """What can be said of a run by adding up its ticks."""
-
-    ticks_until: int
-    """Number of the last tick + 1."""
-    requests: int
-    """Requests that ended."""
-    most_output_tokens: int
-    """In any bin of `ticks_per_bin` ticks, aligned to the run's origin."""
-    ticks_per_bin: int
 
 
 class RecordingReader:
@@ -62,7 +53,7 @@ class RecordingReader:
     def __init__(self, opened: Opened, path: Path) -> None:
         self.path = path
         self._opened = opened
-        self._tables = TableReader(opened.connection, path, damage=opened.damage)
+        self._tables = TableReader(opened, path)
         self._recent = RecentRequests(self._tables)
         self._run = self._read_run()
         self._header = self._decoded_header()
@@ -118,7 +109,7 @@ class RecordingReader:
             before, self._polled = self._polled, self._run
             changed = {name for name, value in self._run.items() if before is None or before[name] != value}
             return RunUpdate(
-                stages=self._new(schema.STAGE),
+                stages=self._few(self._new(schema.STAGE)),
                 commands=self._new_commands(),
                 log_lines=self._new(schema.LOG_LINE),
                 ticks=self._new(schema.TICK),
@@ -181,7 +172,8 @@ class RecordingReader:
 
     def stages(self) -> list[StageChange]:
         """All stages, in order."""
-        return self._tables.events(schema.STAGE)
+        stages: list[StageChange] = self._tables.events(schema.STAGE)
+        return self._few(stages)
 
     def notes(self) -> list[Note]:
         """All notes, in order."""
@@ -203,30 +195,27 @@ class RecordingReader:
         self, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = ()
     ) -> Iterator[tuple[Any, ...]]:
         """Raw rows of table `request`, streamed in the order in which they were written; stops at damage."""
+        names = self._tables.or_null("request", columns)
+        condition = sane_request(names)
         return self._tables.rows(
-            "request", self._tables.or_null("request", columns), where=where, parameters=parameters
+            "request", names, where=f"({where}) AND {condition}" if where else condition, parameters=parameters
         )
+
+    def check_requests(self) -> None:
+        """Note it as damage when rows of table `request` make no sense; sums and figures leave them out."""
+        there = dict(self._tables.columns_of("request"))
+        condition = sane([column for column in schema.REQUEST.codec.columns if column.name in there])
+        (bad,) = next(self._tables.rows("request", ("count(*)",), where=f"NOT ({condition})"), (0,))
+        if bad:
+            self._tables.blame(f"{bad} rows of table request make no sense")
 
     def tick_totals(self, *, ticks_per_bin: int) -> TickTotals:
         """Sums over all ticks, read from an index alone: milliseconds for an hour."""
-        ended = "ok + errors + timeouts + cancelled + truncated"
-        whole = self._tables.rows("tick", ("coalesce(max(number) + 1, 0)", f"coalesce(sum({ended}), 0)"))
-        bins = f"(SELECT sum(output_tokens) AS tokens FROM tick GROUP BY number / {ticks_per_bin})"
-        peak = self._tables.rows(bins, ("coalesce(max(tokens), 0)",))
-        ticks_until, requests = next(whole, (0, 0))
-        (most_output_tokens,) = next(peak, (0,))
-        return TickTotals(
-            ticks_until=ticks_until,
-            requests=requests,
-            most_output_tokens=most_output_tokens,
-            ticks_per_bin=ticks_per_bin,
-        )
+        return tick_totals(self._tables, ticks_per_bin=ticks_per_bin)
 
     def output_tokens_by_bin(self, *, ticks_per_bin: int) -> Iterator[tuple[int, int]]:
         """(bin, output tokens) of each bin of ticks that has any, from an index alone; bin 0 begins at second 0."""
-        bins = f"(SELECT number / {ticks_per_bin} AS bin, sum(output_tokens) AS tokens FROM tick GROUP BY bin)"
-        for number, tokens in self._tables.rows(bins, ("bin", "tokens")):
-            yield int(number), int(tokens)
+        return output_tokens_by_bin(self._tables, ticks_per_bin=ticks_per_bin)
 
     def close(self, *, tidy: bool = True) -> None:
         """Let go of the file; with `tidy` a run that is over becomes one file (its write-ahead log is folded in)."""
@@ -248,10 +237,18 @@ class RecordingReader:
         return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
 
     def _read_run(self) -> dict[str, Any]:
-        rows = list(self._tables.row_dicts("run", tuple(schema.RUN_COLUMNS)))
+        rows = list(itertools.islice(self._tables.row_dicts("run", tuple(schema.RUN_COLUMNS)), 1))
         if not rows:
             raise RecordingError(f"{self.path} is damaged: its header is lost, so nothing in it can be read")
-        return dict.fromkeys(schema.RUN_COLUMNS) | rows[0]
+        row = dict.fromkeys(schema.RUN_COLUMNS) | rows[0]
+        problem = header_problem(row)
+        if problem is not None:
+            raise RecordingError(f"{self.path} is damaged: its header makes no sense ({problem})")
+        ending = end_problem(row)
+        if ending is not None:
+            self._tables.blame(f"its end makes no sense: {ending}")
+            return without_end(row)
+        return row
 
     def _decoded_header(self) -> RunHeader:
         try:
@@ -263,6 +260,12 @@ class RecordingReader:
         last = self._seen.get(table.name, 0)
         events, self._seen[table.name] = self._tables.events_after(table, last)
         return events
+
+    def _few(self, stages: list[StageChange]) -> list[StageChange]:
+        """As many stages as a run can have: figures are worked out for each of them."""
+        if len(stages) > MOST_STAGES:
+            self._tables.blame(f"it has more than {MOST_STAGES} stages")
+        return stages[:MOST_STAGES]
 
     def _new_commands(self) -> list[Command]:
         """New ones, and older ones again that were answered."""

@@ -26,6 +26,7 @@ from servetop.recordings.open_file import OpenFile
 from servetop.recordings.opening import Opened, fold_wal
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.steady_codec import encode_windows
+from servetop.recordings.tick_checksum import checksum_in
 
 BUSY_SECONDS = 0.25
 """How long a commit waits for a viewer that is writing a command; then it is tried again at the next one."""
@@ -53,6 +54,7 @@ class Recorder:
     def __init__(self, connection: sqlite3.Connection, path: Path, *, redactor: Redactor) -> None:
         self._file, self._opened_as = OpenFile(path), path
         self._removed = False
+        self._checksum = checksum_in(connection)
         self._connection: sqlite3.Connection | None = connection
         self._redactor = redactor
         self._waiting: deque[EncodedBatch] = deque()
@@ -140,7 +142,7 @@ class Recorder:
         """Write a batch in one transaction, after those that could not be written before; never raises for the disk."""
         if batch.tick is not None:
             self._last_time = batch.tick.end
-        encoded = encode_batch(batch, redactor=self._redactor)
+        encoded = encode_batch(batch, redactor=self._redactor, checksum=self._checksum)
         self._ticks += encoded.ticks
         self._requests += encoded.requests
         self._look_for_file()
@@ -258,7 +260,7 @@ class Recorder:
         if self._dropped:
             text = f"{self._dropped} are missing: the disk refused them for too long"
             note = Note(at=self._last_time, severity=Severity.ERROR, source="recorder", text=text)
-            self._add(encode_batch(Batch(notes=[note]), redactor=self._redactor))
+            self._add(encode_batch(Batch(notes=[note]), redactor=self._redactor, checksum=self._checksum))
 
 
 def connect_for_writing(path: Path) -> sqlite3.Connection:

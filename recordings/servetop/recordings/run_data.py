@@ -75,6 +75,7 @@ class RunData:
     def load(cls, reader: RecordingReader) -> RunData:
         """Read everything but the requests."""
         reader.refresh()
+        reader.check_requests()
         ticks, samples = reader.ticks(), reader.engine_samples()
         return cls(
             header=reader.header,

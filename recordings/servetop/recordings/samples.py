@@ -15,6 +15,7 @@ from servetop.core.events import FloatArray, IntArray, RequestStatus
 from servetop.core.packing import unpack_counts
 from servetop.core.token_counts import sizes_known
 from servetop.core.units import US_PER_S
+from servetop.recordings.bounds import LONGEST_RUN
 from servetop.recordings.distribution import Distribution
 from servetop.recordings.reader import RecordingReader
 
@@ -23,8 +24,6 @@ StringArray = npt.NDArray[np.str_]
 
 BLOCK = 5000
 """Requests whose chunks are in memory at a time."""
-_LONGEST_RUN = 10_000_000
-"""Seconds, four months; what is later is damage."""
 STATUSES = tuple(RequestStatus)
 _NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
             "first_output_at", "reasoning_tokens")  # fmt: skip
@@ -212,7 +211,7 @@ def _arrivals(micros: IntArray, chunks: IntArray, *, base: FloatArray) -> FloatA
 
 def _by_second(instants: FloatArray, tokens: IntArray) -> FloatArray:
     seconds = np.maximum(np.floor(instants), 0).astype(np.int64)
-    if seconds.size and seconds.max() > _LONGEST_RUN:
+    if seconds.size and seconds.max() > LONGEST_RUN:
         raise ValueError(f"a token came in second {seconds.max():,} of the run")
     return np.bincount(seconds, weights=tokens).astype(np.float64)
 

@@ -24,7 +24,7 @@ APPLICATION_ID = 0x73767470
 """`svtp`; bytes 68-71 of the file."""
 FORMAT_MAJOR = 1
 """Files of a higher major version are refused."""
-FORMAT_MINOR = 4
+FORMAT_MINOR = 5
 """A new column or table raises it; readers ignore what they do not know."""
 USER_VERSION = FORMAT_MAJOR * 1000 + FORMAT_MINOR
 """PRAGMA user_version; bytes 60-63 of the file."""

@@ -10,6 +10,7 @@ import orjson
 from servetop.core.config import from_data
 from servetop.core.errors import UsageError
 from servetop.core.steady import SteadyWindow
+from servetop.recordings.bounds import LONGEST_RUN
 
 
 def window_data(window: SteadyWindow) -> dict[str, Any]:
@@ -33,10 +34,13 @@ def decode_windows(text: str | None) -> dict[int, SteadyWindow]:
     try:
         rows = orjson.loads(text or "[]")
         return {int(row["stage"]): _window(row) for row in rows}
-    except (ValueError, TypeError, KeyError, UsageError):
+    except (ValueError, TypeError, KeyError, OverflowError, UsageError):
         return {}
 
 
 def _window(row: Mapping[str, Any]) -> SteadyWindow:
     known = {name: value for name, value in row.items() if value is not None}
-    return from_data(SteadyWindow, known, strict=False, where="recorded steady window")
+    window = from_data(SteadyWindow, known, strict=False, where="recorded steady window")
+    if window.start is not None and not (window.end is not None and 0 <= window.start < window.end <= LONGEST_RUN):
+        raise ValueError("a steady window ends after it begins")
+    return window

@@ -12,9 +12,12 @@ from typing import Any
 
 from servetop.core.errors import RecordingError
 from servetop.core.tick import TICK_SECONDS, Tick
+from servetop.recordings.bounds import sane
 from servetop.recordings.codec import Row
-from servetop.recordings.opening import is_damage
+from servetop.recordings.limits import ReadBudget
+from servetop.recordings.opening import Opened, is_damage
 from servetop.recordings.schema import TICK, EventTable
+from servetop.recordings.tick_checks import TickChecks
 
 _BLOCK = 1000
 """Rows decoded together."""
@@ -35,12 +38,14 @@ def _collector_paused() -> Iterator[None]:
 class TableReader:
     """Reads what is there: columns that an older version did not write are left out, damage ends a table early."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, *, damage: str | None = None) -> None:
-        self._connection = connection
+    def __init__(self, opened: Opened, path: Path) -> None:
+        self._connection = opened.connection
+        self._budget = ReadBudget(opened.connection, size=opened.size)
         self._path = path
-        self._columns: dict[str, frozenset[str]] = {}
-        self._cause = damage
+        self._columns: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._cause = opened.damage
         self._seen_types: set[tuple[object, ...]] = set()
+        self._tick_checks: TickChecks | None = None
         self.last_tick_end: float | None = None
         """Of the ticks read so far; seconds."""
 
@@ -51,6 +56,10 @@ class TableReader:
             return None
         read = "no tick" if self.last_tick_end is None else f"the first {self.last_tick_end:.1f} s"
         return f"{self._path} is damaged ({self._cause}): {read} could be read, what follows is lost"
+
+    def blame(self, cause: str) -> None:
+        """Note what is wrong with the file; the first cause stays."""
+        self._cause = self._cause or cause
 
     def data_version(self) -> int:
         """Another number whenever another connection has committed something."""
@@ -72,25 +81,29 @@ class TableReader:
         """Stream rows; ends early at damage. RecordingError when the disk or a lock is in the way."""
         condition = f" WHERE {where}" if where else ""
         ordered = f" ORDER BY {order}" if order else ""
+        statement = f"SELECT {', '.join(columns)} FROM {table}{condition}{ordered}"
         try:
-            yield from self._connection.execute(
-                f"SELECT {', '.join(columns)} FROM {table}{condition}{ordered}", tuple(parameters)
-            )
+            most = self._budget.renew()
+            cursor = self._connection.execute(statement, tuple(parameters))
+            yield from itertools.islice(cursor, most)
+            if cursor.fetchone() is not None:
+                self.blame(f"table {table} has more rows than the file has room for")
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if not is_damage(error):
                 raise RecordingError(f"cannot read {self._path} ({error}): is the disk all right?") from error
-            self._cause = self._cause or str(error)
+            self.blame(str(error))
 
     def or_null(self, table: str, columns: Sequence[str]) -> list[str]:
         """Columns and expressions as an SQL selection: NULL for the columns that this file does not have."""
-        there = self._columns_of(table)
+        there = dict(self.columns_of(table))
         return ["NULL" if name.isidentifier() and name not in there else name for name in columns]
 
     def row_dicts(
         self, table: str, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = (), order: str = ""
     ) -> Iterator[dict[str, Any]]:
         """Rows by column name, without the columns that this file does not have."""
-        known = [name for name in columns if name in self._columns_of(table)]
+        there = dict(self.columns_of(table))
+        known = [name for name in columns if name in there]
         if known:
             for row in self.rows(table, known, where=where, parameters=parameters, order=order):
                 yield dict(zip(known, row, strict=True))
@@ -113,49 +126,84 @@ class TableReader:
         numbered = self.numbered_events(table, where="seq > ?", parameters=(seq,))
         return [event for _, event in numbered], numbered[-1][0] if numbered else seq
 
+    def columns_of(self, table: str) -> tuple[tuple[str, str], ...]:
+        """(name, declared type) of each column, in the file's order; empty for a table that is not there."""
+        if table not in self._columns:
+            try:
+                rows = self._connection.execute(f"PRAGMA table_info({table})").fetchall()
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                raise RecordingError(f"cannot read {self._path} ({error}): the file is damaged") from error
+            self._columns[table] = tuple((str(row[1]), str(row[2])) for row in rows)
+        return self._columns[table]
+
     def _numbered(
         self, table: EventTable, *, where: str, parameters: Sequence[Any], order: str
     ) -> Iterator[tuple[int, Any]]:
-        rows = self.row_dicts(table.name, ("seq", *table.names), where=where, parameters=parameters, order=order)
-        while block := list(itertools.islice(rows, _BLOCK)):
-            for row, event in self._decoded(table, block):
+        names, checked = self._selected(table)
+        if "seq" not in names:
+            return
+        found = self.rows(table.name, [*names, checked], where=where, parameters=parameters, order=order)
+        newest = 0
+        while block := list(itertools.islice(found, _BLOCK)):
+            if order == "seq":
+                block, newest = self._ascending(block, newest, names.index("seq"))
+            for row, event in self._decoded(table, names, block):
                 if table is TICK:
                     if self._cause is not None and self._is_beyond_a_gap(event):
                         return
                     self.last_tick_end = event.end
                 yield row["seq"], event
 
+    def _selected(self, table: EventTable) -> tuple[list[str], str]:
+        """Names of the columns to read, and the condition that tells whether a row's numbers make sense.
+
+        Of ticks all columns are read, in the file's order: their checksum counts also those of a newer version.
+        """
+        there = dict(self.columns_of(table.name))
+        condition = sane([column for column in table.codec.columns if column.name in there])
+        if table is TICK:
+            return list(there), condition
+        return [name for name in ("seq", *table.names) if name in there], condition
+
+    def _ascending(self, rows: list[tuple[Any, ...]], newest: int, at: int) -> tuple[list[tuple[Any, ...]], int]:
+        """Rows up to the first one whose `seq` does not follow: a damaged B-tree leads to the same page twice."""
+        for count, row in enumerate(rows):
+            if type(row[at]) is not int or row[at] <= newest:
+                self.blame("its rows are not in their order")
+                return rows[:count], 1 << 63
+            newest = row[at]
+        return rows, newest
+
     def _is_beyond_a_gap(self, tick: Tick) -> bool:
         """Of a damaged file: ticks before it are lost, so what is left of the run ends before them."""
         return self.last_tick_end is not None and tick.start > self.last_tick_end + TICK_SECONDS / 2
 
-    def _decoded(self, table: EventTable, rows: Sequence[Row]) -> list[tuple[Row, Any]]:
+    def _decoded(
+        self, table: EventTable, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
+    ) -> list[tuple[Row, Any]]:
         """Rows that make sense, with their events; when one of several does not, they are tried one by one."""
         try:
-            self._check_types(table, rows)
-            return list(zip(rows, table.codec.decode_all(rows), strict=True))
-        except (ValueError, TypeError, KeyError) as error:
+            self._check(table, names, rows)
+            dicts = [dict(zip(names, row, strict=False)) for row in rows]
+            return list(zip(dicts, table.codec.decode_all(dicts), strict=True))
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
             if len(rows) > 1:
-                return [pair for row in rows for pair in self._decoded(table, [row])]
-            self._cause = self._cause or f"row {rows[0]['seq']} of table {table.name}: {error}"
+                return [pair for row in rows for pair in self._decoded(table, names, [row])]
+            self.blame(f"row {rows[0][names.index('seq')]} of table {table.name}: {error}")
             return []
 
-    def _check_types(self, table: EventTable, rows: Sequence[Row]) -> None:
-        """ValueError when a value cannot be its column's: SQLite does not notice all damage."""
+    def _check(self, table: EventTable, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        """ValueError when a value cannot be its column's, or a tick is not as it was written."""
         columns = {column.name: column for column in table.codec.columns}
         for row in rows:
-            row_types: tuple[object, ...] = (table.name, *map(type, row.values()))
+            row_types: tuple[object, ...] = (table.name, *map(type, row))
             if row_types not in self._seen_types:
-                for name, value in row.items():
+                for name, value in zip(names, row, strict=False):
                     if name in columns and not columns[name].accepts(type(value)):
                         raise ValueError(f"{value!r:.40} is no {name}")
                 self._seen_types.add(row_types)
-
-    def _columns_of(self, table: str) -> frozenset[str]:
-        if table not in self._columns:
-            try:
-                rows = self._connection.execute(f"PRAGMA table_info({table})").fetchall()
-            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-                raise RecordingError(f"cannot read {self._path} ({error}): the file is damaged") from error
-            self._columns[table] = frozenset(row[1] for row in rows)
-        return self._columns[table]
+            if row[-1] != 1:
+                raise ValueError("its numbers make no sense")
+        if table is TICK:
+            self._tick_checks = self._tick_checks or TickChecks(self.columns_of(TICK.name))
+            self._tick_checks.check(rows)

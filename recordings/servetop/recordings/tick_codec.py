@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,8 +14,10 @@ from servetop.core.events import EngineSample, GpuSample
 from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
 from servetop.core.tick import COUNTERS, HISTOGRAMS, ClientTick, LoadGauges, Tick
 from servetop.recordings.codec import Column, FieldReader, Row, column_of, columns_of, encoded
+from servetop.recordings.tick_checksum import CHECKSUM, TickChecksum
 
 _TOTAL = np.dtype("<f8")
+_LARGEST_TOTAL = 1e19
 _RECORD = np.dtype([("bucket", "<u2"), ("count", "<u4")])
 
 
@@ -39,7 +42,10 @@ def unpack_histograms(blobs: Sequence[bytes | None]) -> list[LogHistogram]:
     buckets, counts = records["bucket"], records["count"]  # as they lie in the file: half the memory of wider ones
     if buckets.max() > MAX_BUCKET:
         raise ValueError(f"a histogram has no bucket {buckets.max()}")
-    totals = np.frombuffer(b"".join([blob[:head] for blob in full]), _TOTAL).tolist()
+    sums = np.frombuffer(b"".join([blob[:head] for blob in full]), _TOTAL)
+    if not (np.abs(sums) <= _LARGEST_TOTAL).all():  # NaN is not either
+        raise ValueError("the sum of a histogram's values makes no sense")
+    totals = sums.tolist()
     unpacked = [
         LogHistogram(buckets[start:end], counts[start:end], total)
         for start, end, total in zip([0, *ends[:-1]], ends, totals, strict=True)
@@ -67,12 +73,24 @@ def unpack_gpus(text: str | None) -> tuple[GpuSample, ...]:
     """What `pack_gpus` packed; unknown keys are ignored."""
     if text is None:
         return ()
-    return tuple(
-        GpuSample(**{key: value for key, value in gpu.items() if key in _GPU_FIELDS}) for gpu in orjson.loads(text)
-    )
+    gpus = orjson.loads(text)
+    if not isinstance(gpus, list) or not all(isinstance(gpu, dict) for gpu in gpus):
+        raise ValueError("the GPUs of a tick are no list of objects")
+    return tuple(_gpu({key: value for key, value in gpu.items() if key in _GPU_TYPES}) for gpu in gpus)
 
 
-_GPU_FIELDS = frozenset(each.name for each in dataclasses.fields(GpuSample))
+def _gpu(fields: dict[str, Any]) -> GpuSample:
+    for name, value in fields.items():
+        if value is not None and (type(value) not in _GPU_TYPES[name] or value != value):
+            raise ValueError(f"{value!r:.40} is no {name} of a GPU")
+        if type(value) is not str and value is not None and abs(value) > _LARGEST_TOTAL:
+            raise ValueError(f"{value!r:.40} is no {name} of a GPU")
+    return GpuSample(**fields)
+
+
+_GPU_TYPES: dict[str, tuple[type, ...]] = {
+    name: (str,) if "str" in str(hint) else (int, float) for name, hint in typing.get_type_hints(GpuSample).items()
+}
 
 NUMBER = column_of("number", int, field="index")
 GAUGES = columns_of(LoadGauges)
@@ -84,13 +102,23 @@ _read_gauges, _read_counts, _read_engine = FieldReader(GAUGES), FieldReader(COUN
 _NO_ENGINE = (None,) * len(ENGINE)
 
 
+_COVERED = (NUMBER, *GAUGES, *COUNTS, *ENGINE, GPUS, *DISTRIBUTIONS)
+
+
 class TickCodec:
     """Rows of table `tick`. The blobs come last, so that counters can be read without paging them in."""
 
-    columns = (NUMBER, *GAUGES, *COUNTS, *ENGINE, GPUS, *DISTRIBUTIONS)
+    columns = (*_COVERED, Column(CHECKSUM, "INTEGER", CHECKSUM, int, None))
+    checksum = TickChecksum([("seq", "INTEGER"), *((column.name, column.sql_type) for column in columns)])
+    """As a new file has it."""
 
     def encode(self, event: Tick) -> tuple[Any, ...]:
         """The values of a row; a tick without an engine sample has NULL in all `engine_` columns."""
+        values = self._values(event)
+        return (*values, self.checksum.of((None, *values)))
+
+    @staticmethod
+    def _values(event: Tick) -> tuple[Any, ...]:
         return (
             event.client.index,
             *encoded(event.client.gauges, GAUGES),

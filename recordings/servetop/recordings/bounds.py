@@ -1,0 +1,52 @@
+"""Which numbers can be a column's, as conditions in SQL: a damaged or forged file may hold any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from servetop.recordings.codec import Column
+from servetop.recordings.limits import LONGEST_CHUNKS
+from servetop.recordings.request_codec import ENDED, REQUESTS
+
+LONGEST_RUN = 10_000_000
+"""Seconds, four months; what is later is damage."""
+_LARGEST = 1.7e308
+"""A number of any other column: a server's metrics may be absurd, and are judged where they are used."""
+_INSTANTS = frozenset(
+    {
+        "at", "due", "sent", "headers_at", "first_token_at", "done_at", "first_output_at", "obeyed_at",
+        "scrape_start", "scrape_end", "engine_scrape_start", "engine_scrape_end", ENDED,
+    }
+)  # fmt: skip
+_MAY_BE_INFINITE = frozenset({"request_rate"})
+_CHUNKS = frozenset({"chunk_times", "chunk_tokens"})
+_REQUEST_COLUMNS = {column.name: column for column in REQUESTS.columns}
+
+
+def sane(columns: Iterable[Column]) -> str:
+    """An SQL condition: the numbers of a row are of their type, and of a size that makes sense; NULL is always sane."""
+    conditions = (_condition(column.name, column.sql_type) for column in columns)
+    return " AND ".join(filter(None, conditions)) or "1"
+
+
+def sane_request(names: Iterable[str]) -> str:
+    """The same for columns of table `request`, and the expression ENDED; anything else passes."""
+    types = ((name, "REAL" if name == ENDED else _type_of(name)) for name in names)
+    return " AND ".join(filter(None, (_condition(name, sql_type) for name, sql_type in types))) or "1"
+
+
+def _type_of(name: str) -> str:
+    column = _REQUEST_COLUMNS.get(name)
+    return "" if column is None else column.sql_type
+
+
+def _condition(name: str, sql_type: str) -> str:
+    if name in _CHUNKS:
+        return f"ifnull(length({name}), 0) <= {LONGEST_CHUNKS}"
+    if sql_type not in ("REAL", "INTEGER") or name == "seq":
+        return ""
+    if name in _MAY_BE_INFINITE:
+        return f"ifnull({name}, 0) >= 0 AND typeof({name}) IN ('real', 'null')"
+    largest = LONGEST_RUN if name in _INSTANTS else 4 * LONGEST_RUN if name == "number" else _LARGEST
+    smallest = 0 if name == "number" else -largest
+    return f"ifnull({name}, 0) BETWEEN {smallest!r} AND {largest!r}"

@@ -1,0 +1,45 @@
+"""Refuses a file whose schema holds anything but plain tables and indexes: a view or trigger could run for ever."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable
+
+_COLUMN = r'"?\w+"?(?: (?:INTEGER|REAL|TEXT|BLOB|NUMERIC))?(?: PRIMARY KEY)?(?: NOT NULL)?(?: DEFAULT -?[\d.]+)?'
+_TABLE = re.compile(rf'CREATE TABLE "?(\w+)"? ?\(\s*{_COLUMN}(?:,\s*{_COLUMN})*\s*\)')
+"""Columns without constraints, expressions or collations: what servetop writes, and ANALYZE."""
+_INDEX = re.compile(r'CREATE INDEX "?(\w+)"? ON "?\w+"? ?\(([\w", ()]+)\)')
+_CALL = re.compile(r"(\w+) ?\(")
+_INTERNAL = "sqlite_autoindex_"
+_LONGEST_SQL = 100_000
+
+
+def foreign_object(rows: Iterable[tuple[object, ...]]) -> str | None:
+    """What a schema holds besides plain tables and indexes, in words; `rows` are (type, name, sql) of sqlite_master.
+
+    Tables that this version does not know are plain, and allowed: a newer minor version may have added them.
+    """
+    names: set[object] = set()
+    for kind, name, sql in rows:
+        if not isinstance(kind, str) or not isinstance(name, str) or name in names:
+            return f"an object {name!r:.60} that is there twice or has no type"
+        names.add(name)
+        if not (sql is None and kind == "index" and name.startswith(_INTERNAL)) and not _is_plain(kind, name, sql):
+            return f"the {kind:.20} {name:.60}, which no servetop made"
+    return None
+
+
+def schema_rows(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+    """(type, name, sql) of each object in the file."""
+    return connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+
+
+def _is_plain(kind: str, name: str, sql: object) -> bool:
+    if not isinstance(sql, str) or len(sql) > _LONGEST_SQL:
+        return False
+    if kind == "table":
+        table = _TABLE.fullmatch(sql)
+        return table is not None and table[1] == name
+    index = _INDEX.fullmatch(sql) if kind == "index" else None
+    return index is not None and index[1] == name and {call.lower() for call in _CALL.findall(index[2])} <= {"coalesce"}
