@@ -87,6 +87,23 @@ def test_a_counter_that_falls_back_means_a_restarted_engine_not_negative_preempt
     assert live_stats(history, 1.0).totals.preemptions == 0 + 3 + 2 + 1
 
 
+def test_prefix_cache_hits_are_those_of_the_window_and_of_the_run_and_never_of_the_servers_life() -> None:
+    """A server with 3.9 % behind it: this run's first second finds nothing, its last second half."""
+    counters = [(390.0, 10_000.0), *((390.0, 10_000.0 + 100 * n) for n in range(1, 5)), (590.0, 10_800.0)]
+    samples = [
+        dataclasses.replace(
+            sample(index / 4, preemptions=0.0), prefix_cache_hits_total=hits, prefix_cache_queries_total=queries
+        )
+        for index, (hits, queries) in enumerate(counters)
+    ]
+    history = TickHistory(Tick(client=client_tick(i), engine=each) for i, each in enumerate(samples))
+    early, late = live_stats(history, 1.25), live_stats(history, 1.5, window=0.25)
+    assert early.totals.prefix_cache_hit_rate == 0.0
+    assert late.rates.prefix_cache_hit_rate == pytest.approx(200 / 400)
+    assert late.totals.prefix_cache_hit_rate == pytest.approx(200 / 800)
+    assert math.isnan(live_stats(history, 0.25).totals.prefix_cache_hit_rate)
+
+
 @given(st.lists(st.none() | st.sampled_from([0.0, 1.0, 5.0, math.nan]), max_size=8), st.integers(0, 8))
 def test_ticks_that_come_together_are_taken_in_as_if_they_came_one_by_one(
     totals: list[float | None], first: int

@@ -71,6 +71,33 @@ def test_a_scrape_at_the_beginning_of_a_tick_is_held_against_the_ticks_before_it
     assert ttft_parts(TickHistory(ticks), 1, 4).network == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize(("queue", "prefill"), [(0.1, 0.1), (4.0, 0.7)])
+def test_queue_and_prefill_of_other_requests_are_not_mixed_with_the_windows(queue: float, prefill: float) -> None:
+    """The engine tells them at a request's end: while a queue builds up they are of requests that hardly waited."""
+    samples = [told(10 + 2 * number, first=2.9, queue=queue, prefill=prefill) for number in range(4)]
+    history = TickHistory(tick(n, sent_after=0.5, ttft=3.0, engine=sample) for n, sample in enumerate(samples))
+    parts = ttft_parts(history, 1, 4)
+    assert not parts.is_split
+    assert parts.parts == pytest.approx((0.5, 0.1, 2.9))
+    assert (parts.total, parts.unexplained) == pytest.approx((3.5, 0.0))
+
+
+def test_time_at_an_engine_that_has_not_finished_any_request_is_one_part() -> None:
+    waiting = EngineSample(
+        scrape_start=0.0, scrape_end=0.0, first_token_seconds_total=0.0, first_tokens_total=0,
+        queue_seconds_total=0.0, queued_requests_total=0, prefill_seconds_total=0.0, prefilled_requests_total=0,
+    )  # fmt: skip
+    samples = [waiting, replace(waiting, first_token_seconds_total=1.8, first_tokens_total=2)]
+    history = TickHistory(
+        tick(n, sent_after=0.0, ttft=1.0, engine=replace(sample, scrape_start=math.inf, scrape_end=math.inf))
+        for n, sample in enumerate(samples)
+    )
+    parts = ttft_parts(history, 0, 2)
+    assert not parts.is_split
+    assert parts.at_engine == pytest.approx(0.9)
+    assert parts.unexplained == pytest.approx(0.0)
+
+
 def test_an_engine_that_restarted_counts_from_zero_again() -> None:
     samples = [told(100, first=2.0, queue=1.0, prefill=0.5), told(4, first=0.9, queue=0.5, prefill=0.3)]
     history = TickHistory(tick(n, sent_after=0.0, ttft=1.0, engine=sample) for n, sample in enumerate(samples))

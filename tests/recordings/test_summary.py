@@ -197,6 +197,24 @@ def test_server_counters_grow_from_where_they_stood_and_survive_a_restart(summar
     assert (server["max_running"], server["generation_tokens"]) == (None, None)
 
 
+def test_prefix_cache_hits_are_of_the_run_and_of_each_stage(summary_of: Summarise, make_request: MakeRequest) -> None:
+    samples = [
+        sample(float(at), prefix_cache_hits_total=float(hits), prefix_cache_queries_total=float(queries))
+        for at, hits, queries in ((0, 390, 10_000), (2, 390, 10_100), (4, 450, 10_200))
+    ]
+    stages = [stage(0, 1.0, rate=8.0), stage(1, 3.0, rate=16.0)]
+    summary = summary_of(make_request(1, 1.5), make_request(2, 3.5, stage=1), samples=samples, stages=stages)
+    keys = ("prefix_cache_hits", "prefix_cache_queries", "prefix_cache_hit_rate")
+    assert [summary["server"][key] for key in keys] == [60.0, 200.0, 0.3]
+    assert [each["server"]["prefix_cache_hit_rate"] for each in summary["stages"]] == [0.0, 0.6]
+
+
+def test_a_cache_in_which_nothing_was_looked_up_has_no_hit_rate(summary_of: Summarise) -> None:
+    samples = [sample(float(at), prefix_cache_hits_total=9.0, prefix_cache_queries_total=90.0) for at in range(3)]
+    server = summary_of(samples=samples)["server"]
+    assert (server["prefix_cache_queries"], server["prefix_cache_hit_rate"]) == (0.0, None)
+
+
 def test_the_stages_preemptions_add_up_to_the_runs(summary_of: Summarise, make_request: MakeRequest) -> None:
     samples = [sample(0.5 * i, preemptions_total=float(i * i), running=float(i)) for i in range(12)]
     summary = summary_of(

@@ -39,6 +39,16 @@ def test_a_rest_below_zero_keeps_its_sign_and_takes_no_room() -> None:
     assert "−200 ms" in shown
 
 
+def test_what_cannot_be_told_apart_is_one_part_and_says_so(canned: ModuleType, moment_of: MomentOf) -> None:
+    whole = replace(PARTS, engine_queue=math.nan, prefill=math.nan, at_engine=0.6)
+    bar, legend, *_ = Lines(draw_ttft(whole, 100, 4)).plain.split("\n")
+    assert [bar.count(texture) for texture in "▓░█▒╱"] == [25, 5, 60, 0, 10]
+    assert "██ queue, prefill  600 ms" in legend
+    growing = moment_of(canned.finished(), 104.0)
+    changing = replace(growing, stats=replace(growing.stats, ttft=whole))
+    assert ttft_remark(changing) == "▲ changing: queue and prefill are not told apart"
+
+
 @pytest.mark.parametrize(("width", "height"), [(36, 4), (48, 4), (70, 2), (20, 6), (8, 1), (108, 3)])
 def test_the_panel_stays_in_its_box(width: int, height: int) -> None:
     rows = draw_ttft(PARTS, width, height)

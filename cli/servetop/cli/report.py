@@ -98,6 +98,7 @@ def _totals(summary: Summary) -> Group:
         ("KV blocks", formats.exact(engine["kv_blocks_total"])),
         ("Largest KV usage", formats.percent(server["max_kv_usage"])),
         ("Preemptions", formats.exact(server["preemptions"])),
+        ("Prefix cache hits", formats.percent(server["prefix_cache_hit_rate"])),
         ("Most running / waiting", f"{formats.exact(server['max_running'])} / {formats.exact(server['max_waiting'])}"),
         *energy_rows(summary),
     ):

@@ -29,6 +29,8 @@ ENGINE_DELTA_COLUMNS = {
     "engine_queued": "queued_requests_total",
     "engine_prefill_seconds": "prefill_seconds_total",
     "engine_prefilled": "prefilled_requests_total",
+    "prefix_cache_hits": "prefix_cache_hits_total",
+    "prefix_cache_queries": "prefix_cache_queries_total",
 }
 """Increase of an engine's counter within a tick, and the counter's name; NaN where it is not exported."""
 

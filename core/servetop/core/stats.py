@@ -41,6 +41,8 @@ class Rates:
     prompt_tokens: float = math.nan
     engine_output_tokens: float = math.nan
     preemptions: float = math.nan
+    prefix_cache_hit_rate: float = math.nan
+    """Share, 0..1, of the tokens looked up in the window that were found; NaN also where none was looked up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,8 @@ class Totals:
     output_tokens: int = 0
     prompt_tokens: int = 0
     preemptions: float = math.nan
+    prefix_cache_hit_rate: float = math.nan
+    """Of the tokens looked up in this run: what the engine's counters held before is not counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -181,7 +185,14 @@ def _rates(history: TickHistory, start: int, stop: int) -> Rates:
         prompt_tokens=rate("prompt_tokens"),
         engine_output_tokens=rate("engine_output_tokens"),
         preemptions=rate("preemptions"),
+        prefix_cache_hit_rate=_hit_rate(history, start, stop),
     )
+
+
+def _hit_rate(history: TickHistory, start: int, stop: int) -> float:
+    hits, queries = (history.column(f"prefix_cache_{name}", start=start, stop=stop) for name in ("hits", "queries"))
+    looked_up = float(np.nansum(queries))
+    return float(np.nansum(hits)) / looked_up if looked_up > 0 and not np.isnan(hits).all() else math.nan
 
 
 def _totals(history: TickHistory, stop: int) -> Totals:
@@ -198,6 +209,7 @@ def _totals(history: TickHistory, stop: int) -> Totals:
         output_tokens=total("output_tokens"),
         prompt_tokens=total("prompt_tokens"),
         preemptions=float(np.nansum(preemptions)) if not np.isnan(preemptions).all() else math.nan,
+        prefix_cache_hit_rate=_hit_rate(history, 0, stop),
     )
 
 

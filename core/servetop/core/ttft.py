@@ -1,8 +1,9 @@
 """Where the time to first token goes, as means over a window: the client's part, the engine's, and what is left.
 
-Two populations meet here, and nothing can be done about it from outside: the client's times and the engine's own TTFT
-are of requests whose first token came in the window, but an engine tells a request's queue and prefill time when the
-request ends. In a steady state both are the same; while latencies change, what is left over grows or falls below zero.
+Two populations meet here: the client's times and the engine's own TTFT are of requests whose first token came in the
+window, but an engine tells a request's queue and prefill time when the request ends. In a steady state both are the
+same. Where queue and prefill do not make up the time that the requests of the window spent at the engine, they are of
+other requests: then that time is given whole, and not split.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import numpy as np
 
 from servetop.core.history import TickHistory
 from servetop.core.tick import TICK_SECONDS
+
+_UNSPLIT_SHARE, _UNSPLIT_SECONDS = 0.25, 0.01
+"""By what share of the time at the engine, and by what at least, queue and prefill must miss it: means vary, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +32,8 @@ class TtftParts:
     """Client's TTFT - the engine's own: the wire both ways, and what lies before the engine's clock starts."""
     engine_queue: float = math.nan
     prefill: float = math.nan
+    at_engine: float = math.nan
+    """Queue and prefill together, where they cannot be told apart: both of them are not known then."""
     unexplained: float = math.nan
     """What no part accounts for; with no queue or prefill exported, all of the engine's time. May be negative."""
     requests: int = 0
@@ -39,9 +45,15 @@ class TtftParts:
         return sum(part for part in self.parts if not math.isnan(part))
 
     @property
-    def parts(self) -> tuple[float, float, float, float]:
-        """In the order in which a request goes through them."""
-        return (self.client_queue, self.network, self.engine_queue, self.prefill)
+    def is_split(self) -> bool:
+        """False where the engine's figures are of other requests than the window's."""
+        return math.isnan(self.at_engine)
+
+    @property
+    def parts(self) -> tuple[float, ...]:
+        """In the order in which a request goes through them; queue and prefill are one where they are not split."""
+        engine = (self.engine_queue, self.prefill) if self.is_split else (self.at_engine,)
+        return (self.client_queue, self.network, *engine)
 
 
 def ttft_parts(history: TickHistory, start: int, stop: int) -> TtftParts:
@@ -61,7 +73,25 @@ def ttft_parts(history: TickHistory, start: int, stop: int) -> TtftParts:
         prefill=_told_or_mean(history, "prefill", "engine_prefilled", start, stop),
         requests=requests,
     )
+    parts = _of_the_same_requests(parts, from_sent if math.isnan(at_engine) else at_engine, seen=from_sent)
     return replace(parts, unexplained=parts.total - parts.known)
+
+
+def _of_the_same_requests(parts: TtftParts, at_engine: float, *, seen: float) -> TtftParts:
+    """The parts as they are, or with the time at the engine in one where queue and prefill do not make it up.
+
+    Of an engine without a TTFT of its own only too much of them can be seen: what lacks may be the network.
+    """
+    told = [part for part in (parts.engine_queue, parts.prefill) if not math.isnan(part)]
+    own = not math.isnan(parts.network)
+    off = sum(told) - at_engine
+    tolerance = max(_UNSPLIT_SHARE * at_engine, _UNSPLIT_SECONDS)
+    lacks = own and len(told) != 1 and off < -tolerance  # of one that tells but one of them, the other is what lacks
+    if not lacks and off <= tolerance:
+        return parts
+    network = 0.0 if math.isnan(parts.network) else parts.network
+    whole = max(min(at_engine, seen - network), 0.0)
+    return replace(parts, engine_queue=math.nan, prefill=math.nan, at_engine=whole)
 
 
 def _client_mean(history: TickHistory, name: str, start: int, stop: int) -> tuple[int, float]:

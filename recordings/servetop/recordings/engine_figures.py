@@ -9,7 +9,10 @@ import numpy as np
 from servetop.core.events import FloatArray
 from servetop.recordings.run_data import Period, RunData
 
-SERVER = ("max_kv_usage", "preemptions", "max_running", "max_waiting", "generation_tokens", "prompt_tokens")
+SERVER = (
+    "max_kv_usage", "preemptions", "max_running", "max_waiting", "generation_tokens", "prompt_tokens",
+    "prefix_cache_hits", "prefix_cache_queries", "prefix_cache_hit_rate",
+)  # fmt: skip
 
 
 def server_figures(run: RunData, period: Period) -> dict[str, float | None]:
@@ -21,6 +24,7 @@ def server_figures(run: RunData, period: Period) -> dict[str, float | None]:
         engine["kv_blocks_used"] / _positive(engine["kv_blocks_total"]),
         engine["kv_usage"],
     )
+    hits, queries = (_sum(engine[f"prefix_cache_{name}_total"]) for name in ("hits", "queries"))
     return {
         "max_kv_usage": _largest(usage),
         "preemptions": _sum(engine["preemptions_total"]),
@@ -28,6 +32,9 @@ def server_figures(run: RunData, period: Period) -> dict[str, float | None]:
         "max_waiting": _largest(engine["waiting"]),
         "generation_tokens": _sum(engine["generation_tokens_total"]),
         "prompt_tokens": _sum(engine["prompt_tokens_total"]),
+        "prefix_cache_hits": hits,
+        "prefix_cache_queries": queries,
+        "prefix_cache_hit_rate": hits / queries if hits is not None and queries else None,
     }
 
 

@@ -18,7 +18,10 @@ from servetop.core.steady import TickColumns
 from servetop.core.tick import Tick
 from servetop.recordings.reader import RecordingReader
 
-ENGINE_COUNTERS = ("preemptions_total", "generation_tokens_total", "prompt_tokens_total")
+ENGINE_COUNTERS = (
+    "preemptions_total", "generation_tokens_total", "prompt_tokens_total", "prefix_cache_hits_total",
+    "prefix_cache_queries_total",
+)  # fmt: skip
 ENGINE_GAUGES = ("running", "waiting", "kv_usage", "kv_blocks_used", "kv_blocks_total", "max_num_seqs")
 
 

@@ -79,7 +79,7 @@ def draw_kv(
     each = blocks_per_cell(total, cells=(beside - 2) * (height - 1))
     scale: Row = [("⣿", style), (f" = {formats.exact(each)} block{'s' * (each > 1)}   ", "muted")]
     rows = [spread(left, right, width=width) for left, right in zip_longest(cells, plot, fillvalue=())]
-    return [fitted([*scale, *_prefix_cache(stats)[-2:]], width), *rows]
+    return [fitted([*scale, *_prefix_cache(stats)[-3:]], width), *rows]
 
 
 def _map_width(blocks: tuple[float | None, float | None], width: int, height: int) -> int:
@@ -113,8 +113,13 @@ def kv_blocks(moment: Moment) -> tuple[float | None, float | None]:
 
 
 def _prefix_cache(stats: LiveStats) -> list[Run]:
-    sample = stats.engine
-    if sample is None or not sample.prefix_cache_queries_total or sample.prefix_cache_hits_total is None:
+    """Hits of the window, and those of the run so far: the engine's own counters began long before."""
+    window, run = stats.rates.prefix_cache_hit_rate, stats.totals.prefix_cache_hit_rate
+    if math.isnan(run):
         return [("in use, of all blocks", "muted")]
-    hits = sample.prefix_cache_hits_total / sample.prefix_cache_queries_total
-    return [("in use, of all blocks   ", "muted"), ("prefix cache hits ", "muted"), (formats.percent(hits), "strong")]
+    return [
+        ("in use, of all blocks   ", "muted"),
+        ("prefix cache hits ", "muted"),
+        (formats.percent(window), "strong"),
+        (f", run {formats.percent(run)}", "muted"),
+    ]

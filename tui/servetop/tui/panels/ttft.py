@@ -21,8 +21,8 @@ _LOOKS = (
     ("unexplained", "rest", "╱", "muted"),
 )
 """Name, short name, texture and style of each part, in the order in which a request goes through them."""
-_ENGINE_FIRST = (2, 3, 0, 1, 4)
-"""Order of the legend where not all of it fits."""
+_UNSPLIT = (*_LOOKS[:2], ("queue, prefill", "engine", "█", "orange"), _LOOKS[4])
+"""Where queue and prefill cannot be told apart."""
 _FIGURE = 8
 """Cells for a part's time."""
 
@@ -57,6 +57,8 @@ def ttft_remark(moment: Moment) -> str:
     missing = why_missing(moment, "queue_seconds_total", "prefill_seconds_total")
     if missing and math.isnan(parts.engine_queue) and math.isnan(parts.prefill):
         return f"queue, prefill: {missing}"
+    if not parts.is_split:
+        return "▲ changing: queue and prefill are not told apart"
     if parts.unexplained < -0.05 * parts.total:
         return "▲ parts exceed it: it is changing"
     return staleness(moment)
@@ -64,34 +66,37 @@ def ttft_remark(moment: Moment) -> str:
 
 def draw_ttft(parts: TtftParts, width: int, height: int) -> list[Row]:
     """One stacked bar; below it each part's time, `–` for what is not known; short names where there is little room."""
-    values = (*parts.parts, parts.unexplained)
-    legend = _legend(values, width, name=0)
+    entries = list(zip(_LOOKS if parts.is_split else _UNSPLIT, (*parts.parts, parts.unexplained), strict=True))
+    legend = _legend(entries, width, name=0)
     if len(legend) > height - 1:
-        legend = _legend(values, width, name=1)
-    if len(legend) > height - 1:
-        legend = _legend(values, width, name=1, order=_ENGINE_FIRST)
-    return [_bar(values, width), *legend][:height]
+        legend = _legend(entries, width, name=1)
+    if len(legend) > height - 1:  # not all of it fits: the engine's parts first
+        legend = _legend([*entries[2:-1], *entries[:2], entries[-1]], width, name=1)
+    return [_bar(entries, width), *legend][:height]
 
 
-def _legend(values: Sequence[float], width: int, *, name: int, order: Sequence[int] = range(5)) -> list[Row]:
-    named, swatch = max(len(look[name]) for look in _LOOKS), 2 - name
-    columns = min(max((width + 1) // (swatch + named + _FIGURE + 2), 1), len(_LOOKS))
+_Part = tuple[tuple[str, str, str, str], float]
+
+
+def _legend(parts: Sequence[_Part], width: int, *, name: int) -> list[Row]:
+    named, swatch = max(len(look[name]) for look, _ in parts), 2 - name
+    columns = min(max((width + 1) // (swatch + named + _FIGURE + 2), 1), len(parts))
     entries: list[list[Run]] = [
         [(look[2] * swatch, look[3]), (f" {look[name]:<{named}}", "muted"), (f"{_time(value):>{_FIGURE}} ", "strong")]
-        for look, value in ((_LOOKS[number], values[number]) for number in order)
+        for look, value in parts
     ]
     lines = [entries[start : start + columns] for start in range(0, len(entries), columns)]
     return [fitted([run for entry in line for run in entry], width) for line in lines]
 
 
-def _bar(values: Sequence[float], width: int) -> Row:
+def _bar(parts: Sequence[_Part], width: int) -> Row:
     """Each part as long as its share of all that is above zero."""
-    lengths = [0.0 if math.isnan(value) else max(value, 0.0) for value in values]
+    lengths = [0.0 if math.isnan(value) else max(value, 0.0) for _, value in parts]
     whole = sum(lengths) or 1.0
     edges = [round(edge / whole * width) for edge in accumulate(lengths, initial=0.0)]
     return [
         (look[2] * (high - low), look[3])
-        for look, (low, high) in zip(_LOOKS, pairwise(edges), strict=True)
+        for (look, _), (low, high) in zip(parts, pairwise(edges), strict=True)
         if high > low
     ]
 
