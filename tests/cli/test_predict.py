@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,14 @@ def test_plain_options_describe_a_grid(servetop: Servetop) -> None:
         assert set(cell["ttft_ms"]) >= {"p50", "p90", "p99", "mean"}
         assert cell["completed"] == 60
     assert found["simulated_s"] > 0
+
+
+def test_a_sweep_file_is_predicted_by_its_name_as_it_is_swept(servetop: Servetop, tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text("request_rate = [4, 8]\nmax_num_seqs = [4]\nnum_prompts = 20\n")
+    assert [cell["request_rate"] for cell in servetop("predict", str(file), "--json").summary["cells"]] == [4, 8]
+    both = servetop("predict", str(file), "--preset", "whitepaper-1")
+    assert (both.code, both.complaint) == (2, f"{file} and --preset whitepaper-1: give one of them")
 
 
 LOAD = ("--num-prompts", "300", "--max-num-seqs", "256", "--request-rate", "40", "--input-len", "300")

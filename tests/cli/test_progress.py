@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.cli.progress import DoneShare
-from servetop.core.config import StageConfig
+from servetop.cli.progress import BootLog, DoneShare, LineProgress
+from servetop.core.config import RunConfig, StageConfig
+from servetop.core.history import TickHistory
+from servetop.core.stats import live_stats
+from servetop.core.tick import ClientTick, LoadGauges, Tick
+
+LOADING = TickHistory(Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=-1))) for index in range(4 * 200))
 
 
 def test_stages_weigh_by_their_seconds() -> None:
@@ -24,3 +29,23 @@ def test_stages_of_counted_requests_weigh_alike() -> None:
 def test_a_stage_that_somebody_added_on_the_way_is_past_the_plan() -> None:
     done = DoneShare([StageConfig(duration=10.0)])
     assert done.after(1, 5.0, 10) == 1.0
+
+
+def test_an_engine_that_loads_is_quoted_once_a_line_and_then_said_to_be_silent(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    progress, boot = LineProgress(RunConfig()), BootLog()
+    long_line = "INFO Loading safetensors checkpoint shards: 1/3 " + "x" * 300
+    for half_seconds in range(2, 200):
+        at = half_seconds / 2
+        if at == 10.0:
+            boot.hear([long_line], at)
+        if at == 80.0:
+            boot.hear(["INFO Loading safetensors checkpoint shards: 2/3"], at)
+        progress.show(live_stats(LOADING, at, span=1.0), boot)
+    printed = capsys.readouterr().err.splitlines()
+    assert [line.split()[0] for line in printed] == ["0:01", "0:10", "0:40", "1:10", "1:20"]
+    assert printed[1].startswith("0:10  engine is loading  loading weights 1/3  INFO Loading safetensors checkpoint")
+    assert len(printed[1]) < 160
+    assert printed[2] == "0:40  engine is loading  loading weights 1/3  (no new line for 30 s)"
+    assert "2/3" in printed[4]

@@ -25,6 +25,8 @@ from servetop.core.boot import boot_step
         ("[2025-01-01 00:00:00 TP0] Load weight begin. avail mem=78.6 GB", "loading weights"),
         ("0.00.006.642 I srv    load_model: loading model 'tiny.gguf'", "loading weights"),
         ("text_generation_router: Warming up model", "warming up"),
+        ("[vllm.py:1703] Enforce eager set, disabling torch.compile, CUDAGraphs, and JIT kernel warmup. This is", ""),
+        ("INFO [core.py:402] init engine (profile, create kv cache, warmup model) took 0.02 s", ""),
         ("INFO:     Application startup complete.", ""),
         ("api key is None", ""),
     ],

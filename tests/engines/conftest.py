@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -14,6 +15,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 
 HERE = Path(__file__).parent
+TLS_HANDSHAKE = b"\x16"
 
 
 class PageServer:
@@ -31,9 +33,9 @@ class PageServer:
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
 
-    async def start(self, port: int = 0) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+    async def start(self, port: int = 0, *, tls: ssl.SSLContext | None = None) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, ssl=tls)
+        self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def vanish(self) -> None:
         """As if it was killed: open connections break, new ones are refused."""
@@ -47,7 +49,11 @@ class PageServer:
         self._writers.add(writer)
         with suppress(OSError, asyncio.IncompleteReadError):
             while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                first = await reader.readexactly(1)
+                if first == TLS_HANDSHAKE:
+                    writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                    break
+                head = (first + await reader.readuntil(b"\r\n\r\n")).decode()
                 await self.answering.wait()
                 writer.write(self._answer(head))
                 await writer.drain()

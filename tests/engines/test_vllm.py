@@ -94,6 +94,32 @@ def test_an_engine_command_that_is_not_there_is_named() -> None:
         launched(command="/no/such/vllm serve")
 
 
+@pytest.mark.parametrize(
+    ("files", "start"),
+    [
+        (("bin/vllm", "bin/python"), "bin/vllm serve"),
+        (("bin/python",), "bin/python -m vllm"),
+        (("vllm",), "vllm serve"),
+    ],
+)
+def test_an_engine_command_may_be_the_folder_of_an_environment(
+    tmp_path: Path, files: tuple[str, ...], start: str
+) -> None:
+    for name in files:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+    assert launched("org/m", command=str(tmp_path)).startswith(f"{tmp_path}/{start}")
+
+
+def test_a_folder_that_is_no_environment_says_what_it_lacks(tmp_path: Path) -> None:
+    with pytest.raises(
+        EngineError, match=f"{tmp_path} has no bin/vllm and no vllm and no bin/python: check --engine-c"
+    ):
+        launched(command=str(tmp_path))
+
+
 def test_a_local_folder_is_taken_as_it_is_and_a_missing_one_is_told(tmp_path: Path) -> None:
     engine = VllmEngine()
     assert engine.resolve_model(str(tmp_path)) == str(tmp_path)
@@ -135,6 +161,36 @@ def test_the_cause_of_a_captured_failure_is_told_in_one_line(vllm_data: Path, lo
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
+        (
+            [
+                "(APIServer pid=7) pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig",
+                "(APIServer pid=7)   Value error, User-specified max_model_len (999999) is greater than the derived "
+                "max_model_len (max_position_embeddings=4096.0 or model_max_length=None in model's config.json). To "
+                "allow overriding this maximum, set the env var VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 [type=value_error]",
+                "(APIServer pid=7)     For further information visit https://errors.pydantic.dev/2.14/v/value_error",
+            ],
+            "the model takes 4096 tokens at most, not 999999: give a smaller --max-model-len",
+        ),
+        (
+            [
+                "pydantic_core._pydantic_core.ValidationError: 1 validation error for CacheConfig",
+                "block_size",
+                "  Input should be 1, 8, 16 or 32 [type=literal_error, input_value=7, input_type=int]",
+            ],
+            "CacheConfig.block_size: Input should be 1, 8, 16 or 32",
+        ),
+        (
+            ["OSError: org/nope is not a local folder and is not a valid model identifier listed on 'https://x'"],
+            "there is no such model org/nope: check --model",
+        ),
+        (
+            [
+                "huggingface_hub.errors.RepositoryNotFoundError: 404 Client Error. (Request ID: Root=1-6)",
+                "Repository Not Found for url: https://huggingface.co/api/models/org/nope/tree/main?recursive=True.",
+            ],
+            "there is no such model org/nope: check --model",
+        ),
+        (["huggingface_hub.errors.RepositoryNotFoundError: 404"], "there is no such model: check --model"),
         (["torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"], "out of GPU memory"),
         (["ModuleNotFoundError: No module named 'flash_attn'"], "the Python package flash_attn is missing"),
         (["OSError: [Errno 28] No space left on device"], "the disk is full"),

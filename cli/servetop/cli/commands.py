@@ -40,6 +40,7 @@ def run(
     launcher: o.Launcher = None,
     image: o.Image = None,
     start_timeout: o.StartTimeout = 1800.0,
+    attach_timeout: o.AttachTimeout = 30.0,
     api_key_env: o.ApiKeyEnv = None,
     transport: c.Transport = None,
     proxy: c.Proxy = None,
@@ -250,7 +251,10 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = F
 
 @app.command(cls=PlainCommand)
 def predict(
-    preset: Annotated[Optional[str], typer.Option("--preset", help="A preset's name, or a sweep file.")] = None,
+    file: Annotated[
+        Optional[str], typer.Argument(metavar="FILE.toml|PRESET", help="A sweep file, or a preset's name.")
+    ] = None,
+    preset: Annotated[Optional[str], typer.Option("--preset", help="The same, as an option.")] = None,
     settings: Annotated[Optional[list[str]], typer.Option("--set", help="KEY=VALUE of the model; repeat.")] = None,
     model: o.Model = None,
     gpu: Annotated[Optional[str], typer.Option("--gpu", help="GPU profile, as a100-40.")] = None,
@@ -267,13 +271,16 @@ def predict(
 ) -> int:
     """Predict a grid of batch sizes and request rates with the simulator, in virtual time."""
     from servetop.cli.predict import run_predict
+    from servetop.core.errors import UsageError
 
+    if file is not None and preset is not None:
+        raise UsageError(f"{file} and --preset {preset}: give one of them")
     options = {
         "model": model, "gpu": gpu, "engine_profile": engine_profile, "max_num_seqs": max_num_seqs,
         "request_rate": request_rate, "input_len": input_len, "output_len": output_len,
         "num_prompts": num_prompts, "arrivals": arrivals,
     }  # fmt: skip
-    return run_predict(preset, options, settings=settings or (), as_json=as_json)
+    return run_predict(file or preset, options, settings=settings or (), as_json=as_json)
 
 
 @app.command(cls=PlainCommand)

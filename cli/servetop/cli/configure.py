@@ -100,6 +100,7 @@ def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:
         extra_args=tuple(engine_args),
         command=tuple(shlex.split(options["engine_command"] or "")),
         start_timeout=options["start_timeout"],
+        attach_timeout=options["attach_timeout"],
         api_key_env=options["api_key_env"],
         connection=connection_config(options),
         launcher=options["launcher"] or "",

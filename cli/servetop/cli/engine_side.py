@@ -74,7 +74,7 @@ class EngineSide:
         elif config.more_urls:
             self._handle = await attach_replicas(config, self._clock, on_change=self._replica_changed)
         else:
-            self._handle = await attach_engine(config, self._clock)
+            self._handle = await attach_engine(config, self._clock, on_line=self._hear)
         self._sampler = EngineSampler(self._handle, self._clock, period=self._handle.engine.scrape_period)
         self._sampler.start()
         self._note_caveat(self._handle.engine.metrics_caveat)

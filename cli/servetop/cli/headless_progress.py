@@ -6,8 +6,7 @@ from pathlib import Path
 
 from servetop.cli import console
 from servetop.cli.journal import RECORDER
-from servetop.cli.progress import BarProgress, LineProgress, Progress
-from servetop.core.boot import boot_step
+from servetop.cli.progress import BarProgress, BootLog, LineProgress, Progress
 from servetop.core.config import RunConfig
 from servetop.core.events import Note, Severity
 from servetop.core.history import TickHistory
@@ -21,7 +20,7 @@ class HeadlessProgress:
     def __init__(self, config: RunConfig, recording: Path) -> None:
         self._reader = RecordingReader.open(recording)
         self._history = TickHistory()
-        self._log_line = self._step = ""
+        self._boot = BootLog()
         self._progress: Progress = BarProgress(config) if console.shows_status() else LineProgress(config)
 
     def show(self) -> None:
@@ -30,9 +29,7 @@ class HeadlessProgress:
         for tick in update.ticks:
             self._history.append(tick)
         if update.log_lines:
-            lines = [line.text for line in update.log_lines]
-            self._step = boot_step(lines) or self._step
-            self._log_line = f"{self._step}  {lines[-1]}" if self._step else lines[-1]
+            self._boot.hear([line.text for line in update.log_lines], update.log_lines[-1].at)
         for note in update.notes:
             if note.severity is not Severity.INFO and note.source not in (
                 "run",
@@ -41,7 +38,7 @@ class HeadlessProgress:
                 self._progress.say(_words(note))
         if len(self._history):
             at = self._history.ticks[-1].end
-            self._progress.show(live_stats(self._history, at, span=1.0), self._log_line)
+            self._progress.show(live_stats(self._history, at, span=1.0), self._boot)
 
     def say(self, words: str) -> None:
         """Print a line at once."""

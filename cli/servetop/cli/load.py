@@ -47,6 +47,10 @@ def stages_of(options: Options, replay: Replay | None = None) -> tuple[StageConf
     if replay is not None and not ramp_up and options["request_rate"] is None:
         ramp_up = {"request_rate": replay.rate}
     duration = None if options["duration"] is None else parse_seconds(options["duration"])
+    if given == [_SINGLE["duration"]] and not ramp_up and concurrency is None and replay is None:
+        raise UsageError(
+            f"--duration {options['duration']} says how long, not how fast: give --request-rate or --max-concurrency"
+        )
     stage = StageConfig(
         max_concurrency=concurrency,
         duration=duration,

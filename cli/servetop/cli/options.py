@@ -74,6 +74,12 @@ StartTimeout = Annotated[
     float,
     typer.Option("--start-timeout", min=1, help="Seconds that the engine may take to load.", rich_help_panel=ENGINE),
 ]
+AttachTimeout = Annotated[
+    float,
+    typer.Option(
+        "--attach-timeout", min=1, help="Seconds that a server at --url has to answer.", rich_help_panel=ENGINE
+    ),
+]
 ApiKeyEnv = Annotated[
     Optional[str],
     typer.Option("--api-key-env", help="Environment variable that holds the API key.", rich_help_panel=ENGINE),

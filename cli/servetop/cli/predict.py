@@ -27,7 +27,8 @@ def run_predict(preset: str | None, options: Mapping[str, Any], *, settings: Seq
     else:
         named = [name for name, value in options.items() if value is not None]
         if named:
-            raise UsageError(f"--preset says it all: leave out --{named[0].replace('_', '-')}, or use --set KEY=VALUE")
+            option = f"--{named[0].replace('_', '-')}"
+            raise UsageError(f"{preset} says what to predict: leave out {option}, or use --set KEY=VALUE")
         specs = specs_of_preset(simulator_data(preset), label=preset, settings=given)
     found = predict(specs)
     if as_json:

@@ -6,19 +6,24 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from servetop.cli import console
+from servetop.core.boot import boot_step
 from servetop.core.config import RunConfig, StageConfig
 from servetop.core.sanitize import sanitize_line
 from servetop.core.stats import LiveStats
 from servetop.tui import formats
 
 SECONDS_BETWEEN_LINES = 5.0
+SECONDS_BETWEEN_REPEATS = 30.0
+"""While an engine loads and says nothing new."""
+LINE_LENGTH = 100
+"""Characters of an engine's line that are shown."""
 
 
 class Progress(Protocol):
     """What a follower tells its progress to."""
 
-    def show(self, stats: LiveStats, log_line: str) -> None:
-        """The state now; `log_line` is the engine's newest."""
+    def show(self, stats: LiveStats, boot: BootLog) -> None:
+        """The state now."""
         ...
 
     def say(self, words: str) -> None:
@@ -30,10 +35,34 @@ class Progress(Protocol):
         ...
 
 
-def status_line(stats: LiveStats, stages: int, *, log_line: str) -> str:
-    """The run in one line."""
+class BootLog:
+    """What an engine that loads says: its step, its newest line cut to a glance, and since when it is silent."""
+
+    def __init__(self) -> None:
+        self.line = ""
+        self._step = ""
+        self._heard_at = 0.0
+
+    def hear(self, lines: Sequence[str], at: float) -> None:
+        """Take new lines of its output, which came by `at`."""
+        self._step = boot_step(lines) or self._step
+        self.line, self._heard_at = lines[-1], at
+
+    def words(self, at: float, *, repeated: bool = False) -> str:
+        """Step, line and silence; without the line where that was said before."""
+        silent = at - self._heard_at
+        parts = [self._step]
+        if self.line and not repeated:
+            parts.append(self.line if len(self.line) <= LINE_LENGTH else self.line[:LINE_LENGTH] + "…")
+        if silent >= SECONDS_BETWEEN_LINES:
+            parts.append(f"(no new line for {silent:.0f} s)")
+        return "  ".join(part for part in parts if part)
+
+
+def status_line(stats: LiveStats, stages: int, *, boot: str) -> str:
+    """The run in one line; before its load, `boot` says what the engine does."""
     if stats.load.stage < 0:
-        return f"{formats.minutes(stats.at)}  engine is loading  {log_line}"
+        return f"{formats.minutes(stats.at)}  engine is loading  {boot}".rstrip()
     ttft = stats.latencies["ttft"]
     parts = [
         f"{formats.minutes(stats.at)}  stage {stats.load.stage + 1}/{stages}",
@@ -57,12 +86,18 @@ class LineProgress:
     def __init__(self, config: RunConfig) -> None:
         self._stages = len(config.stages)
         self._next = 0.0
+        self._repeat_at = 0.0
+        self._said: str | None = None
 
-    def show(self, stats: LiveStats, log_line: str) -> None:
-        """A line, unless there was one just now."""
-        if stats.at >= self._next:
-            self._next = stats.at + SECONDS_BETWEEN_LINES
-            self.say(status_line(stats, self._stages, log_line=log_line))
+    def show(self, stats: LiveStats, boot: BootLog) -> None:
+        """A line, unless there was one just now; while an engine loads, what it said is not said again."""
+        loading = stats.load.stage < 0
+        repeated = loading and boot.line == self._said
+        if stats.at < (self._repeat_at if repeated else self._next):
+            return
+        self._next, self._repeat_at = stats.at + SECONDS_BETWEEN_LINES, stats.at + SECONDS_BETWEEN_REPEATS
+        self._said = boot.line
+        self.say(status_line(stats, self._stages, boot=boot.words(stats.at, repeated=repeated)))
 
     def say(self, words: str) -> None:
         """A line at once."""
@@ -120,9 +155,9 @@ class BarProgress:
         self._task = self._bar.add_task("run", total=1.0, status="")
         self._bar.start()
 
-    def show(self, stats: LiveStats, log_line: str) -> None:
+    def show(self, stats: LiveStats, boot: BootLog) -> None:
         """Redraw."""
-        status = status_line(stats, len(self._stages), log_line=log_line)
+        status = status_line(stats, len(self._stages), boot=boot.words(stats.at))
         done = self._done.after(stats.load.stage, stats.at, stats.totals.completed)
         self._bar.update(self._task, completed=done, status=sanitize_line(status))
 

@@ -30,7 +30,7 @@ _STEPS = tuple(
             r"memory profiling|profile run|allocat\w+ .*kv cache|kv cache size|kv cache is allocated",
             "sizing the KV cache",
         ),
-        (r"warm(ing)?[ -]?up", "warming up"),
+        (r"^(?!.*(disabl|skip|\btook\b)).*\bwarm(ing)?[ -]?up", "warming up"),
     )
 )
 """Patterns by preference, and what they mean; those that count come before those that do not."""

@@ -64,6 +64,8 @@ class EngineConfig:
     """Replaces the engine's own executable, as in `/opt/venv/bin/python -m vllm.entrypoints.openai.api_server`."""
     start_timeout: float = 1800.0
     """Seconds that loading may take."""
+    attach_timeout: float = 30.0
+    """Seconds that a server at `url` gets for its first answers."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the API key; the key itself is never stored."""
     connection: ConnectionConfig = ConnectionConfig()

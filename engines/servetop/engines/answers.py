@@ -36,6 +36,8 @@ class Answer:
     """Why there is no answer, such as `connection refused`; empty when there is one."""
     refused: bool = False
     """No connection came about at all: nobody is there."""
+    late: bool = False
+    """It did not come in time; a later question may be answered."""
     age: float = 0.0
     """Seconds that what it tells was old already when it came, by a server that tells what it heard from another."""
 
@@ -51,6 +53,10 @@ class Answer:
 
 _UNPACKED = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 """Window bits by content encoding: some servers and proxies pack although nobody asked for it."""
+
+NO_TLS = "it does not speak TLS: write http:// instead of https://"
+_PLAIN_HTTP = ("wrong version number", "wrong_version_number", "packet length too long", "record layer failure")
+"""What OpenSSL says of an answer that is no TLS."""
 
 Answers = Mapping[str, Answer]
 """Answers by path."""
@@ -99,7 +105,7 @@ class ServerClient:
         except AnswerError as error:
             return Answer(trouble=str(error))
         except (TimeoutError, httpx.TimeoutException):
-            return Answer(trouble=f"no answer within {timeout:g} s")
+            return Answer(trouble=f"no answer within {timeout:.3g} s", late=True)
         except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError, ValueError) as error:
             return Answer(trouble=self._by_proxy(_reason(error)), refused=isinstance(error, httpx.ConnectError))
 
@@ -185,6 +191,8 @@ def _reason(error: BaseException) -> str:
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and cause not in causes:
         causes.append(cause)
     words = " ".join(str(each) for each in causes)
+    if any(sign in words.lower() for sign in _PLAIN_HTTP):
+        return NO_TLS
     known = {
         "refused": "connection refused",
         "not known": "no such host",

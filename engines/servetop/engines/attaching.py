@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 
 from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig
 from servetop.core.connection import route_to
 from servetop.core.errors import EngineError, UsageError
-from servetop.engines.answers import Answers, ServerClient, first_words, normalise_url
+from servetop.core.events import LogLine
+from servetop.engines.answers import ANSWER_TIMEOUT, Answers, ServerClient, first_words, normalise_url
 from servetop.engines.engine import Engine, EngineHandle
 from servetop.engines.metrics import GAUGES
 from servetop.engines.pages import metrics_feed
 from servetop.engines.registry import load_engine, loadable_engines
+from servetop.engines.scheme import refuse_wrong_scheme
 from servetop.engines.starting import api_key, engine_facts, look, refuse_without_key
 from servetop.engines.versions import is_older
 
@@ -24,8 +27,12 @@ ANYTHING = "openai"
 """The engine that claims every server which speaks the API, and may be named for any of them."""
 
 
-async def attach_engine(config: EngineConfig, clock: Clock) -> EngineHandle:
+async def attach_engine(
+    config: EngineConfig, clock: Clock, *, on_line: Callable[[LogLine], None] = lambda _: None
+) -> EngineHandle:
     """Look at the server at `config.url`; with the name `auto` the engine is recognised by its answers.
+
+    A server that answers late, as a saturated one does, gets `attach_timeout`; `on_line` is told what is waited for.
 
     EngineError, on one line with what to try next, when nothing answers there, when it wants a key, when it is not
     the engine, too old a version of it, or does not serve the model that was named; UsageError for an address that is
@@ -39,7 +46,8 @@ async def attach_engine(config: EngineConfig, clock: Clock) -> EngineHandle:
     way = route_to(url, config.connection, os.environ).connection
     client = ServerClient(url, api_key=api_key(config, os.environ), connection=way)
     try:
-        answers = await client.ask_all([MODELS, *_paths(engines)])
+        answers = await _first_answers(client, engines, clock=clock, limit=config.attach_timeout, on_line=on_line)
+        await refuse_wrong_scheme(client.url, answers)
         _refuse_silence(answers, client.url)
         refuse_without_key(answers[MODELS], client.url, config=config)
         engine = _recognised(engines, answers, wanted=wanted, url=client.url)
@@ -50,7 +58,7 @@ async def attach_engine(config: EngineConfig, clock: Clock) -> EngineHandle:
         await client.close()
         raise
     feed = metrics_feed(engine, client, config=config, connection=way)
-    told, missing = await look(feed)
+    told, missing = await look(feed, instead=answers if feed is not None and feed.pages.url == client.url else None)
     if missing == GAUGES and engine.name == ANYTHING and config.metrics_url is None:
         feed = None  # it has no metrics that we know: not a trouble
     known = engine.facts(answers).or_else(told)
@@ -65,6 +73,26 @@ async def attach_engine(config: EngineConfig, clock: Clock) -> EngineHandle:
     return handle
 
 
+async def _first_answers(
+    client: ServerClient, engines: list[Engine], *, clock: Clock, limit: float, on_line: Callable[[LogLine], None]
+) -> Answers:
+    """All that is asked to recognise an engine; what timed out is asked again as long as it would help."""
+    began, timeout = clock.now(), min(ANSWER_TIMEOUT, limit)
+    first = {MODELS: await client.ask(MODELS, timeout=timeout)}
+    if first[MODELS].trouble and not first[MODELS].late:
+        return first  # no HTTP is spoken there: the others would fail alike
+    answers = dict(await client.ask_all(_paths(engines), timeout=timeout)) | first
+    while late := [path for path, answer in answers.items() if answer.late]:
+        left = limit - (clock.now() - began)
+        recognised = any(engine.recognises(answers) for engine in engines)
+        if left <= 0 or (recognised and not answers[MODELS].late):
+            break
+        text = f"waiting for {client.url} to answer: {left:.0f} s left of --attach-timeout {limit:g}"
+        on_line(LogLine(at=clock.now(), text=text, stream="servetop"))
+        answers |= await client.ask_all(late, timeout=left)
+    return answers
+
+
 def _paths(engines: list[Engine]) -> list[str]:
     paths = [path for engine in engines for path in engine.questions]
     return paths + [path for engine in engines if (reader := engine.metrics()) is not None for path in reader.paths]
@@ -73,7 +101,9 @@ def _paths(engines: list[Engine]) -> list[str]:
 def _refuse_silence(answers: Answers, url: str) -> None:
     troubles = [answer.trouble for answer in answers.values()]
     if all(troubles):
-        raise EngineError(f"nothing answers at {url} ({troubles[0]}): is the server up? try: curl {url}/health")
+        late = all(answer.late for answer in answers.values())
+        longer = "give it longer by --attach-timeout, or " if late else ""
+        raise EngineError(f"nothing answers at {url} ({troubles[0]}): is the server up? {longer}try: curl {url}/health")
 
 
 def _recognised(engines: list[Engine], answers: Answers, *, wanted: Engine | None, url: str) -> Engine:

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 
 
-def checked(command: Sequence[str]) -> list[str]:
-    """The words of --engine-command; EngineError when its program is not there."""
+def checked(command: Sequence[str], *, program: str = "python") -> list[str]:
+    """The words of --engine-command; EngineError when its program is not there.
+
+    A folder is an environment: its own `program` is meant, else its Python.
+    """
+    if len(command) == 1 and Path(command[0]).expanduser().is_dir():
+        return [_in_environment(Path(command[0]).expanduser(), program)]
     if command and shutil.which(command[0]) is None:
         raise EngineError(f"the engine command {command[0]} cannot be found or run: check --engine-command")
     return list(command)
+
+
+def _in_environment(folder: Path, program: str) -> str:
+    names = dict.fromkeys((f"bin/{program}", program, "bin/python"))
+    for path in (folder / name for name in names):
+        if path.is_file() and os.access(path, os.X_OK):
+            return str(path.absolute())
+    raise EngineError(f"{folder} has no {' and no '.join(names)}: check --engine-command")
 
 
 def program_words(config: EngineConfig, program: str, *, title: str, how: str) -> list[str]:
@@ -23,7 +38,7 @@ def program_words(config: EngineConfig, program: str, *, title: str, how: str) -
     if config.launcher:
         return list(config.command or (program,))
     if config.command:
-        return checked(config.command)
+        return checked(config.command, program=program)
     found = shutil.which(program)
     if found is None:
         raise EngineError(f"{title} was not found (no {program} on the PATH): {how}, or try --engine sim")

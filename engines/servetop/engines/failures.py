@@ -8,6 +8,10 @@ from dataclasses import dataclass
 
 LONGEST_REASON = 400
 _ERROR = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)")
+_VALIDATION = re.compile(r"ValidationError: \d+ validation errors? for (?P<what>\w+)")
+_DETAIL = re.compile(r"^\s+(?:Value error, |Assertion failed, )?(?P<text>.+?)(?: \[type=.*)?$")
+_DETAIL_LINES = 2
+"""After Pydantic's first line: the field's name, where it is one field's error, and the error, indented."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,20 @@ HUB_FAILURES = (
         r"GatedRepoError|gated repo|awaiting a review",
         "the model's licence must be accepted on the model hub first: log in there and set HF_TOKEN",
     ),
+    *(
+        KnownFailure.of(
+            pattern, "there is no such model {model}: check --model (an alias, a hub name or a local folder)"
+        )
+        for pattern in (
+            r"HFValidationError.*: '(?P<model>[^']+)'",
+            r"(?P<model>[^\s'\"]+) is not a local folder and is not",
+            r"Invalid repository ID or local directory specified: '(?P<model>[^']+)'",
+            r"Repository Not Found for url: \S+?//[^/]+/(?:api/models/)?(?P<model>[\w.-]+/[\w.-]+?)(?:[/.?]|$)",
+        )
+    ),
     KnownFailure.of(
-        r"HFValidationError.*: '(?P<model>[^']+)'|RepositoryNotFoundError|is not a local folder and is not",
-        "there is no such model {model}: check --model (an alias, a hub name or a local folder)",
+        r"RepositoryNotFoundError",
+        "there is no such model: check --model (an alias, a hub name or a local folder)",
     ),
     KnownFailure.of(
         r"LocalEntryNotFoundError|couldn't connect to 'https://|Max retries exceeded",
@@ -99,13 +114,25 @@ def known_failure(lines: Sequence[str], failures: Sequence[KnownFailure]) -> str
 
 
 def first_error(lines: Sequence[str]) -> str | None:
-    """The first `SomeError: text` of the lines."""
-    return next((_short(line) for line in lines if _ERROR.match(line)), None)
+    """The first `SomeError: text` of the lines; of a validation error what follows it: there stands the reason."""
+    return next((_error_at(lines, at) for at, line in enumerate(lines) if _ERROR.match(line)), None)
 
 
 def last_error(lines: Sequence[str]) -> str | None:
     """The last `SomeError: text` of the lines, which is what Python ends a traceback with."""
-    return first_error(lines[::-1])
+    return next((_error_at(lines, at) for at in reversed(range(len(lines))) if _ERROR.match(lines[at])), None)
+
+
+def _error_at(lines: Sequence[str], at: int) -> str:
+    found = _VALIDATION.search(lines[at])
+    if found is None:
+        return _short(lines[at])
+    field = ""
+    for line in lines[at + 1 : at + 1 + _DETAIL_LINES]:
+        if detail := _DETAIL.match(line):
+            return _short(f"{found['what']}{field}: {detail['text']}")
+        field = f".{line.strip()}"
+    return _short(lines[at])
 
 
 def error_text(line: str) -> str:

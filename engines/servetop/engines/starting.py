@@ -13,7 +13,7 @@ from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import LogLine
 from servetop.core.known_secrets import engine_secrets
 from servetop.core.source import EngineFacts
-from servetop.engines.answers import Answer, ServerClient, bodies
+from servetop.engines.answers import Answer, Answers, ServerClient, bodies
 from servetop.engines.container import contained
 from servetop.engines.engine import Engine, EngineHandle
 from servetop.engines.facts import ServerFacts
@@ -131,11 +131,15 @@ async def _facts(
     return engine_facts(engine, known, url=client.url, model=model, pid=process.pid, missing=missing)
 
 
-async def look(feed: MetricsFeed | None) -> tuple[ServerFacts, tuple[str, ...]]:
-    """What an engine's metrics say of it, and what they lack; all of it without metrics."""
+async def look(feed: MetricsFeed | None, *, instead: Answers | None = None) -> tuple[ServerFacts, tuple[str, ...]]:
+    """What an engine's metrics say of it, and what they lack; all of it without metrics.
+
+    `instead` are answers that its server gave before, for pages that come too late now.
+    """
     if feed is None:
         return ServerFacts(), GAUGES
-    pages = bodies(await feed.fetch())
+    pages = {**bodies({} if instead is None else instead), **bodies(await feed.fetch())}
+    pages = {path: page for path, page in pages.items() if path in feed.reader.paths}
     return feed.reader.facts(pages), feed.reader.missing(pages)
 
 

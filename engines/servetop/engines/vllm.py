@@ -55,6 +55,10 @@ class VllmEngine(Adapter):
         ),
         *HUB_FAILURES,
         KnownFailure.of(
+            r"max_model_len \((?P<asked>\d+)\) is greater than the derived max_model_len \((?:\w+=)?(?P<most>\d+)",
+            "the model takes {most} tokens at most, not {asked}: give a smaller --max-model-len",
+        ),
+        KnownFailure.of(
             r"No available memory for the cache blocks",
             "no GPU memory is left for the KV cache: raise --gpu-memory-utilization, or take a smaller model",
         ),
@@ -141,7 +145,7 @@ def _server(command: Sequence[str]) -> list[str]:
     """The beginning of the command line; it ends in `serve` where the model follows as it is."""
     if not command:
         return _installed()
-    checked(command)
+    command = checked(command, program="vllm")
     last = Path(command[-1]).name
     if last == "vllm":
         return [*command, "serve"]

@@ -1,0 +1,91 @@
+"""A server that answers late is attached to, and one that is spoken to by the wrong scheme is told so."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from servetop.core.clock import MonotonicClock
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError
+from servetop.core.events import LogLine
+from servetop.engines import attaching
+from servetop.engines.attaching import attach_engine
+from servetop.engines.ports import free_port
+from tests.engines.conftest import PageServer
+
+CERTIFICATE = Path(__file__).parents[1] / "loadgen" / "data" / "localhost.crt"
+
+
+@pytest.fixture
+async def tls_server(vllm_server: PageServer) -> AsyncIterator[PageServer]:
+    """Its certificate is self-signed."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE, CERTIFICATE.with_suffix(".key"))
+    started = PageServer()
+    started.pages = vllm_server.pages
+    await started.start(tls=context)
+    yield started
+    await started.vanish()
+
+
+def at(url: str, *, timeout: float = 30.0) -> EngineConfig:
+    return EngineConfig(name="auto", url=url, model="", attach_timeout=timeout)
+
+
+async def test_a_saturated_server_is_waited_for_and_the_wait_is_told(
+    vllm_server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT", 0.2)
+    vllm_server.answering.clear()
+    said: list[LogLine] = []
+
+    def heard(line: LogLine) -> None:
+        said.append(line)
+        vllm_server.answering.set()
+
+    handle = await attach_engine(at(vllm_server.url), clock, on_line=heard)
+    assert (handle.facts.name, handle.facts.model, handle.facts.kv_blocks_total) == ("vllm", "/models/tiny-llama", 63)
+    assert said[0].text.startswith(f"waiting for {vllm_server.url} to answer: ")
+    assert said[0].text.endswith(" s left of --attach-timeout 30")
+    await handle.stop()
+
+
+async def test_a_server_that_never_answers_is_given_up_after_the_attach_timeout(
+    vllm_server: PageServer, clock: MonotonicClock
+) -> None:
+    vllm_server.answering.clear()
+    with pytest.raises(
+        EngineError, match=r"nothing answers at .* is the server up\? give it longer by --attach-timeout"
+    ):
+        await asyncio.wait_for(attach_engine(at(vllm_server.url, timeout=0.3), clock), 20.0)
+    vllm_server.answering.set()
+
+
+async def test_a_refused_connection_is_told_at_once(clock: MonotonicClock) -> None:
+    said: list[LogLine] = []
+    with pytest.raises(EngineError, match=r"connection refused\): is the server up\? try: curl"):
+        await attach_engine(at(f"http://127.0.0.1:{free_port()}"), clock, on_line=said.append)
+    assert said == []
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # anyio leaves failed handshakes open
+async def test_https_to_a_server_of_plain_http_names_the_scheme(vllm_server: PageServer, clock: MonotonicClock) -> None:
+    url = vllm_server.url.replace("http:", "https:")
+    with pytest.raises(EngineError) as caught:
+        await attach_engine(at(url), clock)
+    assert str(caught.value) == f"{url}: it does not speak TLS: write http:// instead of https://"
+    del caught
+    gc.collect()
+
+
+async def test_http_to_a_tls_port_names_the_scheme(tls_server: PageServer, clock: MonotonicClock) -> None:
+    url = tls_server.url.replace("https:", "http:")
+    with pytest.raises(EngineError) as caught:
+        await attach_engine(at(url), clock)
+    assert str(caught.value) == f"{url} speaks TLS: write https:// instead of http://"
