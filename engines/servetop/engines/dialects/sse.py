@@ -18,8 +18,8 @@ class SseSplitter:
 
     def __init__(self) -> None:
         self.overflowed = False
-        self._pieces: list[bytes] = []
-        self._data: list[bytes] = []
+        self._pieces: list[bytes] | None = None  # each stream has a splitter, and most never need a list
+        self._data: list[bytes] | None = None
         self._after_cr = False
         """The last byte was a CR, which has ended its line: an LF that follows belongs to it."""
         self.held = 0
@@ -29,8 +29,8 @@ class SseSplitter:
         """What is held, where that is a short beginning of a line: to be fed again with what follows; else nothing."""
         if self._data or self.held > _SHORT:
             return b""
-        held = b"".join(self._pieces)
-        self._pieces, self.held = [], 0
+        held = b"".join(self._pieces or ())
+        self._pieces, self.held = None, 0
         return held
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -42,12 +42,13 @@ class SseSplitter:
             if payloads is not None:
                 return payloads
         data = self._with_plain_line_ends(data)
+        self._pieces = self._pieces or []
         self._pieces.append(data)
         self.held += len(data)
-        events = self._lines() if b"\n" in data else []
+        events = self._lines(self._pieces) if b"\n" in data else []
         if self.held > MAX_EVENT_BYTES:
             self.overflowed = True
-            self._pieces, self._data = [], []
+            self._pieces = self._data = None
         return events
 
     def _with_plain_line_ends(self, data: bytes) -> bytes:
@@ -60,17 +61,18 @@ class SseSplitter:
         self._after_cr = data.endswith(b"\r")
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _lines(self) -> list[bytes]:
-        *lines, rest = b"".join(self._pieces).split(b"\n")
+    def _lines(self, pieces: list[bytes]) -> list[bytes]:
+        *lines, rest = b"".join(pieces).split(b"\n")
         events: list[bytes] = []
+        parts = self._data or []
         for line in lines:
             if line.startswith(b"data:"):
-                self._data.append(line[5:].removeprefix(b" "))
-            elif not line and self._data:
-                events.append(b"\n".join(self._data))
-                self._data = []
-        self._pieces = [rest] if rest else []
-        self.held = len(rest) + sum(len(part) + 1 for part in self._data)
+                parts.append(line[5:].removeprefix(b" "))
+            elif not line and parts:
+                events.append(b"\n".join(parts))
+                parts = []
+        self._pieces, self._data = [rest] if rest else None, parts or None
+        self.held = len(rest) + sum(len(part) + 1 for part in parts)
         return events
 
 
