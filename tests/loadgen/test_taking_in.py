@@ -178,6 +178,32 @@ def test_regular_events_with_counts_are_put_aside_too() -> None:
     assert (made.chunks.tokens, made.output_tokens, made.prompt_tokens) == (125, 125, 5)
 
 
+@pytest.mark.parametrize(
+    ("since", "expected"),
+    [
+        (None, [1.0, 1.04, 1.04, 1.04, 1.04]),  # nobody knows when it can have come
+        (0.9, [1.0, 1.01, 1.02, 1.03, 1.04]),  # the client was held up: they came one after the other
+        (1.025, [1.0, 1.025, 1.025, 1.03, 1.04]),
+        (1.039, [1.0, 1.039, 1.039, 1.039, 1.04]),  # it had just looked: they came as one
+    ],
+)
+def test_events_read_together_are_spread_as_far_as_the_look_before_allows(
+    since: float | None, expected: list[float]
+) -> None:
+    made = exchange()
+    made.answered(200, 0.9, is_stream=True)
+    made.received(event(" a"), 1.0)
+    made.received(event(" b") + event(" c") + event(" d") + event(" e"), 1.04, since=since)
+    made.received(event(" f") + b"data: [DONE]\n\n", 1.05, since=1.04)
+    assert made.chunks.times().tolist() == pytest.approx([*expected, 1.05])
+    assert made.done_at == 1.05
+    doubts = made.chunks.take_doubts()
+    assert (None if doubts is None else doubts.tolist()) == (
+        None if since is None else pytest.approx([1.04 - max(since, 1.0)] * 4)
+    )
+    assert made.chunks.take_doubts() is None
+
+
 class Peer:
     """A server in a thread of its own: one connection, played by a function."""
 

@@ -93,3 +93,18 @@ def test_the_engines_token_counter_is_held_against_the_clients(summary_of: Summa
     summary = summary_of(samples=samples, ticks=ticks)
     assert summary["trust"]["token_error"] == pytest.approx(0.10)
     assert summary["trust"]["reasons"] == ["engine counts +10% tokens vs client"]
+
+
+def test_inter_token_latencies_of_a_client_that_read_many_events_together_are_doubtful(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    requests = [make_request(i, i * 0.1, tokens_at=[0.1, 0.12]) for i in range(20)]
+    ticks = trusted_ticks(16, chunks=250)
+    doubtful = Tick(
+        client=ClientTick(index=16, loop_lag=LogHistogram.of([0.001]), itl_uncertainty=LogHistogram.of([0.02] * 42))
+    )
+    trust = summary_of(*requests, ticks=[*ticks, doubtful])["trust"]
+    assert trust["itl_uncertainty_p99_ms"] == pytest.approx(20.0, rel=0.02)
+    assert trust["verdict"] == "suspect"
+    (reason,) = trust["reasons"]
+    assert reason.endswith("ms: many events were read together")

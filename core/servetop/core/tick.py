@@ -79,6 +79,8 @@ class ClientTick:
     """Time to be scheduled, of each request that ended in the interval and whose server told it with the answer."""
     server_prefill: LogHistogram = EMPTY
     """And from then to its first token."""
+    itl_uncertainty: LogHistogram = EMPTY
+    """Seconds within which a gap between chunks is known, of gaps beside chunks that were read together."""
 
     @property
     def failed(self) -> int:

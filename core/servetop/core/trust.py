@@ -15,6 +15,9 @@ SENT_SHARE_LIMIT = 0.97
 AGREEMENT_LIMIT = 0.05
 """Relative difference between client and engine (Little's law, token counts) that needs an explanation."""
 
+ITL_UNCERTAINTY_LIMIT = 0.003
+"""Seconds; what is more at p99, and more than ITL_UNCERTAINTY_SHARE of the ITL's p99, makes that doubtful."""
+ITL_UNCERTAINTY_SHARE = 0.25
 COUNT_LIMIT = 0.01
 """Share of requests whose token counts may be doubtful."""
 
@@ -62,6 +65,12 @@ class Trust:
     disputed: float = 0.0
     """Share of those whose server's count contradicts what came, or what was asked for."""
 
+    itl_p99: float = math.nan
+    """Seconds."""
+    itl_uncertainty_p99: float = math.nan
+    """Seconds within which 99 % of the gaps between chunks are known at least: chunks that are read together have one
+    time."""
+
     @property
     def reasons(self) -> tuple[str, ...]:
         """Each limit that is broken, in words; empty when all is well."""
@@ -85,11 +94,19 @@ class Trust:
                 f"tokens of {self.guessed:.0%} of requests are counted events: the server sends no usage",
             ),
             (
+                self._itl_uncertain,
+                f"ITL p99 is uncertain by {self.itl_uncertainty_p99 * 1e3:.1f} ms: many events were read together",
+            ),
+            (
                 self.disputed > COUNT_LIMIT,
                 f"the usage of {self.disputed:.0%} of requests contradicts the stream or the tokens asked for",
             ),
         ]
         return tuple(words for broken, words in found if broken)
+
+    @property
+    def _itl_uncertain(self) -> bool:
+        return self.itl_uncertainty_p99 > max(ITL_UNCERTAINTY_LIMIT, ITL_UNCERTAINTY_SHARE * self.itl_p99)
 
     @property
     def _engine_holds_others(self) -> bool:

@@ -19,7 +19,7 @@ BEAT_SECONDS = 0.020
 """Period of the heartbeat whose lateness is the event loop's lag."""
 
 _MEASURED = ("ttft", "ttft_due", "ttfot", "tpot", "e2el", "input_len", "output_len", "slip", "client_wait", "loop_lag",
-             "server_queue", "server_prefill")  # fmt: skip
+             "server_queue", "server_prefill", "itl_uncertainty")  # fmt: skip
 _ENDINGS = {
     RequestStatus.OK: "ok",
     RequestStatus.ERROR: "errors",
@@ -53,6 +53,8 @@ class Accounts:
     def progressed(self, exchange: Exchange) -> None:
         """Count the chunks that came since the last call for this exchange."""
         chunks = exchange.chunks
+        if (doubts := chunks.take_doubts()) is not None:
+            self._values["itl_uncertainty"] += doubts
         start, stop = exchange.taken_in, len(chunks)
         if start == stop:
             return

@@ -22,7 +22,7 @@ class ChunkLog:
     Token counts take room only once a chunk brings other than one token.
     """
 
-    __slots__ = ("_counts", "_first", "_gaps_us", "_last_us", "_surplus")
+    __slots__ = ("_counts", "_doubts", "_first", "_gaps_us", "_last_us", "_surplus")
 
     def __init__(self) -> None:
         self._surplus = 0
@@ -31,6 +31,7 @@ class ChunkLog:
         self._last_us = 0
         self._gaps_us = array("I")
         self._counts: array[int] | None = None
+        self._doubts: array[float] | None = None
 
     def add(self, at: float, tokens: int) -> None:
         """A chunk that came at run time `at` (seconds, not before the one before) with so many tokens."""
@@ -78,6 +79,21 @@ class ChunkLog:
         counts = np.full(chunks, each, dtype=np.int64)
         counts[-1] = last
         return counts
+
+    def doubt(self, seconds: float, gaps: int) -> None:
+        """So many gaps are known within so much."""
+        self._doubts = self._doubts or array("d")
+        self._doubts.extend([seconds] * gaps)
+
+    def take_doubts(self) -> array[float] | None:
+        """The seconds of each doubtful gap since the last call; None where there was none."""
+        doubts, self._doubts = self._doubts, None
+        return doubts
+
+    @property
+    def last(self) -> float:
+        """Run time of the last chunk, to the microsecond."""
+        return self._first + self._last_us / US_PER_S
 
     @property
     def tokens(self) -> int:

@@ -11,6 +11,7 @@ from servetop.loadgen.answer_text import AnswerText
 from servetop.loadgen.chunk_log import ChunkLog
 from servetop.loadgen.content_coding import CodingError, Decoder, decoder_for
 from servetop.loadgen.local_tokenizer import LocalTokenizer
+from servetop.loadgen.merged_reads import times_read_together
 from servetop.loadgen.record_fields import chunk_tokens, reasoning_of, timing_of, token_source
 from servetop.loadgen.stage_play import Due
 from servetop.loadgen.turns import TurnPrompt
@@ -46,11 +47,11 @@ class Exchange:
     """
 
     __slots__ = (
-        "_decoder", "_unstopped", "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "due_at", "error",
-        "error_body", "first_output_at", "first_token_at", "headers_at", "held_back", "http_status", "id",
-        "most_tokens", "output_tokens", "parser", "prompt", "prompt_tokens", "prompt_tokens_counted",
-        "reasoning_tokens", "reasoning_told", "replica", "retried", "sent", "stage", "status", "streamed", "taken_in",
-        "text", "timing",
+        "_decoder", "_unstopped", "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "doubts",
+        "due_at", "error", "error_body", "first_output_at", "first_token_at", "headers_at", "held_back",
+        "http_status", "id", "most_tokens", "output_tokens", "parser", "prompt", "prompt_tokens",
+        "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "replica", "retried", "sent", "stage",
+        "status", "streamed", "taken_in", "text", "timing",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
@@ -118,8 +119,8 @@ class Exchange:
         if (self.text is None or not self.text.recorded) and type(self.prompt) is Prompt:
             self.prompt = _forgotten(self.prompt.token_ids is not None or self.prompt.counted, self.prompt.model)
 
-    def received(self, data: bytes, at: float) -> None:
-        """A piece of the answer's body."""
+    def received(self, data: bytes, at: float, *, since: float | None = None) -> None:
+        """A piece of the answer's body; `since` is when it cannot have begun to come earlier, where that is known."""
         self.settle()
         if self._decoder is not None and self.status is None:
             try:
@@ -131,8 +132,14 @@ class Exchange:
             most = _MAX_ERROR_BODY if self.streamed or self.http_status != 200 else _MAX_ANSWER
             self.error_body += data[: most - len(self.error_body)]
         elif self.status is None:
-            for chunk in self.parser.feed(data):
-                self._take(chunk, at)
+            chunks = self.parser.feed(data)
+            if len(chunks) > 1 and since is not None and len(self.chunks):
+                bearing = [chunk.tokens > 0 for chunk in chunks]
+                times = times_read_together(bearing, at, since=since, log=self.chunks)
+            else:
+                times = [at] * len(chunks)
+            for chunk, time in zip(chunks, times, strict=True):
+                self._take(chunk, time)
 
     def edges(self) -> tuple[bytes, bytes] | None:
         """See StreamParser: what comes with these edges may be put aside, until the next `settle`."""

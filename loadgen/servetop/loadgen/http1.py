@@ -163,15 +163,15 @@ class Http1Connection(asyncio.Protocol):
         if self._socket is not None:
             self._socket.abort()
 
-    def take_in(self, data: bytes, at: float) -> None:
-        """Parse bytes that arrived at `at` and pass them to the exchange."""
+    def take_in(self, data: bytes, at: float, *, since: float | None = None) -> None:
+        """Parse bytes that arrived at `at`, not before `since`, and pass them to the exchange."""
         exchange = self.exchange
         if exchange is None:
             return
         if self._between_chunks:
             head = _head_of_lone_chunk(len(data))
             if head and data.startswith(head) and data.endswith(b"\r\n"):
-                exchange.received(data[len(head) : -2], at)
+                exchange.received(data[len(head) : -2], at, since=since)
                 self._expect_another(exchange, head, size=len(data))
                 return
         self._edges = None
@@ -189,7 +189,7 @@ class Http1Connection(asyncio.Protocol):
         if self._pieces:
             body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
             self._pieces.clear()
-            exchange.received(body, at)
+            exchange.received(body, at, since=since)
         else:
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES and self.broken is None:

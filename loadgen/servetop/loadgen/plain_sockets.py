@@ -108,6 +108,9 @@ class SocketWatch:
         self._sockets: dict[int, PlainSocket] = {}
         self._epoll = select.epoll()
         self._fd = self._epoll.fileno()
+        self.looked_before = 0.0
+        """Run time of the look before this one: what is read now came since."""
+        self._looked_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._woken_at = 0.0
         self._in_vain = 0
@@ -178,6 +181,7 @@ class SocketWatch:
 
         Two loops, because each keeps to code and data of its own: that is faster than one.
         """
+        self.looked_before, self._looked_at = self._looked_at, self._clock.now()
         ready = self._epoll.poll(0)
         for number, (receiver, data, at) in enumerate(self._receive(ready)):
             receiver.arrived(data, at)

@@ -201,7 +201,7 @@ class RawTransport:
 
     def stamped(self, connection: Http1Connection, data: bytes, at: float) -> None:
         """See Reads."""
-        self._take_in(connection, data, at)
+        self._take_in(connection, data, at, since=None if self._watch is None else self._watch.looked_before)
 
     def put_aside(self, connection: Http1Connection) -> None:
         """See Reads."""
@@ -234,13 +234,13 @@ class RawTransport:
                 self._lost(connection, at)
             self._listener.send_overdue()
 
-    def _take_in(self, connection: Http1Connection, data: bytes, at: float) -> None:
+    def _take_in(self, connection: Http1Connection, data: bytes, at: float, *, since: float | None = None) -> None:
         exchange = connection.exchange
         if exchange is None:  # withdrawn, or the server speaks unasked
             self._idle.pop(connection, None)
             connection.abort()
             return
-        connection.take_in(data, at)
+        connection.take_in(data, at, since=since)
         self._follow(connection, exchange, at)
 
     def _follow(self, connection: Http1Connection, exchange: Exchange, at: float) -> None:

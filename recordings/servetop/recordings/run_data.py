@@ -67,6 +67,9 @@ class RunData:
     load_ticks: TickColumns
     """What the search for a steady state needs."""
     loop_lags: Sequence[LogHistogram]
+    itl_uncertainties: Sequence[LogHistogram]
+    chunks: FloatArray
+    """That came in each tick."""
     scraped_at: FloatArray
     """Middle of each scrape; shape (scrapes,), as the other engine columns."""
     engine: dict[str, FloatArray]
@@ -93,6 +96,8 @@ class RunData:
             ok=np.array([tick.client.ok for tick in ticks], dtype=np.float64),
             load_ticks=TickColumns.of(ticks),
             loop_lags=[tick.client.loop_lag for tick in ticks],
+            itl_uncertainties=[tick.client.itl_uncertainty for tick in ticks],
+            chunks=np.array([tick.client.chunks for tick in ticks], dtype=np.float64),
             scraped_at=_scraped_at(samples),
             engine=_engine_columns(samples),
             meters=energy_meters(reader.gpu_samples()),

@@ -19,6 +19,7 @@ from servetop.recordings.samples import BoolArray, Samples
 
 TRUST = (
     "slip_p99_ms", "loop_lag_p99_ms", "offered_rate", "sent_rate", "completed_rate", "littles_law_error", "token_error",
+    "itl_uncertainty_p99_ms",
 )  # fmt: skip
 _LONGEST_STEP = 1.0
 """Seconds that one scrape may stand for: a gap without scrapes weighs no more."""
@@ -43,10 +44,23 @@ def trust_figures(run: RunData, samples: Samples, *, flights: Flights, period: P
         littles_law_error=law.error,
         in_flight=law.in_flight,
         token_error=token_error(run, period),
+        itl_p99=samples.itl.percentile(99),
+        itl_uncertainty_p99=itl_uncertainty(run, period),
         guessed=share_of(samples, TokenSource.CHUNKS, TokenSource.ESTIMATE),
         disputed=share_of(samples, TokenSource.DISPUTED),
     )
     return {**_as_data(trust, basis=_basis(held)), "token_source": token_source(samples)}
+
+
+def itl_uncertainty(run: RunData, period: Period) -> float:
+    """Seconds, at p99 of all gaps of the period, those that are known exactly included; NaN when no chunk came."""
+    within = period.holds(run.tick_ends)
+    gaps = float(run.chunks[within].sum())
+    doubtful = LogHistogram.merged(each for each, wanted in zip(run.itl_uncertainties, within, strict=True) if wanted)
+    if not gaps:
+        return math.nan
+    exact = 1 - doubtful.count / gaps
+    return doubtful.percentile(100 * (0.99 - exact) / (1 - exact)) if exact < 0.99 else 0.0
 
 
 def share_of(samples: Samples, *sources: TokenSource) -> float:
@@ -153,6 +167,7 @@ def _as_data(trust: Trust, *, basis: str) -> dict[str, Any]:
         "offered_rate": finite(trust.offered_rate),
         "sent_rate": finite(trust.sent_rate),
         "completed_rate": finite(trust.completed_rate),
+        "itl_uncertainty_p99_ms": finite(trust.itl_uncertainty_p99 * MS_PER_S),
         "littles_law_error": finite(trust.littles_law_error),
         "token_error": finite(trust.token_error),
         "held_back": trust.held_back,
