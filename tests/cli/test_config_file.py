@@ -121,6 +121,7 @@ def test_a_file_that_does_not_exist_is_named() -> None:
         ),
         ("--engine", "vllm", "--engine-command", "python -m x 'y z'", "--port", "8001", "--", "--dtype", "half"),
         ("--dataset-name", "azure-conv", "--time-scale", "2", "--store-texts", "--temperature", "0.5"),
+        ("--metric-percentiles", "99.9,75", "--threshold", "p12.5_itl_ms<=5"),
     ],
 )
 def test_a_recordings_run_is_repeated_as_it_was(
@@ -164,6 +165,13 @@ def test_the_words_of_other_tools_are_answered_with_ours(
     assert (
         capsys.readouterr().err == f"servetop: no such option: {typed}: did you mean {meant}? (see servetop --help)\n"
     )
+
+
+def test_percentiles_are_those_asked_for_and_those_that_thresholds_need() -> None:
+    config = config_of("--metric-percentiles", "50,99.9,75", "--threshold", "p12.5_itl_ms<=5")
+    assert config.metric_percentiles == (12.5, 75, 99.9)
+    with pytest.raises(UsageError, match=r"--metric-percentiles 101: give numbers from 0 to 100"):
+        config_of("--metric-percentiles", "101")
 
 
 @pytest.mark.integration

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from servetop.core.config import StageConfig
 from servetop.core.events import EngineSample, RequestRecord, RequestStatus, RunEnd, StageChange
 from servetop.core.source import EngineFacts, RunHeader
 from servetop.core.tick import Tick
@@ -163,6 +164,37 @@ def test_a_run_in_which_nothing_was_sent_has_no_figures_and_no_nan(summary_of: S
     assert (summary["mean_ttft_ms"], summary["p99_itl_ms"]) == (None, None)
     assert summary["trust"]["verdict"] == "unknown"
     assert summary["server"]["preemptions"] is None
+
+
+def test_percentiles_that_were_asked_for_stand_beside_the_usual_ones(
+    tmp_path: Path, summary_of: Summarise, make_request: MakeRequest, header: RunHeader
+) -> None:
+    requests = [make_request(n, float(n), tokens_at=[(n + 1) / 100]) for n in range(101)]
+    config = replace(header.config, metric_percentiles=(75.0, 99.9))
+    summary = summary_of(*requests, config=config)
+    named = [key for key in summary if key.endswith("_ttft_ms")]
+    assert named == [
+        f"{each}_ttft_ms" for each in ("mean", "std", "median", "p50", "p90", "p95", "p99", "p75", "p99.9")
+    ]
+    assert summary["p75_ttft_ms"] == pytest.approx(760)
+    assert summary["p99.9_ttft_ms"] == pytest.approx(1009)
+    with closing(RecordingReader.open(tmp_path / "run.servetop")) as reader:
+        again = run_summary(reader, percentiles=(10.0,))
+    assert again["p10_ttft_ms"] == pytest.approx(110)
+    assert "p75_ttft_ms" not in again
+
+
+def test_vllms_name_for_the_latency_with_the_clients_queue(summary_of: Summarise, make_request: MakeRequest) -> None:
+    summary = summary_of(make_request(1, 0.5, tokens_at=[1.0, 2.0], slip=0.5))
+    assert summary["mean_e2el_including_client_queue_ms"] == summary["mean_e2el_from_due_ms"] == 2500
+
+
+def test_a_ramp_is_told_as_vllm_does(summary_of: Summarise, make_request: MakeRequest, header: RunHeader) -> None:
+    ramp = StageConfig(ramp_from=1.0, request_rate=9.0, ramp_strategy="exponential", duration=10.0)
+    config = replace(header.config, stages=(ramp,))
+    summary = summary_of(make_request(1, 0.0), stages=[stage(0, 0.0)], config=config)
+    keys = ("ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps")
+    assert [summary[key] for key in keys] == ["exponential", 1.0, 9.0]
 
 
 def test_the_set_up_is_told_as_vllm_does(summary_of: Summarise, make_request: MakeRequest, header: RunHeader) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from servetop.core.errors import UsageError
-from servetop.recordings.thresholds import check_thresholds, parse_threshold
+from servetop.recordings.thresholds import check_thresholds, parse_threshold, percentile_of, percentiles_needed
 
 SUMMARY = {"p99_ttft_ms": 640.0, "completed": 100, "request_goodput": None, "server": {"preemptions": 3.0}}
 
@@ -27,6 +27,13 @@ def test_a_condition_holds_or_says_what_the_number_is(threshold: str, broken: li
 
 def test_all_unmet_conditions_are_told() -> None:
     assert len(check_thresholds(SUMMARY, ["p99_ttft_ms<=500", "completed>=1", "server.preemptions<1"])) == 2
+
+
+def test_any_percentile_can_be_asked_for() -> None:
+    assert percentiles_needed(["p99.9_ttft_ms<=5", "completed>=1", "steady.p75_itl_ms<=9"]) == [99.9, 75]
+    assert check_thresholds({"p99.9_ttft_ms": 6.0}, ["p99.9_ttft_ms<=5"]) == ["p99.9_ttft_ms<=5: it is 6"]
+    assert check_thresholds({"steady": {"p99.9_itl_ms": 6.0}}, ["steady.p99.9_itl_ms<=9"]) == []
+    assert percentile_of("p101_ttft_ms") is None
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,7 @@ def run(
     cancel_fraction: w.CancelFraction = 0.0,
     timeout: o.Timeout = 600.0,
     goodput: o.Goodput = None,
+    metric_percentiles: o.MetricPercentiles = None,
     threshold: o.Threshold = None,
     max_failures: Annotated[str, o.MAX_FAILURES] = "1%",
     record: o.Record = None,
@@ -211,12 +212,15 @@ def summary(
     file: Annotated[
         str, typer.Argument(metavar="FILE|latest", help="A recording; latest is the newest one.")
     ] = "latest",
+    metric_percentiles: o.MetricPercentiles = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> int:
     """Print the summary of a recording."""
+    from servetop.cli.configure import parse_percentiles
     from servetop.cli.report import print_recording
 
-    return print_recording(file, as_json=as_json)
+    percentiles = None if metric_percentiles is None else parse_percentiles(metric_percentiles)
+    return print_recording(file, as_json=as_json, percentiles=percentiles)
 
 
 @app.command(cls=PlainCommand)

@@ -144,6 +144,7 @@ def recorded_data(config: RunConfig) -> dict[str, Any]:
     data["workload"].pop("trace_rate", None)
     if not data["cooldown"]:
         del data["cooldown"]
+    data["metric_percentiles"] = ",".join(f"{each:.12g}" for each in config.metric_percentiles)
     data["workers"] = config.workers or "auto"
     data["goodput"] = [f"{metric}:{limit * MS_PER_S:.12g}" for metric, limit in config.goodput.items()]
     url = data["engine"].pop("url", None)

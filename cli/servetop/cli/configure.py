@@ -22,6 +22,8 @@ from servetop.core.units import MS_PER_S
 OPENAI = ("completions", "chat", "responses")
 SPEAK_OPENAI = ("sim", "vllm")
 """Known without importing them, which most runs would wait for."""
+ALWAYS = (50.0, 90.0, 95.0, 99.0)
+"""Percentiles that each summary has."""
 SLO_METRICS = ("ttft", "ttfot", "tpot", "e2el")
 
 
@@ -35,8 +37,6 @@ def run_config(options: Options, engine_args: Sequence[str], file: ConfigFile | 
     stages = with_warmup(repeated or stages_of(options, replay), options["num_warmups"])
     workers = parse_workers(options["workers"])
     check(workload, stages)
-    if options["threshold"]:
-        check_form(options["threshold"])
     all_headers(workload, os.environ)  # a variable that is not set: refused before anything is recorded
     engine = engine_config(options, engine_args or (file.engine_args if file is not None else ()))
     workload = dataclasses.replace(workload, endpoint=endpoint_at(engine.name, workload.endpoint))
@@ -50,6 +50,7 @@ def run_config(options: Options, engine_args: Sequence[str], file: ConfigFile | 
         goodput=parse_goodput(options["goodput"] or ()),
         cooldown=checked_cooldown(options["cooldown"], stages),
         thresholds=tuple(options["threshold"] or ()),
+        metric_percentiles=wanted_percentiles(options["metric_percentiles"], options["threshold"] or ()),
         max_failures=FailureLimit.parse(options["max_failures"]).text,
         label=options["label"],
         metadata=parse_metadata(options["metadata"] or ()),
@@ -74,12 +75,28 @@ def endpoint_at(engine: str, endpoint: str) -> str:
     return endpoint_of(endpoint, found.endpoints, title=found.title)
 
 
-def check_form(thresholds: Sequence[str]) -> None:
-    """UsageError for a threshold that cannot be judged, before the run rather than after it."""
-    from servetop.recordings.thresholds import parse_threshold  # numpy: not for every start
+def wanted_percentiles(text: str | None, thresholds: Sequence[str]) -> tuple[float, ...]:
+    """Percentiles of --metric-percentiles and those that a threshold is on, without the ones that are always there.
 
-    for text in thresholds:
-        parse_threshold(text)
+    UsageError for a threshold that cannot be judged, before the run rather than after it.
+    """
+    wanted = parse_percentiles(text or "")
+    if thresholds:
+        from servetop.recordings.thresholds import percentiles_needed  # numpy: not for every start
+
+        wanted += tuple(percentiles_needed(thresholds))
+    return tuple(sorted(set(wanted) - set(ALWAYS)))
+
+
+def parse_percentiles(text: str) -> tuple[float, ...]:
+    """Numbers from 0 to 100 of a list such as `50,99.9`, in order; UsageError for anything else."""
+    try:
+        found = [float(part) for part in text.replace(",", " ").split()]
+    except ValueError:
+        found = [math.nan]
+    if not all(0 <= each <= 100 for each in found):
+        raise UsageError(f"--metric-percentiles {text}: give numbers from 0 to 100, as in 50,90,99.9")
+    return tuple(sorted(set(found)))
 
 
 def engine_config(options: Options, engine_args: Sequence[str]) -> EngineConfig:

@@ -172,6 +172,14 @@ Goodput = Annotated[
         "--goodput", help="Objectives in ms, as in ttft:500 ttfot:800 tpot:50 e2el:5000.", rich_help_panel=OUTPUT
     ),
 ]
+MetricPercentiles = Annotated[
+    Optional[str],
+    typer.Option(
+        "--metric-percentiles",
+        help="Percentiles of the summary, as in 50,90,95,99,99.9; 50, 90, 95 and 99 are always there.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 Threshold = Annotated[
     Optional[list[str]],
     typer.Option(

@@ -33,11 +33,11 @@ from servetop.tui import formats
 Summary = Mapping[str, Any]
 
 
-def print_recording(name: str, *, as_json: bool) -> int:
+def print_recording(name: str, *, as_json: bool, percentiles: Sequence[float] | None = None) -> int:
     """The summary of a recording; OK, whatever it says."""
     reader = RecordingReader.open(resolve(name))
     try:
-        print_summary(run_summary(reader), as_json=as_json)
+        print_summary(run_summary(reader, percentiles=percentiles), as_json=as_json)
         if reader.damage is not None:
             console.message(reader.damage)
     finally:
@@ -107,11 +107,19 @@ def _totals(summary: Summary) -> Group:
 
 
 def _latencies(summary: Summary) -> Group:
-    table = light_table("", "mean", "p50", "p90", "p99")
+    columns = ("mean", *_percentiles(summary))
+    table = light_table("", *columns)
     for metric, name in (("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL"), ("e2el", "E2EL")):
-        cells = [_number(summary.get(f"{statistic}_{metric}_ms")) for statistic in ("mean", "p50", "p90", "p99")]
+        cells = [_number(summary.get(f"{statistic}_{metric}_ms")) for statistic in columns]
         table.add_row(name, *cells)
     return titled("Latency, ms", table)
+
+
+def _percentiles(summary: Summary) -> list[str]:
+    """The columns of percentiles: the usual three, or, where others were asked for, all that there are."""
+    found = [key.removesuffix("_ttft_ms") for key in summary if key.startswith("p") and key.endswith("_ttft_ms")]
+    named = sorted((name for name in found if name[1:].replace(".", "").isdigit()), key=lambda name: float(name[1:]))
+    return named if len(named) > len(("p50", "p90", "p95", "p99")) else [name for name in named if name != "p95"]
 
 
 def _models(models: Sequence[Summary]) -> Group:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from servetop.cli.configure import check_form, endpoint_at, engine_config, parse_goodput, parse_metadata
+from servetop.cli.configure import endpoint_at, engine_config, parse_goodput, parse_metadata, wanted_percentiles
 from servetop.cli.load import check, checked_cooldown, parse_workers, with_an_end, with_warmup
 from servetop.cli.option_values import ENGINE_ARGS, TABLES, RunOptions
 from servetop.cli.presets import simulator_flags, sweep_data
@@ -49,6 +49,7 @@ class SweepFile:
     seed: int = 0
     goodput: tuple[str, ...] = ()
     thresholds: tuple[str, ...] = ()
+    metric_percentiles: str = ""
     max_failures: str = DEFAULT_MAX_FAILURES
     """Requests, or a share of them, that may fail in the whole sweep."""
     label: str = ""
@@ -62,7 +63,8 @@ GRID = ("max_num_seqs", "request_rate", "max_concurrency")
 """Keys whose every combination is a cell."""
 _LISTS = (*GRID, "goodput", "thresholds", "metadata")
 _OWN = {name: name for name in (*GRID, "duration", "num_prompts", "num_warmups", "cooldown", "workers", "seed")}
-_OWN |= {name: name for name in ("goodput", "max_failures", "label", "metadata")} | {"threshold": "thresholds"}
+_OWN |= {name: name for name in ("goodput", "metric_percentiles", "max_failures", "label", "metadata")}
+_OWN["threshold"] = "thresholds"
 """By parameter of a run's options, the field of SweepFile; the others describe engine and workload."""
 _EXTRA = ("repeats", "sim")
 _NO_SWEEP = (
@@ -125,6 +127,8 @@ def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
     for key in _LISTS:
         if key in plain and not isinstance(plain[key], list):
             plain[key] = [plain[key]]
+    if isinstance(plain.get("metric_percentiles"), int | float | list):
+        plain["metric_percentiles"] = str(plain["metric_percentiles"]).strip("[]")
     try:
         for key in ("duration", "cooldown"):
             if key in plain:
@@ -144,7 +148,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
     """The run that measures every cell, cell by cell, so that each batch size is set once."""
     _check(sweep)
     check_connection(sweep.engine.connection, attached=sweep.engine.url is not None)
-    check_form(sweep.thresholds)
+    percentiles = wanted_percentiles(sweep.metric_percentiles, sweep.thresholds)
     try:
         workload, stages = _load(sweep)
         cooldown = checked_cooldown(f"{sweep.cooldown:g}" if sweep.cooldown else None, stages)
@@ -158,6 +162,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         workers=sweep.workers,
         goodput=parse_goodput(sweep.goodput),
         thresholds=sweep.thresholds,
+        metric_percentiles=percentiles,
         max_failures=sweep.max_failures,
         drain_at_stages=True,
         cooldown=cooldown,

@@ -216,6 +216,8 @@ class RunConfig:
     """Requests due in the last so many seconds of each stage's load count in no total."""
     workers: int = 1
     """Sender processes that share the load; 0 is `auto`: one, and others join in when the load is too much for it."""
+    metric_percentiles: tuple[float, ...] = ()
+    """Percentiles of the summary besides the 50th, 90th, 95th and 99th, 0 to 100."""
     label: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     predicted: tuple[PredictedCell, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,19 @@ from servetop.recordings.distribution import Distribution
 from servetop.recordings.flights import Flights
 from servetop.recordings.samples import BoolArray, Samples
 
-METRICS = ("ttft", "tpot", "itl", "e2el", "client_queue_time", "ttft_from_due", "e2el_from_due")
-"""Latencies with statistics in milliseconds: `mean_ttft_ms`, …; the last three count from the due time."""
+METRICS = (
+    "ttft", "tpot", "itl", "e2el", "client_queue_time", "ttft_from_due", "e2el_from_due", "e2el_including_client_queue",
+)  # fmt: skip
+"""Latencies with statistics in milliseconds: `mean_ttft_ms`, …; the last four count from the due time, and the last
+is vLLM's name for the one before it."""
 REASONING_METRICS = ("ttfot",)
 """With the same statistics, of runs in which a model reasoned."""
 _PER_TOKEN = ("itl", "tpot")
 UNSIZED_LIMIT = 0.01
 """Share of the completed requests whose chunks may be of unknown size, and are left out of ITL."""
-STATISTICS = ("mean", "median", "std", "p50", "p90", "p95", "p99")
+PERCENTILES = (50.0, 90.0, 95.0, 99.0)
+"""Always there; --metric-percentiles adds others."""
+STATISTICS = ("mean", "median", "std", *(f"p{q:g}" for q in PERCENTILES))
 TOTALS = (
     "num_prompts", "duration", "completed", "failed", "errors", "timeouts", "truncated", "cancelled",
     "total_input_tokens", "total_output_tokens", "request_throughput", "request_goodput", "output_throughput",
@@ -33,11 +38,14 @@ REASONING_FIGURES = tuple(f"{statistic}_{metric}_ms" for metric in REASONING_MET
 """And those of a run in which a model reasoned."""
 
 
-def request_figures(samples: Samples, *, goodput: Mapping[str, float]) -> dict[str, Any]:
+def request_figures(
+    samples: Samples, *, goodput: Mapping[str, float], percentiles: Sequence[float] = ()
+) -> dict[str, Any]:
     """TOTALS and the statistics of METRICS; latencies and tokens are those of requests that ended well.
 
     Where a model reasoned there are `total_reasoning_tokens` and the statistics of REASONING_METRICS besides.
-    `goodput` are limits in seconds by metric; None stands where nothing was measured.
+    `goodput` are limits in seconds by metric, `percentiles` those besides PERCENTILES; None stands where nothing
+    was measured.
     """
     ok = samples.having(RequestStatus.OK)
     per_request = _per_request(samples)
@@ -49,8 +57,9 @@ def request_figures(samples: Samples, *, goodput: Mapping[str, float]) -> dict[s
     reason = figures["itl_reason"] = no_itl_reason(samples)
     for metric in (*METRICS, *REASONING_METRICS) if thoughts else METRICS:
         pool = Distribution.of(np.empty(0)) if reason and metric in _PER_TOKEN else pools[metric]
-        percentiles = {"median": pool.percentile(50)} | {f"p{q}": pool.percentile(q) for q in (50, 90, 95, 99)}
-        for statistic, value in ({"mean": pool.mean, "std": pool.std} | percentiles).items():
+        named = {f"p{q:.12g}": pool.percentile(q) for q in (*PERCENTILES, *percentiles)}
+        statistics = {"mean": pool.mean, "std": pool.std, "median": pool.percentile(50)} | named
+        for statistic, value in statistics.items():
             figures[f"{statistic}_{metric}_ms"] = finite(value * MS_PER_S)
     return figures
 
@@ -126,6 +135,7 @@ def _per_request(samples: Samples) -> dict[str, FloatArray]:
         "client_queue_time": samples.sent - samples.due,
         "ttft_from_due": samples.first_token_at - samples.due,
         "e2el_from_due": samples.done_at - samples.due,
+        "e2el_including_client_queue": samples.done_at - samples.due,
         "ttfot": answered - samples.sent,
     }
 

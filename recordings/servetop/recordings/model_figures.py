@@ -17,5 +17,11 @@ def model_figures(reader: RecordingReader, run: RunData, selection: Selection) -
     figures = []
     for model, weight in config.workload.model_mix.items():
         samples = collect_samples(reader, dataclasses.replace(selection, model=model))
-        figures.append({"model": model, "weight": weight, **request_figures(samples, goodput=config.goodput)})
+        figures.append(
+            {
+                "model": model,
+                "weight": weight,
+                **request_figures(samples, goodput=config.goodput, percentiles=config.metric_percentiles),
+            }
+        )
     return figures

@@ -25,7 +25,11 @@ def replica_figures(
     figures = []
     for number, url in enumerate(urls):
         samples = collect_samples(reader, dataclasses.replace(selection, replica=number))
-        requests = {} if config.engine.front_door else request_figures(samples, goodput=config.goodput)
+        requests = (
+            {}
+            if config.engine.front_door
+            else request_figures(samples, goodput=config.goodput, percentiles=config.metric_percentiles)
+        )
         own = run.with_samples([each for each in told if each.replica == number])
         figures.append({"replica": number, "url": url, **requests, "server": server_figures(own, period)})
     return figures

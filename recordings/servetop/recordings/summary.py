@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -36,9 +37,14 @@ _PARTS = (
 """Keys of `run_summary` that are measured, besides figures."""
 
 
-def run_summary(reader: RecordingReader) -> dict[str, Any]:
-    """The whole run but its warm-up: set-up, totals, statistics, engine, server, trust, and the same for each stage."""
+def run_summary(reader: RecordingReader, *, percentiles: Sequence[float] | None = None) -> dict[str, Any]:
+    """The whole run but its warm-up: set-up, totals, statistics, engine, server, trust, and the same for each stage.
+
+    `percentiles` takes the place of those that the run was asked for.
+    """
     run, flights = RunData.load(reader), Flights.load(reader)
+    if percentiles is not None:
+        run = _with_percentiles(run, percentiles)
     windows, cooldowns = known_windows(reader, run), CoolDowns.load(reader, run)
     warm_at = run.warm_at
     selection = Selection(start=None if warm_at == -math.inf else warm_at, left_out=tuple(cooldowns.starts.items()))
@@ -76,6 +82,11 @@ def _end(run: RunData) -> dict[str, Any]:
     return {"exit_code": code, "error": run.end.reason if run.end is not None and code else None}
 
 
+def _with_percentiles(run: RunData, percentiles: Sequence[float]) -> RunData:
+    config = dataclasses.replace(run.header.config, metric_percentiles=tuple(percentiles))
+    return dataclasses.replace(run, header=dataclasses.replace(run.header, config=config))
+
+
 def summarise(
     reader: RecordingReader, *, stage: int | None = None, start: float | None = None, until: float | None = None
 ) -> dict[str, Any]:
@@ -105,7 +116,7 @@ def _summary(
     """Of the selected requests, whose samples may be at hand."""
     samples = samples or collect_samples(reader, selection)
     return {
-        **request_figures(samples, goodput=run.header.config.goodput),
+        **request_figures(samples, goodput=run.header.config.goodput, percentiles=run.header.config.metric_percentiles),
         **turn_figures(reader, selection),
         "server": server_figures(run, period),
         "energy": energy_figures(run, period),
@@ -169,6 +180,10 @@ def _set_up(reader: RecordingReader, run: RunData) -> dict[str, Any]:
         "burstiness": json_rate(config.workload.burstiness),
         "max_concurrency": _common(changes, "max_concurrency"),
     }
+    ramp = next((stage for stage in config.stages if stage.ramp_from is not None and not stage.warmup), None)
+    if ramp is not None and len(changes) == 1:
+        set_up["ramp_up_strategy"] = ramp.ramp_strategy
+        set_up |= {"ramp_up_start_rps": ramp.ramp_from, "ramp_up_end_rps": ramp.request_rate}
     own_keys = {"recording": str(reader.path), "recording_state": _state(reader, run), "engine": engine_facts(run)}
     return {**config.metadata, **set_up, **own_keys}
 

@@ -13,10 +13,11 @@ from typing import Any
 from servetop.core.errors import UsageError
 from servetop.recordings.energy_figures import ENERGY_NUMBERS
 from servetop.recordings.engine_figures import SERVER
-from servetop.recordings.figures import FIGURES, REASONING_FIGURES
+from servetop.recordings.figures import FIGURES, METRICS, REASONING_FIGURES, REASONING_METRICS
 from servetop.recordings.trust_figures import TRUST
 
 _PATTERN = re.compile(r"\s*(?P<key>[A-Za-z_][\w.]*)\s*(?P<sign><=|>=|==|!=|<|>)\s*(?P<limit>\S+)\s*")
+_PERCENTILE = re.compile(rf"(?:steady\.)?p(?P<q>\d+(?:\.\d+)?)_(?:{'|'.join((*METRICS, *REASONING_METRICS))})_ms")
 _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -37,15 +38,21 @@ class Threshold:
 
     def broken_by(self, summary: Mapping[str, Any]) -> str | None:
         """One line when the summary does not meet it; a number that was not measured does not."""
-        value: Any = summary
-        for part in self.key.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
+        value = _value(summary, self.key)
         if value is None:
             return f"{self}: not measured"
         return None if _SIGNS[self.sign](float(value), self.limit) else f"{self}: it is {float(value):g}"
 
     def __str__(self) -> str:
         return f"{self.key}{self.sign}{self.limit:g}"
+
+
+def _value(summary: Mapping[str, Any], key: str) -> Any:
+    """The number at a key; a point separates a part's name from its key, but is also one of `p99.9_ttft_ms`."""
+    part, _, rest = key.partition(".")
+    if key in summary or not isinstance(summary.get(part), Mapping):
+        return summary.get(key)
+    return _value(summary[part], rest)
 
 
 _PARTS = (("server", SERVER), ("energy", ENERGY_NUMBERS), ("trust", TRUST))
@@ -63,7 +70,7 @@ def parse_threshold(text: str) -> Threshold:
     if match is None:
         raise UsageError(f"{text!r} is no threshold: give KEY<=NUMBER or KEY>=NUMBER, as in p99_ttft_ms<=500")
     key, keys = match["key"], threshold_keys()
-    if key not in keys:
+    if key not in keys and percentile_of(key) is None:
         near = difflib.get_close_matches(key, keys, n=3, cutoff=0.5) or [*keys[:5], "p99_ttft_ms", "server.preemptions"]
         raise UsageError(f"{text!r}: the summary has no {key!r}: valid keys are {', '.join(near)}, …")
     try:
@@ -73,6 +80,18 @@ def parse_threshold(text: str) -> Threshold:
     if math.isnan(limit):
         raise UsageError(f"{text!r}: {match['limit']!r} is no number, as in p99_ttft_ms<=500")
     return Threshold(key=key, sign=match["sign"], limit=limit)
+
+
+def percentile_of(key: str) -> float | None:
+    """The percentile that a key such as `p99.9_ttft_ms` or `steady.p75_itl_ms` names; None for another key."""
+    match = _PERCENTILE.fullmatch(key)
+    return float(match["q"]) if match is not None and float(match["q"]) <= 100 else None
+
+
+def percentiles_needed(thresholds: Sequence[str]) -> list[float]:
+    """The percentiles that conditions are on."""
+    found = (percentile_of(parse_threshold(text).key) for text in thresholds)
+    return [each for each in found if each is not None]
 
 
 def check_thresholds(summary: Mapping[str, Any], thresholds: Sequence[str]) -> list[str]:
