@@ -10,9 +10,11 @@ import itertools
 import json
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 MODELS = json.dumps({"object": "list", "data": [{"id": "tiny", "object": "model"}]}).encode()
 TOKENS = 4
@@ -81,6 +83,11 @@ def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def _end(linger: float) -> None:
+    threading.Event().wait(linger)
+    sys.exit(0)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", default="127.0.0.1")
@@ -89,9 +96,16 @@ def main() -> None:
     parser.add_argument("--fail-every", type=int, default=0, help="every so manieth request gets status 500")
     parser.add_argument("--die-at", type=int, default=0, help="killed in the middle of this request's answer")
     parser.add_argument("--die-after", type=int, default=0, help="killed when so many requests were answered")
+    parser.add_argument("--never-ready-once", type=Path, help="never ready again, when it was started with this before")
+    parser.add_argument("--linger", type=float, default=0.0, help="seconds from SIGINT to its end")
     options, _ = parser.parse_known_args()
     if options.die_after < 0:
         _die()
+    if options.never_ready_once is not None:
+        if options.never_ready_once.exists():
+            signal.pause()
+        options.never_ready_once.touch()
+    signal.signal(signal.SIGINT, lambda *_: _end(options.linger))
     MortalServer(options).serve_forever(poll_interval=0.05)
 
 

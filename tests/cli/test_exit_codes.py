@@ -1,117 +1,71 @@
-"""What happened, and what the exit code, the last line and the recording say of it."""
+"""What happened, and what the exit code, the last line and the recording say of it: docs/exit-codes.md, row by row."""
 
 from __future__ import annotations
 
-import json
-import resource
-import shutil
-import subprocess
+import contextlib
+import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from servetop.recordings.reader import RecordingReader
-from tests.harness import RAN, Servetop, opened, received, wait_for
+from tests.cli.outcomes import OUTCOMES, PHASES, SIGNALS, Case
+from tests.harness import RAN, Servetop
 
-pytestmark = pytest.mark.integration
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux can limit another process's files"),
+]
 
-MORTAL = Path(__file__).parent / "mortal_server.py"
-STEADY = ("--request-rate", "10", "--num-prompts", "40", "--input-len", "8", "--output-len", "16")
-LOAD = ("--request-rate", "inf", "--num-prompts", "20", "--input-len", "8", "--output-len", "4")
-
-
-def mortal(*words: str) -> tuple[str, ...]:
-    """Options that start the failing engine."""
-    return (
-        "--engine", "vllm", "--model", "a/tiny", "--engine-command", f"{sys.executable} {MORTAL} {' '.join(words)}",
-    )  # fmt: skip
+PAGE = Path(__file__).parents[2] / "docs" / "exit-codes.md"
 
 
-@pytest.mark.parametrize(
-    ("fail_every", "words", "code"),
-    [(1, (), 1), (2, (), 1), (10, (), 1), (10, ("--max-failures", "2"), 0), (2, ("--max-failures", "50%"), 0)],
-    ids=["all", "half", "a tenth", "a tenth, as allowed", "half, as allowed"],
-)
-def test_more_failed_requests_than_allowed_are_exit_code_1_with_the_most_frequent_reason(
-    servetop: Servetop, fail_every: int, words: tuple[str, ...], code: int
-) -> None:
-    done = servetop("--json", *mortal(f"--fail-every {fail_every}"), *LOAD, *words)
-    assert done.code == code, done.err
-    (reason,) = done.summary["failures"]
-    assert reason["count"] == done.summary["failed"] == 20 // fail_every
-    assert "no luck" in reason["reason"]
-    if code:
-        assert reason["reason"] in done.err.splitlines()[-1]
+@dataclass(frozen=True)
+class Row:
+    """One row of the page's table."""
+
+    happened: str
+    code: int
+    last_line: str
+    """With `…` for anything; empty: nothing is wrong, or nobody can say what."""
+    recording: str
 
 
-@pytest.mark.parametrize(
-    "death", ["--die-after -1", "--die-at 5", "--die-at 20", "--die-after 20"],
-    ids=["before the load", "during the load", "with the last request", "after the load"],
-)  # fmt: skip
-def test_an_engine_that_dies_is_exit_code_3_whenever_it_dies(servetop: Servetop, tmp_path: Path, death: str) -> None:
-    recording = tmp_path / "run.servetop"
-    done = servetop("--json", *mortal(death), *LOAD, "--record", str(recording))
-    assert done.code == 3, done.err
-    assert "killed by SIGKILL" in done.complaint
-    end = RecordingReader.open(recording).end
-    assert end is not None
-    assert end.exit_code == 3
+def rows() -> list[Row]:
+    table = PAGE.read_text().partition("| what happened |")[2].splitlines()[2:]
+    lines = (line for line in table if line.startswith("|"))
+    cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    return [Row(what, int(code), line.strip("`"), recording) for what, code, line, recording in cells]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can limit another process's files")
-@pytest.mark.parametrize("again", [False, True], ids=["stays full", "has space again"])
-def test_a_disk_that_is_full_is_told_and_the_summary_has_everything(
-    servetop: Servetop, tmp_path: Path, again: bool
-) -> None:
-    recording = tmp_path / "run.servetop"
-    with servetop.started("--json", *STEADY, "--record", str(recording)) as process:
-        begun(recording)
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
-        first = read_until(process, "cannot be written")
-        if again:
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        out, err = process.communicate(timeout=60)
-    summary = json.loads(out)
-    assert (first + err).count("cannot be written (") == (1 if again else 2), err  # when it happens, and at the end
-    assert summary["completed"] == 40
-    if again:
-        assert process.returncode in RAN, err
-        assert summary["recording_state"] == "finished"
-        assert RecordingReader.open(recording).request_count() == 40
-        return
-    assert process.returncode == 1
-    lost = summary["not_recorded"]
-    assert f"{lost['ticks']} ticks, {lost['requests']} requests not recorded" in err.splitlines()[-1]
-    assert lost["requests"] + RecordingReader.open(recording).request_count() == 40
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row.happened)
+def test_exit_code_last_line_and_recording_are_those_of_the_table(servetop: Servetop, tmp_path: Path, row: Row) -> None:
+    case = Case(servetop, tmp_path)
+    done = OUTCOMES[row.happened](case)
+    assert done.code == row.code or (row.code == 0 and done.code in RAN), done.err
+    assert "Traceback" not in done.err
+    if row.last_line:
+        pattern = ".*".join(map(re.escape, row.last_line.split("…")))
+        assert re.fullmatch(pattern, done.err.splitlines()[-1]), done.err
+    elif row.code == done.code:
+        assert "servetop: " not in done.err
+    if done.code > 0 and done.out:
+        assert done.summary["exit_code"] == done.code
+        assert done.summary["error"] == done.err.splitlines()[-1].removeprefix("servetop: ")
+    assert said_by(case.recording) == (f"ends with {done.code}" if row.code == 0 else row.recording)
 
 
-def test_a_recording_whose_folder_is_removed_is_told_and_the_summary_has_everything(
-    servetop: Servetop, tmp_path: Path
-) -> None:
-    recording = tmp_path / "night" / "run.servetop"
-    with servetop.started("--json", *STEADY, "--record", str(recording)) as process:
-        begun(recording)
-        shutil.rmtree(recording.parent)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 1
-    assert json.loads(out)["completed"] == 40
-    assert err.count("was removed while it was written") == 2
-    assert "40 requests not recorded" in err.splitlines()[-1]
+def said_by(recording: Path) -> str:
+    if not recording.exists():
+        return "none"
+    with contextlib.closing(RecordingReader.open(recording)) as reader:
+        assert not reader.is_live()
+        return "broken off" if reader.end is None else f"ends with {reader.end.exit_code}"
 
 
-def begun(recording: Path) -> None:
-    """The first tokens have come."""
-    reader = wait_for(lambda: opened(recording), seconds=20, what="the recording")
-    wait_for(lambda: received(reader), seconds=30, what="the first tokens")
-    reader.close()
-
-
-def read_until(process: subprocess.Popen[str], words: str) -> str:
-    """The first lines on stderr, up to one with these words."""
-    assert process.stderr is not None
-    lines = [""]
-    while words not in lines[-1]:
-        lines.append(process.stderr.readline())
-        assert lines[-1], lines
-    return "".join(lines)
+def test_every_case_that_can_be_brought_about_is_in_the_table() -> None:
+    told = {row.happened for row in rows()}
+    signals = {f"{number.name} {words}" for number in SIGNALS for words in PHASES}
+    assert set(OUTCOMES) - signals <= told <= set(OUTCOMES)

@@ -1,0 +1,286 @@
+"""Brings about each case of the table in docs/exit-codes.md, with the whole command."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from servetop.core.events import StageChange
+from servetop.recordings.reader import RecordingReader
+from tests.harness import Finished, Servetop, opened, received, wait_for
+
+MORTAL = Path(__file__).parent / "mortal_server.py"
+LENGTHS = ("--input-len", "8", "--output-len", "4")
+LOAD = ("--request-rate", "inf", "--num-prompts", "20", *LENGTHS)
+ENDLESS = ("--request-rate", "5", "--duration", "300", *LENGTHS)
+SWEEP = "max_num_seqs = [1, 2]\nrequest_rate = [20]\n{end}\n[workload]\ninput_len = 8\noutput_len = 4\n"
+SECONDS = 90
+
+
+@dataclass(frozen=True)
+class Case:
+    """Where a case happens."""
+
+    servetop: Servetop
+    folder: Path
+
+    @property
+    def recording(self) -> Path:
+        return self.folder / "night" / "run.servetop"
+
+    def run(self, *words: str) -> Finished:
+        return self.servetop(*words, "--record", str(self.recording))
+
+    @contextlib.contextmanager
+    def started(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        with self.servetop.started(*words, "--record", str(self.recording)) as process:
+            yield process
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[RecordingReader]:
+        reader = wait_for(lambda: opened(self.recording), seconds=SECONDS, what="the recording")
+        with contextlib.closing(reader):
+            yield reader
+
+    def sweep(self, end: str) -> tuple[str, ...]:
+        """Two cells, with a restart of the engine between them."""
+        file = self.folder / "sweep.toml"
+        file.write_text(SWEEP.format(end=end))
+        return ("sweep", str(file), "--json")
+
+
+def mortal(*words: str) -> tuple[str, ...]:
+    """Options that start the failing engine."""
+    command = f"{sys.executable} {MORTAL} {' '.join(words)}"
+    return ("--engine", "vllm", "--model", "a/tiny", "--engine-command", command)
+
+
+def finished(process: subprocess.Popen[str]) -> Finished:
+    out, err = process.communicate(timeout=SECONDS)
+    return Finished(process.returncode, out, err)
+
+
+def with_engine(*words: str, load: tuple[str, ...] = LOAD) -> Callable[[Case], Finished]:
+    return lambda case: case.run("--json", *mortal(*words), *load)
+
+
+# --- the engine ---
+
+
+def attached_engine_gone(case: Case) -> Finished:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    engine = subprocess.Popen([sys.executable, str(MORTAL), "--port", str(port)])
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_for(lambda: _listens(port), seconds=SECONDS, what="the engine")
+        with case.started("--json", "--url", url, *ENDLESS) as process:
+            with case.reading() as reader:
+                wait_for(lambda: received(reader), seconds=SECONDS, what="the first tokens")
+            engine.kill()
+            return finished(process)
+    finally:
+        engine.kill()
+        engine.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def nothing_answers(case: Case) -> Finished:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return case.run("--json", "--url", f"http://127.0.0.1:{free.getsockname()[1]}", *LOAD)
+
+
+def between_cells(case: Case) -> Finished:
+    return case.run(*case.sweep("num_prompts = 4"), *mortal("--die-after 4"))
+
+
+# --- load and disk ---
+
+
+def sender_killed(case: Case) -> Finished:
+    with case.started("--json", *mortal(), *ENDLESS) as process:
+        with case.reading() as reader:
+            wait_for(lambda: received(reader), seconds=SECONDS, what="the first tokens")
+        (sender,) = (pid for pid, words in _children(process.pid) if "servetop.cli.sender" in words)
+        os.kill(sender, signal.SIGKILL)
+        return finished(process)
+
+
+def _children(pid: int) -> list[tuple[int, list[str]]]:
+    import psutil
+
+    return [(each.pid, each.cmdline()) for each in psutil.Process(pid).children()]
+
+
+def full_at_the_start(case: Case) -> Finished:
+    """No file may grow: as root too, whom a full disk stops as it does others."""
+    limited = "import os, resource as r, sys; r.setrlimit(r.RLIMIT_FSIZE, (0, 0)); os.execv(sys.argv[1], sys.argv[1:])"
+    words = [sys.executable, "-m", "servetop", "--json", *mortal(), *LOAD, "--record", str(case.recording)]
+    done = subprocess.run(
+        [sys.executable, "-c", limited, *words], env=case.servetop.environment, capture_output=True, text=True
+    )
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def full(process: subprocess.Popen[str], size: int = 1) -> None:
+    """No file of a process may become larger than so many bytes."""
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+STEADY = ("--request-rate", "10", "--num-prompts", "20", *LENGTHS)
+
+
+def full_in_the_middle(case: Case) -> Finished:
+    with case.started("--json", *mortal(), *STEADY) as process:
+        with case.reading() as reader:
+            wait_for(lambda: received(reader), seconds=SECONDS, what="the first tokens")
+        full(process)
+        return finished(process)
+
+
+def full_for_a_while(case: Case) -> Finished:
+    with case.started("--json", *mortal(), *STEADY) as process:
+        with case.reading() as reader:
+            wait_for(lambda: received(reader), seconds=SECONDS, what="the first tokens")
+        full(process)
+        assert process.stderr is not None
+        lines = [process.stderr.readline()]
+        while "cannot be written" not in lines[-1]:
+            assert lines[-1], lines
+            lines.append(process.stderr.readline())
+        full(process, resource.RLIM_INFINITY)
+        return finished(process)
+
+
+def full_at_the_end(case: Case) -> Finished:
+    with case.started("--json", *mortal("--linger 6"), *LOAD) as process:
+        with case.reading() as reader:
+            wait_for(lambda: reader.request_count() == 20, seconds=SECONDS, what="the last request")
+            ticks = len(reader.ticks())
+            wait_for(lambda: len(reader.ticks()) > ticks or _idle(reader), seconds=SECONDS, what="the load's end")
+        full(process)
+        return finished(process)
+
+
+def _idle(reader: RecordingReader) -> bool:
+    return reader.ticks()[-1].client.gauges.in_flight == 0
+
+
+def removed(case: Case) -> Finished:
+    with case.started("--json", *mortal(), *STEADY) as process:
+        with case.reading() as reader:
+            wait_for(lambda: received(reader), seconds=SECONDS, what="the first tokens")
+        shutil.rmtree(case.recording.parent)
+        return finished(process)
+
+
+# --- signals ---
+
+
+def signalled(number: signal.Signals, phase: str) -> Callable[[Case], Finished]:
+    """A signal to `servetop --headless` in a phase of its run."""
+
+    def bring_about(case: Case) -> Finished:
+        with case.started(*_words(phase, case)) as process:
+            with case.reading() as reader:
+                wait_for(lambda: _reached(phase, reader), seconds=SECONDS, what=phase)
+            process.send_signal(number)
+            return finished(process)
+
+    return bring_about
+
+
+def _words(phase: str, case: Case) -> tuple[str, ...]:
+    match phase:
+        case "boot":
+            (case.folder / "mark").touch()
+            return ("--json", *mortal(f"--never-ready-once {case.folder / 'mark'}"), *ENDLESS)
+        case "load":
+            return ("--json", *mortal(), *ENDLESS)
+        case "drain":
+            return ("--json", *mortal("--gap 3"), "--request-rate", "inf", "--num-prompts", "2", *LENGTHS)
+        case "restart":
+            engine = mortal(f"--never-ready-once {case.folder / 'mark'}")
+            return (*case.sweep("num_prompts = 4"), *engine)
+        case "cell":
+            return (*case.sweep('duration = "300s"'), *mortal())
+        case "stop":
+            return ("--json", *mortal("--linger 6"), *LOAD)
+    raise AssertionError(phase)
+
+
+def _reached(phase: str, reader: RecordingReader) -> bool:
+    match phase:
+        case "boot":
+            return len(reader.ticks()) > 2
+        case "drain":
+            return any(_drains(reader)) and received(reader)
+        case "restart":
+            return any(note.text.endswith("restarting the engine") for note in reader.notes())
+        case "stop":
+            return reader.request_count() == 20 and _idle(reader)
+    stages: list[StageChange] = reader.stages()
+    return bool(stages) and received(reader)
+
+
+def _drains(reader: RecordingReader) -> Iterator[bool]:
+    for tick in reader.ticks():
+        yield tick.client.gauges.request_rate is None and tick.client.gauges.in_flight > 0
+
+
+PHASES = {
+    "during the boot": "boot",
+    "during the load": "load",
+    "during the drain": "drain",
+    "during a restart of the engine": "restart",
+    "during a cell of a sweep": "cell",
+    "while the engine is being stopped": "stop",
+}
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+
+OUTCOMES: dict[str, Callable[[Case], Finished]] = {
+    "everything went well": with_engine(),
+    "the engine cannot be started": lambda case: case.run(
+        "--json", "--engine", "vllm", "--model", "a/tiny", "--engine-command", "false", *LOAD
+    ),
+    "the engine is killed before it is ready": with_engine("--die-after -1"),
+    "the engine is killed during the load": with_engine("--die-at 5"),
+    "the engine is killed with the last request": with_engine("--die-at 20"),
+    "the engine is killed after the last answer": with_engine("--die-after 20"),
+    "the engine is killed between two cells of a sweep": between_cells,
+    "an attached engine is gone during the load": attached_engine_gone,
+    "nothing answers at the URL": nothing_answers,
+    "all requests fail": with_engine("--fail-every 1"),
+    "half of the requests fail": with_engine("--fail-every 2"),
+    "half of the requests fail, and `--max-failures 50%` allows it": with_engine(
+        "--fail-every 2", load=(*LOAD, "--max-failures", "50%")
+    ),
+    "1 % of the requests fail": with_engine(
+        "--fail-every 100", load=("--request-rate", "inf", "--num-prompts", "100", *LENGTHS)
+    ),
+    "a sender is killed, and it was the only one": sender_killed,
+    "a threshold is not met": with_engine(load=(*LOAD, "--threshold", "completed>=1000")),
+    "the recording's disk is full at the start": full_at_the_start,
+    "the recording's disk is full from the middle on": full_in_the_middle,
+    "the recording's disk is full at the end": full_at_the_end,
+    "the recording's disk is full for a while": full_for_a_while,
+    "the recording is removed with its folder": removed,
+} | {
+    f"{number.name} {words}": signalled(number, phase) for number in SIGNALS for words, phase in PHASES.items()
+}  # fmt: skip
+"""By the first cell of the table's rows; a signal in a phase that the table leaves out is not played."""
