@@ -300,3 +300,17 @@ def test_a_run_process_that_is_killed_leaves_no_process_and_its_dashboard_says_s
         terminal.type("q")
         assert terminal.process.wait(60) == 1
     assert "servetop: the run process was killed by SIGKILL" in terminal.text
+
+
+def test_a_headless_run_whose_terminal_is_closed_leaves_one_plain_file(servetop: Servetop, recording: Path) -> None:
+    argv = [sys.executable, "-m", "servetop", "--headless", *LOAD, *SHORT, "--record", str(recording)]
+    with Terminal.run(argv, servetop.environment) as terminal:
+        with reading(recording) as reader:
+            until("load", reader)
+        processes = family(terminal.process.pid)
+        terminal.close()
+        assert_gone(processes)
+    assert [each.name for each in recording.parent.glob(f"{recording.name}*")] == [recording.name]
+    end = end_of(recording)
+    assert end is not None
+    assert end.reason == "stopped by SIGHUP"

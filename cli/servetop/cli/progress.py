@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -159,12 +160,15 @@ class BarProgress:
         """Redraw."""
         status = status_line(stats, len(self._stages), boot=boot.words(stats.at))
         done = self._done.after(stats.load.stage, stats.at, stats.totals.completed)
-        self._bar.update(self._task, completed=done, status=sanitize_line(status))
+        with contextlib.suppress(OSError):  # the terminal is gone
+            self._bar.update(self._task, completed=done, status=sanitize_line(status))
 
     def say(self, words: str) -> None:
         """Above the bar."""
-        self._bar.console.print(sanitize_line(words), markup=False, highlight=False)
+        with contextlib.suppress(OSError):
+            self._bar.console.print(sanitize_line(words), markup=False, highlight=False)
 
     def finish(self) -> None:
         """Remove the bar."""
-        self._bar.stop()
+        with contextlib.suppress(OSError):
+            self._bar.stop()

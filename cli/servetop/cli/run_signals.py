@@ -34,6 +34,8 @@ class RunSignals:
         try:
             yield self
         finally:
+            if signal.SIGHUP in self._received:  # a closed terminal may say so once more, while the summary is written
+                before[signal.SIGHUP] = signal.SIG_IGN
             for each, handler in before.items():
                 signal.signal(each, handler)
 
