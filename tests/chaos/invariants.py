@@ -70,14 +70,14 @@ def read(path: Path) -> Recorded | None:
         return Recorded(origin, update.end, reader.ticks(), rows, run_summary(reader), reader.damage)
 
 
-def check_words(ended: Ended, result: Result, *, signalled: bool = False) -> None:
-    """No traceback, no control characters, a documented exit code, and a last line where it is not 0."""
+def check_words(ended: Ended, result: Result, *, signalled: bool = False, coloured: bool = False) -> None:
+    """No traceback, no control characters (but for those that colour, where asked for), a documented exit code, and a last line where it is not 0."""
     printed = ended.out + ended.err
     if "Traceback (most recent call last)" in printed or "Fatal Python error" in printed:
         result.found(Fault.TRACEBACK, printed[-3000:])
     if "Warning: " in printed and ".py:" in printed:
         result.found(Fault.TRACEBACK, "a warning of Python's: " + printed[-1500:])
-    if outlaws := sorted(set(printed) & set(OUTLAWS)):
+    if outlaws := sorted(set(printed) & set(OUTLAWS) - set("\x1b" if coloured else "")):
         result.found(Fault.ESCAPE, f"{outlaws!r} in {printed[-1500:]!r}")
     if ended.code is None or (signalled and ended.code < 0):
         return

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tests.chaos import hostile, kills, parsers, recordings, surroundings
+from tests.chaos import hostile, kills, parsers, recordings, surroundings, viewers
 from tests.chaos.case import Kind
 
 KINDS: dict[str, Kind] = {
     "kill": Kind(run=kills.kill, what="kill -9 of run, sender, engine", whole=1000, quick=60, seconds=200),
     "signal": Kind(run=kills.interrupt, what="SIGINT, SIGTERM, SIGHUP", whole=150, quick=16, seconds=200),
     "freeze": Kind(run=kills.freeze, what="SIGSTOP, then SIGCONT", whole=100, quick=8, seconds=200),
+    "viewer": Kind(run=viewers.viewer, what="dashboards ended, and runs behind them", whole=100, quick=5, seconds=300),
     "answers": Kind(run=hostile.answer_modes, what="a server that answers badly", whole=220, quick=55, seconds=200),
     "pages": Kind(run=hostile.page_modes, what="hostile metrics, models, versions", whole=81, quick=27, seconds=200),
     "disk": Kind(run=surroundings.disk_full, what="full disk", whole=60, quick=6, seconds=200),

@@ -49,7 +49,7 @@ def table(tallies: Mapping[str, Tally]) -> str:
 
 def write_report(tallies: Mapping[str, Tally], *, seed: int, minutes: float, to: str) -> None:
     """Print the figures; replace those in the file when one is named."""
-    head = f"{datetime.now(UTC):%Y-%m-%d}, commit {_commit()}, seed {seed}, {minutes:.0f} minutes:"
+    head = f"{datetime.now(UTC):%Y-%m-%d}, commit {commit()}, seed {seed}, {minutes:.0f} minutes:"
     text = f"{head}\n\n{table(tallies)}"
     sys.stdout.write(text + "\n")
     if to:
@@ -65,6 +65,6 @@ def replace_between(file: Path, text: str, begin: str, end: str) -> None:
     file.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 
 
-def _commit() -> str:
+def commit() -> str:
     done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     return done.stdout.strip() or "unknown"

@@ -210,7 +210,7 @@ def odd_surroundings(case: Case, folder: Path) -> Result:
     with place.server() as url:
         words = [*LOAD, "--num-prompts", "20", "--request-rate", "50", "--url", url, "--record", str(place.recording)]
         ended = place.finish(place.start(words, env=odd), result)
-    check_words(ended, result)
+    check_words(ended, result, coloured="FORCE_COLOR" in odd)
     check_recording(place, ended, result, harm=Harm.NONE)
     if ended.code not in (0, 99):
         result.found(Fault.LOST, f"exit code {ended.code} with {odd}: {ended.err[-500:]!r}")
