@@ -52,6 +52,14 @@ def test_an_endless_event_is_dropped_and_nothing_more_is_kept() -> None:
     assert splitter.feed(b"\n\ndata: a\n\n") == []
 
 
+def test_an_endless_event_of_short_data_lines_overflows_as_soon_as_one_of_long_ones() -> None:
+    splitter, fed, piece = SseSplitter(), 0, b"data:\n" * 1000
+    while not splitter.overflowed:
+        splitter.feed(piece)
+        fed += len(piece)
+    assert MAX_EVENT_BYTES < fed <= MAX_EVENT_BYTES + len(piece)
+
+
 def test_an_endless_event_of_many_data_lines_overflows_too() -> None:
     splitter = SseSplitter()
     for _ in range(MAX_EVENT_BYTES // 1000 + 2):

@@ -62,17 +62,20 @@ class SseSplitter:
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _lines(self, pieces: list[bytes]) -> list[bytes]:
-        *lines, rest = b"".join(pieces).split(b"\n")
+        joined = b"".join(pieces)
+        *lines, rest = joined.split(b"\n")
         events: list[bytes] = []
         parts = self._data or []
+        size = self.held - len(joined)  # of `parts`, as they came: many short lines are as long as one
         for line in lines:
             if line.startswith(b"data:"):
                 parts.append(line[5:].removeprefix(b" "))
+                size += len(line) + 1
             elif not line and parts:
                 events.append(b"\n".join(parts))
-                parts = []
+                parts, size = [], 0
         self._pieces, self._data = [rest] if rest else None, parts or None
-        self.held = len(rest) + sum(len(part) + 1 for part in parts)
+        self.held = len(rest) + size
         return events
 
 
