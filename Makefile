@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick validate bench bench-client bench-tui picture clean
+.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate bench bench-client bench-tui picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -55,6 +55,9 @@ chaos: .venv/.installed  ## break servetop on purpose, and write docs/reliabilit
 
 chaos-quick: .venv/.installed  ## a cut of it, always the same (5 minutes)
 	$(BIN)/python -m tests.chaos --quick --seed 10
+
+soak: .venv/.installed  ## an hour at 200 requests/s with the dashboard: no process may grow; docs/reliability.md
+	$(BIN)/python -m tests.chaos.soak --report docs/reliability.md
 
 validate: .venv/.product  ## hold the simulator against the published tables
 	$(BIN)/servetop validate

@@ -71,7 +71,10 @@ def read(path: Path) -> Recorded | None:
 
 
 def check_words(ended: Ended, result: Result, *, signalled: bool = False, coloured: bool = False) -> None:
-    """No traceback, no control characters (but for those that colour, where asked for), a documented exit code, and a last line where it is not 0."""
+    """No traceback, no control characters (but for colours that were asked for), a documented exit code.
+
+    Where it is not 0, a last line says why.
+    """
     printed = ended.out + ended.err
     if "Traceback (most recent call last)" in printed or "Fatal Python error" in printed:
         result.found(Fault.TRACEBACK, printed[-3000:])
