@@ -135,7 +135,8 @@ def judged(memory: Memory, place: Place, options: argparse.Namespace) -> tuple[s
     failed = recorded.end is None or ok < 0.99 * rows or sent > rows
     load = f"{options.minutes:g} minutes at {options.rate} requests/s on the simulator, dashboard open"
     lines = [
-        f"{datetime.now(UTC):%Y-%m-%d}, commit {commit()}, {load}: {sent:,} requests sent, {rows:,} recorded, {ok:,} ok.",
+        f"{datetime.now(UTC):%Y-%m-%d}, commit {commit()}, {load}:",
+        f"{sent:,} requests sent, {rows:,} recorded, {ok:,} ok.",
         "",
         f"| process | MiB after {options.settling / 60:.0f} min | MiB at the end | growth |",
         "|---|---|---|---|",
