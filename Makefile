@@ -3,12 +3,22 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
+LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
-.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate bench bench-client bench-tui picture clean
+.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate lock audit sbom bench bench-client bench-tui picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
+ifdef CI # exactly the versions and files that were locked
+.venv/.product: pyproject.toml locks/ci.txt
+	@echo "servetop: making .venv from locks/ci.txt (two minutes the first time)"
+	@$(PYTHON) -m venv .venv && $(BIN)/pip install --disable-pip-version-check --require-hashes -r locks/ci.txt
+	@$(BIN)/pip install --disable-pip-version-check --no-deps --no-build-isolation --editable . && touch $@
+
+.venv/.installed: .venv/.product
+	@touch $@
+else
 .venv/.product: pyproject.toml
 	@echo "servetop: making .venv and installing servetop (a minute the first time)"
 	@$(PYTHON) -m venv .venv && $(BIN)/pip install --disable-pip-version-check --editable . && touch $@
@@ -16,6 +26,11 @@ help:  ## list the targets
 .venv/.installed: .venv/.product
 	@echo "servetop: installing what the tests and checks need (two minutes the first time)"
 	@$(BIN)/pip install --disable-pip-version-check --editable '.[dev]' && touch $@
+endif
+
+.venv-audit/.installed: locks/audit.txt
+	@echo "servetop: installing the tools that lock and audit (a minute the first time)"
+	@$(PYTHON) -m venv .venv-audit && .venv-audit/bin/pip install --disable-pip-version-check --require-hashes -r $< && touch $@
 
 demo: .venv/.product  ## open the live dashboard on the embedded simulator
 	@echo "servetop: opening the dashboard on the simulator (q quits, ? helps)"
@@ -75,5 +90,16 @@ bench-tui: .venv/.installed  ## the dashboard: frames, processor share, an hour 
 picture: .venv/.installed  ## draw docs/dashboard.svg from a canned run
 	$(BIN)/python -m tests.tui.picture docs/dashboard.svg
 
+lock: .venv-audit/.installed  ## pin and hash the newest versions of what CI installs (locks/)
+	.venv-audit/bin/uv pip compile $(LOCK) pyproject.toml --extra dev locks/build.in --output-file locks/ci.txt
+	.venv-audit/bin/uv pip compile $(LOCK) locks/audit.in --output-file locks/audit.txt
+
+audit: .venv-audit/.installed  ## hold the locked packages against published advisories, where those can be reached
+	.venv-audit/bin/python locks/audit.py locks/ci.txt locks/audit.txt
+
+sbom: .venv-audit/.installed  ## list what CI installs as CycloneDX (dist/sbom.json)
+	@mkdir -p dist
+	.venv-audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file dist/sbom.json locks/ci.txt
+
 clean:  ## remove what the other targets made here
-	rm -rf .venv .venv-lowest .venv-newest .mypy_cache .ruff_cache .pytest_cache .hypothesis dist
+	rm -rf .venv .venv-audit .venv-lowest .venv-newest .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

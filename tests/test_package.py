@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from locks.audit import verdict
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -75,3 +77,46 @@ def test_the_licences_of_all_data_are_named_and_shipped(project: dict[str, Any])
     assert set(texts) - shipped == set()
     kinds = {path.name.removesuffix(".txt").split(".", 2)[2] for path in texts}
     assert kinds <= set(project["license"].split(" AND "))
+
+
+def _locked(text: str) -> dict[str, list[Requirement]]:
+    """The pins of a lock file by name; several where they differ by platform or Python."""
+    found: dict[str, list[Requirement]] = {}
+    for line in text.splitlines():
+        if line and not line.startswith((" ", "#")):
+            requirement = Requirement(line.removesuffix("\\").strip())
+            found.setdefault(canonicalize_name(requirement.name), []).append(requirement)
+    return found
+
+
+def test_what_ci_installs_is_locked_at_versions_that_pyproject_allows(project: dict[str, Any]) -> None:
+    locked = _locked((TOP / "locks/ci.txt").read_text(encoding="utf-8"))
+    for text in [*project["dependencies"], *project["optional-dependencies"]["dev"], "hatchling>=1.27", "editables"]:
+        needed = Requirement(text)
+        pins = locked[canonicalize_name(needed.name)]
+        versions = [next(iter(pin.specifier)).version for pin in pins]
+        assert [each for each in versions if not needed.specifier.contains(each)] == [], f"{text}: make lock"
+
+
+@pytest.mark.parametrize("name", ["ci.txt", "audit.txt"])
+def test_every_locked_package_has_its_hashes_and_the_file_names_no_host(name: str) -> None:
+    text = (TOP / "locks" / name).read_text(encoding="utf-8")
+    assert not re.search(r"://|--(index|extra|find|trusted)", text)
+    blocks = re.split(r"\n(?=[a-z0-9])", text.strip(), flags=re.IGNORECASE)
+    assert len(blocks) > 20
+    assert [block for block in blocks if not re.match(r"[\w.-]+==[^\n]+\n +--hash=sha256:[0-9a-f]{64}", block)] == []
+
+
+def test_a_package_that_no_service_knows_is_not_called_sound() -> None:
+    skipped = {"name": "a", "skip_reason": "not found"}
+    sound = {"name": "b", "version": "1", "vulns": []}
+    bad = {"name": "c", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["2"]}]}
+    assert verdict("lock", []) == (False, ["lock: could not be audited: no source of advisories answers here"])
+    assert verdict("lock", [skipped]) == verdict("lock", [])
+    assert verdict("lock", [skipped, sound]) == (
+        False,
+        ["lock: no advisories for 1 packages, 1 could not be looked up"],
+    )
+    found, lines = verdict("lock", [skipped, sound, bad])
+    assert found
+    assert lines[0] == "c 1: X-1 (mended in 2)"
