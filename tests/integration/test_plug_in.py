@@ -28,7 +28,7 @@ def nimble(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of a servetop beside which the guide's package is installed."""
     package, site = tmp_path_factory.mktemp("servetop-nimble"), tmp_path_factory.mktemp("site")
     files = {found["name"]: found["text"] for found in _FILE.finditer(GUIDE.read_text())}
-    assert sorted(files) == ["pyproject.toml", "servetop_nimble.py"]
+    assert sorted(files) == ["pyproject.toml", "servetop_nimble.py", "test_nimble.py"]
     for name, text in files.items():
         (package / name).write_text(text)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]

@@ -1,0 +1,113 @@
+"""What an engine from a package of its own must keep to, as a function for a test of its authors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from servetop.core.config import WorkloadConfig
+from servetop.core.events import EngineSample
+from servetop.core.wire import Dialect, Prompt
+from servetop.engines.dialects.choose import dialect_for
+from servetop.engines.engine import Engine
+from servetop.engines.metrics import GAUGES, PageReader, not_exported
+
+_PROMPT = Prompt(text="One two three", token_ids=(1, 2, 3), input_tokens=3, output_tokens=4)
+_BROKEN = (b"", b"\xff\xfe\x00", b"{", b"[]", b"data: {\n\n", b"<html>", b"x" * 4096)
+"""What a server may send instead of an answer or a metrics page."""
+
+
+def problems_of(kind: Callable[[], Engine], *, pages: Mapping[str, bytes] | None = None) -> list[str]:
+    """One line for each thing that servetop would stumble over; empty for an engine that keeps to everything.
+
+    `kind` is the class that the entry point names. `pages` are the bodies of its metrics pages by path, as a server
+    that has served requests sends them.
+    """
+    try:
+        engine = kind()
+    except TypeError as error:
+        return [f"the engine is made without arguments: {error}"]
+    lacking = [name for name in _members() if not hasattr(engine, name)]
+    if lacking:
+        return [f"the engine has no {name} (servetop.engines.engine.Engine)" for name in lacking]
+    return [*_plain_problems(engine), *_wire_problems(engine), *_metrics_problems(engine, pages)]
+
+
+def _members() -> list[str]:
+    """All that the protocol `Engine` asks for."""
+    return sorted({*Engine.__annotations__, *(name for name in vars(Engine) if not name.startswith("_"))})
+
+
+def _plain_problems(engine: Engine) -> Iterator[str]:
+    for path in (engine.ready_path, *engine.questions):
+        if not path.startswith("/"):
+            yield f"{path!r} is no path: ready_path and questions begin with /"
+    if not engine.endpoints:
+        yield "endpoints is empty: name a wire, as in {'completions': 'module:Class'}"
+    for name in ("failure_reason", "boot_facts"):
+        yield from _raised(f"{name} of a log without known lines", getattr(engine, name), ["", "\x00 what is this"])
+
+
+def _wire_problems(engine: Engine) -> Iterator[str]:
+    for endpoint, wire in engine.endpoints.items():
+        made: list[Dialect] = []
+        for counts in (False, True):
+            words = f"{wire}, made as Class(model, continuous_usage={counts})"
+            yield from _raised(words, lambda: made.append(dialect_for(wire, model="m", continuous_usage=counts)))  # noqa: B023
+        for dialect in made:
+            yield from (f"endpoint {endpoint}: {each}" for each in _dialect_problems(dialect))
+
+
+def _dialect_problems(dialect: Dialect) -> Iterator[str]:
+    if not str(getattr(dialect, "path", "")).startswith("/"):
+        yield "path begins with /, as in /v1/completions"
+    yield from _raised("body is no JSON", lambda: json.loads(dialect.body(_PROMPT, WorkloadConfig())))
+    for broken in _BROKEN:
+        yield from _raised(f"answer({broken[:9]!r})", lambda: list(dialect.answer(broken)))  # noqa: B023
+        yield from _raised(f"error_text({broken[:9]!r})", lambda: str(dialect.error_text(broken)))  # noqa: B023
+        yield from _raised(f"a stream of {broken[:9]!r}", lambda: _read(dialect, broken))  # noqa: B023
+
+
+def _read(dialect: Dialect, body: bytes) -> None:
+    """Whole, and byte by byte: a network cuts where it likes."""
+    for pieces in ((body,), tuple(bytes([each]) for each in body)):
+        parser = dialect.parser(keep_texts=True)
+        for piece in pieces:
+            list(parser.feed(piece))
+        list(parser.finish())
+
+
+def _metrics_problems(engine: Engine, pages: Mapping[str, bytes] | None) -> Iterator[str]:
+    reader = engine.metrics()
+    if reader is None:
+        return
+    if not reader.paths or not all(path.startswith("/") for path in reader.paths):
+        yield f"paths of the metrics begin with /, and there is one at least: they are {list(reader.paths)}"
+        return
+    for broken in _BROKEN:
+        page = dict.fromkeys(reader.paths, broken)
+        for name in ("facts", "missing"):
+            yield from _raised(f"{name} of a metrics page {broken[:9]!r}", getattr(reader, name), page)
+        yield from _raised(f"sample of a metrics page {broken[:9]!r}", lambda: reader.sample(page, start=0.0, end=0.0))  # noqa: B023
+    if pages is not None:
+        yield from _page_problems(engine.metrics() or reader, pages)
+
+
+def _page_problems(reader: PageReader, pages: Mapping[str, bytes]) -> Iterator[str]:
+    """What the reader makes of real pages: `missing` names each field that it never fills, and no other."""
+    sample = reader.sample(pages, start=0.0, end=0.0)
+    if not isinstance(sample, EngineSample):
+        yield f"the pages at {', '.join(pages)} are not recognised: sample gives {sample!r}"
+        return
+    named, absent = tuple(reader.missing(pages)), not_exported(sample)
+    yield from (f"missing does not name {name}, which sample leaves empty" for name in absent if name not in named)
+    yield from (f"missing names {name}, which sample fills" for name in named if name in GAUGES and name not in absent)
+    yield from (f"missing names {name!r}, which is no field of EngineSample" for name in named if name not in GAUGES)
+
+
+def _raised(what: str, call: Callable[..., Any], *arguments: Mapping[str, bytes] | Sequence[str]) -> Iterator[str]:
+    try:
+        call(*arguments)
+    except Exception as error:  # whatever it is, servetop would not expect it
+        yield f"{what}: {type(error).__name__}: {error}"
