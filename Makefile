@@ -80,7 +80,7 @@ validate: .venv/.product  ## hold the simulator against the published tables
 bench: .venv/.installed  ## measure, and write docs/performance.md
 	$(BIN)/python bench/run.py
 
-bench-client: .venv/.installed  ## servetop's sender: against other clients, step by step, its limits (20 minutes; needs gcc)
+bench-client: .venv/.installed  ## the whole command against other load generators, the sender step by step, its limits (30 minutes; needs gcc)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python bench/run.py --only duel.py --only steps.py --only limits.py
 

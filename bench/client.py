@@ -47,11 +47,11 @@ class Shape:
 
 
 def shapes(seconds: float) -> Mapping[str, Shape]:
-    """The loads by name; each lasts about so many seconds."""
+    """The loads by name; each lasts about so many seconds, the paced one three times as long."""
     paced_tokens = int(seconds * 100)
     return {
         "paced256": Shape(
-            ttft_ms=20, itl_ms=10, tokens=paced_tokens, stage=StageConfig(max_concurrency=256, num_prompts=256)
+            ttft_ms=37, itl_ms=10, tokens=paced_tokens, stage=StageConfig(max_concurrency=256, num_prompts=768)
         ),
         "open400": Shape(
             ttft_ms=20, itl_ms=5, tokens=32, stage=StageConfig(request_rate=400.0, duration=seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -19,13 +20,15 @@ import psutil
 from client import Shape, pinned, play
 
 from servetop.core.events import FloatArray
+from servetop.recordings.reader import RecordingReader
 
 HERE = Path(__file__).parent
-VLLM = Path.home() / ".cache" / "servetop-integration" / "vllm"
+ENGINES = Path.home() / ".cache" / "servetop-integration"
+VLLM = ENGINES / "vllm"
 SAMPLE_SECONDS = 0.05
 CPUS = (1, 0) if (os.cpu_count() or 1) > 1 else (None, None)
 """Of the server, and of the client."""
-REQUESTS = {"paced256": 256, "closed256": 4000}
+REQUESTS = {"paced256": 768, "closed256": 4000}
 """How many a client without a time limit sends."""
 
 
@@ -39,6 +42,8 @@ class Seen:
     slips: FloatArray
     cpu_seconds: float | None = None
     """None: take what was seen from outside."""
+    whole_seconds: float | None = None
+    """Processor time of the whole process tree from its start to its end."""
 
 
 Contender = Callable[[Shape, int, str], "tuple[Seen, CpuWatch | None]"]
@@ -84,6 +89,42 @@ def servetop(shape: Shape, port: int, name: str) -> tuple[Seen, CpuWatch | None]
     return Seen(ttft, gaps, np.array(slips), total.cpu_seconds), None
 
 
+def command(engine: str) -> Contender:
+    """`servetop --headless --json` as users run it: every process, from its start to its end."""
+
+    def bout(shape: Shape, port: int, name: str) -> tuple[Seen, CpuWatch]:  # noqa: ARG001
+        with tempfile.TemporaryDirectory() as folder:
+            recording = Path(folder) / "run.servetop"
+            argv = [sys.executable, "-m", "servetop", "--engine", engine, "--url", f"http://127.0.0.1:{port}"]
+            argv += ["--model", "tiny-llama", "--input-len", "16", "--output-len", str(shape.tokens), "--ignore-eos"]
+            argv += ["--headless", "--json", "--record", str(recording), *_load_options(shape)]
+            _, watch, used = _run(argv, good=(0, 99))
+            reader = RecordingReader.open(recording)
+            origin_ns, records = reader.header.anchor.origin_ns, list(reader.requests(0.0, float("inf")))
+            reader.close()
+        ttft = {
+            f"servetop-{origin_ns:x}-{each.worker}-{each.id}": each.ttft for each in records if each.ttft is not None
+        }
+        slips = np.array([each.sent - each.due for each in records if each.sent is not None])
+        return Seen(ttft, np.concatenate([np.diff(each.chunk_times) for each in records]), slips, None, used), watch
+
+    return bout
+
+
+def _load_options(shape: Shape) -> Sequence[str]:
+    """The load as servetop's options."""
+    stage, options = shape.stage, []
+    if stage.request_rate != float("inf"):
+        options += ["--request-rate", f"{stage.request_rate:g}"]
+    if stage.max_concurrency:
+        options += ["--max-concurrency", str(stage.max_concurrency)]
+    if stage.num_prompts:
+        options += ["--num-prompts", str(stage.num_prompts)]
+    if stage.duration:
+        options += ["--duration", f"{stage.duration:g}"]
+    return options
+
+
 def reference(stack: str) -> Contender:
     """bench/reference_client.py over a library."""
 
@@ -96,11 +137,11 @@ def reference(stack: str) -> Contender:
             argv += ["--seconds", str(shape.stage.duration)]
         else:
             argv += ["--requests", str(REQUESTS[name])]
-        out, watch = _run(argv)
+        out, watch, used = _run(argv)
         seen = json.loads(out)
         gaps = np.concatenate([each["gaps"] for each in seen])
         slips = np.array([each["sent"] - each["due"] for each in seen])
-        return Seen({each["id"]: each["first"] - each["sent"] for each in seen}, gaps, slips), watch
+        return Seen({each["id"]: each["first"] - each["sent"] for each in seen}, gaps, slips, None, used), watch
 
     return bout
 
@@ -114,37 +155,55 @@ def in_c(program: Path) -> Contender:
             argv += ["--rate", str(rate), "--requests", str(round(rate * (shape.stage.duration or 1.0)))]
         else:
             argv += ["--concurrency", str(shape.stage.max_concurrency), "--requests", str(REQUESTS[name])]
-        out, watch = _run(argv)
+        out, watch, used = _run(argv)
         found = json.loads(out)
         p99 = {key: np.array([found[f"{key}_ms"]["p99"] * 1e-3]) for key in ("ttft", "itl", "slip")}
-        return Seen({"": float(p99["ttft"][0])}, p99["itl"], p99["slip"]), watch
+        return Seen({"": float(p99["ttft"][0])}, p99["itl"], p99["slip"], None, used), watch
 
     return bout
 
 
-def vllm_bench(shape: Shape, port: int, name: str) -> tuple[Seen, CpuWatch]:
-    """`vllm bench serve`, in Python."""
-    with tempfile.TemporaryDirectory() as folder:
-        argv = [str(VLLM / "bin" / "vllm"), "bench", "serve", "--backend", "openai", "--model", "tiny-llama"]
-        argv += ["--base-url", f"http://127.0.0.1:{port}", "--endpoint", "/v1/completions"]
-        argv += ["--tokenizer", str(VLLM / "tiny-llama"), "--dataset-name", "random", "--random-input-len", "16"]
-        argv += ["--random-output-len", str(shape.tokens), "--ignore-eos", "--request-id-prefix", "vllm-"]
-        argv += ["--save-result", "--save-detailed", "--result-dir", folder, "--result-filename", "found.json"]
-        if (rate := shape.stage.request_rate) != float("inf"):
-            argv += ["--request-rate", str(rate), "--num-prompts", str(round(rate * (shape.stage.duration or 1.0)))]
-        else:
-            argv += ["--max-concurrency", str(shape.stage.max_concurrency), "--num-prompts", str(REQUESTS[name])]
-        _, watch = _run(argv)
-        found = json.loads((Path(folder) / "found.json").read_text())
-    ttft = {f"vllm-{number}": each for number, each in enumerate(found["ttfts"])}
-    return Seen(ttft, np.concatenate(found["itls"]), np.array([])), watch
+def rust_bench() -> Path | None:
+    """vLLM's benchmark in Rust: of the vLLM environment, or beside it; its CPU wheel comes without it."""
+    places = [*VLLM.glob("lib/python*/site-packages/vllm/vllm-rs"), ENGINES / "vllm-rs"]
+    return next((place for place in places if place.exists()), None)
 
 
-def _run(argv: Sequence[str]) -> tuple[str, CpuWatch]:
+def vllm_bench(program: Path) -> Contender:
+    """`vllm bench serve`, in Python or in Rust."""
+
+    def bout(shape: Shape, port: int, name: str) -> tuple[Seen, CpuWatch]:
+        with tempfile.TemporaryDirectory() as folder:
+            argv = [str(program), "bench", "serve", "--backend", "openai", "--model", "tiny-llama"]
+            argv += ["--base-url", f"http://127.0.0.1:{port}", "--endpoint", "/v1/completions"]
+            argv += ["--tokenizer", str(VLLM / "tiny-llama"), "--dataset-name", "random", "--random-input-len", "16"]
+            argv += ["--random-output-len", str(shape.tokens), "--ignore-eos", "--request-id-prefix", "vllm-"]
+            argv += ["--save-result", "--save-detailed", "--result-dir", folder, "--result-filename", "found.json"]
+            if (rate := shape.stage.request_rate) != float("inf"):
+                argv += ["--request-rate", str(rate), "--num-prompts", str(round(rate * (shape.stage.duration or 1.0)))]
+            else:
+                argv += ["--max-concurrency", str(shape.stage.max_concurrency), "--num-prompts", str(REQUESTS[name])]
+            _, watch, used = _run(argv)
+            found = json.loads((Path(folder) / "found.json").read_text())
+        ttft = {f"vllm-{number}": each for number, each in enumerate(found["ttfts"])}
+        return Seen(ttft, np.concatenate(found["itls"]), np.array([]), None, used), watch
+
+    return bout
+
+
+def _run(argv: Sequence[str], *, good: Sequence[int] = (0,)) -> tuple[str, CpuWatch, float]:
+    """What it printed, what it used over time, and the processor time of all of it."""
+    before = _children_seconds()
     process = subprocess.Popen(pinned(CPUS[1], argv), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     watch = CpuWatch(process)
     out, _ = process.communicate()
     watch.stop()
-    if process.returncode:
+    if process.returncode not in good:
         raise SystemExit(f"{argv[0]} ended with exit code {process.returncode}")
-    return out, watch
+    return out, watch, _children_seconds() - before
+
+
+def _children_seconds() -> float:
+    """Processor time of all processes that have ended below this one."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

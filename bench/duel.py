@@ -3,10 +3,10 @@
     python bench/duel.py [--runs 5] [--seconds 8] [--client aiohttp …] [--shape paced256 …]
 
 Server and client are pinned to different processors, and what measures to the server's; they do not sleep (awake.py)
-unless `--let-sleep` is given. A client's CPU is that of its process tree between the first request's arrival at the
-server and the last answer's end; TTFT errors are the client's TTFT minus the server's own, request by request. Needs
-gcc; aiohttp and httpx-aiohttp (`pip install 'servetop[bench]'`); vLLM's benchmark takes part where `make integration`
-has installed it.
+unless `--let-sleep` is given. A client's CPU is that of its whole process tree, from its start to its end; "under
+load" is the part between the first request's arrival at the server and the last answer's end; TTFT errors are the
+client's TTFT minus the server's own, request by request. Needs gcc; aiohttp and httpx-aiohttp (`pip install
+'servetop[bench]'`); vLLM's benchmark takes part where `make integration` has installed it.
 """
 
 from __future__ import annotations
@@ -27,12 +27,28 @@ from pathlib import Path
 import numpy as np
 from awake import processors_awake
 from client import SOURCE, Shape, build, pinned, shapes, wait_for_port
-from contenders import CPUS, VLLM, Contender, CpuWatch, Seen, in_c, reference, servetop, vllm_bench
+from contenders import (
+    CPUS,
+    VLLM,
+    Contender,
+    CpuWatch,
+    Seen,
+    command,
+    in_c,
+    reference,
+    rust_bench,
+    servetop,
+    vllm_bench,
+)
 
 from servetop.core.events import FloatArray
 
 Log = Sequence[Mapping[str, str]]
-NAMES = ("servetop", "C, epoll, no JSON", "aiohttp", "httpx over aiohttp", "vLLM bench (Python)")
+NAMES = (
+    "servetop, --engine vllm", "servetop, --engine openai", "servetop's sender alone", "C, epoll, no JSON", "aiohttp",
+    "httpx over aiohttp", "vLLM bench (Python)", "vLLM bench (Rust)",
+)  # fmt: skip
+PYTHON_BENCH, RUST_BENCH = NAMES[-2:]
 
 
 @dataclass(frozen=True)
@@ -40,7 +56,9 @@ class Bout:
     """One client, one shape, once; NaN is what the client does not say. Times in ms."""
 
     cpu_us: float
-    """Processor time per event, µs."""
+    """Processor time per event, µs, of the whole process tree from its start to its end."""
+    loaded_us: float
+    """And from the first request's arrival to the last answer's end."""
     ttft_p99: float
     """More than the server's own p99."""
     error_p50: float
@@ -86,13 +104,14 @@ def judged(seen: Seen, watch: CpuWatch | None, rows: Log, shape: Shape) -> Bout:
     arrived, first, end = (np.array([int(row[key]) for row in rows]) * 1e-9 for key in columns)
     events = sum(int(row["sent"]) for row in rows)
     began, over = float(arrived.min()), float(end.max())
-    used = seen.cpu_seconds if watch is None else watch.between(began, over)
+    used = (seen.cpu_seconds if watch is None else watch.between(began, over)) or 0.0
     true = {row["xid"]: each for row, each in zip(rows, first - arrived, strict=True) if row["xid"]}
     errors = np.array([ttft - true[key] for key, ttft in seen.ttft.items() if key in true])
     is_open = shape.stage.request_rate != float("inf")
     last = float(arrived.max()) if is_open else over
     return Bout(
-        cpu_us=(used or 0.0) / events * 1e6,
+        cpu_us=(used if seen.whole_seconds is None else seen.whole_seconds) / events * 1e6,
+        loaded_us=used / events * 1e6,
         ttft_p99=_ms(np.array(list(seen.ttft.values())), 99) - _ms(first - arrived, 99),
         error_p50=_ms(errors, 50),
         error_p99=_ms(errors, 99),
@@ -109,15 +128,48 @@ def _ms(values: FloatArray, q: float) -> float:
 def table(name: str, bouts: Mapping[str, Sequence[Bout]], shape: Shape) -> str:
     """Medians over the runs; the ratio is the median of the ratios within each run."""
     unit = "req/s" if shape.stage.request_rate != float("inf") else "tok/s"
-    heads = ["CPU µs/event", "× aiohttp", "TTFT p99 +ms", "TTFT err p50", "p99 ms", "ITL p99 +ms", "slip p99 ms", unit]
-    lines = [f"{name:<22}" + "".join(f"{head:>14}" for head in heads)]
+    heads = [
+        "CPU µs/event",
+        "× aiohttp",
+        "× Rust",
+        "under load",
+        "TTFT p99 +ms",
+        "TTFT err p50",
+        "p99 ms",
+        "ITL p99 +ms",
+    ]
+    lines = [f"{name:<26}" + "".join(f"{head:>13}" for head in [*heads, "slip p99 ms", unit])]
     for client, own in bouts.items():
-        ratios = [mine.cpu_us / other.cpu_us for mine, other in zip(own, bouts.get("aiohttp", ()), strict=False)]
+        ratios = [_ratio(own, bouts.get(other, ())) for other in ("aiohttp", RUST_BENCH)]
         middle = [statistics.median(getattr(each, key) for each in own) for key in Bout.__dataclass_fields__]
-        cells = [f"{middle[0]:.1f}", f"{statistics.median(ratios):.2f}" if ratios else "–"]
-        cells += [f"{each:.2f}" if each == each else "–" for each in middle[1:-1]] + [f"{middle[-1]:,.1f}"]
-        lines.append(f"{client:<22}" + "".join(f"{cell:>14}" for cell in cells))
+        cells = [f"{middle[0]:.1f}", *ratios, f"{middle[1]:.1f}"]
+        cells += [f"{each:.2f}" if each == each else "–" for each in middle[2:-1]] + [f"{middle[-1]:,.1f}"]
+        lines.append(f"{client:<26}" + "".join(f"{cell:>13}" for cell in cells))
     return "\n".join(lines)
+
+
+def _ratio(own: Sequence[Bout], others: Sequence[Bout]) -> str:
+    ratios = [mine.cpu_us / other.cpu_us for mine, other in zip(own, others, strict=False)]
+    return f"{statistics.median(ratios):.2f}" if ratios else "–"
+
+
+def contenders(ccli: Path) -> Mapping[str, Contender]:
+    """All that can take part here; who cannot is named."""
+    libraries = (reference("aiohttp"), reference("httpx"))
+    known = (command("vllm"), command("openai"), servetop, in_c(ccli), *libraries)
+    clients = dict(zip(NAMES, known, strict=False))
+    if VLLM.exists():
+        clients[PYTHON_BENCH] = vllm_bench(VLLM / "bin" / "vllm")
+    else:
+        print("LEFT OUT: vLLM's benchmark in Python is not installed (make integration does that)")
+    if VLLM.exists() and (program := rust_bench()) is not None:
+        clients[RUST_BENCH] = vllm_bench(program)
+    else:
+        print(
+            "LEFT OUT: vLLM's benchmark in Rust is not here: put vllm/vllm-rs of the wheel vllm==0.32.0 "
+            f"into {VLLM.parent} (pip download --no-deps vllm==0.32.0)"
+        )
+    return clients
 
 
 def main() -> None:
@@ -132,11 +184,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, processors_awake(not options.let_sleep):
         program, ccli = build(Path(folder)), Path(folder) / "ccli"
         subprocess.run(["gcc", "-O2", "-w", "-o", ccli, SOURCE / "ccli.c", "-lm"], check=True)
-        known: tuple[Contender, ...] = (servetop, in_c(ccli), reference("aiohttp"), reference("httpx"), vllm_bench)
-        clients = dict(zip(NAMES, known, strict=True))
-        if not VLLM.exists():
-            print("vLLM's benchmark is not installed (make integration does that): left out")
-            del clients[NAMES[-1]]
+        clients = contenders(ccli)
         clients = {name: clients[name] for name in options.client or clients if name in clients}
         if CPUS[0] is not None:
             os.sched_setaffinity(0, {CPUS[0]})  # what measures must not take the client's processor

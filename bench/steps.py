@@ -16,14 +16,16 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from client import SOURCE, Shape, build, pinned, shapes
+from client import SOURCE, build, pinned, shapes
 from contenders import CPUS, in_c, servetop
 from duel import bout, serving
 
 from servetop.core.clock import MonotonicClock
+from servetop.core.config import StageConfig
 from servetop.core.events import RequestStatus
 from servetop.core.tick import LoadGauges
 from servetop.core.wire import Prompt
@@ -154,7 +156,7 @@ async def sockets_alone(port: int, tokens: int) -> float:
 
 def in_processes(runs: int = 5) -> Sequence[tuple[str, float]]:
     """Medians over runs in turn."""
-    shape: Shape = shapes(6.0)["paced256"]
+    shape = replace(shapes(6.0)["paced256"], stage=StageConfig(max_concurrency=256, num_prompts=256))
     found: dict[str, list[float]] = {"the C client": [], "the sender's sockets alone": [], "the whole sender": []}
     with tempfile.TemporaryDirectory() as folder:
         program, ccli = build(Path(folder)), Path(folder) / "ccli"
