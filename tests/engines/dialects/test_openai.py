@@ -4,6 +4,7 @@ import itertools
 import json
 from collections.abc import Callable, Sequence
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -219,3 +220,37 @@ def test_no_event_whatever_its_shape_raises(content: object, chat: bool, continu
 def test_no_bytes_raise(data: bytes) -> None:
     stream(continuous=True).feed(b"data: " + data + b"\n\n")
     assert "\n" not in CompletionsDialect("m").error_text(data)
+
+
+CALL = '{"index":0,"id":"call_1","type":"function","function":{"name":"get_weather","arguments":""}}'
+TOOL_STREAM = [
+    '{"choices":[{"index":0,"delta":{"role":"assistant","content":null}}]}',
+    f'{{"choices":[{{"index":0,"delta":{{"tool_calls":[{CALL}]}}}}]}}',
+    *(
+        f'{{"choices":[{{"index":0,"delta":{{"tool_calls":[{{"index":0,"function":{{"arguments":"{part}"}}}}]}}}}]}}'
+        for part in (r"{\"city\":", r" \"Paris", r"\"}")
+    ),
+    '{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}',
+]
+
+
+def test_names_and_arguments_of_tool_calls_are_content_with_a_token_each() -> None:
+    parser = ChatDialect("m").parser(keep_texts=True)
+    fed = [parser.feed(f"data: {event}\n\n".encode()) for event in [*TOOL_STREAM, "[DONE]"]]
+    chunks = [chunk for some in fed for chunk in some]
+    assert [chunk.text for chunk in chunks if chunk.text] == ["get_weather", '{"city":', ' "Paris', '"}']
+    assert sum(chunk.tokens for chunk in chunks) == 4
+    assert not any(chunk.reasoning or chunk.error for chunk in chunks)
+
+
+def test_an_answer_in_one_piece_that_calls_a_tool_has_content() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    (chunk,) = ChatDialect("m").answer(orjson.dumps({"choices": [{"index": 0, "message": message}]}))
+    assert (chunk.text, chunk.tokens, chunk.error) == ('get_weather{"city": "Paris"}', 1, None)
+
+
+@pytest.mark.parametrize("calls", [None, 3, [], [None], [{}], [{"function": 3}], [{"function": {"name": 3}}]])
+def test_odd_tool_calls_are_no_content(calls: object) -> None:
+    event = orjson.dumps({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]})
+    assert not any(chunk.tokens for chunk in ChatDialect("m").parser(keep_texts=True).feed(b"data: %b\n\n" % event))

@@ -2,7 +2,7 @@
 
 What counts as a token: with continuous usage (vLLM's `stream_options.continuous_usage_stats`) the rise of the
 server's own count, because an event may carry several tokens, or one that decodes to no text yet; without it, one per
-event with text. Reasoning text counts as text, and is told apart.
+event with text. Reasoning text counts as text, and is told apart; so do the names and arguments of tool calls.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import orjson
 from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Chunk, Prompt
 from servetop.engines.dialects.base import JsonDialect
-from servetop.engines.dialects.reading import Usage, openai_usage, read_chat, read_completion, timing_of
+from servetop.engines.dialects.reading import Usage, openai_usage, read_chat, read_completion, timing_of, tool_call_text
 
 _THOUGHTS = ("reasoning_content", "reasoning")
 
@@ -103,7 +103,8 @@ def _whole_text(choice: Mapping[str, Any]) -> tuple[str, str]:
     """Answer and reasoning of one choice of an answer in one piece."""
     found = choice.get("message")
     message = found if isinstance(found, dict) else {}
-    answers, thoughts = (choice.get("text"), message.get("content")), [message.get(key) for key in _THOUGHTS]
+    answers = (choice.get("text"), message.get("content"), tool_call_text(message))
+    thoughts = [message.get(key) for key in _THOUGHTS]
     return _joined(answers), _joined(thoughts)
 
 

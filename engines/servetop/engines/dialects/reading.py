@@ -152,4 +152,12 @@ def _chat_text(choice: object) -> tuple[str, str]:
     if len(delta) == 1 and answer:
         return answer, ""
     thought = next((text for key in _REASONING if (text := delta.get(key)) and isinstance(text, str)), "")
-    return answer, thought
+    return answer + tool_call_text(delta), thought
+
+
+def tool_call_text(message: Mapping[str, Any]) -> str:
+    """Names and arguments of the calls that a message or its delta asks for, as the model generated them."""
+    calls = message.get("tool_calls")
+    functions = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    parts = [function.get(key) for function in functions if isinstance(function, dict) for key in ("name", "arguments")]
+    return "".join(part for part in parts if isinstance(part, str))
