@@ -57,6 +57,9 @@ def streamed(server: RealEngine, path: str, body: dict[str, Any]) -> str:
 
 LOAD = ("--max-concurrency", "6", "--num-prompts", "24", "--input-len", "12", "--output-len", "60")
 STREAM = {"prompt": "hello", "max_tokens": 5, "stream": True}
+SAME_EVERY_TIME = {"temperature": 0, "seed": 1}
+MAY_BE_ABSENT = {"choices[].delta.role", "choices[].delta.content"}
+"""llama-server leaves out what has no text: a role comes with the first token only if that has some."""
 USAGE = {"stream_options": {"include_usage": True}}
 
 
@@ -77,8 +80,8 @@ USAGE = {"stream_options": {"include_usage": True}}
 def test_llama_server_streams_the_captured_fields(
     server: RealEngine, path: str, body: dict[str, Any], capture: str, ends_with_done: bool
 ) -> None:
-    stream = streamed(server, path, body | {"ignore_eos": True})
-    assert fields_of(stream) == fields_of(captured("llama.cpp", capture))
+    stream = streamed(server, path, body | {"ignore_eos": True} | SAME_EVERY_TIME)
+    assert fields_of(stream) | MAY_BE_ABSENT == fields_of(captured("llama.cpp", capture)) | MAY_BE_ABSENT
     assert (events(stream)[-1] == "[DONE]") is ends_with_done
 
 
