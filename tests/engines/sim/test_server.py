@@ -152,6 +152,41 @@ def test_broken_requests_are_answered_not_dropped(client: httpx.Client) -> None:
         assert raw.recv(1000).startswith(b"HTTP/1.1 400 ")
 
 
+def answered(client: httpx.Client, *sent: bytes) -> bytes:
+    """All that comes back on one connection until the server closes it."""
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as raw:
+        raw.settimeout(20)
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+            for data in sent:
+                raw.sendall(data)
+        with contextlib.suppress(ConnectionResetError):
+            return b"".join(iter(lambda: raw.recv(65536), b""))
+    return b""
+
+
+@pytest.mark.parametrize("more", [b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET /version HTTP/1.1\r\n\r\n"])
+def test_an_offer_to_upgrade_is_ignored_and_its_request_answered_once(client: httpx.Client, more: bytes) -> None:
+    offer = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+    answer = answered(client, offer + b"HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n" + more)
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert answer.startswith(b"HTTP/1.1 200 OK")
+    assert b'{"version":' in answer
+
+
+def test_a_header_section_without_end_is_refused_with_431(client: httpx.Client) -> None:
+    answer = answered(client, b"GET /version HTTP/1.1\r\nx-endless: ", *[b"a" * 65536] * 128)
+    assert answer.count(b"HTTP/1.1 ") <= 1
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 431 Request Header Fields Too Large")
+    assert client.get("/version").status_code == 200
+
+
+def test_many_header_fields_are_refused_with_431(client: httpx.Client) -> None:
+    head = b"GET /version HTTP/1.1\r\n" + b"".join(b"x-%d: %b\r\n" % (each, b"v" * 80) for each in range(1000))
+    answer = answered(client, head)
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert b"the header section is larger than 64 KiB" in answer
+
+
 def test_the_small_routes(client: httpx.Client) -> None:
     assert client.get("/health").status_code == 200
     assert client.get("/ping").status_code == 200

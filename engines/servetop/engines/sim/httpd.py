@@ -19,10 +19,14 @@ REASONS = {
     413: "Payload Too Large",
     422: "Unprocessable Entity",
     429: "Too Many Requests",
+    431: "Request Header Fields Too Large",
     500: "Internal Server Error",
     501: "Not Implemented",
 }
 BODY_LIMIT = 64 * 2**20
+HEAD_LIMIT = 64 * 2**10
+"""Bytes of a request line and its header fields."""
+LINGER_SECONDS = 1.0
 STREAM_END = b"0\r\n\r\n"
 
 
@@ -39,6 +43,8 @@ class HttpRequest:
     path: str
     body: bytes
     keep_alive: bool
+    accept: bytes = b""
+    """The header field of this name."""
 
 
 class Connection(asyncio.Protocol):
@@ -53,9 +59,12 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
         self._descriptor = -1
-        self._url = b""
+        self._url = self._accept = b""
         self._body: list[bytes] = []
         self._size = 0
+        self._head_size = 0
+        self._head_open = False
+        self._deaf = self._refused = False
         self._queue: deque[HttpRequest] = deque()
         self._busy = False
         self._keep_alive = True
@@ -78,20 +87,35 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of a request."""
+        if self._deaf:
+            return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._refuse(400, "this server speaks HTTP/1.1 only")
+            self._deaf = True  # the offer is ignored: its request was taken, and is the last one here
         except httptools.HttpParserError as error:
             self._refuse(400, f"not an HTTP request ({error})")
+        self._head_size = self._head_size + len(data) if self._head_open else 0
+        if self._head_size > HEAD_LIMIT:
+            self._refuse(431, "the header section is larger than 64 KiB")
 
     def on_message_begin(self) -> None:
         """A new request starts."""
-        self._url, self._body, self._size = b"", [], 0
+        self._url, self._body, self._size, self._accept = b"", [], 0, b""
+        self._head_open = True
 
     def on_url(self, url: bytes) -> None:
         """A part of the request line's target."""
         self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header field."""
+        if name.lower() == b"accept":
+            self._accept = value
+
+    def on_headers_complete(self) -> None:
+        """The header section is over."""
+        self._head_open = False
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
@@ -102,11 +126,13 @@ class Connection(asyncio.Protocol):
             self._body.append(body)
 
     def on_message_complete(self) -> None:
-        """A request is whole."""
+        """A request is whole; one that asks to go on in another protocol is the last of its connection."""
+        if self._deaf:
+            return
         path = self._url.partition(b"?")[0].decode("latin-1")
         method = self._parser.get_method().decode("ascii")
-        keep_alive = self._parser.should_keep_alive()
-        self._queue.append(HttpRequest(method, path, b"".join(self._body), keep_alive))
+        keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
+        self._queue.append(HttpRequest(method, path, b"".join(self._body), keep_alive, self._accept))
         self._next()
 
     def respond(
@@ -164,10 +190,18 @@ class Connection(asyncio.Protocol):
         self.on_gone = None
         self._busy = False
         if self._transport is not None and not self._keep_alive:
-            self._transport.close()
+            self._close(self._transport)
             self._queue.clear()
         if self._queue:
             asyncio.get_running_loop().call_soon(self._next)
+
+    def _close(self, transport: asyncio.Transport) -> None:
+        """At once; after a refusal what is still being sent is read for a moment, or its reset would overtake it."""
+        if not self._refused or transport.is_closing():
+            transport.close()
+            return
+        transport.write_eof()
+        asyncio.get_running_loop().call_later(LINGER_SECONDS, transport.abort)
 
     def abort(self) -> None:
         """Close without further words."""
@@ -185,6 +219,9 @@ class Connection(asyncio.Protocol):
             self._route(request, self)
 
     def _refuse(self, status: int, message: str) -> None:
+        if self._deaf:
+            return
+        self._deaf = self._refused = True
         self._queue.clear()
         if self._busy:  # an answer is under way: no other may be mixed into it
             self.abort()
