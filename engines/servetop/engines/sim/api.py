@@ -13,7 +13,7 @@ from servetop.engines.sim.request import Sequence
 from servetop.engines.sim.responses import StreamedResponse, WholeResponse, as_chat
 from servetop.engines.sim.telemetry import Telemetry
 from servetop.engines.sim.tokens import token_ids
-from servetop.engines.sim.wires.wire import TEXT, Handler, Site, Wire, telling
+from servetop.engines.sim.wires.wire import Handler, Site, Wire, negotiated, telling
 
 VERSION = "0.32.0"
 """The vLLM whose wire and metrics are imitated."""
@@ -89,7 +89,7 @@ class VllmWire(Wire):
             ("POST", "/ping"): empty,
             ("GET", "/version"): telling(lambda: {"version": VERSION}),
             ("GET", "/load"): telling(lambda: {"server_load": self.engine.scheduler.unfinished}),
-            ("GET", "/metrics"): telling(self.page, kind=TEXT),
+            ("GET", "/metrics"): negotiated(self.page),
             ("POST", "/tokenize"): self._tokenize,
             ("GET", "/servetop/config"): telling(self._config),
             ("POST", "/servetop/config"): self._configure,

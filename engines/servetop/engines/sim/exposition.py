@@ -18,6 +18,27 @@ def label_text(labels: Labels) -> str:
     return "{" + ",".join(f'{key}="{value}"' for key, value in sorted(escaped)) + "}"
 
 
+def openmetrics(page: str) -> str:
+    """The same page as OpenMetrics 1.0: counters' families without `_total`, their samples with it, and an end."""
+    kinds = {name: kind for _, word, name, kind in map(_comment, page.splitlines()) if word == "TYPE"}
+    lines: list[str] = []
+    for line in page.splitlines():
+        hash_sign, word, name, rest = _comment(line)
+        own = name if hash_sign else line.partition("{")[0].partition(" ")[0]
+        if kinds.get(own) != "counter":
+            lines.append(line)
+            continue
+        family = own.removesuffix("_total")
+        lines.append(f"# {word} {family} {rest}" if hash_sign else f"{family}_total{line[len(own) :]}")
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def _comment(line: str) -> tuple[str, str, str, str]:
+    """`#`, HELP or TYPE, the family and the rest; empty for a sample."""
+    parts = line.split(" ", 3)
+    return (parts[0], parts[1], parts[2], parts[3]) if parts[0] == "#" and len(parts) == 4 else ("", "", "", "")
+
+
 class Series:
     """A gauge or counter with one or several label sets; counters are told apart by `kind` alone."""
 

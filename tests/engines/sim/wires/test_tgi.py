@@ -164,3 +164,11 @@ def test_its_small_routes_are_tgis_and_not_vllms(client: httpx.Client) -> None:
     assert client.get("/health").content == b""
     assert client.post("/generate", json={"inputs": 5}).status_code == 422
     assert [client.get(path).status_code for path in ("/version", "/servetop/config", "/load")] == [404] * 3
+
+
+def test_the_compatible_route_answers_a_list_of_one_as_tgis_client_expects(client: httpx.Client) -> None:
+    (whole,) = generate(client, "/", max_new_tokens=5, details=True).json()
+    assert set(whole) == {"generated_text", "details"}
+    assert set(whole["details"]) == {"finish_reason", "generated_tokens", "seed", "prefill", "tokens"}
+    streamed = client.post("/", json={"inputs": "x", "parameters": {"max_new_tokens": 3}, "stream": True})
+    assert events(streamed, prefix="data:")[-1]["generated_text"]

@@ -125,3 +125,32 @@ def test_a_metrics_port_in_use_is_one_clear_line(capfd: pytest.CaptureFixture[st
     (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error:")]
     assert f"metrics port {port} on 127.0.0.1 is in use" in line
     assert "--metrics-port" in line
+
+
+def test_statistics_are_told_of_all_models_of_one_and_of_a_version(pair: Pair) -> None:
+    stats = [pair.client.get(f"/v2/models/{path}stats").json() for path in ("", "ensemble/", "ensemble/versions/1/")]
+    assert [[each["name"] for each in one["model_stats"]] for one in stats] == [
+        ["ensemble", "tensorrt_llm"], ["ensemble"], ["ensemble"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "change"),
+    [
+        ("/v2/logging", {"log_verbose_level": 1}),
+        ("/v2/trace/setting", {"trace_level": ["TIMESTAMPS"]}),
+        ("/v2/models/ensemble/trace/setting", {"trace_rate": "5"}),
+    ],
+)
+def test_settings_are_told_and_changed(pair: Pair, path: str, change: dict[str, Any]) -> None:
+    before = pair.client.get(path).json()
+    assert set(change) < set(before)
+    assert pair.client.post(path, json=change).json() == {**before, **change} == pair.client.get(path).json()
+    refused = pair.client.post(path, json={"nonsense": 1})
+    assert (refused.status_code, refused.json()) == (400, {"error": "unknown setting: 'nonsense'"})
+
+
+def test_infer_is_refused_as_by_a_decoupled_model(pair: Pair) -> None:
+    refused = pair.client.post("/v2/models/ensemble/infer", json={"inputs": []})
+    words = "HTTP end point doesn't support models with decoupled transaction policy"
+    assert (refused.status_code, refused.json()) == (400, {"error": words})

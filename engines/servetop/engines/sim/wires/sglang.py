@@ -17,7 +17,7 @@ from servetop.engines.sim.realtime import RealTimeEngine
 from servetop.engines.sim.tokens import token_ids
 from servetop.engines.sim.wires.sglang_metrics import SglangTally
 from servetop.engines.sim.wires.shapes import Shape, ShapedAnswer, ShapedStream, ShapedWhole, seconds_of
-from servetop.engines.sim.wires.wire import TEXT, Handler, Site, Wire, telling
+from servetop.engines.sim.wires.wire import Handler, Site, Wire, negotiated, telling
 
 VERSION = "0.5.23"
 _HEAD = '"id":"$id","object":"%s","created":$created,"model":"$model"'
@@ -74,7 +74,7 @@ class SglangWire(Wire):
         table |= {("GET", path): server for path in ("/server_info", "/get_server_info")}
         table |= {("GET", path): model for path in ("/model_info", "/get_model_info")}
         if self.site.switches.metrics:
-            table["GET", "/metrics"] = telling(self.page, kind=TEXT)
+            table["GET", "/metrics"] = negotiated(self.page)
         return table
 
     def page(self) -> bytes:

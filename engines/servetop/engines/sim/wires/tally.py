@@ -134,5 +134,8 @@ def series(table: Mapping[str, Metric], *, labels: Labels | None = None) -> list
 
 
 def page_of(parts: Iterable[Series | Histogram]) -> bytes:
-    """A page in Prometheus' text format."""
-    return "".join(f"{line}\n" for part in parts for line in part.lines()).encode()
+    """A page in Prometheus' text format: the parts of one family stand together, below one HELP and TYPE."""
+    families: dict[str, dict[str, None]] = {}
+    for part in parts:
+        families.setdefault(part.name, {}).update(dict.fromkeys(part.lines()))
+    return "".join(f"{line}\n" for lines in families.values() for line in lines).encode()

@@ -70,7 +70,7 @@ class TgiWire(Wire):
         error = super().unknown(request)
         return ApiError(str(error), status=error.status, kind="not_found")
 
-    def _generate(self, data: dict[str, Any], to: Connection, *, stream: bool) -> None:
+    def _generate(self, data: dict[str, Any], to: Connection, *, stream: bool, listed: bool = False) -> None:
         asked = data.get("parameters") or {}
         if not isinstance(data.get("inputs"), str) or not isinstance(asked, dict):
             text = "Failed to deserialize the JSON body into the target type: inputs: expected a string"
@@ -81,7 +81,8 @@ class TgiWire(Wire):
         if body["max_tokens"] is None:
             body["max_tokens"] = max(self.site.spec.context_limit - count_tokens(data["inputs"]), 1)
         try:
-            kind = partial(NativeStream, details=details) if stream else partial(NativeWhole, details=details)
+            whole = partial(NativeWhole, details=details, listed=listed)
+            kind = partial(NativeStream, details=details) if stream else whole
             self._take(body, to, chat=False, kind=kind)
         except ApiError as error:
             if not stream:
@@ -93,7 +94,7 @@ class TgiWire(Wire):
 
     def _compatible(self, request: HttpRequest, to: Connection) -> None:
         data = read_body(request.body)
-        self._generate(data, to, stream=bool(data.get("stream")))
+        self._generate(data, to, stream=bool(data.get("stream")), listed=True)
 
     def _openai(self, request: HttpRequest, to: Connection, *, chat: bool) -> None:
         data = {**read_body(request.body), "ignore_eos": False, "min_tokens": None}  # TGI overlooks these

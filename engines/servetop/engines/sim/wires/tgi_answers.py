@@ -91,11 +91,12 @@ def _headers(answer: ShapedAnswer) -> dict[str, object]:
 
 
 class NativeWhole(_NativeAnswer):
-    """`/generate`."""
+    """`/generate`; at `/` the same in a list of one."""
 
-    def __init__(self, *args: Any, details: bool, **heading: Any) -> None:
+    def __init__(self, *args: Any, details: bool, listed: bool, **heading: Any) -> None:
         super().__init__(*args, **heading)
         self.details = details
+        self.listed = listed
 
     def token(self, *, last: bool) -> None:
         """Keep the word; answer with the last one."""
@@ -105,7 +106,7 @@ class NativeWhole(_NativeAnswer):
             counts = {"finish_reason": self.ended(), "generated_tokens": self.sent, "seed": self.generation.seed}
             details = {**counts, "prefill": [], "tokens": tokens} if self.details else None
             body = {"generated_text": orjson.loads(b'"' + self.text + b'"'), "details": details}
-            self.connection.respond(200, orjson.dumps(body), headers=_headers(self))
+            self.connection.respond(200, orjson.dumps([body] if self.listed else body), headers=_headers(self))
 
 
 class OpenAIStream(ShapedStream):

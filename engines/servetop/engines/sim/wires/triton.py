@@ -32,6 +32,31 @@ _INPUTS = {"text_input": "STRING", "stream": "BOOL", "temperature": "FP32", "end
 _INPUTS |= {"random_seed": "UINT64", "return_num_input_tokens": "BOOL", "return_num_output_tokens": "BOOL"}
 
 
+_LOGGING = {"log_file": "", "log_info": True, "log_warning": True, "log_error": True, "log_verbose_level": 0}
+_LOGGING |= {"log_format": "default"}
+_TRACING = {"trace_level": ["OFF"], "trace_rate": "1000", "trace_count": "-1", "log_frequency": "0", "trace_file": ""}
+_TRACING |= {"trace_mode": "triton"}
+
+
+def _settings(path: str, values: dict[str, Any]) -> dict[tuple[str, str], Handler]:
+    """Routes that tell settings, and change those that are known; nothing here obeys them."""
+
+    def change(request: HttpRequest, to: Connection) -> None:
+        given = read_body(request.body)
+        unknown = next((name for name in given if name not in values), None)
+        if unknown is not None:
+            raise ApiError(f"unknown setting: '{unknown}'")
+        values.update({name: value for name, value in given.items() if value is not None})
+        to.respond(200, orjson.dumps(values))
+
+    return {("GET", path): telling(lambda: values), ("POST", path): change}
+
+
+def _refuse_infer(_: HttpRequest, __: Connection) -> None:
+    """`infer` as a model with a decoupled transaction policy answers it, which these say that they have."""
+    raise ApiError("HTTP end point doesn't support models with decoupled transaction policy")
+
+
 class TritonWire(Wire):
     """`tritonserver` with the models of the TensorRT-LLM backend."""
 
@@ -42,6 +67,8 @@ class TritonWire(Wire):
 
     def __init__(self, site: Site) -> None:
         super().__init__(site, TritonTally())
+        self._logging: dict[str, Any] = dict(_LOGGING)
+        self._tracing: dict[str, Any] = dict(_TRACING)
 
     def open(self, engine: RealTimeEngine) -> None:
         """See Wire."""
@@ -55,6 +82,9 @@ class TritonWire(Wire):
             ("GET", "/v2/health/ready"): ready,
             ("GET", "/v2/health/live"): ready,
             ("GET", "/v2"): telling(self._server),
+            ("GET", "/v2/models/stats"): telling(lambda: self._stats(*LIMITS)),
+            **_settings("/v2/logging", self._logging),
+            **_settings("/v2/trace/setting", self._tracing),
             ("POST", "/v2/repository/index"): telling(
                 lambda: [{"name": model, "version": "1", "state": "READY"} for model in LIMITS]
             ),
@@ -66,6 +96,10 @@ class TritonWire(Wire):
                 ("GET", f"{place}/ready"): ready,
                 ("GET", f"{place}/config"): telling(partial(self._config, model)),
                 ("GET", f"{place}/stats"): telling(partial(self._stats, model)),
+                ("GET", f"{place}/versions/1/stats"): telling(partial(self._stats, model)),
+                **_settings(f"{place}/trace/setting", self._tracing),
+                ("POST", f"{place}/infer"): _refuse_infer,
+                ("POST", f"{place}/versions/1/infer"): _refuse_infer,
                 ("POST", f"{place}/generate"): partial(self._generate, model=model, stream=False),
                 ("POST", f"{place}/generate_stream"): partial(self._generate, model=model, stream=True),
             }
@@ -144,12 +178,15 @@ class TritonWire(Wire):
             "model_transaction_policy": {"decoupled": True},
         }
 
-    def _stats(self, model: str) -> dict[str, object]:
+    def _stats(self, *models: str) -> dict[str, object]:
+        return {"model_stats": [self._stats_of(model) for model in models]}
+
+    def _stats_of(self, model: str) -> dict[str, object]:
         counts, count = self.counts, self.counts.finishes
         durations = {name: {"count": count, "ns": int(s * 1e9)} for name, s in counts.durations().items()}
         total, nothing = durations.pop("request"), {"count": 0, "ns": 0}
         of_batch = {name: value for name, value in durations.items() if name.startswith("compute")}
-        one = {
+        return {
             "name": model,
             "version": "1",
             "last_inference": int(counts.last_inference * 1e3),
@@ -165,7 +202,6 @@ class TritonWire(Wire):
             "batch_stats": [{"batch_size": 1, **of_batch}] if count else [],
             "memory_usage": [],
         }
-        return {"model_stats": [one]}
 
 
 class _TritonAnswer(ShapedAnswer):

@@ -15,7 +15,7 @@ from servetop.engines.sim.generation import ApiError
 from servetop.engines.sim.realtime import RealTimeEngine
 from servetop.engines.sim.wires.shapes import Shape, ShapedStream, ShapedWhole
 from servetop.engines.sim.wires.trtllm_metrics import TrtllmTally
-from servetop.engines.sim.wires.wire import TEXT, Handler, Site, Wire, telling
+from servetop.engines.sim.wires.wire import Handler, Site, Wire, negotiated, telling
 
 VERSION = "1.2.1"
 _HEAD = '"id":"$id","object":"%s","created":$created,"model":"$model"'
@@ -64,7 +64,7 @@ class TrtllmWire(Wire):
             ("GET", "/version"): telling(lambda: {"version": VERSION}),
             ("GET", "/server_info"): telling(lambda: {"disaggregated_params": None}),
             ("GET", "/metrics"): telling(self.counts.drain),
-            ("GET", "/prometheus/metrics"): telling(self.page, kind=TEXT),
+            ("GET", "/prometheus/metrics"): negotiated(self.page),
             ("GET", "/perf_metrics"): telling(self.counts.drain_requests),
         }
 

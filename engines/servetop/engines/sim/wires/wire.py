@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 import orjson
 
 from servetop.core.clock import wall_clock
+from servetop.engines.sim.exposition import openmetrics
 from servetop.engines.sim.generation import ApiError, read_body, read_generation
 from servetop.engines.sim.httpd import Connection, HttpRequest
 from servetop.engines.sim.intake import AnswerKind, Intake
@@ -18,6 +19,7 @@ from servetop.engines.sim.settings import SimSpec
 
 Handler = Callable[[HttpRequest, Connection], None]
 TEXT = b"text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS = b"application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 class Counts(Events, Protocol):
@@ -134,6 +136,18 @@ class Wire:
 
 def _ignore(_: object) -> None:
     """A handler gives nothing back."""
+
+
+def negotiated(page: Callable[[], bytes]) -> Handler:
+    """The handler of a metrics page that is OpenMetrics for who accepts it, as Python's Prometheus client has it."""
+
+    def tell(request: HttpRequest, to: Connection) -> None:
+        if b"application/openmetrics-text" in request.accept:
+            to.respond(200, openmetrics(page().decode()).encode(), kind=OPENMETRICS)
+        else:
+            to.respond(200, page(), kind=TEXT)
+
+    return tell
 
 
 def telling(body: Callable[[], object], *, kind: bytes = b"application/json") -> Handler:
