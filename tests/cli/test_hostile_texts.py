@@ -1,0 +1,36 @@
+"""The whole command beside a server that answers with escape sequences: what is printed is harmless."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+
+import pytest
+
+from tests.cli.bad_server import BadServer
+from tests.harness import Servetop
+
+pytestmark = pytest.mark.integration
+
+HOSTILE = "\x1b]0;owned\x07\x1b]52;c;cm0=\x1b\\\x1b[2J\x9b31m\u202egnp\r\nservetop: all is well"
+REFUSED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def test_error_bodies_and_model_ids_of_a_server_cannot_steer_the_terminal(
+    servetop: Servetop, bad_server: BadServer
+) -> None:
+    bad_server.models = (200, _json({"object": "list", "data": [{"id": f"m{HOSTILE}", "object": "model"}]}))
+    bad_server.completions = (500, _json({"error": {"message": f"broken {HOSTILE}"}}))
+    load = ("--request-rate", "20", "--num-prompts", "4", "--label", f"l{HOSTILE}")
+    done = servetop("--url", bad_server.url, "--headless", *load)
+    again = servetop("summary")
+    assert done.code == 1
+    assert "broken gnp servetop: all is well" in done.complaint
+    assert "mgnp servetop: all is well" in again.out
+    for text in (done.out, done.err, again.out, again.err):
+        assert [each for each in text if unicodedata.category(each) in REFUSED and each != "\n"] == []
+        assert [line for line in text.splitlines() if line.startswith("servetop: all")] == []
