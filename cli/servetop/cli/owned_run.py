@@ -96,6 +96,7 @@ class OwnedRun:
     def wait(self) -> int:
         """The run's exit code, once it has ended; RunKilled when a signal ended its process."""
         code = self._process.wait()
+        self._close()
         if code < 0:
             name = signal.Signals(-code).name
             raise RunKilled(f"the run process was killed by {name}: the recording ends with its last tick")
@@ -111,10 +112,17 @@ class OwnedRun:
                 return RecordingReader.open(self.recording)
             except RecordingError:
                 if self.ended:
-                    raise RunNotStarted(self.last_words(), code=self._process.returncode) from None
+                    raise self._not_started(self._process.returncode) from None
             await clock.sleep_until(clock.now() + LOOK_AGAIN)
         self._process.terminate()
         raise RecordingError(f"the run did not begin to record to {self.recording} within {OPEN_TIMEOUT:.0f} s")
+
+    def _not_started(self, code: int) -> RunNotStarted:
+        self._close()
+        if code < 0:
+            words = f"the run was ended by {signal.Signals(-code).name} before it began to record"
+            return RunNotStarted(words, code=ExitCode.INTERRUPTED)
+        return RunNotStarted(self.last_words(), code=code)
 
     def last_words(self) -> str:
         """The last line that the run process said."""
@@ -123,8 +131,13 @@ class OwnedRun:
         words = lines[-1] if lines else f"the run could not be started (recording: {self.recording})"
         return words.removeprefix("servetop: ")
 
+    def _close(self) -> None:
+        """Let go of the owner pipe of a run that has ended."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
     def _say(self, words: bytes) -> None:
         """Write a line to the run's owner pipe; a run that has ended needs none."""
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # its end is closed, or ours is
             self._process.stdin.write(words + b"\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -11,7 +12,10 @@ _RESULTS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 class ViewerSignals:
-    """Remembers that SIGINT or SIGTERM came, and passes each on."""
+    """Remembers that SIGINT or SIGTERM came, and passes each on.
+
+    Where there is nobody to pass it on to, the second one ends this process at once: it may be opening a recording.
+    """
 
     def __init__(self, pass_on: Callable[[signal.Signals], None] | None = None) -> None:
         self._pass_on = pass_on
@@ -34,6 +38,9 @@ class ViewerSignals:
     def _receive(self, number: int, frame: FrameType | None) -> None:
         del frame
         received = signal.Signals(number)
-        self._asked = _RESULTS[received]
         if self._pass_on is not None:
             self._pass_on(received)
+        elif self._asked:
+            signal.signal(received, signal.SIG_DFL)
+            os.kill(os.getpid(), received)
+        self._asked = _RESULTS[received]
