@@ -156,3 +156,14 @@ def test_a_package_loads_nothing_that_it_must_not_know(package: str, forbidden: 
     script = f"import sys, {package}; print(*sorted({forbidden!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_verify_says_what_is_sound_and_exits_with_1_when_something_is_not(servetop: Servetop, tmp_path: Path) -> None:
+    golden = Path(__file__).parents[1] / "golden" / "vllm.servetop"
+    torn = tmp_path / "torn.servetop"
+    torn.write_bytes(golden.read_bytes()[:60_000])
+    sound = servetop("verify", str(golden))
+    assert (sound.code, sound.out.splitlines()[0]) == (0, f"{golden}: sound")
+    both = servetop("verify", "--json", str(golden), str(torn))
+    assert both.code == 1
+    assert [each["sound"] for each in json.loads(both.out)] == [True, False]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
@@ -11,6 +10,7 @@ from servetop.cli import connection_options as c
 from servetop.cli import options as o
 from servetop.cli import workload_options as w
 from servetop.cli.command_classes import HELP_SETTINGS, PlainCommand, PlainGroup
+from servetop.cli.recording_commands import ls, summary, verify
 from servetop.cli.run_commands import add_run_commands
 
 app = typer.Typer(
@@ -207,31 +207,8 @@ def replay(
     return replay_recording(file, look, read_only=read_only)
 
 
-@app.command(cls=PlainCommand)
-def summary(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE|latest", help="A recording; latest is the newest one.")
-    ] = "latest",
-    metric_percentiles: o.MetricPercentiles = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-) -> int:
-    """Print the summary of a recording."""
-    from servetop.cli.configure import parse_percentiles
-    from servetop.cli.report import print_recording
-
-    percentiles = None if metric_percentiles is None else parse_percentiles(metric_percentiles)
-    return print_recording(file, as_json=as_json, percentiles=percentiles)
-
-
-@app.command(cls=PlainCommand)
-def ls(
-    folder: Annotated[Optional[Path], typer.Argument(help="Folder. (default: the recordings folder)")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-) -> int:
-    """List the recordings, newest first."""
-    from servetop.cli.report import print_recordings
-
-    return print_recordings(folder, as_json=as_json)
+for command in (summary, verify, ls):
+    app.command(cls=PlainCommand)(command)
 
 
 @app.command(cls=PlainCommand)

@@ -56,7 +56,7 @@ def describe(path: Path) -> RecordingInfo:
 def read_or_blame(path: Path, read: Callable[[RecordingReader], RecordingInfo]) -> RecordingInfo:
     """What `read` finds in a recording, which is left as it is; of an unreadable one, why it is unreadable."""
     try:
-        reader = RecordingReader.open(path)
+        reader = RecordingReader.open(path, examine=False)
         try:
             return read(reader)
         finally:

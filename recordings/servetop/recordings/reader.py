@@ -29,7 +29,8 @@ from servetop.core.source import RunHeader, RunUpdate
 from servetop.core.steady import SteadyWindow
 from servetop.core.tick import Tick
 from servetop.recordings import schema
-from servetop.recordings.bounds import sane, sane_request
+from servetop.recordings.bounds import sane_request
+from servetop.recordings.examining import check_request_rows, look_for_losses
 from servetop.recordings.header import decode_end, decode_header
 from servetop.recordings.limits import MOST_STAGES
 from servetop.recordings.liveness import Writer
@@ -64,14 +65,21 @@ class RecordingReader:
         self._told: set[str] = set()
 
     @classmethod
-    def open(cls, path: Path) -> RecordingReader:
-        """Open a file; RecordingError, one line, when it is missing, no recording, too new or beyond reading."""
+    def open(cls, path: Path, *, examine: bool = True) -> RecordingReader:
+        """Open a file; RecordingError, one line, when it is missing, no recording, too new or beyond reading.
+
+        What a run left behind that did not end in order is looked through for damage, unless that would take too long
+        for a list of files (`examine`).
+        """
         opened = open_for_reading(path)
         try:
-            return cls(opened, path)
+            reader = cls(opened, path)
+            if examine and not reader.is_live():
+                look_for_losses(reader._tables, path, ended=reader.end is not None)
         except RecordingError:
             _release(opened)
             raise
+        return reader
 
     @property
     def name(self) -> str:
@@ -203,11 +211,7 @@ class RecordingReader:
 
     def check_requests(self) -> None:
         """Note it as damage when rows of table `request` make no sense; sums and figures leave them out."""
-        there = dict(self._tables.columns_of("request"))
-        condition = sane([column for column in schema.REQUEST.codec.columns if column.name in there])
-        (bad,) = next(self._tables.rows("request", ("count(*)",), where=f"NOT ({condition})"), (0,))
-        if bad:
-            self._tables.blame(f"{bad} rows of table request make no sense")
+        check_request_rows(self._tables)
 
     def tick_totals(self, *, ticks_per_bin: int) -> TickTotals:
         """Sums over all ticks, read from an index alone: milliseconds for an hour."""
@@ -221,7 +225,7 @@ class RecordingReader:
         """Let go of the file; with `tidy` a run that is over becomes one file (its write-ahead log is folded in)."""
         over = tidy and not self._opened.in_memory and (self.end is not None or self._writer_is_gone())
         _release(self._opened)
-        if over and self._opened.scratch is None and self._opened.damage is None and self._has_log():
+        if over and self._opened.scratch is None and self.damage is None and self._has_log():
             with contextlib.suppress(sqlite3.Error), contextlib.closing(self._writing(0.0)) as connection:
                 fold_wal(connection)
 

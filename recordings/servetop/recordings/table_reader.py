@@ -57,6 +57,11 @@ class TableReader:
         read = "no tick" if self.last_tick_end is None else f"the first {self.last_tick_end:.1f} s"
         return f"{self._path} is damaged ({self._cause}): {read} could be read, what follows is lost"
 
+    @property
+    def cause(self) -> str | None:
+        """What is wrong, in a few words; None as long as nothing was found wrong."""
+        return self._cause
+
     def blame(self, cause: str) -> None:
         """Note what is wrong with the file; the first cause stays."""
         self._cause = self._cause or cause
@@ -135,6 +140,21 @@ class TableReader:
                 raise RecordingError(f"cannot read {self._path} ({error}): the file is damaged") from error
             self._columns[table] = tuple((str(row[1]), str(row[2])) for row in rows)
         return self._columns[table]
+
+    def quick_check(self, tables: Sequence[str]) -> None:
+        """Let SQLite check the pages of tables; what it finds first is noted as damage."""
+        for table in tables:
+            if self.columns_of(table):
+                found = next((str(row[0]) for row in self._pragma(f"quick_check({table})")), "ok")
+                if found != "ok":
+                    self.blame(f"table {table}: {' '.join(found.split())}")
+
+    def _pragma(self, pragma: str) -> Iterator[tuple[Any, ...]]:
+        try:
+            self._budget.renew()
+            yield from self._connection.execute(f"PRAGMA {pragma}")
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            self.blame(str(error))
 
     def _numbered(
         self, table: EventTable, *, where: str, parameters: Sequence[Any], order: str

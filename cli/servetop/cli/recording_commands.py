@@ -1,0 +1,45 @@
+"""The commands that read recordings and print; each imports what it needs when it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from servetop.cli import options as o
+
+
+def summary(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|latest", help="A recording; latest is the newest one.")
+    ] = "latest",
+    metric_percentiles: o.MetricPercentiles = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> int:
+    """Print the summary of a recording."""
+    from servetop.cli.configure import parse_percentiles
+    from servetop.cli.report import print_recording
+
+    percentiles = None if metric_percentiles is None else parse_percentiles(metric_percentiles)
+    return print_recording(file, as_json=as_json, percentiles=percentiles)
+
+
+def verify(
+    files: Annotated[list[str], typer.Argument(metavar="FILE|latest...", help="Recordings; latest is the newest one.")],
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> int:
+    """Say what of a recording is sound and what is not; exit code 1 when something is not."""
+    from servetop.cli.verify_report import run_verify
+
+    return run_verify(files, as_json=as_json)
+
+
+def ls(
+    folder: Annotated[Path | None, typer.Argument(help="Folder. (default: the recordings folder)")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> int:
+    """List the recordings, newest first."""
+    from servetop.cli.report import print_recordings
+
+    return print_recordings(folder, as_json=as_json)

@@ -1,0 +1,94 @@
+"""What of a recording is sound and what is not."""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from servetop.core.events import RequestRecord, RunEnd
+from servetop.core.source import RunHeader
+from servetop.core.tick import Tick
+from servetop.recordings.batch import Batch
+from servetop.recordings.recorder import Recorder
+from servetop.recordings.verifying import verify
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@pytest.fixture
+def recording(
+    tmp_path: Path, header: RunHeader, make_tick: Callable[..., Tick], make_request: Callable[..., RequestRecord]
+) -> Path:
+    recorder = Recorder.create(tmp_path / "run.servetop", header)
+    for number in range(100):
+        recorder.commit(Batch(tick=make_tick(number, ok=1, ttfts=[0.1]), requests=[make_request(number, number / 4)]))
+    recorder.close(RunEnd(at=25.0, exit_code=0, reason=""))
+    return recorder.path
+
+
+def unsound(path: Path) -> dict[str, str]:
+    return {check.name: check.detail for check in verify(path) if not check.sound}
+
+
+def change(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(statement)
+
+
+def test_a_recording_as_it_was_written_is_sound(recording: Path) -> None:
+    assert {check.name: check.detail for check in verify(recording) if check.sound} == {
+        "header": "format 1.5, servetop an unknown version",
+        "pages": "SQLite finds nothing wrong with them",
+        "ticks": "100 without a gap, 25.0 s; checksums match",
+        "requests": "100, as many as the ticks count",
+        "other rows": "none",
+        "log": "no write-ahead log is needed",
+        "end": "after 25.0 s, exit code 0",
+    }
+
+
+@pytest.mark.parametrize("name", ["vllm", "dies", "whitepaper", "without_metrics"])
+def test_recordings_of_older_versions_are_sound(name: str) -> None:
+    assert unsound(GOLDEN / f"{name}.servetop") == {}
+
+
+def test_a_run_that_goes_on_is_sound(recorder: Recorder, make_tick: Callable[..., Tick]) -> None:
+    recorder.commit(Batch(tick=make_tick(0)))
+    assert unsound(recorder.path) == {}
+    assert verify(recorder.path)[-1].detail == "still being written"
+
+
+@pytest.mark.parametrize(
+    ("statement", "name", "detail"),
+    [
+        ("UPDATE tick SET ok = 2 WHERE seq = 50", "ticks", "row 50 of table tick: its checksum does not match"),
+        ("DELETE FROM tick WHERE seq = 50", "ticks", "missing or out of order after second 12.25"),
+        ("DELETE FROM tick WHERE seq = 1", "ticks", "the ticks before second 0.25 are missing"),
+        ("DELETE FROM request WHERE seq = 7", "requests", "99 rows say ok, the ticks count 100"),
+        ("UPDATE request SET status = 'error' WHERE seq = 7", "requests", "99 rows say ok, the ticks count 100"),
+        ("UPDATE request SET done_at = 9e99 WHERE seq = 7", "requests", "1 rows of table request make no sense"),
+        (
+            "INSERT INTO note (at, severity, source, text) VALUES (1, 'loud', '', '')",
+            "other rows",
+            "row 1 of table note",
+        ),
+        ("UPDATE run SET end_at = -1", "end", "its end makes no sense: end_at is -1.0"),
+        ("UPDATE run SET config = 'x'", "header", "its header cannot be understood"),
+        ("CREATE VIEW v AS SELECT 1", "file", "it holds the view v, which no servetop made"),
+    ],
+)
+def test_what_is_wrong_is_said_by_what_was_looked_at(recording: Path, statement: str, name: str, detail: str) -> None:
+    change(recording, statement)
+    assert detail in unsound(recording)[name]
+
+
+def test_a_torn_file_is_not_sound(recording: Path) -> None:
+    os.truncate(recording, recording.stat().st_size // 2)
+    assert unsound(recording)
+
+
+def test_a_missing_file_is_one_failed_check(tmp_path: Path) -> None:
+    assert list(unsound(tmp_path / "gone.servetop")) == ["file"]
