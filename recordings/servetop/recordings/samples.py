@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from servetop.core.errors import RecordingError
-from servetop.core.events import FloatArray, IntArray, RequestStatus
+from servetop.core.events import FloatArray, IntArray, RequestStatus, TokenSource
 from servetop.core.packing import unpack_counts
 from servetop.core.token_counts import sizes_known
 from servetop.core.units import US_PER_S
@@ -162,6 +162,8 @@ def _block(columns: dict[str, tuple[Any, ...]]) -> _Block:
     sums = np.concatenate([[0], np.cumsum(tokens)])
     ends = np.cumsum(chunks)
     sized = sizes_known(numbers["output_tokens"], sums[ends] - sums[ends - chunks])
+    sources = np.array([each or "" for each in columns["token_source"]], dtype=np.str_)
+    sized |= sources == TokenSource.DISPUTED  # then the chunks are believed, not the server
     well = np.repeat((status == STATUSES.index(RequestStatus.OK)) & sized, chunks)
     well[_first_chunks(chunks)] = False
     first_tokens = np.ones(chunks.size)
@@ -169,7 +171,7 @@ def _block(columns: dict[str, tuple[Any, ...]]) -> _Block:
     return _Block(
         numbers=numbers,
         status=status,
-        token_source=np.array([each or "" for each in columns["token_source"]], dtype=np.str_),
+        token_source=sources,
         first_tokens=first_tokens,
         sized=sized,
         itl=_inter_token_latencies(micros[well], tokens[well]),
