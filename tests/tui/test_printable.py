@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from textual.css.styles import RulesMap
+from textual.style import Style
+from textual.visual import RenderOptions
 
 from servetop.core.sanitize import sanitize_line
 from servetop.tui.lines import Lines, fitted, joined, placard, row_width, spread
-from servetop.tui.printable import shortened
+from servetop.tui.printable import in_cells, shortened
 
 
 @given(st.text(), st.integers(min_value=0, max_value=40))
@@ -32,3 +36,26 @@ def test_rows_give_up_what_matters_least() -> None:
 
 def test_a_placard_stands_in_the_middle_and_is_broken_between_words() -> None:
     assert Lines(placard("not exported by TGI", width=15, height=3)).plain == "not exported by\n      TGI\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        ("👩\u200d💻 ok", "👩💻 ok"),
+        ("👍🏽", "👍"),
+        ("❤\ufe0f", "❤"),
+        ("🏴\U000e0067\U000e0062\U000e007f", "🏴"),
+        ("ツール e\u0301 مدل می\u200cخواهم", "ツール e\u0301 مدل می\u200cخواهم"),
+        ("\x1b[2Jplain", "plain"),
+    ],
+)
+def test_on_the_grid_every_terminal_counts_the_same_cells(text: str, drawn: str) -> None:
+    assert in_cells(text) == drawn
+    assert cell_len(drawn) == sum(cell_len(each) for each in drawn)
+
+
+@given(st.text(), st.integers(min_value=1, max_value=40))
+def test_a_row_is_exactly_as_wide_as_its_panel_whatever_is_in_it(text: str, width: int) -> None:
+    options = RenderOptions(get_style=lambda _: Style(), rules=RulesMap())
+    (strip,) = Lines([[(text, "")]]).render_strips(width, 1, Style(), options)
+    assert strip.cell_length == cell_len(strip.text) == width

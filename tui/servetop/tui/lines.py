@@ -16,8 +16,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.visual import RenderOptions, Visual
 
-from servetop.core.sanitize import sanitize_line
-from servetop.tui.printable import shortened
+from servetop.tui.printable import in_cells, shortened
 
 Run = tuple[str, str]
 """Text, and the name of its style (`palette.STYLES`); an empty name is the panel's own style."""
@@ -54,9 +53,7 @@ class Lines(Visual):
             return styles[name]
 
         return [
-            Strip([Segment(sanitize_line(text), styled(name)) for text, name in merged(row)]).adjust_cell_length(
-                width, base
-            )
+            Strip([Segment(in_cells(text), styled(name)) for text, name in merged(row)]).adjust_cell_length(width, base)
             for row in self.rows[:height]
         ]
 

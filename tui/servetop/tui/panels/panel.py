@@ -10,10 +10,10 @@ from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from servetop.core.sanitize import sanitize_line
 from servetop.tui.charts import Axes
 from servetop.tui.lines import Lines, Row, joined, row_width
 from servetop.tui.panels.remarks import remarks
+from servetop.tui.printable import in_cells
 from servetop.tui.run_so_far import Moment
 from servetop.tui.scale import steady_limit
 
@@ -109,7 +109,7 @@ class Panel(Widget):
             parts = [parts[0][:1]]
         text, spans = "", []
         for words, style in joined(parts, width=width, gap=" · "):
-            piece = sanitize_line(words)
+            piece = in_cells(words)
             if style:
                 look = self.screen.get_visual_style(style, partial=True)
                 spans.append(Span(len(text), len(text) + len(piece), look))
