@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 
+from servetop.engines.sim.choices import Choices
 from servetop.engines.sim.generation import Generation
 from servetop.engines.sim.httpd import STREAM_END, Connection
 from servetop.engines.sim.request import Sequence
@@ -32,6 +34,12 @@ class Heading:
     identity: str
     model: str
     created: int
+    index: int = 0
+    """Of the choice."""
+    prompt: int = 0
+    """Number of the prompt that is answered."""
+    choices: Choices | None = None
+    """Where a request wants several answers: all of them."""
 
 
 class Answer:
@@ -43,7 +51,18 @@ class Answer:
         self.heading = heading
         self.seq: Sequence | None = None
         self.sent = 0
-        self._offset = zlib.crc32(heading.identity.encode())
+        self._offset = zlib.crc32(heading.identity.encode()) + heading.index
+        if heading.choices is not None:
+            heading.choices.members.append(self)
+
+    @property
+    def prompt(self) -> int:
+        """Number of its prompt in the request."""
+        return self.heading.prompt
+
+    def all_usage(self) -> dict[str, object]:
+        """Of the whole request."""
+        return self.usage() if self.heading.choices is None else self.heading.choices.usage()
 
     @property
     def finish_reason(self) -> str:
@@ -82,13 +101,18 @@ class WholeAnswer(Answer):
         """Keep the word; answer with the last one."""
         self._text.append(self.word())
         self.sent += 1
-        if last:
-            text = orjson.loads(b'"' + b"".join(self._text) + b'"')
-            self.connection.respond(200, orjson.dumps(self.whole(text)))
+        if not last:
+            return
+        body, choices = self.whole(orjson.loads(b'"' + b"".join(self._text) + b'"')), self.heading.choices
+        if choices is not None:
+            if not choices.end(self.heading.index, body["choices"][0]):
+                return
+            body |= {"choices": choices.choices, "usage": choices.usage()}
+        self.connection.respond(200, orjson.dumps(body))
 
-    def whole(self, text: str) -> dict[str, object]:
+    def whole(self, text: str) -> dict[str, Any]:
         """The body of the answer."""
-        choice: dict[str, object] = {"index": 0}
+        choice: dict[str, object] = {"index": self.heading.index}
         if self.generation.chat:
             choice["message"] = {"role": "assistant", "content": text, "refusal": None, "tool_calls": []}
         else:
@@ -114,10 +138,11 @@ class StreamedAnswer(Answer):
         head = {"id": heading.identity, "object": kind, "created": heading.created, "model": heading.model}
         self._head = b"data: " + orjson.dumps(head)[:-1]
         opening = b'"delta":{"content":"' if generation.chat else b'"text":"'
-        self._before = self._head + b',"choices":[{"index":0,' + opening
+        self._before = self._head + b',"choices":[{"index":%d,' % heading.index + opening
         self._after, self._last = _CHAT_ENDS if generation.chat else _TEXT_ENDS
         self._usage = generation.continuous_usage
-        connection.start_stream()
+        if not heading.index:
+            connection.start_stream()
 
     def token(self, *, last: bool) -> None:
         """Send the token's event; after the last one the usage, if asked for, and `[DONE]`."""
@@ -130,10 +155,12 @@ class StreamedAnswer(Answer):
         tail = self._usage_tail() if self._usage else b"}\n\n"
         event = self._before + word + after + tail
         events += b"%x\r\n%b\r\n" % (len(event), event)
-        if last:
+        choices = self.heading.choices
+        over = last and (choices is None or choices.end(self.heading.index, {}))
+        if over:
             events += self._ending()
         self.connection.send(events)
-        if last:
+        if over:
             self.connection.finish()
 
     def _usage_tail(self) -> bytes:
@@ -141,7 +168,8 @@ class StreamedAnswer(Answer):
 
     def _role_event(self) -> bytes:
         choice = (
-            b',"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]'
+            b',"choices":[{"index":%d,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]'
+            % self.heading.index
         )
         event = self._head + choice + (self._usage_tail() if self._usage else b"}\n\n")
         return b"%x\r\n%b\r\n" % (len(event), event)
@@ -149,6 +177,6 @@ class StreamedAnswer(Answer):
     def _ending(self) -> bytes:
         events = b""
         if self.generation.include_usage:
-            event = self._head + b',"choices":[]' + self._usage_tail()
+            event = self._head + b',"choices":[],"usage":' + orjson.dumps(self.all_usage()) + b"}\n\n"
             events = b"%x\r\n%b\r\n" % (len(event), event)
         return events + b"e\r\ndata: [DONE]\n\n\r\n" + STREAM_END

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import orjson
 
 from servetop.engines.sim.answers import StreamedAnswer, WholeAnswer
+from servetop.engines.sim.choices import read_generations
 from servetop.engines.sim.generation import ApiError, read_body, read_generation, read_prompt
 from servetop.engines.sim.httpd import Connection, HttpRequest
 from servetop.engines.sim.request import Sequence
@@ -77,11 +79,10 @@ class VllmWire(Wire):
 
     def routes(self) -> dict[tuple[str, str], Handler]:
         """See Wire."""
-        kinds = (StreamedAnswer, WholeAnswer)
         empty = telling(lambda: b"")
         return {
-            ("POST", "/v1/completions"): self.asking(chat=False, kinds=kinds, prefix="cmpl-"),
-            ("POST", "/v1/chat/completions"): self.asking(chat=True, kinds=kinds, prefix="chatcmpl-"),
+            ("POST", "/v1/completions"): partial(self._complete, chat=False, prefix="cmpl-"),
+            ("POST", "/v1/chat/completions"): partial(self._complete, chat=True, prefix="chatcmpl-"),
             ("POST", "/v1/responses"): self._respond,
             ("GET", "/v1/models"): telling(self._models),
             ("GET", "/health"): empty,
@@ -98,6 +99,17 @@ class VllmWire(Wire):
     def page(self) -> bytes:
         """See Wire."""
         return self._telemetry.page(self.engine, self.site.spec).encode()
+
+    def _complete(self, request: HttpRequest, to: Connection, *, chat: bool, prefix: str) -> None:
+        data = read_body(request.body)
+        name = self.intake.asked_model(data.get("model"))
+        wanted = read_generations(data, chat=chat, context_limit=self.site.spec.context_limit)
+        first = wanted[0][1]
+        kind = StreamedAnswer if first.stream else WholeAnswer
+        if len(wanted) == 1:
+            self.intake.take(first, to, kind=kind, model=name, prefix=prefix)
+        else:
+            self.intake.take_all(wanted, to, kind=kind, model=name, prefix=prefix)
 
     def _respond(self, request: HttpRequest, to: Connection) -> None:
         kinds = (StreamedResponse, WholeResponse)

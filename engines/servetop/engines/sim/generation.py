@@ -82,6 +82,16 @@ def read_generation(data: dict[str, Any], *, chat: bool, context_limit: int) -> 
     )
 
 
+def read_count(data: dict[str, Any]) -> int:
+    """`n`: answers wanted to each prompt."""
+    count = _integer(data, "n", default=1)
+    if count < 1:
+        raise ApiError(f"n must be at least 1, got {count}.", param="n")
+    if _integer(data, "best_of", default=count) != count:
+        raise ApiError("best_of must be n: the simulator chooses nothing", param="best_of")
+    return count
+
+
 def read_prompt(prompt: Any) -> tuple[str | list[int], int]:
     """A string, a list of token ids, or a list of one of these; and its length in tokens."""
     if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str | list):

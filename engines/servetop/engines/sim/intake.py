@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from servetop.core.clock import wall_clock
 from servetop.engines.sim.answers import Answer, Heading
+from servetop.engines.sim.choices import Choices
 from servetop.engines.sim.generation import ApiError, Generation
 from servetop.engines.sim.httpd import Connection
 from servetop.engines.sim.realtime import RealTimeEngine
@@ -65,10 +67,29 @@ class Intake:
         to.on_gone = lambda: self._gone(answer)
         return answer.seq
 
-    def _gone(self, answer: Answer) -> None:
-        if answer.seq is not None:
-            self._engine.drop(answer.seq)
-            self._aborted()
+    def take_all(
+        self, wanted: list[tuple[int, Generation]], to: Connection, *, kind: AnswerKind, model: str, prefix: str
+    ) -> None:
+        """Queue several answers to one request, each with the number of its prompt; none if one cannot be served."""
+        requests = [self._request(generation) for _, generation in wanted]
+        for request in requests:
+            self._check_fits(request)
+        self._count += 1
+        first = Heading(f"{prefix}{self._count:016x}", model, int(wall_clock()), choices=Choices(len(wanted)))
+        answers = [
+            kind(generation, to, heading=replace(first, index=index, prompt=prompt))
+            for index, (prompt, generation) in enumerate(wanted)
+        ]
+        for answer, request in zip(answers, requests, strict=True):
+            answer.seq = self._engine.submit(request, answer)
+        to.on_gone = lambda: self._gone(*answers)
+
+    def _gone(self, *answers: Answer) -> None:
+        for answer in answers:
+            choices = answer.heading.choices
+            if answer.seq is not None and not (choices and choices.is_over(answer.heading.index)):
+                self._engine.drop(answer.seq)
+                self._aborted()
 
     def _check_fits(self, request: Request) -> None:
         scheduler = self._engine.scheduler
