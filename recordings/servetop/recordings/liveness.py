@@ -7,7 +7,6 @@ import platform
 from dataclasses import asdict, dataclass
 
 import orjson
-import psutil
 
 LARGEST_PID = (1 << 31) - 1
 _CREATE_TIME_TOLERANCE = 2.0
@@ -26,6 +25,8 @@ class Writer:
     @classmethod
     def this_process(cls) -> Writer:
         """The process that asks."""
+        import psutil  # only where a process is asked about: most recordings have ended
+
         pid = os.getpid()
         return cls(pid=pid, started=psutil.Process(pid).create_time(), host=platform.node())
 
@@ -51,6 +52,8 @@ class Writer:
         """It runs on this machine; a zombie does not, nor does another process that got its number since."""
         if not self.is_here():
             return False
+        import psutil
+
         try:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.started) <= _CREATE_TIME_TOLERANCE
