@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import math
 import random
 import shutil
 import sqlite3
+import tempfile
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+from servetop.core.events import RunEnd
+from servetop.recordings.batch import Batch
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.recorder import Recorder
 from tests.chaos.hostile_text import HOSTILE
 
 PAGE = 4096
@@ -45,29 +54,50 @@ HOSTILE_SCHEMA = (
 )  # fmt: skip
 
 
+IN_SQL = ("value", "schema")
+"""Ways that leave a sound database with other content; all others damage the file below it."""
+
+
 def base(chance: random.Random, file: Path) -> str:
-    """Put a sound recording there, one in four with a write-ahead log as a killed run leaves it; what it is."""
+    """Put a sound recording there: of an older format, of today's, or with a log as a killed run leaves it; what it is."""
     name = chance.choice(BASES)
-    shutil.copyfile(GOLDEN / name, file)
-    if chance.random() < 0.25:
-        _leave_a_log(file)
-        return f"{name} with a log"
-    return name
+    log = file.with_name(file.name + "-wal")
+    match chance.choice(("old", "today", "today", "log")):
+        case "old":
+            shutil.copyfile(GOLDEN / name, file)
+            return f"{name} as it is"
+        case "today":
+            file.write_bytes(_written_anew(name).closed)
+            return f"{name} written anew"
+        case _:
+            file.write_bytes(_written_anew(name).growing)
+            log.write_bytes(_written_anew(name).log)
+            return f"{name} with a log"
 
 
-def _leave_a_log(file: Path) -> None:
-    work = file.with_name("work.servetop")
-    shutil.copyfile(file, work)
-    with contextlib.closing(sqlite3.connect(work, isolation_level=None)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA wal_autocheckpoint = 0")
-        for number in range(6):
-            connection.execute("UPDATE note SET at = at + 0.001")
-            connection.execute("UPDATE run SET end_at = ?", (float(number),))
-        for suffix in ("", "-wal"):
-            shutil.copyfile(f"{work}{suffix}", f"{file}{suffix}")
-    for each in file.parent.glob("work.servetop*"):
-        each.unlink()
+@dataclass(frozen=True, slots=True)
+class WrittenAnew:
+    """The bytes of a recording in today's format, before its end (file and log) and after."""
+
+    growing: bytes
+    log: bytes
+    closed: bytes
+
+
+@functools.cache
+def _written_anew(name: str) -> WrittenAnew:
+    """An older recording's events by today's recorder, a batch a tick."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.closing(RecordingReader.open(GOLDEN / name)) as old:
+        update, requests = old.poll(), deque(old.requests(0.0, math.inf))
+        file = Path(folder, "run.servetop")
+        recorder = Recorder.create(file, old.header)
+        recorder.commit(Batch(notes=update.notes, stages=old.stages(), log_lines=update.log_lines))
+        for tick in old.ticks():
+            few = [requests.popleft() for _ in range(min(len(requests), tick.client.ok + tick.client.failed))]
+            recorder.commit(Batch(tick=tick, requests=few, engine_samples=[tick.engine] if tick.engine else []))
+        growing, log = (Path(f"{file}{suffix}").read_bytes() for suffix in ("", "-wal"))
+        recorder.close(update.end or RunEnd(at=1.0, exit_code=0, reason=""))
+        return WrittenAnew(growing, log, file.read_bytes())
 
 
 def mutate(chance: random.Random, file: Path) -> str:

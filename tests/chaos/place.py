@@ -21,6 +21,8 @@ PATIENCE = 60.0
 """Seconds within which anything ends that ends at all, however busy the machine is."""
 GONE_WITHIN = 30.0
 """Seconds after which no process of a run may be left."""
+OUR_WORDS = ("servetop: ", "OpenBLAS error: ")
+"""What a last line begins with; where memory is too small to load NumPy, its library ends the process with its own."""
 MOST_MEMORY = 700 << 20
 """Bytes that no process of a small run may exceed."""
 
@@ -36,7 +38,7 @@ class Ended:
 
     @property
     def last_line(self) -> str:
-        lines = [line for line in self.err.splitlines() if line.startswith("servetop: ")]
+        lines = [line for line in self.err.splitlines() if line.startswith(OUR_WORDS)]
         return lines[-1] if lines else ""
 
 

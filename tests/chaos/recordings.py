@@ -6,6 +6,7 @@ Each file is read in a process forked for it, which can be ended wherever it han
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import pickle
@@ -15,7 +16,7 @@ import select
 import signal
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from servetop.cli.main import main
@@ -25,13 +26,14 @@ from servetop.core.stats import live_stats
 from servetop.recordings.reader import RecordingReader
 from tests.chaos.case import Case, Fault, Finding, Result
 from tests.chaos.hostile_text import OUTLAWS
-from tests.chaos.mutations import GOLDEN, base, mutate
+from tests.chaos.mutations import GOLDEN, IN_SQL, base, mutate
 
 BATCH = 25
 """Mutated recordings in a case."""
 PATIENCE = 40.0
 """Seconds for all commands on one of them, on a busy machine."""
 MOST_MEMORY = 900 << 20
+Counts = tuple[int, ...]
 COMMANDS = (
     ("summary", "{file}"),
     ("summary", "--json", "{file}"),
@@ -51,20 +53,22 @@ def mutated(case: Case, folder: Path) -> Result:
         place.mkdir()
         file = place / "run.servetop"
         sound = base(chance, file)
+        ticks = _ticks(file)
         ways = [mutate(chance, file) for _ in range(chance.choice((1, 1, 1, 2)))]
         result.tried += 1
-        for finding in _read_apart(file):
+        sound_ticks = None if set(ways) & set(IN_SQL) else ticks
+        for finding in _apart(functools.partial(_findings, file, sound_ticks)):
             result.found(finding.fault, f"file {number}, {sound}, {', '.join(ways)}: {finding.words}")
     return result
 
 
-def _read_apart(file: Path) -> Sequence[Finding]:
+def _apart(read: Callable[[], list[Finding]]) -> Sequence[Finding]:
     """What a child found, or that it did not come to an end."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(ours)
-        os.write(theirs, pickle.dumps(_read(file))[: 1 << 16])
+        os.write(theirs, pickle.dumps(read())[: 1 << 16])
         os._exit(0)
     os.close(theirs)
     deadline, data = time.monotonic() + PATIENCE, b""
@@ -101,6 +105,24 @@ def _read(file: Path) -> list[Finding]:
             return [Finding(Fault.INVENTED, f"{said[0]}: exit code {code}: {printed[-300:]}")]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     return [Finding(Fault.MEMORY, f"{peak >> 20} MiB")] if peak > MOST_MEMORY else []
+
+
+def _findings(file: Path, ticks: Mapping[int, Counts] | None) -> list[Finding]:
+    return _read(file) or ([] if ticks is None else _invented(file, ticks))
+
+
+def _ticks(file: Path) -> dict[int, Counts]:
+    """What each tick counts; none where nothing can be read."""
+    with contextlib.suppress(ServetopError), contextlib.closing(RecordingReader.open(file)) as reader:
+        clients = [tick.client for tick in reader.ticks()]
+        return {each.index: (each.sent, each.ok, each.failed, each.output_tokens, each.chunks) for each in clients}
+    return {}
+
+
+def _invented(file: Path, sound: Mapping[int, Counts]) -> list[Finding]:
+    """Ticks of a torn file that are not those of the file that it was."""
+    odd = {index: counts for index, counts in _ticks(file).items() if sound.get(index) != counts}
+    return [Finding(Fault.INVENTED, f"torn ticks are shown: {odd}")] if odd else []
 
 
 def _look(file: Path) -> int:
