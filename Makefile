@@ -69,7 +69,7 @@ chaos: .venv/.installed  ## break servetop on purpose, and write docs/reliabilit
 	$(BIN)/python -m tests.chaos --report docs/reliability.md
 
 chaos-quick: .venv/.installed  ## a cut of it, always the same (5 minutes)
-	$(BIN)/python -m tests.chaos --quick --seed 10
+	$(BIN)/python -m tests.chaos --quick --seed 10 --minutes 6
 
 soak: .venv/.installed  ## an hour at 200 requests/s with the dashboard: no process may grow; docs/reliability.md
 	$(BIN)/python -m tests.chaos.soak --report docs/reliability.md

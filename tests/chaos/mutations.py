@@ -54,18 +54,20 @@ HOSTILE_SCHEMA = (
 )  # fmt: skip
 
 
+OLD = "as it is"
+"""Says of a recording that its ticks have no checksum."""
 IN_SQL = ("value", "schema")
 """Ways that leave a sound database with other content; all others damage the file below it."""
 
 
 def base(chance: random.Random, file: Path) -> str:
-    """Put a sound recording there: of an older format, of today's, or with a log as a killed run leaves it; what it is."""
+    """Put a sound recording there, and say what it is: of an older format, of today's, or as a killed run leaves it."""
     name = chance.choice(BASES)
     log = file.with_name(file.name + "-wal")
     match chance.choice(("old", "today", "today", "log")):
         case "old":
             shutil.copyfile(GOLDEN / name, file)
-            return f"{name} as it is"
+            return f"{name} {OLD}"
         case "today":
             file.write_bytes(_written_anew(name).closed)
             return f"{name} written anew"
