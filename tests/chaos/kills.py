@@ -100,8 +100,8 @@ def _hit(case: Case, folder: Path, number: signal.Signals) -> Result:
     check_words(ended, result, signalled=True)
     if blow.scenario != "simulator":
         check_recording(place, ended, result, harm=_harm(blow, landed=landed))
-    if ended.code is not None and ended.code >= 0 and (left := sorted(place.temporary.iterdir())):
-        result.found(Fault.LEFTOVER, f"in the temporary folder: {[each.name for each in left]}")
+    if ended.code is not None and ended.code >= 0 and (left := place.left_behind()):
+        result.found(Fault.LEFTOVER, f"files: {left}")
     return result
 
 

@@ -138,6 +138,11 @@ class Place:
         file = self.folder / name
         return file.read_text(errors="surrogateescape") if file.exists() else ""
 
+    def left_behind(self) -> list[str]:
+        """Files that a run which ended in order has no use for: temporary ones, and its entry among the runs."""
+        places = (self.temporary, self.home / ".local" / "state" / "servetop" / "runs")
+        return [each.name for folder in places if folder.is_dir() for each in sorted(folder.iterdir())]
+
     def send(self, pid: int, number: signal.Signals) -> bool:
         """False: it is not there any more."""
         try:
