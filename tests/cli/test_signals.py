@@ -305,3 +305,15 @@ def test_a_headless_run_whose_terminal_is_closed_leaves_one_plain_file(servetop:
     end = end_of(recording)
     assert end is not None
     assert end.reason == "stopped by SIGHUP"
+
+
+def test_a_run_whose_pages_cannot_be_served_has_ended_when_that_is_said(servetop: Servetop, recording: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = servetop("--web", "--web-port", str(taken.getsockname()[1]), *LOAD, "--record", str(recording))
+    assert done.code == 2
+    assert "cannot serve at" in done.complaint
+    end = end_of(recording)
+    assert end is not None
+    assert end.exit_code == 130

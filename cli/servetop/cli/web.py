@@ -56,8 +56,13 @@ def run_in_browser(
             signal.signal(signal.SIGHUP, run.end_with_terminal)
         with signals.caught():
             asyncio.run(run.opened()).close()
-            if not signals.asked_to_leave():
-                _serve(recording, address, look, signals)
+            try:
+                if not signals.asked_to_leave():
+                    _serve(recording, address, look, signals)
+            except UsageError:
+                run.signal(signal.SIGINT)
+                run.wait()
+                raise
             if not run.ended:
                 console.message("ending the run")
             return conclude(run)
