@@ -1,6 +1,7 @@
 """The sender at work against a real server: what it sends, when, and what it says about it."""
 
 import asyncio
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -94,6 +95,16 @@ async def test_chat_text_without_usage_is_an_estimate(server: Any, start: Start,
     (record,) = run.records
     assert (record.token_source, record.output_tokens, record.output_text) == (TokenSource.ESTIMATE, 2, "ab")
     assert len(record.prompt_text.split()) == 5
+
+
+async def test_a_prompt_of_random_tokens_is_kept_as_the_ids_that_were_sent(server: Any, start: Start) -> None:
+    run = start(server.url, store_texts=True)
+    run.begin(StageConfig(num_prompts=1))
+    await run.finish()
+    (record,) = run.records
+    (sent,) = server.served
+    assert json.loads(record.prompt_text) == sent.content["prompt"]
+    assert len(sent.content["prompt"]) == 5
 
 
 async def test_tokens_that_only_the_final_usage_tells_of_are_in_the_ticks_too(

@@ -6,10 +6,12 @@ from typing import Annotated, Optional
 
 import typer
 
+from servetop.cli import arguments as a
 from servetop.cli import connection_options as c
 from servetop.cli import options as o
 from servetop.cli import workload_options as w
 from servetop.cli.command_classes import HELP_SETTINGS, PlainCommand, PlainGroup
+from servetop.cli.completions import ServeCommand
 from servetop.cli.recording_commands import ls, summary, verify
 from servetop.cli.run_commands import add_run_commands
 
@@ -138,7 +140,7 @@ def run(
 @app.command(cls=PlainCommand)
 def sweep(
     context: typer.Context,
-    file: Annotated[str, typer.Argument(metavar="FILE.toml|PRESET", help="A sweep file, or a preset's name.")] = "",
+    file: a.SweepName = "",
     engine: o.EngineName = None,
     model: o.Model = None,
     url: o.Url = None,
@@ -180,10 +182,7 @@ add_run_commands(app)
 
 @app.command(cls=PlainCommand)
 def replay(
-    file: Annotated[
-        Optional[str],
-        typer.Argument(metavar="FILE|latest", help="A recording; latest is the newest one. (default: choose one)"),
-    ] = None,
+    file: a.RecordingOrNone = None,
     theme: o.ThemeName = "",
     reduced_motion: o.ReducedMotion = False,
     read_only: o.ReadOnly = False,
@@ -213,7 +212,7 @@ for command in (summary, verify, ls):
 
 @app.command(cls=PlainCommand)
 def engines(
-    name: Annotated[Optional[str], typer.Argument(help="One engine, with all that is known of it.")] = None,
+    name: a.OneEngine = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> int:
     """List the engines: which are here, what each tells, how to get the others."""
@@ -232,14 +231,12 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = F
 
 @app.command(cls=PlainCommand)
 def predict(
-    file: Annotated[
-        Optional[str], typer.Argument(metavar="FILE.toml|PRESET", help="A sweep file, or a preset's name.")
-    ] = None,
-    preset: Annotated[Optional[str], typer.Option("--preset", help="The same, as an option.")] = None,
+    file: a.SweepOrNone = None,
+    preset: a.Preset = None,
     settings: Annotated[Optional[list[str]], typer.Option("--set", help="KEY=VALUE of the model; repeat.")] = None,
     model: o.Model = None,
-    gpu: Annotated[Optional[str], typer.Option("--gpu", help="GPU profile, as a100-40.")] = None,
-    engine_profile: Annotated[Optional[str], typer.Option("--engine-profile", help="As vllm-0.2.1.")] = None,
+    gpu: a.GpuProfile = None,
+    engine_profile: a.EngineProfile = None,
     max_num_seqs: Annotated[Optional[str], typer.Option("--max-num-seqs", help="Batch sizes, as 64,128.")] = None,
     request_rate: Annotated[Optional[str], typer.Option("--request-rate", help="Requests/s, as 32,64 or inf.")] = None,
     input_len: Annotated[Optional[int], typer.Option("--input-len", "--random-input-len", min=1)] = None,
@@ -272,9 +269,9 @@ def validate(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] =
     return run_validate(as_json=as_json)
 
 
-@app.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@app.command(cls=ServeCommand, context_settings={"ignore_unknown_options": True, "help_option_names": []})
 def serve(
-    arguments: Annotated[Optional[list[str]], typer.Argument(metavar="[--port P] [--model M] [...]")] = None,
+    arguments: a.ServerArguments = None,
 ) -> int:
     """Run the simulator as a standalone OpenAI-compatible server (serve --help lists its options)."""
     from servetop.engines.sim.server import main as serve_simulator

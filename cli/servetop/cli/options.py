@@ -7,6 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from servetop.cli import completions
 from servetop.cli.config_file import use_config_file
 
 ENGINE, LOAD, REQUESTS, OUTPUT = "Engine", "Load", "Requests", "Recording and output"
@@ -14,13 +15,19 @@ ENGINE, LOAD, REQUESTS, OUTPUT = "Engine", "Load", "Requests", "Recording and ou
 EngineName = Annotated[
     Optional[str],
     typer.Option(
-        "--engine", help="Engine to start, or at --url. (default: sim; recognised with --url)", rich_help_panel=ENGINE
+        "--engine",
+        help="Engine to start, or at --url. (default: sim; recognised with --url)",
+        autocompletion=completions.engines,
+        rich_help_panel=ENGINE,
     ),
 ]
 Model = Annotated[
     Optional[str],
     typer.Option(
-        "--model", help="Alias (llama-2-7b), hub name, or local path. (default: llama-2-7b)", rich_help_panel=ENGINE
+        "--model",
+        help="Alias (llama-2-7b), hub name, or local path. (default: llama-2-7b)",
+        autocompletion=completions.models,
+        rich_help_panel=ENGINE,
     ),
 ]
 MetricsUrl = Annotated[
@@ -144,6 +151,7 @@ Endpoint = Annotated[
     typer.Option(
         "--endpoint",
         help="completions, chat, responses, or generate: the engine's own. Default: the engine's usual one.",
+        autocompletion=completions.endpoints,
         rich_help_panel=REQUESTS,
     ),
 ]
@@ -199,6 +207,7 @@ Config = Annotated[
     typer.Option(
         "--config",
         help="Take options from a TOML file, or repeat the run of a recording; options given here win.",
+        autocompletion=completions.configs,
         rich_help_panel=OUTPUT,
         is_eager=True,
         callback=use_config_file,
@@ -213,13 +222,14 @@ Record = Annotated[
 NoRecord = Annotated[bool, typer.Option("--no-record", help="Keep no recording.", rich_help_panel=OUTPUT)]
 StoreTexts = Annotated[
     bool,
-    typer.Option("--store-texts", help="Record prompts and answers too.", rich_help_panel=OUTPUT),
+    typer.Option("--store-texts", help="Record prompts (texts or token ids) and answers.", rich_help_panel=OUTPUT),
 ]
 ThemeName = Annotated[
     str,
     typer.Option(
         "--theme",
         help="dark, light, contrast, ansi or mono. (default: the one chosen last, else by the terminal)",
+        autocompletion=completions.themes,
         rich_help_panel=OUTPUT,
     ),
 ]

@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
+from servetop.cli import arguments as a
 from servetop.cli import options as o
 
 
 def summary(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE|latest", help="A recording; latest is the newest one.")
-    ] = "latest",
+    file: a.RecordingName = "latest",
     metric_percentiles: o.MetricPercentiles = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> int:
@@ -26,7 +25,7 @@ def summary(
 
 
 def verify(
-    files: Annotated[list[str], typer.Argument(metavar="FILE|latest...", help="Recordings; latest is the newest one.")],
+    files: a.RecordingNames,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> int:
     """Say what of a recording is sound and what is not; exit code 1 when something is not."""

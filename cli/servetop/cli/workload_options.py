@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from servetop.cli import completions
 from servetop.cli.options import LOAD, REQUESTS
 
 DATA = "Data"
@@ -68,6 +69,7 @@ DatasetName = Annotated[
         help="random, prefix_repetition, sonnet, shakespeare, sharegpt, mtbench, conversations, custom (JSON lines), "
         "csv, parquet, hf, "
         "azure-conv, azure-code, trace, burstgpt, vidur, mooncake, timed_trace.",
+        autocompletion=completions.datasets,
         rich_help_panel=DATA,
     ),
 ]

@@ -34,6 +34,11 @@ class Prompt:
     model: str | None = None
     """The served model to ask; None: the one that all requests ask."""
 
+    @property
+    def recorded(self) -> str:
+        """What is kept of it: the text, or, where token ids are all that there is, they as a JSON list."""
+        return self.text or str(list(self.token_ids or ()) or "")
+
 
 class ServerTiming(NamedTuple):
     """What a server says of one request's time there, in seconds; None is not told."""

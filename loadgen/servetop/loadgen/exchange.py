@@ -275,7 +275,7 @@ class Exchange:
             token_source=token_source(self),
             chunk_times=self.chunks.times(),
             chunk_tokens=chunk_tokens(self),
-            prompt_text=None if recorded is None else self.prompt.text,
+            prompt_text=None if recorded is None else self.prompt.recorded,
             output_text=None if recorded is None else recorded.whole,
             conversation=None if turn is None else self.conversation,
             turn=None if turn is None else turn.turn,

@@ -219,6 +219,11 @@ def _server(options: argparse.Namespace) -> Server:
     )
 
 
+def option_names() -> list[str]:
+    """The long options of the command line, for the shell's completion."""
+    return sorted(word for each in _parser()._actions for word in each.option_strings if word.startswith("--"))
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="servetop serve", description=__doc__)
     add = parser.add_argument
