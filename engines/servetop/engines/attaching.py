@@ -77,19 +77,28 @@ async def _first_answers(
     client: ServerClient, engines: list[Engine], *, clock: Clock, limit: float, on_line: Callable[[LogLine], None]
 ) -> Answers:
     """All that is asked to recognise an engine; what timed out is asked again as long as it would help."""
-    began, timeout = clock.now(), min(ANSWER_TIMEOUT, limit)
-    first = {MODELS: await client.ask(MODELS, timeout=timeout)}
-    if first[MODELS].trouble and not first[MODELS].late:
-        return first  # no HTTP is spoken there: the others would fail alike
-    answers = dict(await client.ask_all(_paths(engines), timeout=timeout)) | first
-    while late := [path for path, answer in answers.items() if answer.late]:
-        left = limit - (clock.now() - began)
-        recognised = any(engine.recognises(answers) for engine in engines)
-        if left <= 0 or (recognised and not answers[MODELS].late):
-            break
-        text = f"waiting for {client.url} to answer: {left:.0f} s left of --attach-timeout {limit:g}"
+    began = clock.now()
+
+    def left() -> float:
+        return limit - (clock.now() - began)
+
+    def tell() -> None:
+        text = f"waiting for {client.url} to answer: {left():.0f} s left of --attach-timeout {limit:g}"
         on_line(LogLine(at=clock.now(), text=text, stream="servetop"))
-        answers |= await client.ask_all(late, timeout=left)
+
+    first = await client.ask(MODELS, timeout=min(ANSWER_TIMEOUT, limit))
+    if first.trouble and not first.late:
+        return {MODELS: first}  # no HTTP is spoken there: the others would fail alike
+    if first.late:
+        tell()
+    others = await client.ask_all(_paths(engines), timeout=max(min(ANSWER_TIMEOUT, left()), 0.0))
+    answers = {**others, MODELS: first}
+    while late := [path for path, answer in answers.items() if answer.late]:
+        recognised = any(engine.recognises(answers) for engine in engines)
+        if left() <= 0 or (recognised and not answers[MODELS].late):
+            break
+        tell()
+        answers |= await client.ask_all(late, timeout=left())
     return answers
 
 
