@@ -1,15 +1,23 @@
 """May a run's numbers be believed: worked out by hand for small runs."""
 
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from servetop.core.events import EngineSample, RequestRecord
+from servetop.core.events import EngineSample, RequestRecord, RunEnd, StageChange
+from servetop.core.source import RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, LogHistogram, Tick
+from servetop.recordings.batch import Batch
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.recorder import Recorder
+from servetop.recordings.summary import run_summary
 
 MakeRequest = Callable[..., RequestRecord]
+MakeTick = Callable[..., Tick]
 Summarise = Callable[..., dict[str, Any]]
 
 
@@ -108,3 +116,22 @@ def test_inter_token_latencies_of_a_client_that_read_many_events_together_are_do
     assert trust["verdict"] == "suspect"
     (reason,) = trust["reasons"]
     assert reason.endswith("ms: many events were read together")
+
+
+def test_a_run_is_judged_by_the_figures_that_its_summary_has_once_it_ended(
+    tmp_path: Path, header: RunHeader, make_request: MakeRequest, make_tick: MakeTick
+) -> None:
+    recorder = Recorder.create(tmp_path / "run.servetop", header)
+    stage = StageChange(at=0.0, index=0, label="s", request_rate=8.0, max_concurrency=None, max_num_seqs=None)
+    recorder.commit(Batch(stages=[stage]))
+    for number in range(8):  # the ticks' gauge says 0 in flight, the rows 1
+        sample = EngineSample(scrape_start=number * 0.25, scrape_end=number * 0.25 + 0.01, running=1.0, waiting=0.0)
+        request = make_request(number, number * 0.25, tokens_at=(0.1, 0.24))
+        recorder.commit(Batch(tick=make_tick(number), requests=[request], engine_samples=[sample]))
+    end = RunEnd(at=2.0, exit_code=0, reason="")
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        before = run_summary(reader, end=end)["trust"]
+    recorder.close(end)
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        after = run_summary(reader)["trust"]
+    assert before == after

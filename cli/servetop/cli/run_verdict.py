@@ -44,7 +44,7 @@ def _judged(end: RunEnd, config: RunConfig, reader: RecordingReader) -> RunEnd:
     """A run that went well can still miss its thresholds, or have been limited by the client."""
     if end.exit_code != ExitCode.OK:
         return end
-    summary = run_summary(reader)
+    summary = run_summary(reader, end=end)  # by the same figures that the summary will have
     unmet = check_thresholds(summary, config.thresholds)
     if summary["trust"]["verdict"] == "client-bound":
         unmet.append("the client was the bottleneck: " + ", ".join(summary["trust"]["reasons"]))

@@ -152,10 +152,18 @@ def trust_between(history: TickHistory, start: int, stop: int) -> Trust:
         completed_rate=rates.completed,
         seconds=(stop - start) * TICK_SECONDS,
         held_back=bool(np.any(held > 0)),
+        concurrency_limit=_only_limit(history, start, stop),
         littles_law_error=agreement.littles_law_error,
         token_error=agreement.token_error,
         in_flight=agreement.in_flight,
     )
+
+
+def _only_limit(history: TickHistory, start: int, stop: int) -> int | None:
+    """The concurrency limit that held requests back; None where there were several."""
+    gauges = [tick.client.gauges for tick in history.ticks[start:stop]]
+    limits = {each.max_concurrency for each in gauges if each.queued}
+    return limits.pop() if len(limits) == 1 else None
 
 
 def _named(history: TickHistory, name: str, start: int, stop: int) -> dict[str, float]:

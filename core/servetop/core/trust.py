@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,6 +38,27 @@ class Verdict(StrEnum):
     """Nothing was sent yet."""
 
 
+class CheckState(StrEnum):
+    """What became of one check."""
+
+    PASSED = "passed"
+    BROKEN = "broken"
+    EXEMPT = "exempt"
+    """The value is beyond its limit, and there is a reason why that says nothing."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One figure, and the limit that it is judged by."""
+
+    value: float
+    limit: float
+    state: CheckState
+    exemption: str = ""
+    """Why it is exempt."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
     """Figures behind the verdict; NaN is "cannot be said" (no engine metrics, nothing sent)."""
@@ -52,6 +74,8 @@ class Trust:
     """Time in which `sent_rate` was sent."""
     held_back: bool = False
     """A concurrency limit held requests back: sent below offered is then what was asked for."""
+    concurrency_limit: int | None = None
+    """That limit; None: there were several, or it is not known."""
     littles_law_error: float = math.nan
     """(engine running + waiting) / client in flight - 1, means over the same time."""
     in_flight: float = math.nan
@@ -82,7 +106,7 @@ class Trust:
             ),
             (self._undelivered, f"sent {self.sent_rate:.1f} of {self.offered_rate:.1f} req/s"),
             (
-                self._engine_holds_others,
+                abs(self.littles_law_error) > self.littles_law_limit,
                 f"engine holds {self.littles_law_error:+.0%} requests vs client",
             ),
             (
@@ -109,18 +133,39 @@ class Trust:
         return self.itl_uncertainty_p99 > max(ITL_UNCERTAINTY_LIMIT, ITL_UNCERTAINTY_SHARE * self.itl_p99)
 
     @property
-    def _engine_holds_others(self) -> bool:
-        limit = (
-            AGREEMENT_LIMIT if not self.in_flight > 0 else max(AGREEMENT_LIMIT, REQUESTS_IN_TRANSIT / self.in_flight)
-        )
-        return abs(self.littles_law_error) > limit
+    def checks(self) -> Mapping[str, Check]:
+        """By name: `slip_p99`, `loop_lag_p99` (seconds), `sent_share`, `littles_law`, `tokens` (shares)."""
+        share = self.sent_share
+        return {
+            "slip_p99": _at_most(self.slip_p99, SLIP_LIMIT),
+            "loop_lag_p99": _at_most(self.loop_lag_p99, LOOP_LAG_LIMIT),
+            "sent_share": _check(share, SENT_SHARE_LIMIT, share < SENT_SHARE_LIMIT, exemption=self._exemption),
+            "littles_law": _at_most(self.littles_law_error, self.littles_law_limit),
+            "tokens": _at_most(self.token_error, AGREEMENT_LIMIT),
+        }
+
+    @property
+    def littles_law_limit(self) -> float:
+        """AGREEMENT_LIMIT, or more among few requests: one in transit is a large share of them."""
+        return max(AGREEMENT_LIMIT, REQUESTS_IN_TRANSIT / self.in_flight) if self.in_flight > 0 else AGREEMENT_LIMIT
+
+    @property
+    def sent_share(self) -> float:
+        """Sent / offered; NaN when nothing was offered."""
+        return self.sent_rate / self.offered_rate if self.offered_rate > 0 else math.nan
+
+    @property
+    def _exemption(self) -> str:
+        """Why fewer were sent than were due without any fault; empty: it is one."""
+        if self.held_back:
+            return f"held back by limit {self.concurrency_limit or ''}".rstrip()
+        if self.seconds * (1 - self.sent_share) <= SLIP_LIMIT:
+            return "too short to tell"
+        return ""
 
     @property
     def _undelivered(self) -> bool:
-        """Fewer were sent than were due, and not only because the last of a short time left within the slip's limit."""
-        if self.held_back or not self.sent_rate < SENT_SHARE_LIMIT * self.offered_rate:
-            return False
-        return not self.seconds * (1 - self.sent_rate / self.offered_rate) <= SLIP_LIMIT
+        return self.checks["sent_share"].state is CheckState.BROKEN
 
     @property
     def verdict(self) -> Verdict:
@@ -130,3 +175,15 @@ class Trust:
         if self.slip_p99 > SLIP_LIMIT or self.loop_lag_p99 > LOOP_LAG_LIMIT or self._undelivered:
             return Verdict.CLIENT_BOUND
         return Verdict.SUSPECT if self.reasons else Verdict.OK
+
+
+def _at_most(value: float, limit: float) -> Check:
+    return _check(value, limit, abs(value) > limit)
+
+
+def _check(value: float, limit: float, beyond: bool, *, exemption: str = "") -> Check:
+    if math.isnan(value):
+        return Check(value=value, limit=limit, state=CheckState.UNKNOWN)
+    if beyond and exemption:
+        return Check(value=value, limit=limit, state=CheckState.EXEMPT, exemption=exemption)
+    return Check(value=value, limit=limit, state=CheckState.BROKEN if beyond else CheckState.PASSED)

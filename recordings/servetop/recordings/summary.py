@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from servetop.core.events import StageChange
+from servetop.core.events import RunEnd, StageChange
 from servetop.core.steady import SteadyWindow
 from servetop.recordings.cooldown import CoolDowns
 from servetop.recordings.energy_figures import energy_figures
@@ -37,12 +37,16 @@ _PARTS = (
 """Keys of `run_summary` that are measured, besides figures."""
 
 
-def run_summary(reader: RecordingReader, *, percentiles: Sequence[float] | None = None) -> dict[str, Any]:
+def run_summary(
+    reader: RecordingReader, *, percentiles: Sequence[float] | None = None, end: RunEnd | None = None
+) -> dict[str, Any]:
     """The whole run but its warm-up: set-up, totals, statistics, engine, server, trust, and the same for each stage.
 
-    `percentiles` takes the place of those that the run was asked for.
+    `percentiles` takes the place of those that the run was asked for; `end` is how the run ended, where the recording
+    does not say so yet.
     """
     run, flights = RunData.load(reader), Flights.load(reader)
+    run = run if end is None else dataclasses.replace(run, end=end)
     if percentiles is not None:
         run = _with_percentiles(run, percentiles)
     windows, cooldowns = known_windows(reader, run), CoolDowns.load(reader, run)

@@ -41,6 +41,7 @@ def trust_figures(run: RunData, samples: Samples, *, flights: Flights, period: P
         completed_rate=completed_rate(samples),
         seconds=math.nan if np.isnan(samples.sent).any() else span_of_sending(samples),
         held_back=bool(held.any() or (run.queued[within] > 0).any()),
+        concurrency_limit=_only_limit(run, within),
         littles_law_error=law.error,
         in_flight=law.in_flight,
         token_error=token_error(run, period),
@@ -152,6 +153,12 @@ def _rate(amount: int, seconds: float) -> float:
     return amount / float(seconds) if amount > 0 and seconds > 0 else math.nan
 
 
+def _only_limit(run: RunData, within: BoolArray) -> int | None:
+    """The concurrency limit in force; None where there were several, or none."""
+    limits = np.unique(run.limits[within & np.isfinite(run.limits)])
+    return int(limits[0]) if limits.size == 1 else None
+
+
 def _basis(held: BoolArray) -> str:
     """How it is known that the slip is the client's own."""
     if not held.any():
@@ -171,6 +178,8 @@ def _as_data(trust: Trust, *, basis: str) -> dict[str, Any]:
         "littles_law_error": finite(trust.littles_law_error),
         "token_error": finite(trust.token_error),
         "held_back": trust.held_back,
+        "littles_law_limit": trust.littles_law_limit,
+        "sent_exemption": trust.checks["sent_share"].exemption or None,
         "verdict": str(trust.verdict),
         "reasons": list(trust.reasons),
     }

@@ -73,7 +73,7 @@ def draw_kv(
     area = Trace(times=series.times, values=series.kv_usage, style=style, area=True)
     (used, total), beside = blocks, _map_width(blocks, width, height)
     if not beside or used is None or total is None:
-        return [bar, _prefix_cache(stats), *chart([area], axes, width=width, height=height - 2)]
+        return [bar, fitted(_prefix_cache(stats), width), *chart([area], axes, width=width, height=height - 2)]
     cells = block_map(used, total, width=beside - 2, height=height - 1, style=style)
     plot = chart([area], axes, width=width - beside, height=height - 1)
     each = blocks_per_cell(total, cells=(beside - 2) * (height - 1))

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from servetop.core.trust import AGREEMENT_LIMIT, LOOP_LAG_LIMIT, SENT_SHARE_LIMIT, SLIP_LIMIT, Trust, Verdict
+from servetop.core.trust import (
+    AGREEMENT_LIMIT,
+    LOOP_LAG_LIMIT,
+    SENT_SHARE_LIMIT,
+    SLIP_LIMIT,
+    Check,
+    CheckState,
+    Trust,
+    Verdict,
+)
 from servetop.tui import formats
 from servetop.tui.lines import Row, Run, fitted, joined
 from servetop.tui.panels.panel import Panel
@@ -51,27 +59,32 @@ def draw_trust(trust: Trust, width: int, height: int) -> list[Row]:
     return [*table, *reasons][:height] if height >= len(table) + len(reasons) else [*reasons, *table][:height]
 
 
-def _figures(trust: Trust) -> list[tuple[str, str, bool, str]]:
-    """Name, value, whether it breaks its limit, and the limit."""
-    share = sent_share(trust)
-    return [
-        ("schedule slip p99", formats.seconds(trust.slip_p99), trust.slip_p99 > SLIP_LIMIT,
-         f"≤ {formats.seconds(SLIP_LIMIT)}"),
-        ("loop lag p99", formats.seconds(trust.loop_lag_p99), trust.loop_lag_p99 > LOOP_LAG_LIMIT,
-         f"≤ {formats.seconds(LOOP_LAG_LIMIT)}"),
-        ("sent / offered", formats.percent(min(share, 1.0)), share < SENT_SHARE_LIMIT and not trust.held_back,
-         f"≥ {SENT_SHARE_LIMIT:.0%}"),
-        ("Little's law", formats.signed_percent(trust.littles_law_error),
-         abs(trust.littles_law_error) > AGREEMENT_LIMIT, f"± {AGREEMENT_LIMIT:.0%}"),
-        ("tokens engine/client", formats.signed_percent(trust.token_error), abs(trust.token_error) > AGREEMENT_LIMIT,
-         f"± {AGREEMENT_LIMIT:.0%}"),
-    ]  # fmt: skip
+def _figures(trust: Trust) -> list[tuple[str, str, Check, str]]:
+    """Name, value, the check of it, and its limit in words."""
+    checks = trust.checks
+    law = checks["littles_law"].limit
+    values = {
+        "schedule slip p99": ("slip_p99", formats.seconds(trust.slip_p99), f"≤ {formats.seconds(SLIP_LIMIT)}"),
+        "loop lag p99": ("loop_lag_p99", formats.seconds(trust.loop_lag_p99), f"≤ {formats.seconds(LOOP_LAG_LIMIT)}"),
+        "sent / offered": ("sent_share", formats.percent(min(trust.sent_share, 1.0)), f"≥ {SENT_SHARE_LIMIT:.0%}"),
+        "Little's law": ("littles_law", formats.signed_percent(trust.littles_law_error), f"± {law:.0%}"),
+        "tokens engine/client": ("tokens", formats.signed_percent(trust.token_error), f"± {AGREEMENT_LIMIT:.0%}"),
+    }
+    return [(name, value, checks[check], limit) for name, (check, value, limit) in values.items()]
 
 
-def _figure(name: str, value: str, broken: bool, limit: str, *, width: int) -> Row:
-    symbol: Run = ("▲ ", "warn") if broken else (("· ", "muted") if value == formats.UNKNOWN else ("✓ ", "good"))
-    row: list[Run] = [symbol, (f"{name:<21}", "muted"), (f"{value:>8}", "warn" if broken else "strong")]
-    return fitted([*row, (f"   {limit}", "faint")] if width >= 43 else row, width)
+SIGNS: dict[CheckState, Run] = {
+    CheckState.PASSED: ("✓ ", "good"),
+    CheckState.BROKEN: ("▲ ", "warn"),
+    CheckState.EXEMPT: ("· ", "muted"),
+    CheckState.UNKNOWN: ("· ", "muted"),
+}
+
+
+def _figure(name: str, value: str, check: Check, limit: str, *, width: int) -> Row:
+    style = "warn" if check.state is CheckState.BROKEN else "strong"
+    row: list[Run] = [SIGNS[check.state], (f"{name:<21}", "muted"), (f"{value:>8}", style)]
+    return fitted([*row, (f"   {check.exemption or limit}", "faint")] if width >= 43 else row, width)
 
 
 def _short(trust: Trust) -> list[tuple[str, str]]:
@@ -81,8 +94,3 @@ def _short(trust: Trust) -> list[tuple[str, str]]:
         ("Little", f"{formats.signed_percent(trust.littles_law_error):>6}"),
         ("tok", formats.signed_percent(trust.token_error)),
     ]
-
-
-def sent_share(trust: Trust) -> float:
-    """Sent / offered; NaN when nothing was offered."""
-    return trust.sent_rate / trust.offered_rate if trust.offered_rate > 0 else math.nan

@@ -1,0 +1,44 @@
+"""The trust meter's checks: the limit that is shown is the one that judges."""
+
+from __future__ import annotations
+
+import pytest
+
+from servetop.core.trust import CheckState, Trust, Verdict
+
+WELL = Trust(slip_p99=0.001, loop_lag_p99=0.001, offered_rate=10.0, sent_rate=10.0, seconds=10.0)
+
+
+def trust(**changes: float | bool | None) -> Trust:
+    values = {name: getattr(WELL, name) for name in WELL.__slots__} | changes
+    return Trust(**values)
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "limit"), [(10.0, 0.15), (100.0, 0.05), (float("nan"), 0.05)], ids=["few", "many", "unknown"]
+)
+def test_littles_law_is_judged_by_the_limit_that_is_shown(in_flight: float, limit: float) -> None:
+    for error, state, verdict in (
+        (limit - 0.001, CheckState.PASSED, Verdict.OK),
+        (-limit - 0.001, CheckState.BROKEN, Verdict.SUSPECT),
+    ):
+        found = trust(littles_law_error=error, in_flight=in_flight)
+        check = found.checks["littles_law"]
+        assert check.limit == pytest.approx(limit)
+        assert (check.state, found.verdict) == (state, verdict)
+
+
+def test_an_exempt_check_is_not_passed_and_says_why() -> None:
+    held = trust(sent_rate=7.0, held_back=True, concurrency_limit=13).checks["sent_share"]
+    assert (held.state, held.exemption) == (CheckState.EXEMPT, "held back by limit 13")
+    several = trust(sent_rate=7.0, held_back=True).checks["sent_share"]
+    assert several.exemption == "held back by limit"
+    short = trust(sent_rate=7.0, seconds=0.3).checks["sent_share"]
+    assert (short.state, short.exemption) == (CheckState.EXEMPT, "too short to tell")
+    assert trust(sent_rate=7.0).checks["sent_share"].state is CheckState.BROKEN
+    assert trust(sent_rate=9.9, held_back=True).checks["sent_share"].state is CheckState.PASSED
+
+
+def test_what_cannot_be_said_is_unknown() -> None:
+    states = {name: check.state for name, check in Trust().checks.items()}
+    assert set(states.values()) == {CheckState.UNKNOWN}
