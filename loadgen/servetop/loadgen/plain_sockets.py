@@ -26,6 +26,8 @@ _MANY = 16
 _LOOKS_IN_VAIN = 8
 _READ_BYTES = 1 << 14
 _READS_AT_A_STRETCH = 4
+_MOST_READY = 4096
+"""Sockets of one look."""
 _READABLE = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR if hasattr(select, "EPOLLIN") else 0
 
 
@@ -182,7 +184,9 @@ class SocketWatch:
         Two loops, because each keeps to code and data of its own: that is faster than one.
         """
         self.looked_before, self._looked_at = self._looked_at, self._clock.now()
-        ready = self._epoll.poll(0)
+        ready = self._epoll.poll(0, _MOST_READY)
+        if len(ready) == _MOST_READY:
+            self._looked_at = self.looked_before  # others had something, too
         for number, (receiver, data, at) in enumerate(self._receive(ready)):
             receiver.arrived(data, at)
             if number % _READS_AT_A_STRETCH == 0:
@@ -212,6 +216,8 @@ class SocketWatch:
             if not data:
                 plain.close(None)
                 continue
+            if len(data) == _READ_BYTES:
+                self._looked_at = self.looked_before  # there is more of it, as old as this
             receiver = plain.receiver
             receiver.earliest = at = run_time(ancillary, receiver.earliest)
             reads.append((receiver, data, at))
