@@ -16,6 +16,7 @@ from rich.text import Text
 from servetop.cli import console
 from servetop.cli.energy_report import energy_rows, has_energy, millijoules_per_token
 from servetop.cli.failures_table import failures_table
+from servetop.cli.latency_table import latency_table
 from servetop.cli.replicas_table import replicas_table
 from servetop.cli.steady_report import UNSTEADY, steady_lines, steady_mark, steady_seconds, steady_table
 from servetop.cli.tables import cell, light_table, out_first_that_fits, out_tables, stdout_console, titled
@@ -67,7 +68,7 @@ def _parts(summary: Summary) -> Iterator[Group]:
     yield _totals(summary)
     if summary.get("failures"):
         yield failures_table(summary["failures"])
-    yield _latencies(summary)
+    yield latency_table(summary)
     if summary.get("turns"):
         yield turns_table(summary["turns"])
     steady = steady_table(summary)
@@ -104,22 +105,6 @@ def _totals(summary: Summary) -> Group:
     ):
         table.add_row(label, value)
     return titled(heading, table)
-
-
-def _latencies(summary: Summary) -> Group:
-    columns = ("mean", *_percentiles(summary))
-    table = light_table("", *columns)
-    for metric, name in (("ttft", "TTFT"), ("tpot", "TPOT"), ("itl", "ITL"), ("e2el", "E2EL")):
-        cells = [_number(summary.get(f"{statistic}_{metric}_ms")) for statistic in columns]
-        table.add_row(name, *cells)
-    return titled("Latency, ms", table)
-
-
-def _percentiles(summary: Summary) -> list[str]:
-    """The columns of percentiles: the usual three, or, where others were asked for, all that there are."""
-    found = [key.removesuffix("_ttft_ms") for key in summary if key.startswith("p") and key.endswith("_ttft_ms")]
-    named = sorted((name for name in found if name[1:].replace(".", "").isdigit()), key=lambda name: float(name[1:]))
-    return named if len(named) > len(("p50", "p90", "p95", "p99")) else [name for name in named if name != "p95"]
 
 
 def _models(models: Sequence[Summary]) -> Group:

@@ -1,0 +1,25 @@
+"""The percentiles that the text summary shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from servetop.cli.latency_table import latency_table
+from servetop.cli.tables import out_tables
+
+USUAL = ("mean", "p50", "p90", "p95", "p99")
+
+
+@pytest.mark.parametrize(
+    ("asked", "columns"),
+    [
+        ((), ["mean", "p50", "p90", "p99"]),
+        (("p99.9", "p75"), ["mean", "p50", "p75", "p90", "p95", "p99", "p99.9"]),
+    ],
+)
+def test_percentiles_that_were_asked_for_are_columns(
+    asked: tuple[str, ...], columns: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = {f"{each}_ttft_ms": 5.0 for each in (*USUAL, *asked)}
+    out_tables(latency_table(summary))
+    assert columns in [line.split() for line in capsys.readouterr().out.splitlines()]
