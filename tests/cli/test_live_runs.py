@@ -15,7 +15,7 @@ from servetop.recordings.reader import RecordingReader
 from tests.cli.terminal import Terminal
 from tests.harness import RAN, Servetop, wait_for
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 LOAD = ("--request-rate", "8", "--duration", "300", "--output-len", "40")
 BRIEF = ("--num-prompts", "4", "--max-concurrency", "2", "--input-len", "8", "--output-len", "4")
@@ -38,7 +38,7 @@ def test_a_detached_run_is_listed_watched_and_stopped(servetop: Servetop, tmp_pa
     assert started.code == 0, started.err
     run_id = json.loads(started.out)["id"]
     try:
-        wait_for(in_state(servetop, "running"), seconds=60, what="the load")
+        wait_for(in_state(servetop, "running"), seconds=120, what="the load")
         (run,) = listed(servetop)
         assert run["id"] == run_id
         assert run["recording"] == str(recording)
@@ -47,9 +47,9 @@ def test_a_detached_run_is_listed_watched_and_stopped(servetop: Servetop, tmp_pa
         assert all(word in table for word in (run_id, "sim", "running, detached", str(recording)))
         attach = [sys.executable, "-m", "servetop", "attach", run_id[:2]]
         with Terminal.run(attach, servetop.environment) as terminal:
-            wait_for(lambda: "● REC" in terminal.text, seconds=60, what="the dashboard")
+            wait_for(lambda: "● REC" in terminal.text, seconds=120, what="the dashboard")
             terminal.type("q")
-            assert terminal.process.wait(60) == 0
+            assert terminal.process.wait(120) == 0
             assert f"Run {run_id} goes on" in terminal.text
         assert in_state(servetop, "running")()
     finally:
@@ -65,11 +65,11 @@ def test_a_detached_run_is_listed_watched_and_stopped(servetop: Servetop, tmp_pa
 def test_stopping_now_cancels_and_a_run_that_still_goes_on_is_said(servetop: Servetop) -> None:
     assert servetop("--detach", *LOAD[:4], "--output-len", "2000").code == 0
     try:
-        wait_for(in_state(servetop, "running"), seconds=60, what="the load")
+        wait_for(in_state(servetop, "running"), seconds=120, what="the load")
         waited = servetop("stop", "latest", "--timeout", "0")
         assert waited.code == 1
         assert "--now" in waited.err
-        wait_for(in_state(servetop, "draining"), seconds=60, what="the drain")
+        wait_for(in_state(servetop, "draining"), seconds=120, what="the drain")
     finally:
         stopped = servetop("stop", "latest", "--now")
     assert stopped.code == 0, stopped.err
@@ -80,11 +80,11 @@ def test_a_run_that_was_left_running_says_how_it_is_found(servetop: Servetop, tm
     recording = tmp_path / "run.servetop"
     argv = [sys.executable, "-m", "servetop", *LOAD, "--record", str(recording)]
     with Terminal.run(argv, servetop.environment) as terminal:
-        wait_for(in_state(servetop, "running"), seconds=60, what="the load")
+        wait_for(in_state(servetop, "running"), seconds=120, what="the load")
         terminal.type("q")
-        wait_for(lambda: "leave it running" in terminal.text, seconds=60, what="the question")
+        wait_for(lambda: "leave it running" in terminal.text, seconds=120, what="the question")
         terminal.type("l")
-        assert terminal.process.wait(60) == 0
+        assert terminal.process.wait(120) == 0
         (run,) = listed(servetop)
         try:
             assert f"servetop attach {run['id']}" in terminal.text
@@ -117,11 +117,11 @@ def test_a_run_that_cannot_be_listed_goes_on_with_a_warning(servetop: Servetop, 
 def test_a_headless_run_in_the_foreground_is_listed_too(servetop: Servetop, tmp_path: Path) -> None:
     recording = tmp_path / "run.servetop"
     with servetop.started("--headless", *LOAD, "--record", str(recording)) as process:
-        wait_for(in_state(servetop, "running"), seconds=60, what="the load")
+        wait_for(in_state(servetop, "running"), seconds=120, what="the load")
         assert [run["pid"] for run in listed(servetop)] == [process.pid]
         assert not listed(servetop)[0]["detached"]
         assert servetop("stop", "run", "--now").code == 0
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
     assert process.returncode == 130
 
 

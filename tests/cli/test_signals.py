@@ -19,7 +19,7 @@ from servetop.recordings.reader import RecordingReader
 from tests.cli.terminal import Terminal
 from tests.harness import Servetop, opened, received, wait_for
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 SLOW_TO_BOOT = ("--engine-command", f'{sys.executable} -c "import signal; signal.pause()"')
 SLOW_TO_RESTART = Path(__file__).parent / "engine_that_restarts_slowly.py"
@@ -49,12 +49,12 @@ def words_for(phase: str) -> tuple[str, ...]:
 def until(phase: str, reader: RecordingReader) -> None:
     """Wait for a phase, after bringing it about."""
     if phase == "boot":
-        wait_for(lambda: len(reader.ticks()) > 2, seconds=60, what="the boot")
+        wait_for(lambda: len(reader.ticks()) > 2, seconds=120, what="the boot")
         return
-    wait_for(lambda: received(reader), seconds=60, what="the first tokens")
+    wait_for(lambda: received(reader), seconds=120, what="the first tokens")
     if phase == "restart":
         reader.send(Action.SET_MAX_NUM_SEQS, value=32)
-        wait_for(lambda: _is_restarting(reader), seconds=60, what="the restart")
+        wait_for(lambda: _is_restarting(reader), seconds=120, what="the restart")
 
 
 def _is_restarting(reader: RecordingReader) -> bool:
@@ -74,7 +74,7 @@ def end_of(recording: Path) -> RunEnd | None:
 
 def assert_gone(processes: list[psutil.Process]) -> None:
     """All of them end; one that nobody has waited for yet counts as gone."""
-    wait_for(lambda: not any(_lives(each) for each in processes), seconds=60, what="the end of all processes")
+    wait_for(lambda: not any(_lives(each) for each in processes), seconds=120, what="the end of all processes")
 
 
 def _lives(process: psutil.Process) -> bool:
@@ -104,7 +104,7 @@ def dashboard(servetop: Servetop, recording: Path, *words: str) -> Iterator[Term
 
 @contextlib.contextmanager
 def reading(recording: Path) -> Iterator[RecordingReader]:
-    with contextlib.closing(wait_for(lambda: opened(recording), seconds=60, what="the recording")) as reader:
+    with contextlib.closing(wait_for(lambda: opened(recording), seconds=120, what="the recording")) as reader:
         yield reader
 
 
@@ -114,7 +114,7 @@ def test_requests_in_flight_finish_when_a_run_is_asked_to_end(servetop: Servetop
             until("load", reader)
         processes = family(process.pid)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
     assert_gone(processes)
     with contextlib.closing(RecordingReader.open(recording)) as reader:
         assert reader.end is not None
@@ -126,9 +126,9 @@ def test_a_second_sigterm_cancels_what_is_in_flight(servetop: Servetop, recordin
         with reading(recording) as reader:
             until("load", reader)
             process.send_signal(signal.SIGTERM)
-            wait_for(lambda: reader.ticks()[-1].client.gauges.request_rate is None, seconds=60, what="the drain")
+            wait_for(lambda: reader.ticks()[-1].client.gauges.request_rate is None, seconds=120, what="the drain")
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert err.splitlines()[-1] == "servetop: stopped by SIGTERM; requests in flight were cancelled"
 
@@ -143,7 +143,7 @@ def test_a_headless_run_under_nohup_outlives_its_terminal(servetop: Servetop, re
                 until("load", reader)
                 process.send_signal(signal.SIGHUP)
                 seen = len(reader.ticks())
-                wait_for(lambda: len(reader.ticks()) > seen + 4, seconds=60, what="another second")
+                wait_for(lambda: len(reader.ticks()) > seen + 4, seconds=120, what="another second")
                 assert reader.ticks()[-1].client.gauges.request_rate == 8.0
         finally:
             process.send_signal(signal.SIGINT)
@@ -157,7 +157,7 @@ def test_a_run_whose_sender_has_stopped_can_be_interrupted(servetop: Servetop, r
         (sender,) = (each for each in processes if each.is_running() and "servetop.cli.sender" in each.cmdline())
         sender.send_signal(signal.SIGSTOP)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
     assert process.returncode == 130
     assert_gone(processes)
 
@@ -174,7 +174,7 @@ def test_a_signal_to_the_dashboard_ends_its_run_and_gives_the_terminal_back(
             until("load", reader)
         processes = family(terminal.process.pid)
         terminal.process.send_signal(number)
-        assert terminal.process.wait(60) == 130
+        assert terminal.process.wait(120) == 130
         assert_gone(processes)
         screen_left = terminal.text.rpartition("\x1b[?1049l")[2]
     assert screen_left.splitlines()[-1].startswith(f"servetop: {reason}")
@@ -215,13 +215,13 @@ def test_a_run_that_was_left_running_outlives_its_terminal(servetop: Servetop, r
         until("load", reader)
         processes = family(terminal.process.pid)[1:]
         terminal.type("q")
-        wait_for(lambda: "leave it running" in terminal.text, seconds=60, what="the question")
+        wait_for(lambda: "leave it running" in terminal.text, seconds=120, what="the question")
         terminal.type("l")
-        assert terminal.process.wait(60) == 0
+        assert terminal.process.wait(120) == 0
         terminal.close()
         seen = len(reader.ticks())
         try:
-            wait_for(lambda: len(reader.ticks()) > seen + 4, seconds=60, what="another second")
+            wait_for(lambda: len(reader.ticks()) > seen + 4, seconds=120, what="another second")
         finally:
             reader.send(Action.CANCEL)
         assert_gone(processes)
@@ -246,10 +246,10 @@ def test_a_run_ends_with_the_server_of_its_pages(
     with servetop.started(*words) as process:
         with reading(recording) as reader:
             until("load", reader)
-        wait_for(lambda: answers_somehow(port), seconds=60, what="the server of the pages")
+        wait_for(lambda: answers_somehow(port), seconds=120, what="the server of the pages")
         processes = family(process.pid)
         process.send_signal(number)
-        assert process.wait(60) == code
+        assert process.wait(120) == code
         assert_gone(processes)
     end = end_of(recording)
     assert end is not None
@@ -270,9 +270,9 @@ def test_a_run_that_is_killed_while_it_stops_its_engine_leaves_no_process(servet
             until("boot", reader)
         processes = family(process.pid)
         process.send_signal(signal.SIGTERM)
-        wait_for(lambda: [run.state for run in registry.runs()] == ["stopping"], seconds=60, what="the engine's stop")
+        wait_for(lambda: [run.state for run in registry.runs()] == ["stopping"], seconds=120, what="the engine's stop")
         process.send_signal(signal.SIGKILL)
-        process.wait(60)
+        process.wait(120)
         assert_gone(processes)
     assert registry.runs() == []
 
@@ -289,7 +289,7 @@ def test_a_run_process_that_is_killed_leaves_no_process_and_its_dashboard_says_s
         run.kill()
         assert_gone(processes)
         terminal.type("q")
-        assert terminal.process.wait(60) == 1
+        assert terminal.process.wait(120) == 1
     assert "servetop: the run process was killed by SIGKILL" in terminal.text
 
 
