@@ -194,3 +194,22 @@ def test_chart_bins_keep_their_places_as_time_goes_on() -> None:
 def test_the_verdict_names_the_worst_that_is_wrong(trust: Trust, verdict: Verdict) -> None:
     assert trust.verdict is verdict
     assert bool(trust.reasons) == (verdict in (Verdict.CLIENT_BOUND, Verdict.SUSPECT))
+
+
+def test_forgotten_ticks_still_count_in_the_totals_and_change_no_figure_of_the_window() -> None:
+    ticks = [
+        Tick(
+            client=ClientTick(index=number, due=2, sent=2, ok=1, errors=number % 3 == 0, output_tokens=number),
+            engine=EngineSample(scrape_start=number * 0.25, scrape_end=number * 0.25 + 0.01, preemptions_total=number),
+        )
+        for number in range(200)
+    ]
+    whole, short = TickHistory(ticks), TickHistory()
+    for tick in ticks:
+        short.append(tick)
+        if len(short) > 100:
+            short.forget(len(short) - 50)
+    assert len(short) <= 100
+    known, bounded = live_stats(whole, 50.0, span=1.0), live_stats(short, 50.0, span=1.0)
+    assert bounded.totals == known.totals
+    assert bounded.rates == known.rates

@@ -13,6 +13,9 @@ from servetop.core.history import TickHistory
 from servetop.core.stats import live_stats
 from servetop.recordings.reader import RecordingReader
 
+MOST_TICKS = 400
+"""Ticks kept in memory: more than twice those of the window that the status line shows."""
+
 
 class HeadlessProgress:
     """Reads the growing recording, as a dashboard would, and says how far it is."""
@@ -36,6 +39,8 @@ class HeadlessProgress:
                 RECORDER,
             ):  # said at the end, or before
                 self._progress.say(_words(note))
+        if len(self._history) > MOST_TICKS:  # a day has 345,600: the line shows a window and sums
+            self._history.forget(len(self._history) - MOST_TICKS // 2)
         if len(self._history):
             at = self._history.ticks[-1].end
             self._progress.show(live_stats(self._history, at, span=1.0), self._boot)

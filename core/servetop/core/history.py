@@ -49,6 +49,7 @@ class TickHistory:
         self._columns: dict[str, list[float]] = {
             name: [] for name in (*CLIENT_COLUMNS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS)
         }
+        self._forgotten: dict[str, float] = {}
         self._last_counters: dict[str, float] = {}
         self._percentiles: dict[tuple[str, int, int], tuple[float, float, float]] = {}
         self.extend(list(ticks))
@@ -87,6 +88,22 @@ class TickHistory:
         if before is not None:
             self._last_counters[counter] = before
         return increases
+
+    def forget(self, count: int) -> None:
+        """Drop the first `count` ticks; positions move down by as many, and `total` still counts them."""
+        for name, values in self._columns.items():
+            self._forgotten[name] = self.total(name, stop=count)
+            del values[:count]
+        del self.ticks[:count], self._indexes[:count]
+        self._percentiles.clear()
+
+    def total(self, name: str, *, stop: int) -> float:
+        """A column's sum from the run's beginning to tick `stop`; NaN when no tick had a value."""
+        values, before = self.column(name, stop=stop), self._forgotten.get(name, math.nan)
+        known = values[~np.isnan(values)]
+        if not known.size:
+            return before
+        return float(known.sum()) + (0.0 if math.isnan(before) else before)
 
     def __len__(self) -> int:
         return len(self.ticks)

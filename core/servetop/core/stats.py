@@ -205,9 +205,9 @@ def _hit_rate(history: TickHistory, start: int, stop: int) -> float:
 
 def _totals(history: TickHistory, stop: int) -> Totals:
     def total(column: str) -> int:
-        return int(history.column(column, stop=stop).sum())
+        amount = history.total(column, stop=stop)
+        return 0 if math.isnan(amount) else int(amount)
 
-    preemptions = history.column("preemptions", stop=stop)
     return Totals(
         offered=total("due"),
         sent=total("sent"),
@@ -216,7 +216,7 @@ def _totals(history: TickHistory, stop: int) -> Totals:
         cancelled=total("cancelled"),
         output_tokens=total("output_tokens"),
         prompt_tokens=total("prompt_tokens"),
-        preemptions=float(np.nansum(preemptions)) if not np.isnan(preemptions).all() else math.nan,
+        preemptions=history.total("preemptions", stop=stop),
         prefix_cache_hit_rate=_hit_rate(history, 0, stop),
     )
 
