@@ -53,18 +53,18 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def chosen(options: argparse.Namespace, seed: int) -> Iterator[Case]:
-    """All cases, in an order that mixes the kinds; or those that were asked for."""
-    cases: list[Case] = []
+    """All cases, one of each kind first and then mixed, so that no kind is left out for time; or what was asked for."""
+    cases: list[tuple[float, Case]] = []
+    chance = random.Random(seed)
     for name, kind in KINDS.items():
         numbers = set(range(kind.quick if options.quick else kind.whole))
         if options.only:
             asked = [only.partition(":") for only in options.only]
             alone = {int(number) for kind_name, _, number in asked if kind_name == name and number}
             numbers = alone or (numbers if any(word == (name, "", "") for word in asked) else set())
-        cases += [Case(name, number, seed, os.getpid()) for number in sorted(numbers)]
-    if not options.only:
-        random.Random(seed).shuffle(cases)
-    yield from cases
+        for place, number in enumerate(sorted(numbers)):
+            cases.append((place and chance.uniform(1.0, 2.0), Case(name, number, seed, os.getpid())))
+    yield from (case for _, case in sorted(cases, key=lambda pair: pair[0]))
 
 
 def until(deadline: float, cases: Sequence[Case]) -> Iterator[Case]:
