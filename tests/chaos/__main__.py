@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
     done = sum(tally.cases for tally in tallies.values())
     if done < len(cases):
         say(f"chaos: {len(cases) - done} of {len(cases)} cases were left out: {options.minutes:g} minutes were over")
-    write_report(tallies, seed=seed, minutes=minutes, to=options.report)
+    write_report(tallies, seed=seed, minutes=minutes, left_out=len(cases) - done, to=options.report)
     return 1 if progress.failures or done == 0 else 0
 
 

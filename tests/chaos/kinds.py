@@ -6,7 +6,7 @@ from tests.chaos import hostile, kills, parsers, recordings, surroundings, viewe
 from tests.chaos.case import Kind
 
 KINDS: dict[str, Kind] = {
-    "kill": Kind(run=kills.kill, what="kill -9 of run, sender, engine", whole=1000, quick=36, seconds=200),
+    "kill": Kind(run=kills.kill, what="kill -9 of run, sender, engine", whole=1120, quick=36, seconds=200),
     "signal": Kind(run=kills.interrupt, what="SIGINT, SIGTERM, SIGHUP", whole=150, quick=10, seconds=200),
     "freeze": Kind(run=kills.freeze, what="SIGSTOP, then SIGCONT", whole=100, quick=5, seconds=200),
     "viewer": Kind(run=viewers.viewer, what="dashboards ended, and runs behind them", whole=100, quick=3, seconds=300),

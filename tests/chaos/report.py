@@ -47,9 +47,10 @@ def table(tallies: Mapping[str, Tally]) -> str:
     return "\n".join(lines)
 
 
-def write_report(tallies: Mapping[str, Tally], *, seed: int, minutes: float, to: str) -> None:
+def write_report(tallies: Mapping[str, Tally], *, seed: int, minutes: float, left_out: int, to: str) -> None:
     """Print the figures; replace those in the file when one is named."""
-    head = f"{datetime.now(UTC):%Y-%m-%d}, commit {commit()}, seed {seed}, {minutes:.0f} minutes:"
+    head = f"{datetime.now(UTC):%Y-%m-%d}, commit {commit()}, seed {seed}, {minutes:.0f} minutes"
+    head += f", {left_out:,} cases left out for time:" if left_out else ":"
     text = f"{head}\n\n{table(tallies)}"
     sys.stdout.write(text + "\n")
     if to:
