@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
+INSTALL := PYTHON=$(PYTHON) bash locks/pip_install.sh
 LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
 .PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate lock audit sbom bench bench-client bench-tui picture clean
@@ -13,24 +14,24 @@ help:  ## list the targets
 ifdef CI # exactly the versions and files that were locked
 .venv/.product: pyproject.toml locks/ci.txt
 	@echo "servetop: making .venv from locks/ci.txt (two minutes the first time)"
-	@$(PYTHON) -m venv .venv && $(BIN)/pip install --disable-pip-version-check --require-hashes -r locks/ci.txt
-	@$(BIN)/pip install --disable-pip-version-check --no-deps --no-build-isolation --editable . && touch $@
+	@$(INSTALL) .venv --require-hashes -r locks/ci.txt
+	@$(INSTALL) .venv --no-deps --no-build-isolation --editable . && touch $@
 
 .venv/.installed: .venv/.product
 	@touch $@
 else
 .venv/.product: pyproject.toml
 	@echo "servetop: making .venv and installing servetop (a minute the first time)"
-	@$(PYTHON) -m venv .venv && $(BIN)/pip install --disable-pip-version-check --editable . && touch $@
+	@$(INSTALL) .venv --editable . && touch $@
 
 .venv/.installed: .venv/.product
 	@echo "servetop: installing what the tests and checks need (two minutes the first time)"
-	@$(BIN)/pip install --disable-pip-version-check --editable '.[dev]' && touch $@
+	@$(INSTALL) .venv --editable '.[dev]' && touch $@
 endif
 
 .venv-audit/.installed: locks/audit.txt
 	@echo "servetop: installing the tools that lock and audit (a minute the first time)"
-	@$(PYTHON) -m venv .venv-audit && .venv-audit/bin/pip install --disable-pip-version-check --require-hashes -r $< && touch $@
+	@$(INSTALL) .venv-audit --require-hashes -r $< && touch $@
 
 demo: .venv/.product  ## open the live dashboard on the embedded simulator
 	@echo "servetop: opening the dashboard on the simulator (q quits, ? helps)"
