@@ -46,6 +46,7 @@ class TableReader:
         self._cause = opened.damage
         self._seen_types: set[tuple[object, ...]] = set()
         self._tick_checks: TickChecks | None = None
+        self._has_read_ticks = False
         self.last_tick_end: float | None = None
         """Of the ticks read so far; seconds."""
 
@@ -54,8 +55,11 @@ class TableReader:
         """What is wrong and what was read all the same, on one line; None as long as nothing was found wrong."""
         if self._cause is None:
             return None
+        words = f"{self._path} is damaged ({self._cause})"
+        if not self._has_read_ticks:
+            return words
         read = "no tick" if self.last_tick_end is None else f"the first {self.last_tick_end:.1f} s"
-        return f"{self._path} is damaged ({self._cause}): {read} could be read, what follows is lost"
+        return f"{words}: {read} could be read, what follows is lost"
 
     @property
     def cause(self) -> str | None:
@@ -159,6 +163,7 @@ class TableReader:
     def _numbered(
         self, table: EventTable, *, where: str, parameters: Sequence[Any], order: str
     ) -> Iterator[tuple[int, Any]]:
+        self._has_read_ticks = self._has_read_ticks or table is TICK
         names, checked = self._selected(table)
         if "seq" not in names:
             return
