@@ -140,6 +140,8 @@ class TickCodec:
         fields.update(zip(HISTOGRAMS, histograms, strict=True))
         client = ClientTick(index=row["number"], gauges=gauges, **fields)
         sampled = row.get("engine_scrape_start") is not None
+        if sampled and row.get("engine_scrape_end") is None:
+            raise ValueError("the engine sample of a tick has no end")
         engine = EngineSample(**_read_engine(row)) if sampled else None
         return Tick(client=client, engine=engine, gpus=unpack_gpus(row.get("gpus")))
 
