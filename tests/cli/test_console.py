@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 import unicodedata
@@ -166,7 +167,7 @@ def test_an_encoding_without_the_characters_gets_escapes() -> None:
 
 def test_streams_that_were_closed_before_the_start_take_nothing() -> None:
     done = subprocess.run(
-        ["sh", "-c", f"exec {sys.executable} -m servetop ls >&- 2>&-"],
+        ["sh", "-c", f"exec {shlex.quote(sys.executable)} -m servetop ls >&- 2>&-"],
         env=os.environ | {"SERVETOP_RECORDINGS": "/nonexistent"},
         check=False,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable
@@ -18,7 +19,9 @@ from servetop.core.errors import EngineError
 from servetop.engines.registry import load_engine
 from servetop.engines.starting import start_engine
 
-RUNTIME = """#!{python}
+RUNTIME = """#!/bin/sh
+'''''exec' {python} "$0" "$@" # a first line names no interpreter whose path has blanks
+' '''
 import os, sys
 words = sys.argv[1:]
 with open({seen!r}, "a") as seen:
@@ -35,7 +38,7 @@ if words[0] == "run":
 def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A `docker` of ours, first on the path; the file that gets its command lines."""
     seen, program = tmp_path / "seen", tmp_path / "docker"
-    program.write_text(RUNTIME.format(python=sys.executable, seen=str(seen)))
+    program.write_text(RUNTIME.format(python=shlex.quote(sys.executable), seen=str(seen)))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     return seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +22,7 @@ def launched(model: str = "llama-2-7b", *, command: str, extra: str = "", max_nu
     config = EngineConfig(
         name="vllm",
         model=model,
-        command=tuple(command.split()),
+        command=tuple(shlex.split(command)),
         extra_args=tuple(extra.split()),
         max_num_seqs=max_num_seqs,
     )
@@ -55,7 +56,7 @@ def test_a_vllm_on_the_path_serves_the_model_of_the_alias(vllm: str) -> None:
 def test_an_engine_command_takes_the_model_in_its_own_form(vllm: str, command: str, expected: str) -> None:
     python = sys.executable
     Path(vllm).with_name("env").symlink_to("/usr/bin/env")
-    argv = launched("org/m", command=command.replace("PYTHON", python))
+    argv = launched("org/m", command=command.replace("PYTHON", shlex.quote(python)))
     assert argv == expected.replace("PYTHON", python) + " --host 127.0.0.1 --port 8123"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import gzip
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,11 @@ from servetop.engines.tensorrt_llm import switched_on
 DATA = Path(__file__).parent / "data"
 OURS = ("deepspeed-mii", "sglang", "tensorrt-llm", "tgi")
 PYTHON = sys.executable
+QUOTED_PYTHON = shlex.quote(PYTHON)
 
 
 def launched(name: str, command: str, extra: str = "", **config: Any) -> LaunchCommand:
-    settings = {"model": "org/m", "command": tuple(command.split()), "extra_args": tuple(extra.split()), **config}
+    settings = {"model": "org/m", "command": tuple(shlex.split(command)), "extra_args": tuple(extra.split()), **config}
     return load_engine(name).launch(EngineConfig(name=name, **settings), port=8123)
 
 
@@ -33,14 +35,14 @@ LAUNCHES = {
     ("tgi", "sh", "--model-id=org/x --num-shard 2", None): (
         "sh --hostname 127.0.0.1 --port 8123 --model-id=org/x --num-shard 2"
     ),
-    ("sglang", PYTHON, "--tp 2", 32): (
+    ("sglang", QUOTED_PYTHON, "--tp 2", 32): (
         f"{PYTHON} -m sglang.launch_server --model-path org/m --host 127.0.0.1 --port 8123 "
         "--max-running-requests 32 --tp 2 --enable-metrics"
     ),
     ("sglang", "sh run.sh", "--host 0.0.0.0 --model_path org/x --enable-metrics", None): (
         "sh run.sh --port 8123 --host 0.0.0.0 --model_path org/x --enable-metrics"
     ),
-    ("deepspeed-mii", PYTHON, "--tensor-parallel 2", None): (
+    ("deepspeed-mii", QUOTED_PYTHON, "--tensor-parallel 2", None): (
         f"{PYTHON} -m mii.entrypoints.openai_api_server --model org/m --host 127.0.0.1 --port 8123 --tensor-parallel 2"
     ),
     ("tensorrt-llm", "sh", "--tp_size 2", 32): (
@@ -87,7 +89,7 @@ def test_a_batch_size_given_in_the_engines_own_spelling_is_not_given_twice() -> 
     with pytest.raises(UsageError, match="--max_batch_size is given twice, as 32 and after -- as 64"):
         launched("tensorrt-llm", "sh", "--max-batch-size 64", max_num_seqs=32)
     with pytest.raises(UsageError, match="DeepSpeed-MII has no option for a batch size"):
-        launched("deepspeed-mii", PYTHON, max_num_seqs=32)
+        launched("deepspeed-mii", QUOTED_PYTHON, max_num_seqs=32)
 
 
 def test_tensorrt_llms_options_file_is_copied_with_its_iterations_told_and_goes_with_the_engine(tmp_path: Path) -> None:
