@@ -57,7 +57,7 @@ format: .venv/.installed  ## format and fix what can be fixed
 
 integration: .venv/.installed  ## the whole command; real vLLM, llama.cpp, Triton, podman; the page of --web (installs them once, 15 minutes)
 	bash tests/integration/install.sh && bash tests/integration/install_browser.sh
-	$(BIN)/python -m pytest -q -n 3 --dist loadfile -m integration tests/cli tests/tui
+	$(BIN)/python -m pytest -q -n 4 --dist worksteal -m integration tests/cli tests/tui
 	$(BIN)/python -m pytest -q -rs -m integration tests/integration
 
 integration-all:  ## the same, and transformers serve and Ray Serve LLM (3 minutes more to install, 3 to run)

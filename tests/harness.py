@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psutil
+
 from servetop.core.errors import RecordingError
 from servetop.recordings.reader import RecordingReader
 
@@ -22,6 +25,8 @@ RAN = (0, 99)
 """Exit codes of a run that went well: by 99 it says that this machine was too busy to keep the load's times."""
 
 
+PYTHON = shlex.quote(sys.executable)
+"""The interpreter as a word of `--engine-command`."""
 SLOW_MACHINE = 6
 """How much slower than a quiet machine one may be before a test takes waiting for a hang."""
 
@@ -95,6 +100,14 @@ def wait_for(condition: Callable[[], _Found | None], *, seconds: float, what: st
         assert time.monotonic() < deadline, f"{what} did not happen within {seconds * SLOW_MACHINE} s"
         time.sleep(0.02)
     return value
+
+
+def command_line(process: psutil.Process) -> list[str]:
+    """The words of a process's command line; none of one that has ended."""
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
 
 
 def opened(recording: Path) -> RecordingReader | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import shlex
 import shutil
 import signal
 import socket
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from servetop.core.events import StageChange
 from servetop.recordings.reader import RecordingReader
-from tests.harness import Finished, Servetop, opened, received, wait_for
+from tests.harness import Finished, Servetop, command_line, opened, received, wait_for
 
 MORTAL = Path(__file__).parent / "mortal_server.py"
 LENGTHS = ("--input-len", "8", "--output-len", "4")
@@ -60,7 +61,7 @@ class Case:
 
 def mortal(*words: str) -> tuple[str, ...]:
     """Options that start the failing engine."""
-    command = f"{sys.executable} {MORTAL} {' '.join(words)}"
+    command = shlex.join([sys.executable, str(MORTAL), *words])
     return ("--engine", "vllm", "--model", "a/tiny", "--engine-command", command)
 
 
@@ -124,7 +125,7 @@ def sender_killed(case: Case) -> Finished:
 def _children(pid: int) -> list[tuple[int, list[str]]]:
     import psutil
 
-    return [(each.pid, each.cmdline()) for each in psutil.Process(pid).children()]
+    return [(each.pid, command_line(each)) for each in psutil.Process(pid).children()]
 
 
 def full_at_the_start(case: Case) -> Finished:

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import sqlite3
-import sys
 from pathlib import Path
 
 import psutil
@@ -14,7 +13,7 @@ import pytest
 
 from servetop.recordings.reader import RecordingReader
 from tests.cli.bad_server import TOKEN, BadServer
-from tests.harness import RAN, Servetop, opened, received, wait_for
+from tests.harness import PYTHON, RAN, Servetop, opened, received, wait_for
 
 pytestmark = pytest.mark.integration
 
@@ -217,7 +216,7 @@ def test_ctrl_c_at_every_stage_closes_the_recording_and_leaves_no_process(
     servetop: Servetop, tmp_path: Path, when: str
 ) -> None:
     recording = tmp_path / "run.servetop"
-    slow = ("--engine-command", f'{sys.executable} -c "import time; time.sleep(60)"') if when == "boot" else ()
+    slow = ("--engine-command", f'{PYTHON} -c "import time; time.sleep(60)"') if when == "boot" else ()
     load = ("--request-rate", "8", "--duration", "1" if when == "drain" else "60", "--output-len", "1000")
     with servetop.started("--headless", *slow, *load, "--record", str(recording)) as process:
         reader = wait_for(lambda: opened(recording), seconds=10, what="the recording")

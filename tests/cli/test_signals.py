@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import signal
 import socket
 import subprocess
@@ -17,15 +18,15 @@ from servetop.cli.run_registry import RunRegistry
 from servetop.core.events import Action, RunEnd
 from servetop.recordings.reader import RecordingReader
 from tests.cli.terminal import Terminal
-from tests.harness import Servetop, opened, received, wait_for
+from tests.harness import PYTHON, Servetop, command_line, opened, received, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-SLOW_TO_BOOT = ("--engine-command", f'{sys.executable} -c "import signal; signal.pause()"')
+SLOW_TO_BOOT = ("--engine-command", f'{PYTHON} -c "import signal; signal.pause()"')
 SLOW_TO_RESTART = Path(__file__).parent / "engine_that_restarts_slowly.py"
 STUBBORN = (
     "--engine-command",
-    f"{sys.executable} -c 'import signal; [signal.signal(each, signal.SIG_IGN) for each in (2, 15)]; signal.pause()'",
+    f"{PYTHON} -c 'import signal; [signal.signal(each, signal.SIG_IGN) for each in (2, 15)]; signal.pause()'",
 )
 """An engine that does not end before it is killed."""
 LOAD = ("--request-rate", "8", "--duration", "300")
@@ -40,7 +41,7 @@ def words_for(phase: str) -> tuple[str, ...]:
         case "engine stop":
             return (*LOAD, *STUBBORN)
         case "restart":
-            engine = ("--engine", "vllm", "--engine-command", f"{sys.executable} {SLOW_TO_RESTART}")
+            engine = ("--engine", "vllm", "--engine-command", f"{PYTHON} {shlex.quote(str(SLOW_TO_RESTART))}")
             return (*LOAD, *engine, "--max-num-seqs", "64", *SHORT)
         case _:
             return (*LOAD, *SHORT)
@@ -154,7 +155,7 @@ def test_a_run_whose_sender_has_stopped_can_be_interrupted(servetop: Servetop, r
         with reading(recording) as reader:
             until("load", reader)
         processes = family(process.pid)
-        (sender,) = (each for each in processes if each.is_running() and "servetop.cli.sender" in each.cmdline())
+        (sender,) = (each for each in processes if each.is_running() and "servetop.cli.sender" in command_line(each))
         sender.send_signal(signal.SIGSTOP)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)
@@ -285,7 +286,7 @@ def test_a_run_process_that_is_killed_leaves_no_process_and_its_dashboard_says_s
         with reading(recording) as reader:
             until(phase, reader)
         _, *processes = family(terminal.process.pid)
-        (run,) = (each for each in processes if "servetop.cli.run_process" in each.cmdline())
+        (run,) = (each for each in processes if "servetop.cli.run_process" in command_line(each))
         run.kill()
         assert_gone(processes)
         terminal.type("q")
