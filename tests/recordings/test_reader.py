@@ -39,6 +39,20 @@ def test_polling_gives_everything_so_far_then_only_what_is_new(
     assert [tick.index for tick in reader.poll().ticks] == [3]
 
 
+def test_ticks_are_read_again_by_number_and_polling_goes_on_where_it_was(
+    recorder: Recorder, reader: RecordingReader, make_tick: MakeTick
+) -> None:
+    for number in (0, 1, 2, 5, 6):
+        recorder.commit(Batch(tick=make_tick(number, ttfts=[0.1 * number])))
+    reader.poll()
+    recorder.commit(Batch(tick=make_tick(7)))
+    again = reader.past_ticks(1, 5)
+    assert [tick.index for tick in again] == [1, 2, 5]
+    assert [tick.client.ttft.count for tick in again] == [1, 1, 1]
+    assert reader._tables.last_tick_end == 7 * 0.25
+    assert [tick.index for tick in reader.poll().ticks] == [7]
+
+
 def test_a_tick_is_read_as_it_was_written(
     recorder: Recorder, reader: RecordingReader, make_tick: MakeTick, same: Callable[[Any, Any], bool]
 ) -> None:

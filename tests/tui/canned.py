@@ -106,6 +106,9 @@ class CannedRun:
         ]
         return found if most is None else found[-most:]
 
+    def past_ticks(self, first: int, last: int) -> Sequence[Tick]:
+        return [tick for tick in self.ticks if first <= tick.index <= last]
+
 
 @cache
 def records() -> Sequence[RequestRecord]:

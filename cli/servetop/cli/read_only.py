@@ -10,6 +10,7 @@ from servetop.core.errors import RecordingError
 from servetop.core.events import Action, RequestRecord
 from servetop.core.shelf import Glance, Shelf
 from servetop.core.source import RunHeader, RunSource, RunUpdate
+from servetop.core.tick import Tick
 
 REFUSED = "this dashboard is read-only: it shows runs, and changes nothing (for a page: --web-steer)"
 
@@ -47,6 +48,10 @@ class ReadOnlyRun:
     ) -> Sequence[RequestRecord]:
         """Finished requests that were in flight between two instants."""
         return self._source.requests(start, until, ended_by=ended_by, most=most)
+
+    def past_ticks(self, first: int, last: int) -> Sequence[Tick]:
+        """Ticks that `poll` gave before."""
+        return self._source.past_ticks(first, last)
 
 
 class ReadOnlyShelf:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+from array import array
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
@@ -13,11 +14,16 @@ import numpy as np
 from servetop.core.bounds import bounded
 from servetop.core.events import EngineSample, FloatArray
 from servetop.core.histogram import LogHistogram
+from servetop.core.kept_ticks import BLOCK, KeptTicks, ReadTicks
+from servetop.core.old_figures import SLIDING, WINDOW, OldFigures
 from servetop.core.tick import TICK_SECONDS, LoadGauges, Tick
 
 CLIENT_COLUMNS = ("due", "sent", "ok", "failed", "cancelled", "prompt_tokens", "output_tokens", "cpu_seconds")
 """Amounts per tick; they add up over time."""
-GAUGE_COLUMNS = ("in_flight", "queued", "running", "waiting", "kv_usage", "kv_blocks_used", "request_rate")
+GAUGE_COLUMNS = (
+    "in_flight", "queued", "stage", "request_rate", "max_concurrency", "paused",
+    "running", "waiting", "kv_usage", "kv_blocks_used", "scrape_end",
+)  # fmt: skip
 """States at the end of a tick; NaN where unknown."""
 ENGINE_DELTA_COLUMNS = {
     "preemptions": "preemptions_total",
@@ -38,17 +44,18 @@ _OF_CLIENT = {name: attrgetter(name) for name in CLIENT_COLUMNS}
 _OF_GAUGES = {name: attrgetter(f"gauges.{name}") for name in GAUGE_COLUMNS if name in LoadGauges.__slots__}
 _OF_ENGINE = {name: attrgetter(name) for name in GAUGE_COLUMNS if name not in _OF_GAUGES}
 _CACHED_PERCENTILES = 20_000
+_FEW_BLOCKS = 16
+"""Put away at once as a run goes on; of more, as when a long recording is opened, percentiles wait until asked for."""
 
 
 class TickHistory:
     """All ticks up to now; every column has one entry per tick."""
 
-    def __init__(self, ticks: Iterable[Tick] = ()) -> None:
-        self.ticks: list[Tick] = []
-        self._indexes: list[int] = []
-        self._columns: dict[str, list[float]] = {
-            name: [] for name in (*CLIENT_COLUMNS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS)
-        }
+    def __init__(self, ticks: Iterable[Tick] = (), *, read: ReadTicks | None = None) -> None:
+        """`read` gives ticks again that were put away."""
+        self.ticks = KeptTicks(read)
+        self._old = OldFigures()
+        self._columns = {name: array("d") for name in (*CLIENT_COLUMNS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS)}
         self._forgotten: dict[str, float] = {}
         self._last_counters: dict[str, float] = {}
         self._percentiles: dict[tuple[str, int, int], tuple[float, float, float]] = {}
@@ -63,7 +70,6 @@ class TickHistory:
         if not ticks:
             return
         self.ticks.extend(ticks)
-        self._indexes.extend(tick.client.index for tick in ticks)
         clients = [tick.client for tick in ticks]
         samples = [tick.engine for tick in ticks]
         for name, read in _OF_CLIENT.items():
@@ -94,8 +100,22 @@ class TickHistory:
         for name, values in self._columns.items():
             self._forgotten[name] = self.total(name, stop=count)
             del values[:count]
-        del self.ticks[:count], self._indexes[:count]
+        self.ticks.drop(count)
         self._percentiles.clear()
+
+    def put_away(self, *, keep: int) -> None:
+        """Let go of all but about the newest `keep` ticks; they are read again when they are asked for.
+
+        Columns stay, and so do the sums and percentiles of long charts: no figure changes.
+        """
+        before, stop = self.ticks.away, self.ticks.may_leave(keep=keep)
+        for first in range(before, stop, BLOCK):
+            self._old.add(self.ticks[first : first + BLOCK])
+        if 0 < stop - before <= _FEW_BLOCKS * BLOCK:
+            for high in range(before + 1, stop + WINDOW + 1):  # while their ticks are here
+                self.percentiles(SLIDING[0], start=max(high - WINDOW, 0), stop=high)
+            self._percentiles = {key: found for key, found in self._percentiles.items() if key[2] > stop}
+        self.ticks.put_away(stop)
 
     def total(self, name: str, *, stop: int) -> float:
         """A column's sum from the run's beginning to tick `stop`; NaN when no tick had a value."""
@@ -110,11 +130,11 @@ class TickHistory:
 
     def up_to(self, at: float) -> int:
         """Number of ticks that had ended by `at` (seconds)."""
-        return bisect.bisect_right(self._indexes, (at + 1e-9) / TICK_SECONDS - 1)
+        return bisect.bisect_right(self.ticks.indexes, (at + 1e-9) / TICK_SECONDS - 1)
 
     def first_from(self, at: float) -> int:
         """Position of the first tick that starts at or after `at`."""
-        return bisect.bisect_left(self._indexes, (at - 1e-9) / TICK_SECONDS)
+        return bisect.bisect_left(self.ticks.indexes, (at - 1e-9) / TICK_SECONDS)
 
     def column(self, name: str, *, start: int = 0, stop: int | None = None) -> FloatArray:
         """A column's entries for ticks `start` to `stop`; shape (stop - start,)."""
@@ -126,17 +146,24 @@ class TickHistory:
 
     def histogram(self, name: str, *, start: int, stop: int) -> LogHistogram:
         """The sum of one of the ticks' histograms over ticks `start` to `stop`."""
-        return LogHistogram.merged(getattr(tick.client, name) for tick in self.ticks[start:stop])
+        return self._old.histogram(name, start, stop, ticks=lambda low, high: self.ticks[low:high])
 
     def percentiles(self, name: str, *, start: int, stop: int) -> tuple[float, float, float]:
         """p50, p90 and p99 in seconds over ticks `start` to `stop`; NaN when nothing was measured."""
+        if self._old.is_charted(name, start, stop):
+            if not self._old.knows(stop):
+                self._old.remember(stop, {each: self._percentiles_of(each, start, stop) for each in SLIDING})
+            return self._old.percentiles(name, stop)
         key = (name, start, stop)
         if key not in self._percentiles:
             if len(self._percentiles) >= _CACHED_PERCENTILES:
                 self._percentiles.clear()
-            merged = self.histogram(name, start=start, stop=stop)
-            self._percentiles[key] = (merged.percentile(50), merged.percentile(90), merged.percentile(99))
+            self._percentiles[key] = self._percentiles_of(name, start, stop)
         return self._percentiles[key]
+
+    def _percentiles_of(self, name: str, start: int, stop: int) -> tuple[float, float, float]:
+        merged = self.histogram(name, start=start, stop=stop)
+        return merged.percentile(50), merged.percentile(90), merged.percentile(99)
 
     def bins(self, first_at: float, *, until: float, width: int) -> Sequence[tuple[int, int]]:
         """Positions [start, stop) of groups of `width` ticks, aligned to multiples of `width` so that charts do not

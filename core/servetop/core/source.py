@@ -111,3 +111,7 @@ class RunSource(Protocol):
         `ended_by` leaves out those that ended later, and need not look at them; `most` keeps those due last.
         """
         ...
+
+    def past_ticks(self, first: int, last: int) -> Sequence[Tick]:
+        """Ticks that `poll` gave before, from number `first` to number `last`, both included."""
+        ...

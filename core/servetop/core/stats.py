@@ -172,7 +172,8 @@ def _named(history: TickHistory, name: str, start: int, stop: int) -> dict[str, 
 
 
 def _newest_sample(history: TickHistory, stop: int) -> EngineSample | None:
-    return next((tick.engine for tick in reversed(history.ticks[:stop]) if tick.engine is not None), None)
+    sampled = np.flatnonzero(~np.isnan(history.column("scrape_end", stop=stop)))
+    return history.ticks[int(sampled[-1])].engine if sampled.size else None
 
 
 def _rates(history: TickHistory, start: int, stop: int) -> Rates:
@@ -262,4 +263,4 @@ def _series(history: TickHistory, at: float, *, window: float, span: float, colu
 
 
 def _stage(history: TickHistory, stop: int) -> int:
-    return history.ticks[stop - 1].client.gauges.stage if stop else -1
+    return int(history.value("stage", stop - 1)) if stop else -1

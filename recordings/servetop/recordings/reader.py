@@ -156,14 +156,10 @@ class RecordingReader:
         self, start: float, until: float, *, ended_by: float = math.inf, most: int | None = None
     ) -> Sequence[RequestRecord]:
         """Finished requests that were in flight at any time between two instants, by due time; see `RunSource`."""
-        where = f"{ENDED} BETWEEN ? AND ? AND sent <= ?"
-        parameters = (start, ended_by, until)
+        where, parameters = f"{ENDED} BETWEEN ? AND ? AND sent <= ?", (start, ended_by, until)
         if most is not None:
             return self._recent.last(most, where=where, parameters=parameters)
-        found: list[RequestRecord] = self._tables.events(
-            schema.REQUEST, where=where, parameters=parameters, order="due, seq"
-        )
-        return found
+        return list(self._tables.events(schema.REQUEST, where=where, parameters=parameters, order="due, seq"))
 
     def request_count(self) -> int:
         """Requests that ended, however they did."""
@@ -177,6 +173,10 @@ class RecordingReader:
     def ticks(self) -> list[Tick]:
         """All ticks, whatever `poll` gave."""
         return self._tables.events(schema.TICK)
+
+    def past_ticks(self, first: int, last: int) -> list[Tick]:
+        """Ticks from number `first` to number `last`, both included, once more."""
+        return self._tables.past_ticks(first, last)
 
     def stages(self) -> list[StageChange]:
         """All stages, in order."""

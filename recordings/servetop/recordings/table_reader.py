@@ -135,6 +135,14 @@ class TableReader:
         numbered = self.numbered_events(table, where="seq > ?", parameters=(seq,))
         return [event for _, event in numbered], numbered[-1][0] if numbered else seq
 
+    def past_ticks(self, first: int, last: int) -> list[Tick]:
+        """Ticks by number, both included, again: how far ticks were read stays as it is."""
+        read_until = self.last_tick_end
+        try:
+            return self.events(TICK, where="number BETWEEN ? AND ?", parameters=(first, last), order="number")
+        finally:
+            self.last_tick_end = read_until
+
     def columns_of(self, table: str) -> tuple[tuple[str, str], ...]:
         """(name, declared type) of each column, in the file's order; empty for a table that is not there."""
         if table not in self._columns:

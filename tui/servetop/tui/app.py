@@ -19,7 +19,7 @@ from servetop.tui.appearance import CALM_REDRAW_SECONDS, Surroundings
 from servetop.tui.keys import STEERING, VIEWING, WATCHING, bindings
 from servetop.tui.more_actions import MoreActions
 from servetop.tui.playhead import Playhead
-from servetop.tui.run_so_far import Moment, RunSoFar, View
+from servetop.tui.run_so_far import CLOSED_TICKS, LIVE_TICKS, Moment, RunSoFar, View
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.moment_screen import MomentScreen
 from servetop.tui.screens.question import Choice, NoteQuestion, Question
@@ -60,9 +60,9 @@ class DashboardApp(Watching, MoreActions):
     def begin_watching(self, source: RunSource, start_at: float | None) -> None:
         """Take in all that there is of a run; `start_at` as above."""
         self._source = source
-        self._run = RunSoFar(source.header)
-        self._run.fold(source.poll())
         self._live = source.is_live()
+        self._run = RunSoFar(source.header, read=self._past_ticks, keep=LIVE_TICKS if self._live else CLOSED_TICKS)
+        self._run.fold(source.poll())
         playhead = Playhead.opened(edge=self._run.edge, growing=self._live, start_at=start_at)
         self._view = View(playhead=playhead)
 

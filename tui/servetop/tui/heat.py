@@ -18,14 +18,14 @@ SHADES = (("·", "cool"), ("░", "cool"), ("▒", "warm"), ("▓", "hot"), ("�
 """From few to many; told apart without colour, and in few styles, because each change of style is sent."""
 _SHORTEST = 1e-5
 """Seconds at the lower end of a logarithmic axis, at least."""
-_MOST_KEPT = 20_000
 
 
 class BinnedHistograms:
     """Histograms of a latency by time bin, the same bins as `core.stats.Series`; complete ones are merged once."""
 
-    def __init__(self, history: TickHistory) -> None:
-        self._history = history
+    def __init__(self, history: TickHistory, *, most: int) -> None:
+        """`most` are kept."""
+        self._history, self._most = history, most
         self._merged: dict[tuple[str, int, int], LogHistogram] = {}
 
     def over(self, metric: str, *, at: float, span: float, columns: int) -> list[LogHistogram]:
@@ -38,8 +38,8 @@ class BinnedHistograms:
         """The sum over ticks `start` to `stop`."""
         key = (metric, start, stop)
         if key not in self._merged:
-            if len(self._merged) >= _MOST_KEPT:
-                self._merged.clear()
+            if len(self._merged) >= self._most:
+                del self._merged[next(iter(self._merged))]  # the oldest: as a run goes on, the one farthest left
             self._merged[key] = self._history.histogram(metric, start=start, stop=stop)
         return self._merged[key]
 

@@ -15,6 +15,7 @@ from servetop.core.causes import Cause, Causes
 from servetop.core.events import Action, Command, FloatArray, LogLine, Note, RequestRecord, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.history import TickHistory
+from servetop.core.kept_ticks import ReadTicks
 from servetop.core.source import EngineFacts, RunHeader, RunUpdate
 from servetop.core.stats import LiveStats, live_stats
 from servetop.core.steady import SteadyWindow
@@ -36,6 +37,10 @@ _OVERVIEW_BINS = 240
 SERIES_BINS = 120
 MOST_REQUESTS = 400
 """Requests that are looked at together."""
+LIVE_TICKS = 960
+"""Newest ticks of a run that goes on that stay in memory: four minutes."""
+CLOSED_TICKS = 14_400
+"""Of a recording that does not grow: an hour, to go anywhere in it at once."""
 _RECENT_TICKS = 40
 """Ten seconds."""
 _SHORTEST_SPAN = 30.0
@@ -150,11 +155,13 @@ class Moment:
 
 
 class RunSoFar:
-    """A fold of updates; grows only. Everything is kept in order of time."""
+    """A fold of updates. Everything is there in order of time; old ticks are read again where they are looked at."""
 
-    def __init__(self, header: RunHeader) -> None:
-        self.history = TickHistory()
-        self.binned = BinnedHistograms(self.history)
+    def __init__(self, header: RunHeader, *, read: ReadTicks | None = None, keep: int = LIVE_TICKS) -> None:
+        """`read` gives older ticks than the newest `keep` again; without it all of them stay in memory."""
+        self.history = TickHistory(read=read)
+        self._keep = keep
+        self.binned = BinnedHistograms(self.history, most=keep)
         self.steady = SteadyStages(self.history)
         self.header = header
         self.replicas = ReplicaHistory()
@@ -188,6 +195,7 @@ class RunSoFar:
         if update.end and not self.end and self.stages:
             self.causes.stage_ended(self.stages[-1], until=update.end.at, history=self.history)
         self.end = update.end or self.end
+        self.history.put_away(keep=self._keep)
         news = (update.ticks, update.stages, update.notes, update.commands, update.log_lines, update.header, update.end)
         return any(news)
 
@@ -269,7 +277,7 @@ class RunSoFar:
         contiguous = size - ticks[0].index == len(ticks)
         per_tick[ticks[0].index :] = tokens if contiguous else np.nan
         if not contiguous:
-            per_tick[[tick.index for tick in ticks]] = tokens
+            per_tick[np.array(ticks.indexes)] = tokens
         width = -(-size // _OVERVIEW_BINS)
         starts = np.arange(0, size, width)
         sums, known = (np.add.reduceat(each, starts) for each in (np.nan_to_num(per_tick), ~np.isnan(per_tick) * 1.0))

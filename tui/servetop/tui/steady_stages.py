@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from servetop.core.events import StageChange
+import numpy as np
+
+from servetop.core.events import FloatArray, StageChange
 from servetop.core.history import TickHistory
 from servetop.core.steady import SteadyWindow, TickColumns, steady_window
+from servetop.core.tick import TICK_SECONDS
 
 
 class SteadyStages:
@@ -36,6 +39,22 @@ class SteadyStages:
         key = (stage.index, stage.at, until, cooldown)
         if key not in self._found:
             first, stop = self._history.first_from(stage.at), self._history.up_to(until)
-            columns = TickColumns.of(self._history.ticks[first : max(first, stop)])
-            self._found[key] = steady_window(columns, cooldown=cooldown)
+            self._found[key] = steady_window(self._columns(first, max(first, stop)), cooldown=cooldown)
         return self._found[key]
+
+    def _columns(self, first: int, stop: int) -> TickColumns:
+        """What `TickColumns.of` takes from ticks: these may not be in memory any more."""
+
+        def column(name: str) -> FloatArray:
+            return self._history.column(name, start=first, stop=stop)
+
+        return TickColumns(
+            start=np.array(self._history.ticks.indexes[first:stop], dtype=np.float64) * TICK_SECONDS,
+            in_system=column("in_flight") + column("queued"),
+            output_tokens=column("output_tokens"),
+            completed=column("ok") + column("failed") + column("cancelled"),
+            due=column("due"),
+            request_rate=column("request_rate"),
+            max_concurrency=column("max_concurrency"),
+            paused=column("paused") > 0,
+        )

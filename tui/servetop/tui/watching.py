@@ -11,6 +11,7 @@ from textual.app import App
 from servetop.core.errors import ServetopError
 from servetop.core.events import RequestRecord
 from servetop.core.source import RunSource
+from servetop.core.tick import Tick
 from servetop.tui.cursor import FAR, Cursor
 from servetop.tui.instants import event_instants, next_instant
 from servetop.tui.panels.time_chart import TimeChart
@@ -55,6 +56,14 @@ class Watching(App[str]):
         ended_by = until + _PATIENCE * (1.0 if math.isnan(tail) else tail)
         try:
             return self._source.requests(start, until, ended_by=ended_by, most=MOST_REQUESTS)
+        except ServetopError as error:
+            self.call_later(self.say, str(error))
+            return ()
+
+    def _past_ticks(self, first: int, last: int) -> Sequence[Tick]:
+        """Ticks that are no longer in memory, by number; none where they cannot be read."""
+        try:
+            return self._source.past_ticks(first, last)
         except ServetopError as error:
             self.call_later(self.say, str(error))
             return ()
