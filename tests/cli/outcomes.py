@@ -17,7 +17,7 @@ from pathlib import Path
 
 from servetop.core.events import StageChange
 from servetop.recordings.reader import RecordingReader
-from tests.harness import Finished, Servetop, command_line, opened, received, wait_for
+from tests.harness import PYTHON, Finished, Servetop, command_line, opened, received, wait_for
 
 MORTAL = Path(__file__).parent / "mortal_server.py"
 LENGTHS = ("--input-len", "8", "--output-len", "4")
@@ -61,7 +61,7 @@ class Case:
 
 def mortal(*words: str) -> tuple[str, ...]:
     """Options that start the failing engine."""
-    command = shlex.join([sys.executable, str(MORTAL), *words])
+    command = " ".join([PYTHON, shlex.quote(str(MORTAL)), *words])
     return ("--engine", "vllm", "--model", "a/tiny", "--engine-command", command)
 
 
@@ -210,13 +210,13 @@ def _words(phase: str, case: Case) -> tuple[str, ...]:
     match phase:
         case "boot":
             (case.folder / "mark").touch()
-            return ("--json", *mortal(f"--never-ready-once {case.folder / 'mark'}"), *ENDLESS)
+            return ("--json", *mortal(f"--never-ready-once {shlex.quote(str(case.folder / 'mark'))}"), *ENDLESS)
         case "load":
             return ("--json", *mortal(), *ENDLESS)
         case "drain":
             return ("--json", *mortal("--gap 3"), "--request-rate", "inf", "--num-prompts", "2", *LENGTHS)
         case "restart":
-            engine = mortal(f"--never-ready-once {case.folder / 'mark'}")
+            engine = mortal(f"--never-ready-once {shlex.quote(str(case.folder / 'mark'))}")
             return (*case.sweep("num_prompts = 4"), *engine)
         case "cell":
             return (*case.sweep('duration = "300s"'), *mortal())
