@@ -3,86 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from servetop.cli.run_registry import RunRegistry
-from servetop.core.events import Action, RunEnd
+from servetop.core.events import Action
 from servetop.recordings.reader import RecordingReader
+from tests.cli.phases import (
+    LOAD,
+    LONG,
+    SHORT,
+    assert_gone,
+    dashboard,
+    end_of,
+    family,
+    reading,
+    until,
+    words_for,
+)
 from tests.cli.terminal import Terminal
-from tests.harness import PYTHON, Servetop, command_line, opened, received, wait_for
+from tests.harness import Servetop, command_line, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
-
-SLOW_TO_BOOT = ("--engine-command", f'{PYTHON} -c "import signal; signal.pause()"')
-SLOW_TO_RESTART = Path(__file__).parent / "engine_that_restarts_slowly.py"
-STUBBORN = (
-    "--engine-command",
-    f"{PYTHON} -c 'import signal; [signal.signal(each, signal.SIG_IGN) for each in (2, 15)]; signal.pause()'",
-)
-"""An engine that does not end before it is killed."""
-LOAD = ("--request-rate", "8", "--duration", "300")
-SHORT, LONG = ("--output-len", "40"), ("--output-len", "1500")
-"""Answers that finish while a run drains, and answers that take longer than anybody waits."""
-
-
-def words_for(phase: str) -> tuple[str, ...]:
-    match phase:
-        case "boot":
-            return (*LOAD, *SLOW_TO_BOOT)
-        case "engine stop":
-            return (*LOAD, *STUBBORN)
-        case "restart":
-            engine = ("--engine", "vllm", "--engine-command", f"{PYTHON} {shlex.quote(str(SLOW_TO_RESTART))}")
-            return (*LOAD, *engine, "--max-num-seqs", "64", *SHORT)
-        case _:
-            return (*LOAD, *SHORT)
-
-
-def until(phase: str, reader: RecordingReader) -> None:
-    """Wait for a phase, after bringing it about."""
-    if phase == "boot":
-        wait_for(lambda: len(reader.ticks()) > 2, seconds=120, what="the boot")
-        return
-    wait_for(lambda: received(reader), seconds=120, what="the first tokens")
-    if phase == "restart":
-        reader.send(Action.SET_MAX_NUM_SEQS, value=32)
-        wait_for(lambda: _is_restarting(reader), seconds=120, what="the restart")
-
-
-def _is_restarting(reader: RecordingReader) -> bool:
-    return any(note.text.endswith("restarting the engine") for note in reader.notes())
-
-
-def family(pid: int) -> list[psutil.Process]:
-    """A process and all that it started."""
-    process = psutil.Process(pid)
-    return [process, *process.children(recursive=True)]
-
-
-def end_of(recording: Path) -> RunEnd | None:
-    with contextlib.closing(RecordingReader.open(recording)) as reader:
-        return reader.end
-
-
-def assert_gone(processes: list[psutil.Process]) -> None:
-    """All of them end; one that nobody has waited for yet counts as gone."""
-    wait_for(lambda: not any(_lives(each) for each in processes), seconds=120, what="the end of all processes")
-
-
-def _lives(process: psutil.Process) -> bool:
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 @pytest.fixture
@@ -94,19 +41,6 @@ def recording(tmp_path: Path) -> Path:
 def servetop(servetop: Servetop, tmp_path: Path) -> Servetop:
     servetop.environment["MARK"] = str(tmp_path / "started-once")
     return servetop
-
-
-@contextlib.contextmanager
-def dashboard(servetop: Servetop, recording: Path, *words: str) -> Iterator[Terminal]:
-    argv = [sys.executable, "-m", "servetop", *words, "--record", str(recording)]
-    with Terminal.run(argv, servetop.environment) as terminal:
-        yield terminal
-
-
-@contextlib.contextmanager
-def reading(recording: Path) -> Iterator[RecordingReader]:
-    with contextlib.closing(wait_for(lambda: opened(recording), seconds=120, what="the recording")) as reader:
-        yield reader
 
 
 def test_requests_in_flight_finish_when_a_run_is_asked_to_end(servetop: Servetop, recording: Path) -> None:

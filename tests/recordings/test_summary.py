@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from servetop.core.config import StageConfig
-from servetop.core.events import EngineSample, RequestRecord, RequestStatus, RunEnd, StageChange
+from servetop.core.events import RequestRecord, RequestStatus, RunEnd
 from servetop.core.source import EngineFacts, RunHeader
 from servetop.core.tick import Tick
 from servetop.recordings.batch import Batch
@@ -19,19 +19,11 @@ from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
 from servetop.recordings.summary import run_summary, summarise, without_figures
 from servetop.recordings.thresholds import threshold_keys
+from tests.recordings.rows import sample, stage
 
 MakeRequest = Callable[..., RequestRecord]
 MakeTick = Callable[..., Tick]
 Summarise = Callable[..., dict[str, Any]]
-
-
-def stage(index: int, at: float, *, rate: float | None = 8.0, **fields: Any) -> StageChange:
-    values = {"label": f"stage {index}", "max_concurrency": None, "max_num_seqs": None} | fields
-    return StageChange(at=at, index=index, request_rate=rate, **values)
-
-
-def sample(at: float, **fields: float | None) -> EngineSample:
-    return EngineSample(scrape_start=at, scrape_end=at, **fields)
 
 
 def test_latencies_of_three_requests(summary_of: Summarise, make_request: MakeRequest) -> None:
@@ -220,56 +212,6 @@ def test_the_engine_is_what_it_said_of_itself(tmp_path: Path, header: RunHeader)
     assert (summary["backend"], summary["model_id"], summary["recording_state"]) == ("vllm", "meta/L", "live")
 
 
-def test_server_counters_grow_from_where_they_stood_and_survive_a_restart(summary_of: Summarise) -> None:
-    totals = [100.0, 103.0, None, 110.0, 2.0, 5.0]  # attached at 100; restarted between 110 and 2
-    samples = [sample(float(i), preemptions_total=value, kv_usage=0.1 * i) for i, value in enumerate(totals)]
-    server = summary_of(samples=samples)["server"]
-    assert server["preemptions"] == 15.0
-    assert server["max_kv_usage"] == pytest.approx(0.5)
-    assert (server["max_running"], server["generation_tokens"]) == (None, None)
-
-
-def test_prefix_cache_hits_are_of_the_run_and_of_each_stage(summary_of: Summarise, make_request: MakeRequest) -> None:
-    samples = [
-        sample(float(at), prefix_cache_hits_total=float(hits), prefix_cache_queries_total=float(queries))
-        for at, hits, queries in ((0, 390, 10_000), (2, 390, 10_100), (4, 450, 10_200))
-    ]
-    stages = [stage(0, 1.0, rate=8.0), stage(1, 3.0, rate=16.0)]
-    summary = summary_of(make_request(1, 1.5), make_request(2, 3.5, stage=1), samples=samples, stages=stages)
-    keys = ("prefix_cache_hits", "prefix_cache_queries", "prefix_cache_hit_rate")
-    assert [summary["server"][key] for key in keys] == [60.0, 200.0, 0.3]
-    assert [each["server"]["prefix_cache_hit_rate"] for each in summary["stages"]] == [0.0, 0.6]
-
-
-def test_a_cache_in_which_nothing_was_looked_up_has_no_hit_rate(summary_of: Summarise) -> None:
-    samples = [sample(float(at), prefix_cache_hits_total=9.0, prefix_cache_queries_total=90.0) for at in range(3)]
-    server = summary_of(samples=samples)["server"]
-    assert (server["prefix_cache_queries"], server["prefix_cache_hit_rate"]) == (0.0, None)
-
-
-def test_the_stages_preemptions_add_up_to_the_runs(summary_of: Summarise, make_request: MakeRequest) -> None:
-    samples = [sample(0.5 * i, preemptions_total=float(i * i), running=float(i)) for i in range(12)]
-    summary = summary_of(
-        make_request(1, 1.5),
-        make_request(2, 3.5, stage=1),
-        samples=samples,
-        stages=[
-            stage(0, 0.0, rate=None, label="boot"),
-            stage(0, 1.0, rate=8.0, max_num_seqs=64),
-            stage(1, 2.9, rate=None, label="restart"),
-            stage(1, 3.0, rate=16.0, max_num_seqs=128),
-        ],
-    )
-    first, second = summary["stages"]
-    assert (first["stage"], first["start"], first["end"], first["request_rate"]) == (0, 1.0, 2.9, 8.0)
-    assert (second["stage"], second["start"], second["end"], second["max_num_seqs"]) == (1, 3.0, 20.0, 128)
-    assert (first["preemptions"], second["preemptions"]) == (25 - 1, 121 - 25)  # 1 happened during boot
-    assert summary["server"]["preemptions"] == 121
-    assert (first["num_prompts"], second["num_prompts"]) == (1, 1)
-    assert first["server"]["max_running"] == 5.0
-    assert (summary["request_rate"], summary["max_concurrency"]) == (None, None)
-
-
 def test_a_stage_or_a_time_window_can_be_summarised_alone(
     recorder: Recorder, reader: RecordingReader, make_request: MakeRequest
 ) -> None:
@@ -303,17 +245,6 @@ def test_every_key_of_a_threshold_is_a_number_of_the_summary(summary_of: Summari
     for key in threshold_keys():
         part, _, name = key.rpartition(".")
         assert name in (summary[part] if part else summary), key
-
-
-def test_one_absurd_metric_value_costs_no_other_figure(tmp_path: Path, header: RunHeader) -> None:
-    recorder = Recorder.create(tmp_path / "run.servetop", header)
-    absurd = [sample(at, running=1e308, generation_tokens_total=1e308 * (at > 1.0), waiting=2.0) for at in (1.0, 2.0)]
-    recorder.commit(Batch(engine_samples=[*absurd, sample(3.0, running=4.0, waiting=1.0)]))
-    with closing(RecordingReader.open(recorder.path)) as reader:
-        server = run_summary(reader)["server"]
-    recorder.close(RunEnd(at=3.0, exit_code=0, reason=""))
-    assert (server["max_running"], server["max_waiting"]) == (4.0, 2.0)
-    assert server["generation_tokens"] == 0.0
 
 
 def test_a_run_that_failed_before_its_first_request_has_an_error_and_no_figures(

@@ -15,14 +15,11 @@ from servetop.recordings.batch import Batch
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
 from servetop.recordings.summary import run_summary
+from tests.recordings.rows import sample
 
 MakeRequest = Callable[..., RequestRecord]
 MakeTick = Callable[..., Tick]
 Summarise = Callable[..., dict[str, Any]]
-
-
-def sample(at: float, **fields: float | None) -> EngineSample:
-    return EngineSample(scrape_start=at, scrape_end=at, **fields)
 
 
 def trusted_ticks(count: int, **fields: Any) -> list[Tick]:

@@ -1,0 +1,80 @@
+"""What the summary says of the server: its counters, gauges and prefix cache, of the run and of each stage."""
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from servetop.core.events import RequestRecord, RunEnd
+from servetop.core.source import RunHeader
+from servetop.recordings.batch import Batch
+from servetop.recordings.reader import RecordingReader
+from servetop.recordings.recorder import Recorder
+from servetop.recordings.summary import run_summary
+from tests.recordings.rows import sample, stage
+
+MakeRequest = Callable[..., RequestRecord]
+Summarise = Callable[..., dict[str, Any]]
+
+
+def test_server_counters_grow_from_where_they_stood_and_survive_a_restart(summary_of: Summarise) -> None:
+    totals = [100.0, 103.0, None, 110.0, 2.0, 5.0]  # attached at 100; restarted between 110 and 2
+    samples = [sample(float(i), preemptions_total=value, kv_usage=0.1 * i) for i, value in enumerate(totals)]
+    server = summary_of(samples=samples)["server"]
+    assert server["preemptions"] == 15.0
+    assert server["max_kv_usage"] == pytest.approx(0.5)
+    assert (server["max_running"], server["generation_tokens"]) == (None, None)
+
+
+def test_prefix_cache_hits_are_of_the_run_and_of_each_stage(summary_of: Summarise, make_request: MakeRequest) -> None:
+    samples = [
+        sample(float(at), prefix_cache_hits_total=float(hits), prefix_cache_queries_total=float(queries))
+        for at, hits, queries in ((0, 390, 10_000), (2, 390, 10_100), (4, 450, 10_200))
+    ]
+    stages = [stage(0, 1.0, rate=8.0), stage(1, 3.0, rate=16.0)]
+    summary = summary_of(make_request(1, 1.5), make_request(2, 3.5, stage=1), samples=samples, stages=stages)
+    keys = ("prefix_cache_hits", "prefix_cache_queries", "prefix_cache_hit_rate")
+    assert [summary["server"][key] for key in keys] == [60.0, 200.0, 0.3]
+    assert [each["server"]["prefix_cache_hit_rate"] for each in summary["stages"]] == [0.0, 0.6]
+
+
+def test_a_cache_in_which_nothing_was_looked_up_has_no_hit_rate(summary_of: Summarise) -> None:
+    samples = [sample(float(at), prefix_cache_hits_total=9.0, prefix_cache_queries_total=90.0) for at in range(3)]
+    server = summary_of(samples=samples)["server"]
+    assert (server["prefix_cache_queries"], server["prefix_cache_hit_rate"]) == (0.0, None)
+
+
+def test_the_stages_preemptions_add_up_to_the_runs(summary_of: Summarise, make_request: MakeRequest) -> None:
+    samples = [sample(0.5 * i, preemptions_total=float(i * i), running=float(i)) for i in range(12)]
+    summary = summary_of(
+        make_request(1, 1.5),
+        make_request(2, 3.5, stage=1),
+        samples=samples,
+        stages=[
+            stage(0, 0.0, rate=None, label="boot"),
+            stage(0, 1.0, rate=8.0, max_num_seqs=64),
+            stage(1, 2.9, rate=None, label="restart"),
+            stage(1, 3.0, rate=16.0, max_num_seqs=128),
+        ],
+    )
+    first, second = summary["stages"]
+    assert (first["stage"], first["start"], first["end"], first["request_rate"]) == (0, 1.0, 2.9, 8.0)
+    assert (second["stage"], second["start"], second["end"], second["max_num_seqs"]) == (1, 3.0, 20.0, 128)
+    assert (first["preemptions"], second["preemptions"]) == (25 - 1, 121 - 25)  # 1 happened during boot
+    assert summary["server"]["preemptions"] == 121
+    assert (first["num_prompts"], second["num_prompts"]) == (1, 1)
+    assert first["server"]["max_running"] == 5.0
+    assert (summary["request_rate"], summary["max_concurrency"]) == (None, None)
+
+
+def test_one_absurd_metric_value_costs_no_other_figure(tmp_path: Path, header: RunHeader) -> None:
+    recorder = Recorder.create(tmp_path / "run.servetop", header)
+    absurd = [sample(at, running=1e308, generation_tokens_total=1e308 * (at > 1.0), waiting=2.0) for at in (1.0, 2.0)]
+    recorder.commit(Batch(engine_samples=[*absurd, sample(3.0, running=4.0, waiting=1.0)]))
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        server = run_summary(reader)["server"]
+    recorder.close(RunEnd(at=3.0, exit_code=0, reason=""))
+    assert (server["max_running"], server["max_waiting"]) == (4.0, 2.0)
+    assert server["generation_tokens"] == 0.0
