@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from servetop.core.errors import RecordingError
-from servetop.core.events import Action, RequestRecord, RunEnd
+from servetop.core.events import Action, Note, RequestRecord, RunEnd, Severity
 from servetop.core.source import RunHeader, RunSource, RunUpdate
 from servetop.core.tick import Tick
 from servetop.recordings.batch import Batch
@@ -37,6 +37,20 @@ def test_polling_gives_everything_so_far_then_only_what_is_new(
     assert reader.poll() == RunUpdate()
     recorder.commit(Batch(tick=make_tick(3)))
     assert [tick.index for tick in reader.poll().ticks] == [3]
+
+
+def test_many_ticks_come_in_pieces_and_all_else_with_the_last(
+    recorder: Recorder, reader: RecordingReader, make_tick: MakeTick
+) -> None:
+    for number in range(5):
+        recorder.commit(Batch(tick=make_tick(number)))
+    note = Note(at=0.5, severity=Severity.INFO, source="run", text="a note")
+    recorder.commit(Batch(notes=[note]))
+    pieces = [reader.poll(most_ticks=2) for _ in range(3)]
+    assert [[tick.index for tick in piece.ticks] for piece in pieces] == [[0, 1], [2, 3], [4]]
+    assert [piece.more for piece in pieces] == [True, True, False]
+    assert [list(piece.notes) for piece in pieces] == [[], [], [note]]
+    assert reader.poll(most_ticks=2) == RunUpdate()
 
 
 def test_ticks_are_read_again_by_number_and_polling_goes_on_where_it_was(

@@ -62,6 +62,9 @@ class CannedRun:
     records: Sequence[RequestRecord] = ()
     sent: list[Command] = field(default_factory=list)
     _shown: float = -1.0
+    _given: float = -1.0
+    """Where the ticks of an update in pieces begin."""
+    _more: bool = False
     _told: int = 0
     name = "canned"
 
@@ -69,14 +72,21 @@ class CannedRun:
     def header(self) -> RunHeader:
         return RunHeader(config=self.config, anchor=ClockAnchor(0, 1.7e9), engine=self.facts)
 
-    def poll(self) -> RunUpdate:
+    def poll(self, *, most_ticks: int | None = None) -> RunUpdate:
         low, high = self._shown, self.now
+        ticks = [tick for tick in self.ticks if low < tick.end <= high]
+        if most_ticks is not None and len(ticks) > most_ticks:
+            self._given, self._shown = self._given if self._more else low, ticks[most_ticks - 1].end
+            self._more = True
+            return RunUpdate(ticks=ticks[:most_ticks], more=True)
         self._shown = high
+        if self._more:
+            self._more, low = False, self._given
         commands, self._told = self.sent[self._told :], len(self.sent)
         if high <= low:
             return RunUpdate(commands=commands)
         return RunUpdate(
-            ticks=[tick for tick in self.ticks if low < tick.end <= high],
+            ticks=ticks,
             stages=[stage for stage in self.stages if low < stage.at <= high],
             notes=[note for note in self.notes if low < note.at <= high],
             commands=commands,

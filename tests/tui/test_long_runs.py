@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from servetop.core import paged_columns
 from servetop.core.errors import RecordingError
+from servetop.core.events import ReplicaSample
+from servetop.core.source import RunUpdate
+from servetop.core.tick import TICK_SECONDS, Tick
+from servetop.tui import app as app_module
 from servetop.tui.app import DashboardApp
 from servetop.tui.playhead import Playhead
 from servetop.tui.run_so_far import Moment, RunSoFar, View
+from servetop.tui.scratch_file import ScratchFile
 from tests.tui import canned
 
 END = 120.0
+GROWTH = 64
+"""Bytes a tick: what marks its place, and the events of a canned run."""
 
 
 def followed(*, keep: int | None) -> RunSoFar:
@@ -66,3 +77,79 @@ async def test_a_past_that_cannot_be_read_again_is_told_and_ends_nothing(dashboa
         await pilot.pause()
         assert "is the disk all right" in app._view.message
         assert app._run.at(app._view, live=True).stats.totals.sent > 0
+
+
+LOADED = canned.growing(END).ticks[100:]
+
+
+def endless(number: int) -> Tick:
+    """A tick of a run that plays the canned one's load over and over."""
+    tick = LOADED[number % len(LOADED)]
+    at = (number + 1) * TICK_SECONDS
+    engine = replace(tick.engine, scrape_start=at - 0.02, scrape_end=at - 0.01) if tick.engine else None
+    return replace(tick, client=replace(tick.client, index=number), engine=engine)
+
+
+def told(replica: int, at: float) -> ReplicaSample:
+    return ReplicaSample(replica=replica, scrape_start=at - 0.01, scrape_end=at, running=1.5, waiting=0.5)
+
+
+def test_a_run_that_goes_on_and_on_takes_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing_again(first: int, last: int) -> Sequence[Tick]:
+        raise AssertionError(f"ticks {first} to {last} were read again, though nobody looks back")
+
+    monkeypatch.setattr(paged_columns, "PAGE", 64)
+    run = RunSoFar(canned.growing(0.0).header, read=nothing_again, keep=200, scratch=ScratchFile())
+
+    def follow(first: int, last: int) -> int:
+        for tick in map(endless, range(first, last)):
+            run.fold(RunUpdate(ticks=[tick], replica_samples=[told(each, tick.end) for each in range(2)]))
+            if tick.index % 16 == 0:
+                run.at(View(playhead=Playhead(at=tick.end), span=30.0), live=True)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        settled = follow(0, 1024)
+        growth = follow(1024, 2048) - settled
+    finally:
+        tracemalloc.stop()
+    assert growth < 1024 * GROWTH
+
+
+def test_a_long_recording_is_taken_in_piece_by_piece(dashboard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = canned.growing(END)
+    whole: DashboardApp = dashboard(run)
+    held: list[int] = []
+    fold = RunSoFar.fold
+
+    def folding(self: RunSoFar, update: RunUpdate) -> bool:
+        held.append(len(self.history.ticks) - self.history.ticks.away + len(update.ticks))
+        return fold(self, update)
+
+    monkeypatch.setattr(app_module, "MOST_TICKS", 50)
+    monkeypatch.setattr(app_module, "LIVE_TICKS", 100)
+    monkeypatch.setattr(RunSoFar, "fold", folding)
+    pieces: DashboardApp = dashboard(canned.growing(END))
+    assert max(held) < 200
+    assert len(pieces._run.history) == len(whole._run.history) > 400
+    np.testing.assert_equal(figures(pieces._moment()), figures(whole._moment()))
+
+
+def test_what_a_full_disk_does_not_take_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = ScratchFile()
+    places = [scratch.add(b"first")]
+
+    def full(*_: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr("os.pwrite", full)
+        places.append(scratch.add(b"second"))
+    places.append(scratch.add(b"third"))
+    assert [scratch.read(at, size) for at, size in zip(places, (5, 6, 5), strict=True)] == [
+        b"first",
+        b"second",
+        b"third",
+    ]

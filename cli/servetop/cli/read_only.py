@@ -31,9 +31,9 @@ class ReadOnlyRun:
         """As of now."""
         return self._source.header
 
-    def poll(self) -> RunUpdate:
+    def poll(self, *, most_ticks: int | None = None) -> RunUpdate:
         """All that is new since the last call."""
-        return self._source.poll()
+        return self._source.poll(most_ticks=most_ticks)
 
     def is_live(self) -> bool:
         """More will come."""

@@ -5,17 +5,16 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from array import array
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-
-import numpy as np
 
 from servetop.core.bounds import bounded
 from servetop.core.events import EngineSample, FloatArray
 from servetop.core.histogram import LogHistogram
 from servetop.core.kept_ticks import BLOCK, KeptTicks, ReadTicks
-from servetop.core.old_figures import SLIDING, WINDOW, OldFigures
+from servetop.core.old_figures import SLIDING, WINDOW, OldFigures, Percentiles
+from servetop.core.paged_columns import PagedColumns
+from servetop.core.scratch import Scratch
 from servetop.core.tick import TICK_SECONDS, LoadGauges, Tick
 
 CLIENT_COLUMNS = ("due", "sent", "ok", "failed", "cancelled", "prompt_tokens", "output_tokens", "cpu_seconds")
@@ -43,7 +42,7 @@ ENGINE_DELTA_COLUMNS = {
 _OF_CLIENT = {name: attrgetter(name) for name in CLIENT_COLUMNS}
 _OF_GAUGES = {name: attrgetter(f"gauges.{name}") for name in GAUGE_COLUMNS if name in LoadGauges.__slots__}
 _OF_ENGINE = {name: attrgetter(name) for name in GAUGE_COLUMNS if name not in _OF_GAUGES}
-_CACHED_PERCENTILES = 20_000
+_CACHED_PERCENTILES = 2_000
 _FEW_BLOCKS = 16
 """Put away at once as a run goes on; of more, as when a long recording is opened, percentiles wait until asked for."""
 
@@ -51,12 +50,14 @@ _FEW_BLOCKS = 16
 class TickHistory:
     """All ticks up to now; every column has one entry per tick."""
 
-    def __init__(self, ticks: Iterable[Tick] = (), *, read: ReadTicks | None = None) -> None:
-        """`read` gives ticks again that were put away."""
+    def __init__(
+        self, ticks: Iterable[Tick] = (), *, read: ReadTicks | None = None, scratch: Scratch | None = None
+    ) -> None:
+        """`read` gives ticks again that were put away; figures of theirs that are asked for often go to `scratch`."""
         self.ticks = KeptTicks(read)
-        self._old = OldFigures()
-        self._columns = {name: array("d") for name in (*CLIENT_COLUMNS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS)}
-        self._forgotten: dict[str, float] = {}
+        scratch = Scratch() if scratch is None else scratch
+        self._old = OldFigures(scratch)
+        self._columns = PagedColumns((*CLIENT_COLUMNS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS), scratch)
         self._last_counters: dict[str, float] = {}
         self._percentiles: dict[tuple[str, int, int], tuple[float, float, float]] = {}
         self.extend(list(ticks))
@@ -73,13 +74,13 @@ class TickHistory:
         clients = [tick.client for tick in ticks]
         samples = [tick.engine for tick in ticks]
         for name, read in _OF_CLIENT.items():
-            self._columns[name].extend(map(read, clients))
+            self._columns.extend(name, map(read, clients))
         for name, read in _OF_GAUGES.items():
-            self._columns[name].extend(map(_number, map(read, clients)))
+            self._columns.extend(name, map(_number, map(read, clients)))
         for name, read in _OF_ENGINE.items():
-            self._columns[name].extend([math.nan if each is None else bounded(read(each)) for each in samples])
+            self._columns.extend(name, [math.nan if each is None else bounded(read(each)) for each in samples])
         for name, counter in ENGINE_DELTA_COLUMNS.items():
-            self._columns[name].extend(self._increases(counter, samples))
+            self._columns.extend(name, self._increases(counter, samples))
 
     def _increases(self, counter: str, samples: Sequence[EngineSample | None]) -> list[float]:
         read, before, increases = attrgetter(counter), self._last_counters.get(counter), []
@@ -97,33 +98,34 @@ class TickHistory:
 
     def forget(self, count: int) -> None:
         """Drop the first `count` ticks; positions move down by as many, and `total` still counts them."""
-        for name, values in self._columns.items():
-            self._forgotten[name] = self.total(name, stop=count)
-            del values[:count]
+        self._columns.forget(count)
         self.ticks.drop(count)
         self._percentiles.clear()
 
     def put_away(self, *, keep: int) -> None:
         """Let go of all but about the newest `keep` ticks; they are read again when they are asked for.
 
-        Columns stay, and so do the sums and percentiles of long charts: no figure changes.
+        No figure changes.
         """
         before, stop = self.ticks.away, self.ticks.may_leave(keep=keep)
+        few = stop - before <= _FEW_BLOCKS * BLOCK
         for first in range(before, stop, BLOCK):
-            self._old.add(self.ticks[first : first + BLOCK])
-        if 0 < stop - before <= _FEW_BLOCKS * BLOCK:
-            for high in range(before + 1, stop + WINDOW + 1):  # while their ticks are here
-                self.percentiles(SLIDING[0], start=max(high - WINDOW, 0), stop=high)
-            self._percentiles = {key: found for key, found in self._percentiles.items() if key[2] > stop}
+            starts = range(first, first + BLOCK) if few else ()
+            sliding = [
+                {name: self.percentiles(name, start=each, stop=each + WINDOW) for name in SLIDING} for each in starts
+            ]
+            self._old.add(self.ticks[first : first + BLOCK], sliding)
         self.ticks.put_away(stop)
+        if stop:
+            self._columns.put_away()
 
     def total(self, name: str, *, stop: int) -> float:
         """A column's sum from the run's beginning to tick `stop`; NaN when no tick had a value."""
-        values, before = self.column(name, stop=stop), self._forgotten.get(name, math.nan)
-        known = values[~np.isnan(values)]
-        if not known.size:
-            return before
-        return float(known.sum()) + (0.0 if math.isnan(before) else before)
+        return self._columns.total(name, stop=stop)
+
+    def last_known(self, name: str, *, stop: int) -> int | None:
+        """Position of the last tick before `stop` with a value in a column."""
+        return self._columns.last_known(name, stop=stop)
 
     def __len__(self) -> int:
         return len(self.ticks)
@@ -138,32 +140,27 @@ class TickHistory:
 
     def column(self, name: str, *, start: int = 0, stop: int | None = None) -> FloatArray:
         """A column's entries for ticks `start` to `stop`; shape (stop - start,)."""
-        return np.array(self._columns[name][start:stop], dtype=np.float64)
+        return self._columns.column(name, start=start, stop=stop)
 
     def value(self, name: str, position: int) -> float:
         """One entry of a column."""
-        return self._columns[name][position]
+        return self._columns.value(name, position)
 
     def histogram(self, name: str, *, start: int, stop: int) -> LogHistogram:
         """The sum of one of the ticks' histograms over ticks `start` to `stop`."""
         return self._old.histogram(name, start, stop, ticks=lambda low, high: self.ticks[low:high])
 
-    def percentiles(self, name: str, *, start: int, stop: int) -> tuple[float, float, float]:
+    def percentiles(self, name: str, *, start: int, stop: int) -> Percentiles:
         """p50, p90 and p99 in seconds over ticks `start` to `stop`; NaN when nothing was measured."""
-        if self._old.is_charted(name, start, stop):
-            if not self._old.knows(stop):
-                self._old.remember(stop, {each: self._percentiles_of(each, start, stop) for each in SLIDING})
-            return self._old.percentiles(name, stop)
         key = (name, start, stop)
-        if key not in self._percentiles:
-            if len(self._percentiles) >= _CACHED_PERCENTILES:
-                self._percentiles.clear()
-            self._percentiles[key] = self._percentiles_of(name, start, stop)
-        return self._percentiles[key]
-
-    def _percentiles_of(self, name: str, start: int, stop: int) -> tuple[float, float, float]:
-        merged = self.histogram(name, start=start, stop=stop)
-        return merged.percentile(50), merged.percentile(90), merged.percentile(99)
+        found = self._percentiles.pop(key, None) or self._old.percentiles(name, start, stop)
+        if found is None:
+            merged = self.histogram(name, start=start, stop=stop)
+            found = (merged.percentile(50), merged.percentile(90), merged.percentile(99))
+        if len(self._percentiles) >= _CACHED_PERCENTILES:
+            del self._percentiles[next(iter(self._percentiles))]  # the one that was asked for least recently
+        self._percentiles[key] = found
+        return found
 
     def bins(self, first_at: float, *, until: float, width: int) -> Sequence[tuple[int, int]]:
         """Positions [start, stop) of groups of `width` ticks, aligned to multiples of `width` so that charts do not

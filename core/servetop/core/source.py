@@ -76,6 +76,8 @@ class RunUpdate:
     header: RunHeader | None = None
     """When it changed: the engine's facts came in."""
     end: RunEnd | None = None
+    more: bool = False
+    """These are some of the ticks that are there; those that follow, and all else, come with the next calls."""
 
 
 class RunSource(Protocol):
@@ -91,8 +93,11 @@ class RunSource(Protocol):
         """As of now."""
         ...
 
-    def poll(self) -> RunUpdate:
-        """All that is new since the last call; the first call gives everything so far. Takes milliseconds."""
+    def poll(self, *, most_ticks: int | None = None) -> RunUpdate:
+        """All that is new since the last call; the first call gives everything so far. Takes milliseconds.
+
+        Where more than `most_ticks` are new it gives so many of them, and nothing else.
+        """
         ...
 
     def is_live(self) -> bool:

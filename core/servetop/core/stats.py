@@ -172,8 +172,8 @@ def _named(history: TickHistory, name: str, start: int, stop: int) -> dict[str, 
 
 
 def _newest_sample(history: TickHistory, stop: int) -> EngineSample | None:
-    sampled = np.flatnonzero(~np.isnan(history.column("scrape_end", stop=stop)))
-    return history.ticks[int(sampled[-1])].engine if sampled.size else None
+    sampled = history.last_known("scrape_end", stop=stop)
+    return None if sampled is None else history.ticks[sampled].engine
 
 
 def _rates(history: TickHistory, start: int, stop: int) -> Rates:
@@ -200,8 +200,11 @@ def _rates(history: TickHistory, start: int, stop: int) -> Rates:
 
 def _hit_rate(history: TickHistory, start: int, stop: int) -> float:
     hits, queries = (history.column(f"prefix_cache_{name}", start=start, stop=stop) for name in ("hits", "queries"))
-    looked_up = float(np.nansum(queries))
-    return float(np.nansum(hits)) / looked_up if looked_up > 0 and not np.isnan(hits).all() else math.nan
+    return math.nan if np.isnan(hits).all() else _share(float(np.nansum(hits)), float(np.nansum(queries)))
+
+
+def _share(hits: float, queries: float) -> float:
+    return hits / queries if queries > 0 else math.nan
 
 
 def _totals(history: TickHistory, stop: int) -> Totals:
@@ -218,7 +221,9 @@ def _totals(history: TickHistory, stop: int) -> Totals:
         output_tokens=total("output_tokens"),
         prompt_tokens=total("prompt_tokens"),
         preemptions=history.total("preemptions", stop=stop),
-        prefix_cache_hit_rate=_hit_rate(history, 0, stop),
+        prefix_cache_hit_rate=_share(
+            *(history.total(f"prefix_cache_{name}", stop=stop) for name in ("hits", "queries"))
+        ),
     )
 
 

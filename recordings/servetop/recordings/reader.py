@@ -106,13 +106,19 @@ class RecordingReader:
         """One line when some of the file could not be read (so far); None when all is well."""
         return self._tables.damage
 
-    def poll(self) -> RunUpdate:
-        """All that was committed since the last call; costs next to nothing when there is nothing."""
+    def poll(self, *, most_ticks: int | None = None) -> RunUpdate:
+        """All that was committed since the last call; costs next to nothing when there is nothing.
+
+        Where more than `most_ticks` are new it gives so many of them, and nothing else.
+        """
         version = self._tables.data_version()
         if version == self._version:
             return RunUpdate()
-        self._version = version
         with self._tables.snapshot():
+            ticks = self._new(schema.TICK, most=most_ticks)
+            if most_ticks is not None and len(ticks) >= most_ticks:
+                return RunUpdate(ticks=ticks, more=True)
+            self._version = version
             self.refresh()
             before, self._polled = self._polled, self._run
             changed = {name for name, value in self._run.items() if before is None or before[name] != value}
@@ -120,7 +126,7 @@ class RecordingReader:
                 stages=self._few(self._new(schema.STAGE)),
                 commands=self._new_commands(),
                 log_lines=self._new(schema.LOG_LINE),
-                ticks=self._new(schema.TICK),
+                ticks=ticks,
                 replica_samples=self._new(schema.REPLICA_SAMPLE),
                 notes=[*self._new(schema.NOTE), *self._damage_note()],
                 header=self._header if changed - _END_COLUMNS else None,
@@ -260,9 +266,9 @@ class RecordingReader:
         except (ValueError, TypeError, UsageError) as error:
             raise RecordingError(f"{self.path} is damaged: its header cannot be understood ({error})") from error
 
-    def _new(self, table: schema.EventTable) -> list[Any]:
+    def _new(self, table: schema.EventTable, *, most: int | None = None) -> list[Any]:
         last = self._seen.get(table.name, 0)
-        events, self._seen[table.name] = self._tables.events_after(table, last)
+        events, self._seen[table.name] = self._tables.events_after(table, last, most=most)
         return events
 
     def _few(self, stages: list[StageChange]) -> list[StageChange]:

@@ -130,9 +130,10 @@ class TableReader:
         with _collector_paused():
             return list(self._numbered(table, where=where, parameters=parameters, order=order))
 
-    def events_after(self, table: EventTable, seq: int) -> tuple[list[Any], int]:
-        """Events written after number `seq`, and the number of the last of them."""
-        numbered = self.numbered_events(table, where="seq > ?", parameters=(seq,))
+    def events_after(self, table: EventTable, seq: int, *, most: int | None = None) -> tuple[list[Any], int]:
+        """Events written after number `seq`, at most so many, and the number of the last of them."""
+        order = "seq" if most is None else f"seq LIMIT {most:d}"
+        numbered = self.numbered_events(table, where="seq > ?", parameters=(seq,), order=order)
         return [event for _, event in numbered], numbered[-1][0] if numbered else seq
 
     def past_ticks(self, first: int, last: int) -> list[Tick]:
@@ -178,7 +179,7 @@ class TableReader:
         found = self.rows(table.name, [*names, checked], where=where, parameters=parameters, order=order)
         newest = 0
         while block := list(itertools.islice(found, _BLOCK)):
-            if order == "seq":
+            if order.split()[0] == "seq":
                 block, newest = self._ascending(block, newest, names.index("seq"))
             for row, event in self._decoded(table, names, block):
                 if table is TICK:

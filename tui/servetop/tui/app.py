@@ -12,7 +12,7 @@ from textual.screen import Screen
 from servetop.core.clock import Clock, MonotonicClock
 from servetop.core.errors import ServetopError
 from servetop.core.events import Action
-from servetop.core.source import RunSource
+from servetop.core.source import RunSource, RunUpdate
 from servetop.core.stats import LATENCIES
 from servetop.tui import steering
 from servetop.tui.appearance import CALM_REDRAW_SECONDS, Surroundings
@@ -20,6 +20,7 @@ from servetop.tui.keys import STEERING, VIEWING, WATCHING, bindings
 from servetop.tui.more_actions import MoreActions
 from servetop.tui.playhead import Playhead
 from servetop.tui.run_so_far import CLOSED_TICKS, LIVE_TICKS, Moment, RunSoFar, View
+from servetop.tui.scratch_file import ScratchFile
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.moment_screen import MomentScreen
 from servetop.tui.screens.question import Choice, NoteQuestion, Question
@@ -28,6 +29,8 @@ from servetop.tui.watching import Watching
 
 POLL_SECONDS = 0.05
 REDRAW_SECONDS = 0.25
+MOST_TICKS = 4_000
+"""Read at once, so that opening a recording of a day needs no more memory than one of an hour."""
 _MESSAGE_SECONDS = 5.0
 
 QUIT_CHOICES = (
@@ -61,8 +64,12 @@ class DashboardApp(Watching, MoreActions):
         """Take in all that there is of a run; `start_at` as above."""
         self._source = source
         self._live = source.is_live()
-        self._run = RunSoFar(source.header, read=self._past_ticks, keep=LIVE_TICKS if self._live else CLOSED_TICKS)
-        self._run.fold(source.poll())
+        keep = LIVE_TICKS if self._live else CLOSED_TICKS
+        self._run = RunSoFar(source.header, read=self._past_ticks, keep=keep, scratch=ScratchFile())
+        update = RunUpdate(more=True)
+        while update.more:
+            update = source.poll(most_ticks=MOST_TICKS)
+            self._run.fold(update)
         playhead = Playhead.opened(edge=self._run.edge, growing=self._live, start_at=start_at)
         self._view = View(playhead=playhead)
 
@@ -119,7 +126,7 @@ class DashboardApp(Watching, MoreActions):
 
     def _take_in(self) -> bool:
         try:
-            return self._run.fold(self._source.poll())
+            return self._run.fold(self._source.poll(most_ticks=MOST_TICKS))
         except ServetopError as error:
             self.say(str(error))
             return False

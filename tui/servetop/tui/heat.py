@@ -18,30 +18,39 @@ SHADES = (("·", "cool"), ("░", "cool"), ("▒", "warm"), ("▓", "hot"), ("�
 """From few to many; told apart without colour, and in few styles, because each change of style is sent."""
 _SHORTEST = 1e-5
 """Seconds at the lower end of a logarithmic axis, at least."""
+_MOST_BINS = 400
+"""Bins that are kept: three charts of them."""
+_MOST_STAGES = 4_000
+"""Of stages times metrics."""
 
 
 class BinnedHistograms:
-    """Histograms of a latency by time bin, the same bins as `core.stats.Series`; complete ones are merged once."""
+    """Histograms of a latency by time bin, the same bins as `core.stats.Series`, and by stage; each is merged once."""
 
-    def __init__(self, history: TickHistory, *, most: int) -> None:
-        """`most` are kept."""
-        self._history, self._most = history, most
-        self._merged: dict[tuple[str, int, int], LogHistogram] = {}
+    def __init__(self, history: TickHistory) -> None:
+        self._history = history
+        self._bins: dict[tuple[str, int, int], LogHistogram] = {}
+        self._stages: dict[tuple[str, int, int], LogHistogram] = {}
 
     def over(self, metric: str, *, at: float, span: float, columns: int) -> list[LogHistogram]:
         """One for each bin of the `span` seconds before `at`, oldest first."""
         width = max(1, math.ceil(span / TICK_SECONDS / max(columns, 1)))
         bins = self._history.bins(max(0.0, at - span), until=at, width=width)
-        return [self.between(metric, start=start, stop=stop) for start, stop in bins]
+        return [self._merged(self._bins, _MOST_BINS, (metric, start, stop)) for start, stop in bins]
 
     def between(self, metric: str, *, start: int, stop: int) -> LogHistogram:
-        """The sum over ticks `start` to `stop`."""
-        key = (metric, start, stop)
-        if key not in self._merged:
-            if len(self._merged) >= self._most:
-                del self._merged[next(iter(self._merged))]  # the oldest: as a run goes on, the one farthest left
-            self._merged[key] = self._history.histogram(metric, start=start, stop=stop)
-        return self._merged[key]
+        """The sum over ticks `start` to `stop`, those of a stage that is over."""
+        return self._merged(self._stages, _MOST_STAGES, (metric, start, stop))
+
+    def _merged(
+        self, kept: dict[tuple[str, int, int], LogHistogram], most: int, key: tuple[str, int, int]
+    ) -> LogHistogram:
+        if key not in kept:
+            if len(kept) >= most:
+                del kept[next(iter(kept))]  # the oldest: as a run goes on, the one farthest left
+            metric, start, stop = key
+            kept[key] = self._history.histogram(metric, start=start, stop=stop)
+        return kept[key]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Sequence
-from operator import attrgetter
+import math
+from collections.abc import Mapping, Sequence
 
 from servetop.core.events import ReplicaSample
+from servetop.core.paged_columns import PagedColumns
 from servetop.core.sanitize import sanitize_line
+from servetop.core.scratch import Scratch
 from servetop.core.source import EngineFacts
 from servetop.tui import formats
 from servetop.tui.lines import Row, fitted
@@ -20,18 +21,25 @@ _COLUMNS = ("run", "wait", "KV", "preempted", "tokens out")
 _WIDTH = 11
 _RATE_OVER = 5.0
 """Seconds that tokens/s are a mean of."""
+_AT, _TOKENS = "scrape_end", "generation_tokens_total"
+_FIELDS = (_AT, "running", "waiting", "kv_usage", "preemptions_total", _TOKENS)
 
 
 class ReplicaHistory:
     """Everything that each server told; grows only."""
 
-    def __init__(self) -> None:
-        self._samples: dict[int, list[ReplicaSample]] = {}
+    def __init__(self, scratch: Scratch | None = None) -> None:
+        self._scratch = Scratch() if scratch is None else scratch
+        self._told: dict[int, PagedColumns] = {}
 
     def fold(self, samples: Sequence[ReplicaSample]) -> None:
         """Take in what is new, in order of time."""
         for sample in samples:
-            self._samples.setdefault(sample.replica, []).append(sample)
+            told = self._told.setdefault(sample.replica, PagedColumns(_FIELDS, self._scratch))
+            for name in _FIELDS:
+                value = getattr(sample, name)
+                told.extend(name, [math.nan if value is None else value])
+            told.put_away()
 
     def rows(self, facts: EngineFacts | None, at: float, width: int) -> list[Row]:
         """A heading, and a row for each server as of run time `at`; nothing where there is one server."""
@@ -47,25 +55,30 @@ class ReplicaHistory:
 
     def _row(self, number: int, url: str, at: float, *, wide: int) -> Row:
         name = f"{shortened(sanitize_line(url), wide):<{wide}}"
-        told = self._samples.get(number, [])
-        count = bisect.bisect_right(told, at, key=attrgetter("scrape_end"))
-        sample = told[count - 1] if count else None
-        if sample is None or at - sample.scrape_end > AWAY_AFTER:
-            return [(name, "strong"), ("  away" if sample else "  not heard of yet", "warn")]
-        since = told[max(bisect.bisect_left(told, at - _RATE_OVER, key=attrgetter("scrape_end")), 0)]
+        told = self._told.get(number)
+        last = -1 if told is None else told.up_to(_AT, at) - 1
+        if told is None or last < 0:
+            return [(name, "strong"), ("  not heard of yet", "warn")]
+        sample = _sample(told, last)
+        if at - sample[_AT] > AWAY_AFTER:
+            return [(name, "strong"), ("  away", "warn")]
         figures = (
-            formats.count(sample.running),
-            formats.count(sample.waiting),
-            formats.percent(sample.kv_usage),
-            formats.count(sample.preemptions_total),
-            _rate(since, sample),
+            formats.count(sample["running"]),
+            formats.count(sample["waiting"]),
+            formats.percent(sample["kv_usage"]),
+            formats.count(sample["preemptions_total"]),
+            _rate(_sample(told, told.up_to(_AT, at - _RATE_OVER)), sample),
         )
         return [(name, "strong"), ("".join(f"{figure:>{_WIDTH}}" for figure in figures), "")]
 
 
-def _rate(since: ReplicaSample, sample: ReplicaSample) -> str:
-    before, after = since.generation_tokens_total, sample.generation_tokens_total
-    seconds = sample.scrape_end - since.scrape_end
-    if before is None or after is None or seconds <= 0 or after < before:
+def _sample(told: PagedColumns, position: int) -> dict[str, float]:
+    return {name: told.value(name, position) for name in _FIELDS}
+
+
+def _rate(since: Mapping[str, float], sample: Mapping[str, float]) -> str:
+    tokens = sample[_TOKENS] - since[_TOKENS]
+    seconds = sample[_AT] - since[_AT]
+    if math.isnan(tokens) or seconds <= 0 or tokens < 0:
         return formats.UNKNOWN
-    return f"{formats.count((after - before) / seconds)}/s"
+    return f"{formats.count(tokens / seconds)}/s"

@@ -16,6 +16,7 @@ from servetop.core.events import Action, Command, FloatArray, LogLine, Note, Req
 from servetop.core.histogram import LogHistogram
 from servetop.core.history import TickHistory
 from servetop.core.kept_ticks import ReadTicks
+from servetop.core.scratch import Scratch
 from servetop.core.source import EngineFacts, RunHeader, RunUpdate
 from servetop.core.stats import LiveStats, live_stats
 from servetop.core.steady import SteadyWindow
@@ -157,14 +158,24 @@ class Moment:
 class RunSoFar:
     """A fold of updates. Everything is there in order of time; old ticks are read again where they are looked at."""
 
-    def __init__(self, header: RunHeader, *, read: ReadTicks | None = None, keep: int = LIVE_TICKS) -> None:
-        """`read` gives older ticks than the newest `keep` again; without it all of them stay in memory."""
-        self.history = TickHistory(read=read)
+    def __init__(
+        self,
+        header: RunHeader,
+        *,
+        read: ReadTicks | None = None,
+        keep: int = LIVE_TICKS,
+        scratch: Scratch | None = None,
+    ) -> None:
+        """`read` gives older ticks than the newest `keep` again; without it all of them stay in memory.
+
+        What is drawn of older ones all the time goes to `scratch`.
+        """
+        self.history = TickHistory(read=read, scratch=scratch)
         self._keep = keep
-        self.binned = BinnedHistograms(self.history, most=keep)
+        self.binned = BinnedHistograms(self.history)
         self.steady = SteadyStages(self.history)
         self.header = header
-        self.replicas = ReplicaHistory()
+        self.replicas = ReplicaHistory(scratch)
         self.causes = Causes(streamed=header.config.workload.stream)
         self.end: RunEnd | None = None
         self.stages: list[StageChange] = []
@@ -269,15 +280,12 @@ class RunSoFar:
         )
 
     def _overview(self) -> FloatArray:
-        ticks, tokens = self.history.ticks, self.history.column("output_tokens")
-        if not ticks:
+        numbers, tokens = self.history.ticks.indexes, self.history.column("output_tokens")
+        if not numbers:
             return tokens
-        size = ticks[-1].index + 1
+        size = numbers[-1] + 1
         per_tick = np.full(size, np.nan)
-        contiguous = size - ticks[0].index == len(ticks)
-        per_tick[ticks[0].index :] = tokens if contiguous else np.nan
-        if not contiguous:
-            per_tick[np.array(ticks.indexes)] = tokens
+        per_tick[np.array(numbers)] = tokens
         width = -(-size // _OVERVIEW_BINS)
         starts = np.arange(0, size, width)
         sums, known = (np.add.reduceat(each, starts) for each in (np.nan_to_num(per_tick), ~np.isnan(per_tick) * 1.0))
