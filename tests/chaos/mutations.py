@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
+import os
 import random
 import shutil
 import sqlite3
@@ -14,10 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from servetop.core.events import RunEnd
+from servetop.core.events import RequestRecord, RunEnd
 from servetop.recordings.batch import Batch
+from servetop.recordings.opening import open_for_reading
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
+from servetop.recordings.schema import REQUEST
+from servetop.recordings.table_reader import TableReader
 from tests.chaos.hostile_text import HOSTILE
 
 PAGE = 4096
@@ -88,18 +91,36 @@ class WrittenAnew:
 
 @functools.cache
 def _written_anew(name: str) -> WrittenAnew:
-    """An older recording's events by today's recorder, a batch a tick."""
-    with tempfile.TemporaryDirectory() as folder, contextlib.closing(RecordingReader.open(GOLDEN / name)) as old:
-        update, requests = old.poll(), deque(old.requests(0.0, math.inf))
-        file = Path(folder, "run.servetop")
+    """An older recording's events by today's recorder, in a process that has ended since, as a killed run's has."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        child = os.fork()
+        if child == 0:
+            try:
+                _write_anew(name, folder)
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        file = folder / "run.servetop"
+        growing, log = ((folder / f"growing{suffix}").read_bytes() for suffix in ("", "-wal"))
+        return WrittenAnew(growing, log, file.read_bytes())
+
+
+def _write_anew(name: str, folder: Path) -> None:
+    """A batch a tick; `growing` and its log are copies of the file before its end."""
+    with contextlib.closing(RecordingReader.open(GOLDEN / name)) as old:
+        update, rows = old.poll(), TableReader(open_for_reading(GOLDEN / name), GOLDEN / name)
+        requests: deque[RequestRecord] = deque(rows.events(REQUEST))
+        file = folder / "run.servetop"
         recorder = Recorder.create(file, old.header)
         recorder.commit(Batch(notes=update.notes, stages=old.stages(), log_lines=update.log_lines))
         for tick in old.ticks():
-            few = [requests.popleft() for _ in range(min(len(requests), tick.client.ok + tick.client.failed))]
+            ended = tick.client.ok + tick.client.failed + tick.client.cancelled
+            few = [requests.popleft() for _ in range(ended)]
             recorder.commit(Batch(tick=tick, requests=few, engine_samples=[tick.engine] if tick.engine else []))
-        growing, log = (Path(f"{file}{suffix}").read_bytes() for suffix in ("", "-wal"))
+        for suffix in ("", "-wal"):
+            shutil.copyfile(f"{file}{suffix}", folder / f"growing{suffix}")
         recorder.close(update.end or RunEnd(at=1.0, exit_code=0, reason=""))
-        return WrittenAnew(growing, log, file.read_bytes())
 
 
 def mutate(chance: random.Random, file: Path) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import json
 import os
 import pickle
 import random
@@ -17,49 +18,80 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import typer
 
 from servetop.cli.main import main
 from servetop.core.errors import ServetopError
 from servetop.core.history import TickHistory
 from servetop.core.stats import live_stats
 from servetop.recordings.reader import RecordingReader
+from servetop.recordings.verifying import Verdict, verify
 from tests.chaos.case import Case, Fault, Finding, Result
 from tests.chaos.hostile_text import OUTLAWS
-from tests.chaos.mutations import GOLDEN, IN_SQL, OLD, base, mutate
+from tests.chaos.mutations import GOLDEN, IN_SQL, OLD, PAGE, base, mutate
 
 BATCH = 25
 """Mutated recordings in a case."""
-PATIENCE = 40.0
-"""Seconds for all commands on one of them, on a busy machine."""
+MOST_SECONDS = 40
+"""Of processor time, for all commands on one of them: a machine that others use is slow, not the reader."""
+PATIENCE = 600.0
+"""Seconds, for one that waits."""
 MOST_MEMORY = 900 << 20
 Counts = tuple[int, ...]
+SUMMARY, VERIFY = "summary --json", "verify --json"
 COMMANDS = (
     ("summary", "{file}"),
     ("summary", "--json", "{file}"),
     ("ls", "{folder}"),
     ("verify", "{file}"),
+    ("verify", "--json", "{file}"),
     ("look", "{file}"),
 )
+VERDICTS = {0: "sound", 1: "not sound", 2: "not a recording"}
+"""Of `servetop verify`, by its exit code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """A recording before it was damaged."""
+
+    ticks: Mapping[int, Counts]
+    bytes: tuple[bytes, bytes]
+    """Of the file and of its log."""
+    torn: bool
+    """Damaged below SQLite, and its ticks have checksums: none may differ. Else what is there is content."""
 
 
 def mutated(case: Case, folder: Path) -> Result:
     """A batch of them; a finding names which one of the batch."""
     result = Result(tried=0)
-    _read(GOLDEN / "dies.servetop")  # loads what reading needs, before the forks
+    _warm_up()
     for number in range(BATCH):
         chance = random.Random(f"{case.seed}:{case.name}:{number}")
         place = folder / str(number)
         place.mkdir()
         file = place / "run.servetop"
         sound = base(chance, file)
-        ticks = _ticks(file)
+        before = Before(_ticks(file), _bytes(file), torn=True)
+        if number == 0 and verify(file).verdict is not Verdict.SOUND:
+            result.found(Fault.INVENTED, f"{sound}, as it was written, is not sound: {verify(file).checks}")
         ways = [mutate(chance, file) for _ in range(chance.choice((1, 1, 1, 2)))]
+        if set(ways) & set(IN_SQL) or OLD in sound:  # altered as SQLite would, or ticks without a checksum
+            before = replace(before, torn=False)
         result.tried += 1
-        sound_ticks = None if set(ways) & set(IN_SQL) or OLD in sound else ticks  # older ticks have no checksum
-        for finding in _apart(functools.partial(_findings, file, sound_ticks)):
+        for finding in _apart(functools.partial(_findings, file, before)):
             result.found(finding.fault, f"file {number}, {sound}, {', '.join(ways)}: {finding.words}")
     return result
+
+
+def _warm_up() -> None:
+    """Load what reading needs before the forks; the parser of the command line is made once, not for each file."""
+    if not hasattr(typer.main.get_command, "cache_clear"):
+        typer.main.get_command = functools.cache(typer.main.get_command)
+    _read(GOLDEN / "dies.servetop")
 
 
 def _apart(read: Callable[[], list[Finding]]) -> Sequence[Finding]:
@@ -68,47 +100,66 @@ def _apart(read: Callable[[], list[Finding]]) -> Sequence[Finding]:
     child = os.fork()
     if child == 0:
         os.close(ours)
+        resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, 2 * MOST_SECONDS))
         os.write(theirs, pickle.dumps(read())[: 1 << 16])
         os._exit(0)
     os.close(theirs)
-    deadline, data = time.monotonic() + PATIENCE, b""
-    try:
-        while select.select([ours], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            piece = os.read(ours, 1 << 16)
-            if not piece:
-                found: list[Finding] = pickle.loads(data) if data else [Finding(Fault.TRACEBACK, "the reader died")]
-                return found
-            data += piece
-        return [Finding(Fault.HANG, f"reading took more than {PATIENCE:.0f} s")]
-    finally:
-        os.close(ours)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+    deadline, data, ended = time.monotonic() + PATIENCE, b"", False
+    while not ended and select.select([ours], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        piece = os.read(ours, 1 << 16)
+        data, ended = data + piece, not piece
+    os.close(ours)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if not ended or os.WTERMSIG(status) == signal.SIGXCPU:
+        return [Finding(Fault.HANG, f"reading took more than {MOST_SECONDS} s of processor time, or {PATIENCE:.0f} s")]
+    found: list[Finding] = pickle.loads(data) if data else [Finding(Fault.TRACEBACK, "the reader died")]
+    return found
 
 
-def _read(file: Path) -> list[Finding]:
-    """The first thing that is wrong in what the commands do with a file."""
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one command said of a file."""
+
+    code: int
+    printed: str
+
+
+def _read(file: Path) -> tuple[dict[str, Said], list[Finding]]:
+    """What each command says of a file, up to the first one that goes wrong, and how."""
+    said: dict[str, Said] = {}
     for words in COMMANDS:
         out = io.StringIO()
-        said = [word.format(file=file, folder=file.parent) for word in words]
+        argv = [word.format(file=file, folder=file.parent) for word in words]
+        name = " ".join(argv[:-1])
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-                code = _look(file) if said[0] == "look" else main(said)
+                code = _look(file) if name == "look" else main(argv)
         except Exception:
-            return [Finding(Fault.TRACEBACK, f"{said[0]}: {traceback.format_exc()[-1800:]}")]
-        printed = out.getvalue()
-        if "Warning: " in printed and ".py:" in printed:
-            return [Finding(Fault.TRACEBACK, f"{said[0]}: a warning of Python's: {printed[-600:]}")]
-        if outlaws := sorted(set(printed) & set(OUTLAWS)):
-            return [Finding(Fault.ESCAPE, f"{said[0]} prints {outlaws!r}")]
-        if code not in (0, 1, 2):
-            return [Finding(Fault.INVENTED, f"{said[0]}: exit code {code}: {printed[-300:]}")]
+            return said, [Finding(Fault.TRACEBACK, f"{name}: {traceback.format_exc()[-1800:]}")]
+        said[name] = Said(code, out.getvalue())
+        if findings := _wrong_words(name, said[name]):
+            return said, findings
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    return [Finding(Fault.MEMORY, f"{peak >> 20} MiB")] if peak > MOST_MEMORY else []
+    return said, [Finding(Fault.MEMORY, f"{peak >> 20} MiB")] if peak > MOST_MEMORY else []
 
 
-def _findings(file: Path, ticks: Mapping[int, Counts] | None) -> list[Finding]:
-    return _read(file) or ([] if ticks is None else _invented(file, ticks))
+def _wrong_words(name: str, said: Said) -> list[Finding]:
+    if "Warning: " in said.printed and ".py:" in said.printed:
+        return [Finding(Fault.TRACEBACK, f"{name}: a warning of Python's: {said.printed[-600:]}")]
+    if outlaws := sorted(set(said.printed) & set(OUTLAWS)):
+        return [Finding(Fault.ESCAPE, f"{name} prints {outlaws!r}")]
+    if said.code not in ((0, 1, 2) if name.startswith("verify") else (0, 1)):
+        return [Finding(Fault.INVENTED, f"{name}: exit code {said.code}: {said.printed[-300:]}")]
+    return []
+
+
+def _findings(file: Path, before: Before) -> list[Finding]:
+    said, findings = _read(file)
+    if findings:
+        return findings
+    ticks = _ticks(file)
+    return misjudged(file, before, ticks, verdict=said[VERIFY], summary=said[SUMMARY]) + _invented(ticks, before)
 
 
 def _ticks(file: Path) -> dict[int, Counts]:
@@ -119,10 +170,51 @@ def _ticks(file: Path) -> dict[int, Counts]:
     return {}
 
 
-def _invented(file: Path, sound: Mapping[int, Counts]) -> list[Finding]:
+def _bytes(file: Path) -> tuple[bytes, bytes]:
+    log = file.with_name(f"{file.name}-wal")
+    return file.read_bytes(), log.read_bytes() if log.exists() else b""
+
+
+def _invented(ticks: Mapping[int, Counts], before: Before) -> list[Finding]:
     """Ticks of a torn file that are not those of the file that it was."""
-    odd = {index: counts for index, counts in _ticks(file).items() if sound.get(index) != counts}
-    return [Finding(Fault.INVENTED, f"torn ticks are shown: {odd}")] if odd else []
+    odd = {index: counts for index, counts in ticks.items() if before.ticks.get(index) != counts}
+    return [Finding(Fault.INVENTED, f"torn ticks are shown: {odd}")] if odd and before.torn else []
+
+
+def misjudged(
+    file: Path, before: Before, ticks: Mapping[int, Counts], *, verdict: Said, summary: Said
+) -> list[Finding]:
+    """A verdict of `servetop verify` that does not hold: docs/recording-format.md says what each one promises."""
+    try:
+        (told,) = json.loads(verdict.printed)
+    except ValueError:
+        return [Finding(Fault.INVENTED, f"verify: exit code {verdict.code} and no verdict: {verdict.printed[-300:]}")]
+    wrong = []
+    if told["verdict"] != VERDICTS[verdict.code]:
+        wrong.append(f"exit code {verdict.code} for {told['verdict']}")
+    if verdict.code == 0 and (summary.code != 0 or json.loads(summary.printed).get("recording_state") == "damaged"):
+        wrong.append(f"sound, and summary says {summary.code}: {summary.printed[-300:]}")
+    if verdict.code == 0 and before.torn and list(ticks.items()) != list(before.ticks.items())[: len(ticks)]:
+        wrong.append("sound, and ticks are missing or altered")
+    if verdict.code == 0 and before.torn and len(ticks) < len(before.ticks) and not _cut_off(file, before):
+        wrong.append("sound, and the last ticks are lost, although the log was not cut off")
+    if verdict.code == 1 and _bytes(file) == before.bytes:
+        wrong.append(f"not sound, and nothing was altered: {told['checks']}")
+    if verdict.code == 2 and before.torn and not _schema_altered(file, before):
+        wrong.append(f"not a recording, and its marks and tables are there: {told['checks']}")
+    return [Finding(Fault.INVENTED, f"verify: {words}") for words in wrong]
+
+
+def _cut_off(file: Path, before: Before) -> bool:
+    """Its log is shorter than it was: that of a run that was killed earlier."""
+    return len(_bytes(file)[1]) < len(before.bytes[1])
+
+
+def _schema_altered(file: Path, before: Before) -> bool:
+    """One of the pages that say what the file is and which tables it has."""
+    was, now = before.bytes[0], _bytes(file)[0]
+    pages = [at for at in range(0, len(was), PAGE) if at == 0 or b"CREATE " in was[at : at + PAGE]]
+    return any(was[at : at + PAGE] != now[at : at + PAGE] for at in pages)
 
 
 def _look(file: Path) -> int:

@@ -158,7 +158,7 @@ def test_a_package_loads_nothing_that_it_must_not_know(package: str, forbidden: 
     assert done.stdout.strip() == ""
 
 
-def test_verify_says_what_is_sound_and_exits_with_1_when_something_is_not(servetop: Servetop, tmp_path: Path) -> None:
+def test_verify_says_what_is_sound_what_is_not_and_what_is_no_recording(servetop: Servetop, tmp_path: Path) -> None:
     golden = Path(__file__).parents[1] / "golden" / "vllm.servetop"
     torn = tmp_path / "torn.servetop"
     torn.write_bytes(golden.read_bytes()[:60_000])
@@ -167,3 +167,9 @@ def test_verify_says_what_is_sound_and_exits_with_1_when_something_is_not(servet
     both = servetop("verify", "--json", str(golden), str(torn))
     assert both.code == 1
     assert [each["sound"] for each in json.loads(both.out)] == [True, False]
+    other = tmp_path / "notes.txt"
+    other.write_text("not one")
+    all_three = servetop("verify", "--json", str(golden), str(torn), str(other))
+    assert all_three.code == 2
+    assert [each["verdict"] for each in json.loads(all_three.out)] == ["sound", "not sound", "not a recording"]
+    assert servetop("verify", str(tmp_path / "gone")).code == 2

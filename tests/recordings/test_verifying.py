@@ -13,7 +13,7 @@ from servetop.core.source import RunHeader
 from servetop.core.tick import Tick
 from servetop.recordings.batch import Batch
 from servetop.recordings.recorder import Recorder
-from servetop.recordings.verifying import verify
+from servetop.recordings.verifying import Verdict, verify
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -30,7 +30,7 @@ def recording(
 
 
 def unsound(path: Path) -> dict[str, str]:
-    return {check.name: check.detail for check in verify(path) if not check.sound}
+    return {check.name: check.detail for check in verify(path).checks if not check.sound}
 
 
 def change(path: Path, statement: str) -> None:
@@ -39,7 +39,7 @@ def change(path: Path, statement: str) -> None:
 
 
 def test_a_recording_as_it_was_written_is_sound(recording: Path) -> None:
-    assert {check.name: check.detail for check in verify(recording) if check.sound} == {
+    assert {check.name: check.detail for check in verify(recording).checks if check.sound} == {
         "header": "format 1.5, servetop an unknown version",
         "pages": "SQLite finds nothing wrong with them",
         "ticks": "100 without a gap, 25.0 s; checksums match",
@@ -58,7 +58,7 @@ def test_recordings_of_older_versions_are_sound(name: str) -> None:
 def test_a_run_that_goes_on_is_sound(recorder: Recorder, make_tick: Callable[..., Tick]) -> None:
     recorder.commit(Batch(tick=make_tick(0)))
     assert unsound(recorder.path) == {}
-    assert verify(recorder.path)[-1].detail == "still being written"
+    assert verify(recorder.path).checks[-1].detail == "still being written"
 
 
 @pytest.mark.parametrize(
@@ -92,3 +92,36 @@ def test_a_torn_file_is_not_sound(recording: Path) -> None:
 
 def test_a_missing_file_is_one_failed_check(tmp_path: Path) -> None:
     assert list(unsound(tmp_path / "gone.servetop")) == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "verdict"),
+    [
+        (lambda path: None, Verdict.SOUND),
+        (lambda path: os.truncate(path, 40_000), Verdict.NOT_SOUND),
+        (lambda path: overwrite(path, 100, bytes(3996)), Verdict.NOT_SOUND),
+        (lambda path: change(path, "UPDATE run SET config = 'x'"), Verdict.NOT_SOUND),
+        (lambda path: overwrite(path, 0, b"PK"), Verdict.NOT_A_RECORDING),
+        (lambda path: os.truncate(path, 99), Verdict.NOT_A_RECORDING),
+        (lambda path: os.truncate(path, 0), Verdict.NOT_A_RECORDING),
+        (lambda path: change(path, "PRAGMA application_id = 1"), Verdict.NOT_A_RECORDING),
+        (lambda path: change(path, "PRAGMA user_version = 9000"), Verdict.NOT_A_RECORDING),
+        (lambda path: change(path, "CREATE VIEW v AS SELECT 1"), Verdict.NOT_A_RECORDING),
+        (Path.unlink, Verdict.NOT_A_RECORDING),
+    ],
+    ids=[
+        "as it was written", "cut off", "first page lost", "header lost", "another kind of file", "too short", "empty",
+        "another program's", "a newer servetop's", "with a view", "gone",
+    ],
+)  # fmt: skip
+def test_a_damaged_recording_is_not_sound_and_another_file_is_not_a_recording(
+    recording: Path, damage: Callable[[Path], object], verdict: Verdict
+) -> None:
+    damage(recording)
+    assert verify(recording).verdict is verdict
+
+
+def overwrite(path: Path, at: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)

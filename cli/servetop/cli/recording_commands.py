@@ -28,7 +28,7 @@ def verify(
     files: a.RecordingNames,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> int:
-    """Say what of a recording is sound and what is not; exit code 1 when something is not."""
+    """Say what of a recording is sound and what is not; exit code 1: something is not; 2: it is no recording."""
     from servetop.cli.verify_report import run_verify
 
     return run_verify(files, as_json=as_json)

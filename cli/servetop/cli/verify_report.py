@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from servetop.cli import console
-from servetop.core.errors import ExitCode
+from servetop.core.errors import ExitCode, RecordingError, UsageError
 from servetop.recordings.catalog import resolve
-from servetop.recordings.verifying import Check, verify
+from servetop.recordings.verifying import Check, Verdict, Verified, verify
+
+_EXIT_CODES: Mapping[Verdict, ExitCode] = {
+    Verdict.SOUND: ExitCode.OK,
+    Verdict.NOT_SOUND: ExitCode.RUN_FAILED,
+    Verdict.NOT_A_RECORDING: ExitCode.USAGE,
+}
 
 
 def run_verify(names: Sequence[str], *, as_json: bool) -> int:
-    """Print the checks of each recording; OK when all are sound, else RUN_FAILED."""
-    found = {path: verify(path) for path in map(resolve, names)}
+    """Print the checks of each recording; the exit code of the worst verdict. UsageError: there is none of a name."""
+    try:
+        found = {path: verify(path) for path in map(resolve, names)}
+    except RecordingError as error:
+        raise UsageError(str(error)) from error
     if as_json:
-        console.out_json([_as_data(path, checks) for path, checks in found.items()])
+        console.out_json([_as_data(path, verified) for path, verified in found.items()])
     else:
-        for path, checks in found.items():
-            console.out(f"{path}: {'sound' if _sound(checks) else 'not sound'}", *map(_line, checks))
-    return int(ExitCode.OK if all(map(_sound, found.values())) else ExitCode.RUN_FAILED)
+        for path, verified in found.items():
+            console.out(f"{path}: {verified.verdict}", *map(_line, verified.checks))
+    return max(int(_EXIT_CODES[verified.verdict]) for verified in found.values())
 
 
-def _as_data(path: Path, checks: Sequence[Check]) -> dict[str, object]:
-    return {"recording": str(path), "sound": _sound(checks), "checks": [dataclasses.asdict(each) for each in checks]}
+def _as_data(path: Path, verified: Verified) -> dict[str, object]:
+    checks = [dataclasses.asdict(each) for each in verified.checks]
+    sound = verified.verdict is Verdict.SOUND
+    return {"recording": str(path), "verdict": verified.verdict, "sound": sound, "checks": checks}
 
 
 def _line(check: Check) -> str:
     return f"  {'✓' if check.sound else '✗'} {check.name:<10}  {check.detail}"
-
-
-def _sound(checks: Sequence[Check]) -> bool:
-    return all(check.sound for check in checks)

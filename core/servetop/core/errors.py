@@ -42,5 +42,9 @@ class RecordingError(ServetopError):
     """A recording cannot be opened, read or written."""
 
 
+class NotARecordingError(RecordingError):
+    """A file is none of servetop's recordings, or may not be read: nothing can be said of what is in it."""
+
+
 class LoadError(ServetopError):
     """The load could not be generated: a sender died or was refused by the operating system."""

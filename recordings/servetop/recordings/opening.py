@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from servetop.core.errors import RecordingError
+from servetop.core.errors import NotARecordingError, RecordingError
 from servetop.recordings.limits import ReadBudget, harden
 from servetop.recordings.schema import APPLICATION_ID, FORMAT_MAJOR
 from servetop.recordings.schema_check import foreign_object, schema_rows
@@ -38,7 +38,10 @@ class Opened:
 
 
 def open_for_reading(path: Path) -> Opened:
-    """A read-only connection; RecordingError when the file is missing, no recording, too new or beyond reading."""
+    """A read-only connection; NotARecordingError when the file is missing, none, too new or cannot be read.
+
+    RecordingError when it is one, and so damaged that nothing in it can be read.
+    """
     _check_marks(path, _first_bytes(path))
     try:
         return _connect(path.absolute(), "mode=ro", shown=path)
@@ -46,7 +49,7 @@ def open_for_reading(path: Path) -> Opened:
         if is_damage(error):
             return _salvage(path, error)
         if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-            raise RecordingError(f"cannot read {path} ({error}): is another program using it?") from error
+            raise NotARecordingError(f"cannot read {path} ({error}): is another program using it?") from error
     return _open_in_read_only_folder(path)
 
 
@@ -74,20 +77,20 @@ def _first_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(_HEADER_BYTES)
     except FileNotFoundError as error:
-        raise RecordingError(f"there is no recording {path}: servetop ls shows those that there are") from error
+        raise NotARecordingError(f"there is no recording {path}: servetop ls shows those that there are") from error
     except OSError as error:
-        raise RecordingError(f"cannot read {path} ({(error.strerror or str(error)).lower()})") from error
+        raise NotARecordingError(f"cannot read {path} ({(error.strerror or str(error)).lower()})") from error
 
 
 def _check_marks(path: Path, start: bytes) -> None:
     if not start:
-        raise RecordingError(f"{path} is empty: its run ended before it began; it can be removed")
+        raise NotARecordingError(f"{path} is empty: its run ended before it began; it can be removed")
     marked = start.startswith(_MAGIC) and int.from_bytes(start[68:72], "big") == APPLICATION_ID
     if not marked or len(start) < _HEADER_BYTES:
-        raise RecordingError(f"{path} is no servetop recording: servetop ls shows those that there are")
+        raise NotARecordingError(f"{path} is no servetop recording: servetop ls shows those that there are")
     major = int.from_bytes(start[60:64], "big") // 1000
     if major > FORMAT_MAJOR:
-        raise RecordingError(
+        raise NotARecordingError(
             f"{path} was written by a newer servetop (format {major}); this one reads format {FORMAT_MAJOR}: "
             "upgrade servetop"
         )
@@ -116,7 +119,7 @@ def _connect(path: Path, mode: str, *, shown: Path, salvaging: bool = False) -> 
         raise
     if foreign is not None:
         connection.close()
-        raise RecordingError(f"{shown} is not opened: it holds {foreign}")
+        raise NotARecordingError(f"{shown} is not opened: it holds {foreign}")
     return Opened(connection, size=size)
 
 
@@ -135,7 +138,7 @@ def _open_in_read_only_folder(path: Path) -> Opened:
             return _connect(path.absolute(), "mode=ro&immutable=1", shown=path)
         return _open_copy(path, log)
     except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
-        raise RecordingError(f"cannot read {path} ({error}): copy it to a folder of your own") from error
+        raise NotARecordingError(f"cannot read {path} ({error}): copy it to a folder of your own") from error
 
 
 def _open_copy(path: Path, log: Path) -> Opened:

@@ -6,9 +6,10 @@ import itertools
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 
-from servetop.core.errors import RecordingError
+from servetop.core.errors import NotARecordingError, RecordingError
 from servetop.core.events import RequestStatus
 from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.recordings.examining import check_request_rows
@@ -40,6 +41,17 @@ _COUNTERS = {
 _OTHERS: Sequence[EventTable] = (STAGE, NOTE, COMMAND, LOG_LINE, ENGINE_SAMPLE, REPLICA_SAMPLE, GPU_SAMPLE)
 
 
+class Verdict(StrEnum):
+    """What a file is found to be."""
+
+    SOUND = "sound"
+    """Nothing is wrong: each tick is as it was written, none is missing, and they count the request rows."""
+    NOT_SOUND = "not sound"
+    """It is a recording, and something in it is torn, missing or altered."""
+    NOT_A_RECORDING = "not a recording"
+    """Its marks or its tables are not those of a recording, or the file cannot be opened."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One thing that was looked at."""
@@ -50,22 +62,31 @@ class Check:
     """One line: what was found, or what is wrong."""
 
 
-def verify(path: Path) -> list[Check]:
-    """All checks of a file, in order; only the first one when it cannot be opened."""
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was found in a file."""
+
+    verdict: Verdict
+    checks: Sequence[Check]
+    """In order; only the first one when the file cannot be opened."""
+
+
+def verify(path: Path) -> Verified:
+    """Look at everything in a file."""
     try:
         opened = open_for_reading(path)
     except RecordingError as error:
-        return [Check(name="file", sound=False, detail=str(error))]
+        verdict = Verdict.NOT_A_RECORDING if isinstance(error, NotARecordingError) else Verdict.NOT_SOUND
+        return Verified(verdict, [Check(name="file", sound=False, detail=str(error))])
     try:
         reader = RecordingReader(opened, path)
-    except RecordingError as error:
-        _release(opened)
-        return [Check(name="header", sound=False, detail=str(error))]
-    try:
         opened.connection.execute("BEGIN")  # ticks and requests of one instant, also while the run goes on
-        return list(_checks(reader, opened, path))
+        checks = list(_checks(reader, opened, path))
+    except RecordingError as error:
+        checks = [Check(name="header", sound=False, detail=str(error))]
     finally:
         _release(opened)
+    return Verified(Verdict.SOUND if all(each.sound for each in checks) else Verdict.NOT_SOUND, checks)
 
 
 def _release(opened: Opened) -> None:
