@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.chaos.case import Case, Result
 from tests.chaos.kinds import KINDS
-from tests.chaos.report import Tally, write_report
+from tests.chaos.report import BEGIN, END, Figures, replace_between, write_report
 from tests.chaos.workers import run_all
 
 
@@ -20,20 +23,20 @@ def main(argv: Sequence[str]) -> int:
     options = parsed(argv)
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     say(f"chaos: seed {seed}; one case alone: python -m tests.chaos --seed {seed} --only KIND:NUMBER")
-    progress = Progress(seed)
-    started = time.monotonic()
-    deadline = started + 60.0 * options.minutes
     cases = list(chosen(options, seed))
-    tallies = {name: Tally(kind) for name, kind in KINDS.items()}
-    for case, result in run_all(until(deadline, cases), KINDS, jobs=options.jobs):
-        tallies[case.kind].add(result)
-        progress.tell(case, result)
-    minutes = (time.monotonic() - started) / 60.0
-    done = sum(tally.cases for tally in tallies.values())
-    if done < len(cases):
-        say(f"chaos: {len(cases) - done} of {len(cases)} cases were left out: {options.minutes:g} minutes were over")
-    write_report(tallies, seed=seed, minutes=minutes, left_out=len(cases) - done, to=options.report)
-    return 1 if progress.failures or done == 0 else 0
+    progress = Progress(Figures(seed=seed, cases=len(cases)), options.report)
+    deadline = time.monotonic() + 60.0 * options.minutes
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        with contextlib.closing(run_all(until(deadline, cases), KINDS, jobs=options.jobs)) as results:
+            for case, result in results:
+                progress.tell(case, result)
+    except KeyboardInterrupt:
+        say("chaos: interrupted; what it found so far:")
+    progress.figures.over = True
+    write_report(progress.figures, to=options.report)
+    return 1 if progress.figures.findings or not progress.figures.done else 0
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
@@ -42,7 +45,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="what the cases are drawn from (default: another one each time)")
     parser.add_argument("--only", action="append", default=[], help="a kind, or one case of it as kill:17; repeat")
     parser.add_argument("--jobs", type=int, default=3 * (os.cpu_count() or 2), help="cases at once: they mostly wait")
-    parser.add_argument("--minutes", type=float, default=90.0, help="no new case is begun after these")
+    parser.add_argument("--minutes", type=float, default=60.0, help="no new case is begun after these")
     parser.add_argument("--report", default="", help="a file whose figures are replaced (docs/reliability.md)")
     parser.add_argument("--list", action="store_true", help="name the kinds")
     options = parser.parse_args(argv)
@@ -76,22 +79,22 @@ def until(deadline: float, cases: Sequence[Case]) -> Iterator[Case]:
 
 @dataclass
 class Progress:
-    """What is said while it goes on: failures at once, the count now and then."""
+    """What is said while it goes on: findings at once, the figures now and then, also in the report."""
 
-    seed: int
-    failures: int = 0
-    done: int = 0
+    figures: Figures
+    report: str
     _said: float = field(default_factory=time.monotonic)
 
     def tell(self, case: Case, result: Result) -> None:
-        self.done += 1
+        self.figures.add(case, result)
         for finding in result.findings:
-            self.failures += 1
             say(f"chaos: {case.name}: {finding.fault}: {finding.words}")
-            say(f"       again: python -m tests.chaos --seed {self.seed} --only {case.name}")
+            say(f"       again: python -m tests.chaos --seed {self.figures.seed} --only {case.name}")
         if time.monotonic() - self._said > 15.0:
             self._said = time.monotonic()
-            say(f"chaos: {self.done} cases, {self.failures} findings")
+            say(f"chaos: {self.figures.done} of {self.figures.cases} cases, {len(self.figures.findings)} findings")
+            if self.report:
+                replace_between(Path(self.report), self.figures.text(), BEGIN, END)
 
 
 def say(words: str) -> None:

@@ -61,6 +61,8 @@ class Result:
     findings: list[Finding] = field(default_factory=list)
     notes: dict[str, int] = field(default_factory=dict)
     """Counts of what happened, by words of the kind's own."""
+    seconds: float = 0.0
+    """That it took."""
 
     def found(self, fault: Fault, words: str) -> None:
         self.findings.append(Finding(fault, words))
@@ -80,5 +82,5 @@ class Kind:
     """Cases of the whole injector."""
     quick: int
     """Cases of its five-minute cut."""
-    seconds: float
-    """After these a case is ended from outside, as hung."""
+    seconds: float = 1200.0
+    """After these a case is ended from outside, as hung; it looks for hangs itself, and is never that slow."""

@@ -47,7 +47,7 @@ def _run(case: Case, folder: Path, *, mode: str, page: str) -> Result:
         silent = mode in (*modes.SILENT, "gzip-bomb")
         words = [*load(chance, place), "--timeout", REQUEST_TIMEOUT if silent else PATIENT]
         process = place.start([*words, "--url", url])
-        ended = place.finish(process, result, seconds=120.0)
+        ended = place.finish(process, result)
     check_words(ended, result)
     if not folder.joinpath("server.err").stat().st_size:
         check_recording(place, ended, result, harm=Harm.NONE)

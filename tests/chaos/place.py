@@ -13,14 +13,14 @@ from pathlib import Path
 
 from tests.chaos.case import Case, Fault, Result
 from tests.chaos.ledger import Ledger, What
-from tests.chaos.processes import MARK, end_marked, marked, peak_memory, until
+from tests.chaos.processes import LOOK_AROUND, MARK, end_marked, marked, peak_memory, until
 
 ROOT = Path(__file__).parents[2]
 CERTIFICATES = ROOT / "tests" / "loadgen" / "data"
-PATIENCE = 60.0
-"""Seconds within which anything ends that ends at all, however busy the machine is."""
-GONE_WITHIN = 30.0
-"""Seconds after which no process of a run may be left."""
+PATIENCE = 240.0
+"""Seconds within which anything ends that ends at all: a minute, and four times that on a shared machine."""
+GONE_WITHIN = 120.0
+"""Seconds after which no process of a run may be left, on such a machine."""
 OUR_WORDS = ("servetop: ", "OpenBLAS error: ")
 """What a last line begins with; where memory is too small to load NumPy, its library ends the process with its own."""
 MOST_MEMORY = 700 << 20
@@ -117,13 +117,13 @@ class Place:
 
     def finish(self, process: subprocess.Popen[bytes], result: Result, *, seconds: float = PATIENCE) -> Ended:
         """Wait for it and for all that it started; what is left then is a finding."""
-        over = until(lambda: self._over(process), seconds=seconds)
+        over = until(lambda: self._over(process), seconds=seconds, look_again=LOOK_AROUND)
         if not over:
             result.found(Fault.HANG, f"still running after {seconds:.0f} s: {marked(self.mark)}")
             end_marked(self.mark)
             process.kill()
         code = process.wait()
-        if over and not until(lambda: not marked(self.mark), seconds=GONE_WITHIN):
+        if over and not until(lambda: not marked(self.mark), seconds=GONE_WITHIN, look_again=LOOK_AROUND):
             result.found(Fault.LEFTOVER, f"{GONE_WITHIN:.0f} s after the end: {marked(self.mark)}")
         if self.memory > MOST_MEMORY:
             result.found(Fault.MEMORY, f"{self.memory >> 20} MiB in one process")

@@ -13,6 +13,8 @@ from typing import TypeVar
 
 MARK = "SERVETOP_CHAOS_ID"
 LOOK_AGAIN = 0.02
+LOOK_AROUND = 0.2
+"""Seconds between two looks at all processes, which take milliseconds each."""
 
 _Found = TypeVar("_Found")
 
@@ -21,13 +23,20 @@ def marked(mark: str) -> dict[int, str]:
     """Living processes with this mark in their environment, and their command lines."""
     wanted = f"{MARK}={mark}\0".encode()
     found: dict[int, str] = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
+    for entry in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            if wanted in Path("/proc", entry, "environ").read_bytes() + b"\0":
-                found[int(entry)] = Path("/proc", entry, "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+            if wanted in _bytes(f"/proc/{entry}/environ") + b"\0":
+                found[int(entry)] = _bytes(f"/proc/{entry}/cmdline").replace(b"\0", b" ").decode().strip()
     return found
+
+
+def _bytes(path: str) -> bytes:
+    """Of a small file, without the cost of a file object: hundreds are read in each look."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(number, 1 << 20)
+    finally:
+        os.close(number)
 
 
 def end_marked(mark: str) -> None:
@@ -50,13 +59,13 @@ def _peak(pid: int) -> int:
     return 0
 
 
-def until(condition: Callable[[], _Found | None], *, seconds: float) -> _Found | None:
+def until(condition: Callable[[], _Found | None], *, seconds: float, look_again: float = LOOK_AGAIN) -> _Found | None:
     """The condition's first true value; None when none comes in time."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > deadline:
             return None
-        time.sleep(LOOK_AGAIN)
+        time.sleep(look_again)
     return value
 
 

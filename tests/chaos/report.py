@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.chaos.case import Fault, Kind, Result
+from servetop.cli.versions import servetop_version
+from tests.chaos.case import Case, Fault, Kind, Result
+from tests.chaos.kinds import KINDS
 
 BEGIN, END = "<!-- chaos: begin -->", "<!-- chaos: end -->"
-COLUMNS = ("lost", "invented", "traceback", "hang", "leftover", "memory", "escape")
 
 
 @dataclass
@@ -24,34 +25,79 @@ class Tally:
     cases: int = 0
     tried: int = 0
     failed: int = 0
+    longest: float = 0.0
+    """Seconds."""
     faults: Counter[Fault] = field(default_factory=Counter)
-    notes: Counter[str] = field(default_factory=Counter)
 
     def add(self, result: Result) -> None:
         self.cases += 1
         self.tried += result.tried
         self.failed += bool(result.findings)
+        self.longest = max(self.longest, result.seconds)
         self.faults.update(finding.fault for finding in result.findings)
-        self.notes.update(result.notes)
+
+    def row(self, name: str) -> str:
+        """Of the table."""
+        faults = " | ".join(str(self.faults[fault]) for fault in Fault)
+        tried = f"{self.tried:,} {self.kind.unit}"
+        return f"| {name} | {self.kind.what} | {tried} | {self.failed} | {faults} | {self.longest:.0f} s |"
 
 
-def table(tallies: Mapping[str, Tally]) -> str:
-    """Markdown; kinds that were not run are left out."""
-    head = f"| kind | what | tried | cases with a finding | {' | '.join(COLUMNS)} |"
-    lines = [head, "|---" * (4 + len(COLUMNS)) + "|"]
-    for name, tally in tallies.items():
-        if tally.cases:
-            faults = " | ".join(str(tally.faults[Fault(column)]) for column in COLUMNS)
-            tried = f"{tally.tried:,} {tally.kind.unit}"
-            lines.append(f"| {name} | {tally.kind.what} | {tried} | {tally.failed} | {faults} |")
-    return "\n".join(lines)
+@dataclass
+class Figures:
+    """What came of a whole injector run, so far."""
+
+    seed: int
+    cases: int
+    over: bool = False
+    findings: list[str] = field(default_factory=list)
+    tallies: dict[str, Tally] = field(default_factory=lambda: {name: Tally(kind) for name, kind in KINDS.items()})
+    started: float = field(default_factory=time.monotonic)
+
+    def add(self, case: Case, result: Result) -> None:
+        self.tallies[case.kind].add(result)
+        self.findings += [f"`{case.name}`, {each.fault}: {_one_line(each.words)}" for each in result.findings]
+
+    @property
+    def done(self) -> int:
+        """Cases."""
+        return sum(tally.cases for tally in self.tallies.values())
+
+    def text(self) -> str:
+        """Markdown; kinds that were not run are left out."""
+        rows = [tally.row(name) for name, tally in self.tallies.items() if tally.cases]
+        head = f"| kind | what | tried | cases with a finding | {' | '.join(Fault)} | longest case |"
+        table = "\n".join([head, "|---" * head.count(" | ") + "|---|", *rows])
+        findings = "\n\n" + "\n".join(f"- {each}" for each in self.findings) if self.findings else ""
+        return f"{self._circumstances()}\n\n{self._sums()}\n\n{table}{findings}"
+
+    def _circumstances(self) -> str:
+        minutes = (time.monotonic() - self.started) / 60.0
+        version = f"servetop {servetop_version()} (commit {commit()})"
+        head = f"{datetime.now(UTC):%Y-%m-%d}, {version}, seed {self.seed}, {minutes:.0f} minutes"
+        left_out = f"{self.cases - self.done:,} of {self.cases:,} cases"
+        if self.done == self.cases:
+            return f"{head}, all {self.cases:,} cases:"
+        return f"{head}, {left_out} left out:" if self.over else f"{head}, {left_out} still to come:"
+
+    def _sums(self) -> str:
+        tried: Counter[str] = Counter()
+        for tally in self.tallies.values():
+            tried[tally.kind.unit] += tally.tried
+        faults = {fault: sum(tally.faults[fault] for tally in self.tallies.values()) for fault in Fault}
+        told = ", ".join(f"{count:,} {unit}" for unit, count in tried.items() if count)
+        return f"Tried: {told}. Found: {', '.join(f'{count} {fault}' for fault, count in faults.items())}."
 
 
-def write_report(tallies: Mapping[str, Tally], *, seed: int, minutes: float, left_out: int, to: str) -> None:
+def _one_line(words: str) -> str:
+    """The end of what was found: of a traceback, the error."""
+    line = " ".join(words.split())
+    return line if len(line) <= 300 else f"… {line[-300:]}"
+
+
+def write_report(figures: Figures, *, to: str) -> None:
     """Print the figures; replace those in the file when one is named."""
-    head = f"{datetime.now(UTC):%Y-%m-%d}, commit {commit()}, seed {seed}, {minutes:.0f} minutes"
-    head += f", {left_out:,} cases left out for time:" if left_out else ":"
-    text = f"{head}\n\n{table(tallies)}"
+    text = figures.text()
     sys.stdout.write(text + "\n")
     if to:
         replace_between(Path(to), text, BEGIN, END)

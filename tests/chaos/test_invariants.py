@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import random
 import shutil
 from pathlib import Path
 
 import pytest
 
 from servetop.core.events import RequestStatus
-from tests.chaos.case import Case, Fault, Result
+from servetop.recordings.verifying import Verdict, verify
+from tests.chaos.case import Case, Fault, Finding, Result
 from tests.chaos.invariants import Harm, Recorded, check_recording, check_words, read
 from tests.chaos.ledger import LedgerWriter, What
-from tests.chaos.mutations import GOLDEN
+from tests.chaos.mutations import BASES, GOLDEN, base
 from tests.chaos.place import Ended, Place
+from tests.chaos.recordings import Before, Said, misjudged
+from tests.chaos.report import Figures
 
 
 @pytest.fixture
@@ -95,3 +100,51 @@ def test_words_and_exit_codes(ended: Ended, faults: list[Fault]) -> None:
     result = Result()
     check_words(ended, result)
     assert [finding.fault for finding in result.findings] == faults
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_recordings_are_sound_before_they_are_damaged(tmp_path: Path, number: int) -> None:
+    file = tmp_path / "run.servetop"
+    assert base(random.Random(number), file).startswith(BASES)
+    assert verify(file).verdict is Verdict.SOUND
+
+
+@pytest.mark.parametrize(
+    ("ticks_now", "code", "verdict", "summary_code", "faults"),
+    [
+        (2, 0, "sound", 0, 0),
+        (1, 0, "sound", 0, 1),
+        (2, 0, "sound", 1, 1),
+        (2, 0, "not sound", 0, 1),
+        (2, 1, "not sound", 0, 1),
+        (2, 2, "not a recording", 1, 1),
+    ],
+    ids=[
+        "as it was", "a tick is lost", "summary fails", "another code", "nothing was altered", "its marks are there",
+    ],
+)  # fmt: skip
+def test_a_verdict_that_does_not_hold_is_found(
+    place: Place, ticks_now: int, code: int, verdict: str, summary_code: int, faults: int
+) -> None:
+    ticks = {0: (1, 1, 0, 5, 5), 1: (2, 2, 0, 9, 9)}
+    before = Before(ticks, (place.recording.read_bytes(), b""), torn=True)
+    said = Said(code, json.dumps([{"verdict": verdict, "checks": []}]))
+    now = dict(list(ticks.items())[:ticks_now])
+    found = misjudged(place.recording, before, now, verdict=said, summary=Said(summary_code, "{}"))
+    assert [finding.fault for finding in found] == [Fault.INVENTED] * faults
+
+
+def test_figures_say_seed_version_what_was_tried_and_what_was_found() -> None:
+    figures = Figures(seed=7, cases=3)
+    figures.add(Case("kill", 0, 7), Result(seconds=4.0))
+    figures.add(
+        Case("recording", 0, 7), Result(tried=25, findings=[Finding(Fault.HANG, "file 3:\n it hung")], seconds=9.0)
+    )
+    text = figures.text()
+    assert "servetop 0" in text
+    assert "seed 7" in text
+    assert "1 of 3 cases still to come:" in text
+    assert "Tried: 1 kills, 25 mutated recordings. Found: 0 lost, 0 invented, 0 traceback, 1 hang," in text
+    assert "- `recording:0`, hang: file 3: it hung" in text
+    figures.over = True
+    assert "1 of 3 cases left out:" in figures.text()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import os
 import shutil
+import signal
+import subprocess
 import tempfile
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -30,15 +34,21 @@ class Worker:
     deadline: float = 0.0
 
     def end(self) -> None:
+        """Kill it, and the servers that it started."""
+        assert self.process.pid is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.join()
         self.pipe.close()
 
 
-def run_all(cases: Iterable[Case], kinds: Mapping[str, Kind], *, jobs: int) -> Iterator[tuple[Case, Result]]:
-    """Each case with its result, in the order in which they end."""
+def run_all(cases: Iterable[Case], kinds: Mapping[str, Kind], *, jobs: int) -> Generator[tuple[Case, Result]]:
+    """Each case with its result, in the order in which they end; closed early, it ends and removes what is left."""
     waiting = iter(cases)
-    idle = [_started(kinds) for _ in range(jobs)]
+    root = Path(tempfile.mkdtemp(prefix="servetop-chaos-"))
+    root.chmod(0o755)  # some cases act as another user
+    idle = [_started(kinds, root) for _ in range(jobs)]
     busy: list[Worker] = []
     try:
         while True:
@@ -53,13 +63,23 @@ def run_all(cases: Iterable[Case], kinds: Mapping[str, Kind], *, jobs: int) -> I
             for worker, result in _ended(busy):
                 assert worker.case is not None
                 busy.remove(worker)
-                idle.append(worker if worker.process.is_alive() else _started(kinds))
+                idle.append(worker if worker.process.is_alive() else _started(kinds, root))
                 yield worker.case, result
     finally:
         for worker in [*idle, *busy]:
             worker.end()
             if worker in busy and worker.case is not None:
                 end_marked(worker.case.mark)
+        _remove(root)
+
+
+def _remove(root: Path) -> None:
+    """A folder with all in it, also small disks that a case had no time to take away."""
+    mounted = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for place in mounted:
+        if place.startswith(f"{root}/"):
+            subprocess.run(["umount", "--lazy", place], check=False)
+    shutil.rmtree(root, ignore_errors=True)
 
 
 def _ended(busy: list[Worker]) -> Iterator[tuple[Worker, Result]]:
@@ -83,21 +103,25 @@ def _alone(fault: Fault, words: str) -> Result:
     return Result(findings=[Finding(fault, words)])
 
 
-def _started(kinds: Mapping[str, Kind]) -> Worker:
+def _started(kinds: Mapping[str, Kind], root: Path) -> Worker:
     ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(target=_work, args=(theirs, kinds), daemon=True)
+    process = multiprocessing.get_context("fork").Process(target=_work, args=(theirs, kinds, root), daemon=True)
     process.start()
     theirs.close()
     return Worker(process, ours)
 
 
-def _work(pipe: Connection, kinds: Mapping[str, Kind]) -> None:
+def _work(pipe: Connection, kinds: Mapping[str, Kind], root: Path) -> None:
+    os.setpgid(0, 0)  # Ctrl-C is the injector's alone: it ends its workers, and what they started
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     while True:
         try:
             case: Case = pipe.recv()
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             return
-        folder = Path(tempfile.mkdtemp(prefix=f"servetop-chaos-{case.kind}-{case.number}-"))
+        started = time.monotonic()
+        folder = Path(tempfile.mkdtemp(prefix=f"{case.kind}-{case.number}-", dir=root))
         try:
             result = kinds[case.kind].run(case, folder)
         except Exception:
@@ -105,4 +129,5 @@ def _work(pipe: Connection, kinds: Mapping[str, Kind]) -> None:
         finally:
             end_marked(case.mark)
             shutil.rmtree(folder, ignore_errors=True)
+        result.seconds = time.monotonic() - started
         pipe.send(result)
