@@ -70,6 +70,8 @@ class Http1Connection(asyncio.Protocol):
         self.earliest = 0.0
         """See Receiver."""
         self._reads = reads
+        self.plain: PlainSocket | None = None
+        """The socket, where it is read without the event loop's protocols."""
         self._socket: Bytes | None = None
         self._fd = -1
         """Where it is open: what is written to it reaches the server as it is."""
@@ -93,7 +95,8 @@ class Http1Connection(asyncio.Protocol):
 
     def over(self, plain: PlainSocket) -> Self:
         """Use this socket from now on."""
-        self._socket, self._fd = plain, plain.fd
+        self.plain = self._socket = plain
+        self._fd = plain.fd
         return self
 
     def arrived(self, data: bytes, at: float) -> None:

@@ -28,6 +28,8 @@ _READ_BYTES = 1 << 14
 _READS_AT_A_STRETCH = 4
 _MOST_READY = 4096
 """Sockets of one look."""
+_TCP_QUICKACK = 12
+"""Of linux/tcp.h; the socket module of other systems lacks it."""
 _READABLE = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR if hasattr(select, "EPOLLIN") else 0
 
 
@@ -78,6 +80,11 @@ class PlainSocket:
         if self._waits != bool(self._unsent):
             self._waits = bool(self._unsent)
             self._watch.wait_for_room(self.fd, wanted=self._waits)
+
+    def delay_acks(self) -> None:
+        """See Acknowledging; SocketWatch is for Linux only, which has the option."""
+        if self.fd >= 0:
+            self._sock.setsockopt(socket.IPPROTO_TCP, _TCP_QUICKACK, 0)
 
     def is_closing(self) -> bool:
         """Nothing can be sent any more."""

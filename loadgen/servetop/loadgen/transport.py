@@ -13,6 +13,7 @@ from typing import Protocol
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.events import RequestStatus
+from servetop.loadgen.delayed_acks import DelayedAcks
 from servetop.loadgen.endpoint import Endpoint
 from servetop.loadgen.exchange import Exchange
 from servetop.loadgen.http1 import Http1Connection
@@ -96,6 +97,7 @@ class RawTransport:
             if SocketWatch.available and self._tls is None
             else None
         )
+        self._acks = DelayedAcks()
         self._unread: list[tuple[Http1Connection, float, bytes]] = []
         self._refusing = False
 
@@ -207,6 +209,8 @@ class RawTransport:
         """See Reads."""
         exchange = connection.exchange
         if exchange is not None and exchange.aside:
+            if connection.plain is not None:
+                self._acks.follow(connection.plain, exchange.aside)
             exchange.settle()
             now = self._clock.now()
             if self._watch is not None and exchange.sent is not None:
