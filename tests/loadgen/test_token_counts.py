@@ -84,11 +84,30 @@ def test_a_tick_learns_from_an_ended_answer_how_many_tokens_a_chunk_brings() -> 
     played([" tok tok tok tok"] * 50, 200, accounts=accounts)
     second = tick(accounts)
     assert (first.output_tokens, second.output_tokens) == (200, 200)
+    assert first.itl.percentile(50) == second.itl.percentile(50)
     assert second.itl.percentile(50) == pytest.approx(0.007, rel=0.01)
     played([" a", " tok tok tok"] * 10, 40, accounts=accounts)
     tick(accounts)
     played([" a", " tok tok tok"] * 10, 40, accounts=accounts)
     assert tick(accounts).itl.count == 0
+
+
+def test_gaps_before_events_of_unknown_size_wait_for_the_first_answer_that_ends() -> None:
+    accounts = Accounts()
+    dialect = dialect_for("completions", model="m", continuous_usage=False)
+    request = PreparedRequest(Prompt(text="x", input_tokens=3, output_tokens=9, counted=True), b"{}")
+    going_on = Exchange(0, Due(0, 0.0), request=request, dialect=dialect, held_back=False)
+    going_on.was_sent(0.0)
+    going_on.answered(200, 0.01, is_stream=True)
+    for number in range(1, 11):
+        going_on.received(event(" tok tok tok tok"), number * 0.028)
+    accounts.progressed(going_on)
+    before = tick(accounts)
+    assert (before.chunks, before.itl.count) == (10, 0)
+    played([" tok tok tok tok"] * 50, 200, accounts=accounts)
+    after = tick(accounts).itl
+    assert after.count == 4 * (9 + 49)
+    assert after.percentile(99) == pytest.approx(0.007, rel=0.01)
 
 
 @pytest.mark.parametrize(

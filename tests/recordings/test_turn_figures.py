@@ -40,6 +40,23 @@ def test_each_turn_has_its_latencies_its_prompts_and_the_share_of_them_that_was_
     assert (second["mean_tpot_ms"], second["mean_prompt_tokens"], second["cached_share"]) == (None, 50.0, 0.8)
 
 
+def test_the_time_per_token_of_a_turn_counts_the_tokens_of_events(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    fours = {"tokens_at": [0.1, 0.2, 0.3], "chunk_tokens": [4, 4, 4]}
+    unknown = {"tokens_at": [0.1, 0.2, 0.3], "output_tokens": 12}
+    summary = summary_of(
+        make_request(0, 0.0, conversation=0, turn=1, **fours),
+        make_request(1, 1.0, conversation=0, turn=2, **unknown),
+        config=TALKING,
+    )
+    first, second = summary["turns"]
+    assert (first["mean_tpot_ms"], first["tpot_reason"]) == (pytest.approx(25.0), None)
+    assert (second["mean_tpot_ms"], second["p99_tpot_ms"]) == (None, None)
+    assert second["tpot_reason"].startswith("the events of 1 of 1 requests brought several tokens each")
+    assert second["mean_ttft_ms"] == pytest.approx(100.0)
+
+
 def test_turns_of_a_warm_up_count_in_no_total_and_each_stage_has_its_own(
     summary_of: Summarise, make_request: MakeRequest
 ) -> None:

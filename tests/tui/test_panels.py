@@ -10,6 +10,10 @@ import pytest
 
 from servetop.core.diagnosis import diagnose
 from servetop.core.events import Action, Command, GpuSample, LogLine
+from servetop.core.histogram import LogHistogram
+from servetop.core.history import TickHistory
+from servetop.core.stats import live_stats
+from servetop.core.tick import ClientTick, Tick
 from servetop.core.trust import Trust
 from servetop.tui.app import DashboardApp
 from servetop.tui.charts import Axes
@@ -163,6 +167,15 @@ def test_the_charted_latency_is_pointed_at(canned: ModuleType, moment_of: Moment
     stats = moment_of(canned.finished(), 60.0).stats
     shown = text(draw_latency(stats, Axes(window=(0, 60), limit=1), 60, 4, metric="itl"))
     assert [line[:5] for line in shown.split("\n")] == ["     ", " TTFT", "▸ITL ", " E2E "]
+
+
+def test_events_of_which_nobody_knows_the_tokens_have_no_itl_and_the_panel_says_so() -> None:
+    ticks = [Tick(client=ClientTick(index=number, chunks=3, ttft=LogHistogram.of([0.2]))) for number in range(8)]
+    stats = live_stats(TickHistory(ticks), 2.0)
+    shown = text(draw_latency(stats, Axes(window=(0, 60), limit=1), 60, 4, metric="ttft"))
+    assert [line.strip() for line in shown.split("\n") if "ITL" in line] == ["ITL  tokens per event not known"]
+    alone = [replace(tick, client=replace(tick.client, chunks=1)) for tick in ticks]
+    assert not live_stats(TickHistory(alone), 2.0).events_unsized
 
 
 def test_kv_blocks_come_from_the_sample_or_from_share_and_boot_facts(canned: ModuleType, moment_of: MomentOf) -> None:

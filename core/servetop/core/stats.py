@@ -98,6 +98,8 @@ class LiveStats:
     rates: Rates = Rates()
     totals: Totals = Totals()
     latencies: Mapping[str, Percentiles] = field(default_factory=dict)
+    events_unsized: bool = False
+    """Events came in the window, but how many tokens each of them brought is not known (yet): there is no ITL."""
     engine: EngineSample | None = None
     """The newest sample; its age is `at - engine.scrape_end`."""
     gpus: tuple[GpuSample, ...] = ()
@@ -127,6 +129,7 @@ def live_stats(
         rates=_rates(history, start, stop),
         totals=_totals(history, stop),
         latencies={name: Percentiles(**_named(history, name, start, stop)) for name in LATENCIES},
+        events_unsized=_events_unsized(history, start, stop),
         engine=_newest_sample(history, stop),
         gpus=newest_gpus(history, stop),
         joules_per_token=joules_per_token(history, start, stop),
@@ -169,6 +172,12 @@ def _only_limit(history: TickHistory, start: int, stop: int) -> int | None:
 def _named(history: TickHistory, name: str, start: int, stop: int) -> dict[str, float]:
     p50, p90, p99 = history.percentiles(name, start=start, stop=stop)
     return {"p50": p50, "p90": p90, "p99": p99}
+
+
+def _events_unsized(history: TickHistory, start: int, stop: int) -> bool:
+    clients = [tick.client for tick in history.ticks[start:stop]]
+    gaps = sum(client.chunks - client.ttft.count for client in clients)
+    return gaps > 0 and not any(client.itl.buckets.size for client in clients)
 
 
 def _newest_sample(history: TickHistory, stop: int) -> EngineSample | None:

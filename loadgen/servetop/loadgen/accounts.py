@@ -20,6 +20,8 @@ BEAT_SECONDS = 0.020
 
 _MEASURED = ("ttft", "ttft_due", "ttfot", "tpot", "e2el", "input_len", "output_len", "slip", "client_wait", "loop_lag",
              "server_queue", "server_prefill", "itl_uncertainty")  # fmt: skip
+_MOST_UNSIZED = 1_000_000
+"""Gaps that wait for the first answer to end."""
 _ENDINGS = {
     RequestStatus.OK: "ok",
     RequestStatus.ERROR: "errors",
@@ -35,8 +37,11 @@ class Accounts:
     def __init__(self) -> None:
         self._reasons = False
         """Some request has: from then on, when the answer itself began is counted of all."""
-        self._per_chunk = 1
-        """Tokens, by the last answer whose chunks did not say; 0: they cannot be known, and there is no ITL."""
+        self._per_chunk: int | None = None
+        """Tokens, by the last answer whose chunks did not say; 0: they cannot be known, and there is no ITL; None: no
+        such answer has ended yet."""
+        self._unsized_us = array("I")
+        """Gaps before chunks of which the first answer will tell how many tokens they brought."""
         self._start_anew()
 
     def _start_anew(self, prompt_tokens: int = 0, output_tokens: int = 0) -> None:
@@ -64,10 +69,19 @@ class Accounts:
             self._first_token(exchange)
             start = 1
         gaps, counts = chunks.since(start)
-        if counts is not None or self._per_chunk:
-            self._gaps_us += gaps
-            self._gap_tokens += array("I", [self._per_chunk]) * len(gaps) if counts is None else counts
         self._output_tokens += len(gaps) if counts is None else sum(counts)
+        if counts is not None or _is_told(exchange):
+            self._gaps_us += gaps
+            self._gap_tokens += array("I", [1]) * len(gaps) if counts is None else counts
+        elif self._per_chunk is None:
+            self._unsized_us += gaps[: _MOST_UNSIZED - len(self._unsized_us)]
+        else:
+            self._add_gaps(gaps, self._per_chunk)
+
+    def _add_gaps(self, gaps: array[int], tokens: int) -> None:
+        if tokens:
+            self._gaps_us += gaps
+            self._gap_tokens += array("I", [tokens]) * len(gaps)
 
     def _first_token(self, exchange: Exchange) -> None:
         self._output_tokens += exchange.chunks.count(0)
@@ -113,6 +127,8 @@ class Accounts:
         if record.chunk_tokens.size > 1:
             known = sizes_known(record.output_tokens, int(record.chunk_tokens.sum()))
             self._per_chunk = int(record.chunk_tokens[0]) if known else 0
+            self._add_gaps(self._unsized_us, self._per_chunk)
+            self._unsized_us = array("I")
 
     def _timed(self, timing: ServerTiming) -> None:
         if timing.queue is not None:
@@ -150,3 +166,9 @@ class Accounts:
         )
         self._start_anew(self._prompt_tokens - prompt_tokens, self._output_tokens - output_tokens)
         return tick
+
+
+def _is_told(exchange: Exchange) -> bool:
+    """The server counts the tokens as they come, and each chunk had one."""
+    told = exchange.output_tokens
+    return told is not None and bool(sizes_known(told, exchange.chunks.tokens))

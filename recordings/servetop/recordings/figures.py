@@ -54,7 +54,7 @@ def request_figures(
     thoughts = float(np.nansum(samples.reasoning_tokens[ok]))
     if thoughts:
         figures["total_reasoning_tokens"] = int(thoughts)
-    reason = figures["itl_reason"] = no_itl_reason(samples)
+    reason = figures["itl_reason"] = no_itl_reason(samples.sized[ok])
     for metric in (*METRICS, *REASONING_METRICS) if thoughts else METRICS:
         pool = Distribution.of(np.empty(0)) if reason and metric in _PER_TOKEN else pools[metric]
         named = {f"p{q:.12g}": pool.percentile(q) for q in (*PERCENTILES, *percentiles)}
@@ -64,14 +64,16 @@ def request_figures(
     return figures
 
 
-def no_itl_reason(samples: Samples) -> str | None:
-    """Why the times between tokens cannot be said; None where they can."""
-    ok = samples.having(RequestStatus.OK)
-    unknown = int((ok & ~samples.sized).sum())
-    if unknown <= UNSIZED_LIMIT * ok.sum():
+def no_itl_reason(sized: BoolArray) -> str | None:
+    """Why the times between tokens cannot be said; None where they can.
+
+    `sized` says of each request that ended well whether the tokens of each of its events are known.
+    """
+    unknown = int((~sized).sum())
+    if unknown <= UNSIZED_LIMIT * sized.size:
         return None
     return (
-        f"the events of {unknown} of {int(ok.sum())} requests brought several tokens each, and how many the server "
+        f"the events of {unknown} of {sized.size} requests brought several tokens each, and how many the server "
         "says only at the end: ask for counts in every event (an engine that has continuous usage, such as --engine "
         "vllm)"
     )

@@ -153,30 +153,58 @@ def _block(columns: dict[str, tuple[Any, ...]]) -> _Block:
     numbers = {name: np.array(columns[name], dtype=np.float64) for name in _NUMBERS}
     status = np.array([STATUSES.index(each) for each in columns["status"]], dtype=np.int64)
     base = np.where(np.isnan(numbers["sent"]), numbers["due"], numbers["sent"])
-    blobs = [blob or b"" for blob in columns["chunk_times"]]
-    chunks = np.array([len(blob) // 4 for blob in blobs], dtype=np.int64)
-    micros = np.frombuffer(b"".join(blobs), dtype="<u4").astype(np.int64)
-    tokens = _tokens(columns["chunk_tokens"], chunks)
-    if tokens.size != micros.size:
-        raise ValueError(f"{micros.size} chunk times but {tokens.size} chunk token counts")
-    sums = np.concatenate([[0], np.cumsum(tokens)])
-    ends = np.cumsum(chunks)
-    sized = sizes_known(numbers["output_tokens"], sums[ends] - sums[ends - chunks])
+    chunked = Chunks.of(columns["chunk_times"], columns["chunk_tokens"])
+    chunks, micros, tokens = chunked.counts, chunked.micros, chunked.tokens
     sources = np.array([each or "" for each in columns["token_source"]], dtype=np.str_)
-    sized |= sources == TokenSource.DISPUTED  # then the chunks are believed, not the server
+    sized = chunked.sized(numbers["output_tokens"], sources)
     well = np.repeat((status == STATUSES.index(RequestStatus.OK)) & sized, chunks)
     well[_first_chunks(chunks)] = False
-    first_tokens = np.ones(chunks.size)
-    first_tokens[chunks > 0] = tokens[_first_chunks(chunks)]
     return _Block(
         numbers=numbers,
         status=status,
         token_source=sources,
-        first_tokens=first_tokens,
+        first_tokens=chunked.first_tokens,
         sized=sized,
         itl=_inter_token_latencies(micros[well], tokens[well]),
         tokens_by_second=_by_second(_arrivals(micros, chunks, base=base), tokens),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chunks:
+    """Of several requests, one after the other."""
+
+    counts: IntArray
+    """Chunks of each request."""
+    micros: IntArray
+    """Of each chunk: microseconds since the one before it, of a request's first since it was sent."""
+    tokens: IntArray
+    """Of each chunk."""
+
+    @classmethod
+    def of(cls, times: Sequence[bytes | None], tokens: Sequence[bytes | None]) -> Chunks:
+        """From columns `chunk_times` and `chunk_tokens`; ValueError when they do not fit together."""
+        blobs = [blob or b"" for blob in times]
+        counts = np.array([len(blob) // 4 for blob in blobs], dtype=np.int64)
+        micros = np.frombuffer(b"".join(blobs), dtype="<u4").astype(np.int64)
+        found = _tokens(tokens, counts)
+        if found.size != micros.size:
+            raise ValueError(f"{micros.size} chunk times but {found.size} chunk token counts")
+        return cls(counts=counts, micros=micros, tokens=found)
+
+    @property
+    def first_tokens(self) -> FloatArray:
+        """Tokens of each request's first chunk, 1 where there is none."""
+        found = np.ones(self.counts.size)
+        found[self.counts > 0] = self.tokens[_first_chunks(self.counts)]
+        return found
+
+    def sized(self, output_tokens: FloatArray, sources: StringArray) -> BoolArray:
+        """Of each request, whether its chunks' tokens together are those of its answer."""
+        sums = np.concatenate([[0], np.cumsum(self.tokens)])
+        ends = np.cumsum(self.counts)
+        known = sizes_known(output_tokens, sums[ends] - sums[ends - self.counts])
+        return np.asarray(known | (sources == TokenSource.DISPUTED))  # then the chunks are believed, not the server
 
 
 def _tokens(blobs: Sequence[bytes | None], chunks: IntArray) -> IntArray:

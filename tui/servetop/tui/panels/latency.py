@@ -103,6 +103,8 @@ def _figures(stats: LiveStats, metric: str, width: int, *, wide: int, charted: b
     figures = stats.latencies.get(metric, Percentiles())
     label = f"{'▸' if charted else ' '}{LABELS[metric]}"
     row: list[Run] = [(f"{label:<{_NAME}}", "strong" if charted else "muted")]
+    if metric == "itl" and stats.events_unsized:
+        return fitted([*row, ("tokens per event not known", "muted")], width)
     for name, _, _ in _columns(width, wide=wide):
         row.append((f"{formats.seconds(getattr(figures, name)):>{wide}}", "strong" if charted else ""))
     return fitted(row, width)
