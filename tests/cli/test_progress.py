@@ -10,6 +10,7 @@ from servetop.core.history import TickHistory
 from servetop.core.stats import live_stats
 from servetop.core.tick import ClientTick, LoadGauges, Tick
 
+RUNNING = TickHistory(Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=0))) for index in range(4 * 20))
 LOADING = TickHistory(Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=-1))) for index in range(4 * 200))
 
 
@@ -49,3 +50,15 @@ def test_an_engine_that_loads_is_quoted_once_a_line_and_then_said_to_be_silent(
     assert len(printed[1]) < 160
     assert printed[2] == "0:40  engine is loading  loading weights 1/3  (no new line for 30 s)"
     assert "2/3" in printed[4]
+
+
+def test_statistics_are_worked_out_only_for_lines_that_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    progress, boot = LineProgress(RunConfig()), BootLog()
+    due = []
+    for half_seconds in range(2, 40):
+        at = half_seconds / 2
+        if progress.due(at, loading=False, boot=boot):
+            due.append(at)
+            progress.show(live_stats(RUNNING, at, span=1.0), boot)
+    assert due == [1.0, 6.0, 11.0, 16.0]
+    assert len(capsys.readouterr().err.splitlines()) == 4

@@ -32,7 +32,9 @@ def run_headless(
 
     unrecorded = run.recorder.unrecorded
     with contextlib.closing(run.recorder.reader()) as reader:
-        summary = run_summary(reader) | {"exit_code": run.end.exit_code} | ({"recording": None} if throw_away else {})
+        summary = dict(run.summary or run_summary(reader)) | {"exit_code": run.end.exit_code}
+        if throw_away:
+            summary["recording"] = None
         summary["error"] = run.end.reason if run.end.exit_code else None  # also where the disk refused the end
         if unrecorded is not None:
             summary |= {"recording_state": "incomplete", "not_recorded": dataclasses.asdict(unrecorded)}

@@ -42,8 +42,9 @@ class HeadlessProgress:
         if len(self._history) > MOST_TICKS:  # a day has 345,600: the line shows a window and sums
             self._history.forget(len(self._history) - MOST_TICKS // 2)
         if len(self._history):
-            at = self._history.ticks[-1].end
-            self._progress.show(live_stats(self._history, at, span=1.0), self._boot)
+            newest = self._history.ticks[-1]
+            if self._progress.due(newest.end, loading=newest.client.gauges.stage < 0, boot=self._boot):
+                self._progress.show(live_stats(self._history, newest.end, span=1.0), self._boot)
 
     def say(self, words: str) -> None:
         """Print a line at once."""

@@ -23,6 +23,10 @@ LINE_LENGTH = 100
 class Progress(Protocol):
     """What a follower tells its progress to."""
 
+    def due(self, at: float, *, loading: bool, boot: BootLog) -> bool:
+        """Whether `show` would show anything at this run time, in an engine's boot or after it."""
+        ...
+
     def show(self, stats: LiveStats, boot: BootLog) -> None:
         """The state now."""
         ...
@@ -90,11 +94,15 @@ class LineProgress:
         self._repeat_at = 0.0
         self._said: str | None = None
 
+    def due(self, at: float, *, loading: bool, boot: BootLog) -> bool:
+        """Some seconds after the last line; while an engine loads, later if it has said nothing new."""
+        return at >= (self._repeat_at if loading and boot.line == self._said else self._next)
+
     def show(self, stats: LiveStats, boot: BootLog) -> None:
         """A line, unless there was one just now; while an engine loads, what it said is not said again."""
         loading = stats.load.stage < 0
         repeated = loading and boot.line == self._said
-        if stats.at < (self._repeat_at if repeated else self._next):
+        if not self.due(stats.at, loading=loading, boot=boot):
             return
         self._next, self._repeat_at = stats.at + SECONDS_BETWEEN_LINES, stats.at + SECONDS_BETWEEN_REPEATS
         self._said = boot.line
@@ -155,6 +163,10 @@ class BarProgress:
         )
         self._task = self._bar.add_task("run", total=1.0, status="")
         self._bar.start()
+
+    def due(self, at: float, *, loading: bool, boot: BootLog) -> bool:  # noqa: ARG002
+        """Always."""
+        return True
 
     def show(self, stats: LiveStats, boot: BootLog) -> None:
         """Redraw."""

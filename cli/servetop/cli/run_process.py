@@ -12,10 +12,10 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from servetop.cli import console
 from servetop.cli.owner_pipe import THROW_AWAY, OwnerPipe
@@ -51,6 +51,8 @@ class PlayedRun:
     end: RunEnd
     recorder: Recorder
     """Closed; it can still be read, with what the disk did not take."""
+    summary: Mapping[str, Any] | None = None
+    """Of a run that came to its end by itself and is all recorded, but for its exit code and error."""
 
 
 def play(
@@ -69,8 +71,8 @@ def play(
         recorder, end = uvloop.run(_played(config, recording, resume=resume, others=others))
         from servetop.cli.run_verdict import close_recording
 
-        end = close_recording(recorder, end, config)
-    return PlayedRun(end=end, recorder=recorder)
+        end, summary = close_recording(recorder, end, config)
+    return PlayedRun(end=end, recorder=recorder, summary=summary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

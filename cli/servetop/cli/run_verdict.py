@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from servetop.cli.outcome import decisive
 from servetop.core.config import RunConfig
@@ -20,17 +21,22 @@ from servetop.recordings.summary import run_summary
 from servetop.recordings.thresholds import check_thresholds
 
 
-def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> RunEnd:
-    """How the run ended after all, with its last words redacted; what the recording lacks makes it a failed one."""
+def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple[RunEnd, Mapping[str, Any] | None]:
+    """How the run ended after all, with its last words redacted; what the recording lacks makes it a failed one.
+
+    And the summary that it was judged by, where all is recorded.
+    """
     steady: Mapping[int, SteadyWindow] | None = None
+    summary = None
     try:
         with contextlib.closing(recorder.reader()) as reader:
-            end, steady = _judged(end, config, reader), steady_windows(RunData.load(reader))
+            end, summary = _judged(end, config, reader)
+            steady = steady_windows(RunData.load(reader))
     except RecordingError as error:
         end = decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(error))])
     recorder.close(_with_what_is_missing(end, recorder), steady=steady)
     end = _with_what_is_missing(end, recorder)  # the disk may have refused the end itself
-    return replace(end, reason=redactor_of(config).text(end.reason))
+    return replace(end, reason=redactor_of(config).text(end.reason)), None if recorder.unrecorded else summary
 
 
 def _with_what_is_missing(end: RunEnd, recorder: Recorder) -> RunEnd:
@@ -40,14 +46,14 @@ def _with_what_is_missing(end: RunEnd, recorder: Recorder) -> RunEnd:
     return decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(missing))])
 
 
-def _judged(end: RunEnd, config: RunConfig, reader: RecordingReader) -> RunEnd:
-    """A run that went well can still miss its thresholds, or have been limited by the client."""
+def _judged(end: RunEnd, config: RunConfig, reader: RecordingReader) -> tuple[RunEnd, Mapping[str, Any] | None]:
+    """A run that went well can still miss its thresholds, or have been limited by the client; with its summary then."""
     if end.exit_code != ExitCode.OK:
-        return end
+        return end, None
     summary = run_summary(reader, end=end)  # by the same figures that the summary will have
     unmet = check_thresholds(summary, config.thresholds)
     if summary["trust"]["verdict"] == "client-bound":
         unmet.append("the client was the bottleneck: " + ", ".join(summary["trust"]["reasons"]))
     if not unmet:
-        return end
-    return RunEnd(at=end.at, exit_code=int(ExitCode.THRESHOLDS), reason="; ".join(unmet))
+        return end, summary
+    return RunEnd(at=end.at, exit_code=int(ExitCode.THRESHOLDS), reason="; ".join(unmet)), summary
