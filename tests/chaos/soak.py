@@ -88,20 +88,16 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+LOAD = ("--input-len", "16", "--output-len", "8", "--max-num-seqs", "512", "--max-concurrency", "256")
+"""A short pause of the machine must not become a queue of requests in flight, for which sender and engine would rightly
+take memory: they wait at the client instead."""
+
+
 def soaked(place: Place, *, seconds: float, rate: int) -> Memory:
     """Play the load with the dashboard open, looking at each process now and then; then quit it."""
-    words = [
-        "--duration",
-        f"{seconds + 120:.0f}",
-        "--request-rate",
-        str(rate),
-        "--input-len",
-        "16",
-        "--output-len",
-        "16",
-    ]
+    words = ["--duration", f"{seconds + 120:.0f}", "--request-rate", str(rate), *LOAD]
     memory = Memory()
-    with dashboard(place, [*words, "--max-num-seqs", "512", "--record", str(place.recording)]) as terminal:
+    with dashboard(place, [*words, "--record", str(place.recording)]) as terminal:
         until(lambda: place.recording.exists() or terminal.over(), seconds=60.0)
         began, said = time.monotonic(), 0.0
         while (at := time.monotonic() - began) < seconds and not terminal.over():
