@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from servetop.cli.run_registry import RunRegistry
@@ -226,6 +228,26 @@ def test_a_run_process_that_is_killed_leaves_no_process_and_its_dashboard_says_s
         terminal.type("q")
         assert terminal.process.wait(120) == 1
     assert "servetop: the run process was killed by SIGKILL" in terminal.text
+
+
+def test_a_dashboard_says_at_once_that_the_disk_takes_nothing_more(servetop: Servetop, recording: Path) -> None:
+    with dashboard(servetop, recording, *words_for("load")) as terminal:
+        with reading(recording) as reader:
+            until("load", reader)
+        _, *processes = family(terminal.process.pid)
+        (run,) = (each for each in processes if "servetop.cli.run_process" in command_line(each))
+        log = recording.with_name(f"{recording.name}-wal")
+        run.rlimit(psutil.RLIMIT_FSIZE, (max(log.stat().st_size, recording.stat().st_size), psutil.RLIM_INFINITY))
+        wait_for(lambda: "cannot" in terminal.text and "written" in terminal.text, seconds=30, what="the alert")
+        assert run.is_running()
+        with contextlib.closing(sqlite3.connect(recording)) as connection:  # nor does it take a command
+            connection.execute("BEGIN IMMEDIATE")
+            terminal.type("q")
+            wait_for(lambda: "drain and quit" in terminal.text, seconds=30, what="the question")
+            terminal.type("d")
+            assert_gone([run])
+        assert terminal.process.wait(120) == 130
+    assert "finishing the run" in terminal.text
 
 
 def test_a_headless_run_whose_terminal_is_closed_leaves_one_plain_file(servetop: Servetop, recording: Path) -> None:

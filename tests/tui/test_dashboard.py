@@ -9,8 +9,9 @@ from types import ModuleType
 import pytest
 
 from servetop.core.clock import ManualClock
-from servetop.core.events import Action, LogLine
+from servetop.core.events import Action, LogLine, Note, Severity
 from servetop.tui.app import DashboardApp
+from servetop.tui.appearance import Surroundings
 from servetop.tui.panels.whole_log import WholeLog
 from servetop.tui.screens.help import HelpScreen
 from servetop.tui.screens.live import LiveScreen
@@ -44,6 +45,28 @@ async def test_a_steering_key_sends_its_command_and_shows_the_reply(
             assert (run.sent[-1].action, run.sent[-1].value) == (action, value)
             assert f"✓ {action.value} obeyed" in text_of(app, "#status")
         assert len(run.sent) == 11
+
+
+async def test_what_the_disk_does_not_take_is_told_at_once_and_only_once_when_it_does(
+    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
+) -> None:
+    run = canned.growing(110.0)
+    told = Note(at=110.3, severity=Severity.ERROR, source="recorder", text="run.servetop cannot be written (disk full)")
+    waiting = [told, told]
+    surroundings = Surroundings(unrecorded=lambda: [waiting.pop()] if waiting else [])
+    app = dashboard(run, owns_run=True, surroundings=surroundings)
+    async with app.run_test() as pilot:
+        for _ in range(3):
+            app.look_for_news()
+        await pilot.pause()
+        assert app.screen.has_class("-alert")
+        assert told.text in text_of(app, "#alert")
+        await pilot.press("l")
+        assert app.screen.query_one(WholeLog).render().plain.count("cannot be written") == 1
+        run.notes = [replace(told, at=110.25)]
+        run.now = 111.0
+        app.look_for_news()
+        assert [note for note in app._run.notes if note.source == "recorder"] == run.notes
 
 
 async def test_keys_build_on_what_was_asked_for_and_what_waits_is_shown(

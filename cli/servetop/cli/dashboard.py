@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from servetop.cli import console
+from servetop.cli.alert_lines import alert_note
 from servetop.cli.look import Look, check_theme, end_with_terminal, surroundings
-from servetop.cli.owned_run import OwnedRun
+from servetop.cli.owned_run import OwnedRun, complaints_file
 from servetop.cli.viewer_signals import ViewerSignals
+from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode
+from servetop.core.events import Note
 
 
 def replay_recording(name: str | None, look: Look, *, read_only: bool = False) -> int:
@@ -60,7 +63,7 @@ def run_with_dashboard(
     """
     gc.disable()  # until all is loaded
     check_theme(look.theme)
-    with tempfile.TemporaryFile("w+") as complaints:
+    with complaints_file() as complaints:
         run = OwnedRun.start(config, recording, complaints=complaints, resume=resume, throw_away=throw_away)
         signals = ViewerSignals(run.signal)
         end_with_terminal(run.end_with_terminal)
@@ -72,6 +75,8 @@ def run_with_dashboard(
                 run.release()
                 console.out(*found_again(asyncio.run(find_registered(run)), recording))
                 return int(ExitCode.OK)
+            if left in _BY_SIGNAL and not run.ended:
+                run.signal(_BY_SIGNAL[left])
             if not run.ended:
                 console.message(_WAITING.get(left, _WAITING[""]))
             return conclude(run)
@@ -80,11 +85,17 @@ def run_with_dashboard(
 _WAITING = {
     "stop": "finishing the run (Ctrl-C cancels what is in flight)",
     "terminated": "finishing the run (a second SIGTERM cancels what is in flight)",
+    "stop by signal": "finishing the run (Ctrl-C cancels what is in flight)",
     "cancel": "stopping the run",
+    "cancel by signal": "stopping the run",
     "interrupted": "stopping the run",
     "": "the dashboard failed, the run goes on (Ctrl-C cancels it)",
 }
 """What is said while a run is waited for, by how its dashboard was left."""
+
+
+_BY_SIGNAL = {"stop by signal": signal.SIGTERM, "cancel by signal": signal.SIGINT}
+"""For a run whose recording takes no command."""
 
 
 def _show(run: OwnedRun, look: Look, signals: ViewerSignals) -> str:
@@ -94,7 +105,13 @@ def _show(run: OwnedRun, look: Look, signals: ViewerSignals) -> str:
 
     reader = asyncio.run(run.opened())
     shelf = RecordingsShelf()
-    around = surroundings(look, shelf, asked_to_leave=signals.asked_to_leave)
+    clock = MonotonicClock(reader.header.anchor.origin_ns)
+
+    def unrecorded() -> list[Note]:
+        notes = [alert_note(line, at=clock.now()) for line in run.said()]
+        return [note for note in notes if note is not None]
+
+    around = surroundings(look, shelf, asked_to_leave=signals.asked_to_leave, unrecorded=unrecorded)
     try:
         return signals.asked_to_leave() or run_dashboard(reader, owns_run=True, surroundings=around)
     finally:

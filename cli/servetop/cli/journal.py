@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
+from servetop.cli.alert_lines import alert_line
 from servetop.cli.engine_side import EngineSide
 from servetop.core.clock import Clock
 from servetop.core.events import Command, Note, RequestRecord, Severity, StageChange
@@ -80,4 +81,4 @@ class Journal:
 
     def _say(self, severity: Severity, words: str) -> None:
         self.note(severity, RECORDER, text=words)
-        self._alert(f"{severity.value}: {RECORDER}: {words}")
+        self._alert(alert_line(severity, RECORDER, words))

@@ -8,7 +8,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -18,6 +18,7 @@ from servetop.core.errors import UsageError
 from servetop.tui.palette import THEME_NAMES
 
 if TYPE_CHECKING:
+    from servetop.core.events import Note
     from servetop.core.shelf import Shelf
     from servetop.tui.appearance import Surroundings
 
@@ -47,6 +48,7 @@ def surroundings(
     browse: bool = False,
     asked_to_leave: Callable[[], str] | None = None,
     read_only: bool = False,
+    unrecorded: Callable[[], Sequence[Note]] | None = None,
 ) -> Surroundings:
     """The command line first, then the environment and what was remembered; UsageError for an unknown theme."""
     from servetop.tui.appearance import Surroundings
@@ -59,6 +61,7 @@ def surroundings(
         reduced_motion=look.reduced_motion or wants_less_motion(os.environ),
         remember_theme=None if read_only else remember_theme,
         asked_to_leave=asked_to_leave,
+        unrecorded=unrecorded,
     )
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import FrameType
 from typing import IO, TYPE_CHECKING
@@ -24,6 +25,17 @@ OPEN_TIMEOUT = 15.0
 """Seconds within which the run process must have begun to record."""
 LOOK_AGAIN = 0.01
 """Seconds between two looks for the new recording."""
+
+
+_MOST_HEARD = 1 << 16
+"""Bytes of what a run process says that are read at once."""
+
+
+def complaints_file() -> IO[str]:
+    """Where a run process can say something when no disk takes it; a temporary file where there is no such place."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("servetop"), "w+", encoding="utf-8")
+    return tempfile.TemporaryFile("w+", encoding="utf-8")
 
 
 class RunNotStarted(ServetopError):
@@ -46,6 +58,7 @@ class OwnedRun:
         self.recording = recording
         self._process = process
         self._complaints = complaints
+        self._heard = 0
 
     @classmethod
     def start(
@@ -123,6 +136,13 @@ class OwnedRun:
             words = f"the run was ended by {signal.Signals(-code).name} before it began to record"
             return RunNotStarted(words, code=ExitCode.INTERRUPTED)
         return RunNotStarted(self.last_words(), code=code)
+
+    def said(self) -> list[str]:
+        """Lines that the run process has said since the last call."""
+        said = os.pread(self._complaints.fileno(), _MOST_HEARD, self._heard)  # the place to write at is the run's
+        whole = said[: said.rfind(b"\n") + 1]
+        self._heard += len(whole)
+        return whole.decode("utf-8", "replace").splitlines()
 
     def last_words(self) -> str:
         """The last line that the run process said."""

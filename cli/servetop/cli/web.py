@@ -6,7 +6,6 @@ import asyncio
 import secrets
 import signal
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,10 +45,10 @@ def run_in_browser(
     The exit code is the run's.
     """
     from servetop.cli.dashboard import conclude
-    from servetop.cli.owned_run import OwnedRun
+    from servetop.cli.owned_run import OwnedRun, complaints_file
 
     check_web(look)
-    with tempfile.TemporaryFile("w+") as complaints:
+    with complaints_file() as complaints:
         run = OwnedRun.start(config, recording, complaints=complaints, resume=resume, throw_away=throw_away)
         signals = ViewerSignals(run.signal)
         if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup

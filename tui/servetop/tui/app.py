@@ -41,7 +41,10 @@ QUIT_CHOICES = (
 
 
 class DashboardApp(Watching, MoreActions):
-    """Shows one run. Its result says how it was left: `stop`, `cancel`, `detach`, `ended`, or what it was asked."""
+    """Shows one run. Its result says how it was left: `stop`, `cancel`, `detach`, `ended`, or what it was asked.
+
+    Where the disk did not take the command, it is `stop by signal` or `cancel by signal`.
+    """
 
     CSS_PATH = "dashboard.tcss"
     TITLE = "servetop"
@@ -91,7 +94,7 @@ class DashboardApp(Watching, MoreActions):
             return
         now = self._clock.now()
         elapsed, self._polled_at = now - self._polled_at, now
-        news = self._take_in()
+        news = self._take_in() | self._hear()
         before = self._view
         message = self._view.message if now < self._message_until else ""
         playhead = self._view.playhead.advanced(elapsed, edge=self._run.edge)
@@ -131,6 +134,13 @@ class DashboardApp(Watching, MoreActions):
             self.say(str(error))
             return False
 
+    def _hear(self) -> bool:
+        """Take in what the run says past its recording, while it is the one on the screen."""
+        unrecorded = self.surroundings.unrecorded
+        if unrecorded is None or self._owned is None or self._source.name != self._owned.name:
+            return False
+        return self._run.noted.hear(unrecorded())
+
     def say(self, text: str) -> None:
         """One line for a few seconds, at the bottom."""
         self._message_until = self._clock.now() + _MESSAGE_SECONDS
@@ -159,16 +169,18 @@ class DashboardApp(Watching, MoreActions):
         if answer == "yes":
             self._send(wish, "")
 
-    def _send(self, wish: Wish, text: str) -> None:
+    def _send(self, wish: Wish, text: str) -> bool:
+        """Whether the run will hear of it."""
         try:
             self._source.send(wish.action, value=wish.value, text=text)
         except ServetopError as error:
             self.say(str(error))
-            return
+            return False
         if wish.value is not None:
             self._run.wished[wish.action] = wish.value
         self._take_in()
         self._look(message="")
+        return True
 
     def action_toggle_clock(self) -> None:
         """Space: the ramp's clock while the run is watched at its edge, else the playhead's."""
@@ -250,9 +262,8 @@ class DashboardApp(Watching, MoreActions):
             return
         actions = {"stop": Action.STOP, "cancel": Action.CANCEL}
         self._source = self._owned or self._source
-        if answer in actions and self._source.is_live():
-            self._send(Wish(action=actions[answer]), "")
-        self.exit(answer)
+        unsent = answer in actions and self._source.is_live() and not self._send(Wish(action=actions[answer]), "")
+        self.exit(f"{answer} by signal" if unsent else answer)
 
 
 def _screen(name: str, moment: Moment) -> MomentScreen:

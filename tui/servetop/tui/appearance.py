@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES, Theme
 from textual.widgets import Input
 
+from servetop.core.events import Note
 from servetop.core.shelf import Shelf
 from servetop.tui.keys import STEERING, VIEWING, WATCHING
 from servetop.tui.palette import THEME_NAMES
@@ -43,6 +44,8 @@ class Surroundings:
     """Told of every theme that the person chooses."""
     asked_to_leave: Callable[[], str] | None = None
     """Asked twenty times a second; the dashboard ends with its first answer that is not empty."""
+    unrecorded: Callable[[], Sequence[Note]] | None = None
+    """Asked as often: new notes of the run that the dashboard owns, which its recording may not take."""
 
 
 def suitable_theme(color_system: str | None, environment: Mapping[str, str]) -> str:

@@ -9,8 +9,6 @@ from functools import cache, partial
 from operator import attrgetter
 from typing import TypeVar
 
-import numpy as np
-
 from servetop.core.causes import Cause, Causes
 from servetop.core.events import Action, Command, FloatArray, LogLine, Note, RequestRecord, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
@@ -24,6 +22,8 @@ from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.tui.cursor import Cursor
 from servetop.tui.heat import BinnedHistograms
 from servetop.tui.lines import Row
+from servetop.tui.notes_so_far import NotesSoFar
+from servetop.tui.overview import overview
 from servetop.tui.playhead import Playhead
 from servetop.tui.replicas import ReplicaHistory
 from servetop.tui.stage_figures import StageFigures, stage_figures
@@ -179,7 +179,7 @@ class RunSoFar:
         self.causes = Causes(streamed=header.config.workload.stream)
         self.end: RunEnd | None = None
         self.stages: list[StageChange] = []
-        self.notes: list[Note] = []
+        self.noted = NotesSoFar()
         self.log: list[LogLine] = []
         self.commands: dict[int, Command] = {}
         self.wished: dict[Action, float] = {}
@@ -199,7 +199,7 @@ class RunSoFar:
             if self.stages and self.stages[-1].at < stage.at:
                 self.causes.stage_ended(self.stages[-1], until=stage.at, history=self.history)
             _extend(self.stages, [stage])
-        _extend(self.notes, update.notes)
+        self.noted.record(update.notes)
         _extend(self.log, update.log_lines)
         del self.log[:-MOST_LOG_LINES]
         self.header = update.header or self.header
@@ -209,6 +209,11 @@ class RunSoFar:
         self.history.put_away(keep=self._keep)
         news = (update.ticks, update.stages, update.notes, update.commands, update.log_lines, update.header, update.end)
         return any(news)
+
+    @property
+    def notes(self) -> Sequence[Note]:
+        """All, in order of time."""
+        return self.noted.all
 
     @property
     def edge(self) -> float:
@@ -275,22 +280,9 @@ class RunSoFar:
             replicas=lambda width: self.replicas.rows(
                 self.header.engine, stats.at if pointed is None else pointed.at, width
             ),
-            overview=self._overview(),
+            overview=overview(self.history, bins=_OVERVIEW_BINS),
             overview_until=self.history.ticks[-1].end if self.history.ticks else 0.0,
         )
-
-    def _overview(self) -> FloatArray:
-        numbers, tokens = self.history.ticks.indexes, self.history.column("output_tokens")
-        if not numbers:
-            return tokens
-        size = numbers[-1] + 1
-        per_tick = np.full(size, np.nan)
-        per_tick[np.array(numbers)] = tokens
-        width = -(-size // _OVERVIEW_BINS)
-        starts = np.arange(0, size, width)
-        sums, known = (np.add.reduceat(each, starts) for each in (np.nan_to_num(per_tick), ~np.isnan(per_tick) * 1.0))
-        rates: FloatArray = np.divide(sums, known * TICK_SECONDS, out=np.full(starts.size, np.nan), where=known > 0)
-        return rates
 
 
 def _extend(kept: list[_Event], new: Sequence[_Event]) -> None:
