@@ -7,8 +7,8 @@
 #
 # What they leave is in OUT, or gpu-check/. KIT=FOLDER is where pack_offline.sh wrote, PY the Python.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-top=$(cd "$here/../.." && pwd)
+checks=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+top=$(cd "$checks/../.." && pwd)
 kit=$(cd "${KIT:-$top/.gpu}" && pwd) || { echo "run_offline: no kit: run tests/gpu/pack_offline.sh where there is a network"; exit 2; }
 step=${1:-check}
 export PY=${PY:-python3}
@@ -33,7 +33,7 @@ WRAPPER
 chmod +x "$work/python-with-vllm"
 . "$kit/unpack.sh"
 [ "$KIT_READY" = 1 ] || { echo "run_offline: the kit in $kit is not complete"; exit 3; }
-unset PYTHONPATH
+unset PYTHONPATH  # unpack.sh sets it, and names of its own
 
 sum=$(cat "$kit"/wheels/*.whl | sha256sum | cut -c1-12)
 site=$work/servetop-$sum
@@ -62,7 +62,7 @@ export SERVETOP_VLLM_PYTHON=$work/python-with-vllm HOME=$own PYTHONDONTWRITEBYTE
 if nvidia-smi -L 2>/dev/null; then
     "$SERVETOP_VLLM_PYTHON" -c "import vllm" || { echo "run_offline: the kit's vLLM does not load here"; exit 3; }
     if [ "$step" = first ]; then
-        timeout 150 "$SERVETOP_VLLM_PYTHON" "$here/kit/selftest.py" 2>&1 | tee "$SERVETOP_GPU_OUT/selftest.txt" ||
+        timeout 150 "$SERVETOP_VLLM_PYTHON" "$checks/kit/selftest.py" 2>&1 | tee "$SERVETOP_GPU_OUT/selftest.txt" ||
             echo "run_offline: a kernel failed its self-test; going on to see what vLLM says"
     fi
 else
