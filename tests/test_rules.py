@@ -15,7 +15,9 @@ def _refused(source: str, path: str) -> bool:
     """Ruff refuses the file with that content."""
     options = ("--select", "TID251,T20", "--no-cache", "--stdin-filename", path, "-")
     argv = [sys.executable, "-m", "ruff", "check", *options]
-    return subprocess.run(argv, input=source, text=True, cwd=TOP, capture_output=True, check=False).returncode == 1
+    done = subprocess.run(argv, input=source, text=True, cwd=TOP, capture_output=True, check=False)
+    assert done.stdout, f"Ruff did not run: {done.stderr}"
+    return done.returncode == 1
 
 
 @pytest.mark.parametrize(

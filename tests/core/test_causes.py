@@ -95,6 +95,8 @@ def test_errors_of_the_log_that_come_together_are_one() -> None:
         ("torch.OutOfMemoryError: CUDA out of memory", Severity.ERROR),
         ("Traceback (most recent call last):", Severity.ERROR),
         ("WARNING 11-21 preempted", Severity.WARNING),
+        ("(APIServer pid=7) WARNING 11-21 ulimit not increased with error current limit", Severity.WARNING),
+        ("[error] 7#7: connect() failed", Severity.ERROR),
         ("INFO: 0 errors, error_rate=0", Severity.INFO),
         ("x" * 300 + "ERROR", Severity.INFO),
     ],

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -78,7 +78,7 @@ def test_what_cannot_be_started_is_told(folder: Path, monkeypatch: pytest.Monkey
     with pytest.raises(EngineError, match=r"/no/such cannot be found or run: check --engine-command"):
         launched(TransformersEngine(), "/no/such")
     monkeypatch.setenv("PATH", "/nowhere")
-    if not os.access(Path(sys.executable).with_name("transformers"), os.X_OK):
+    if importlib.util.find_spec("transformers") is None:
         with pytest.raises(EngineError, match=r"pip install 'transformers\[serving\]' accelerate"):
             TransformersEngine().launch(EngineConfig(name="transformers", model="org/m"), port=1)
 

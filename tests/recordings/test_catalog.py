@@ -22,9 +22,12 @@ from servetop.recordings.catalog import (
     latest,
     list_recordings,
     resolve,
+    sample_names,
 )
 from servetop.recordings.places import new_recording_path, recordings_folder
+from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
+from servetop.recordings.verifying import Verdict, verify
 
 MakeTick = Callable[..., Tick]
 NOON = 1_700_000_000.0
@@ -136,3 +139,22 @@ def test_the_folder_is_the_users_data_folder_unless_the_environment_names_anothe
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert recordings_folder({}) == tmp_path / "servetop" / "recordings"
     assert recordings_folder({"SERVETOP_RECORDINGS": "/data/runs"}) == Path("/data/runs")
+
+
+@pytest.mark.parametrize("name", sample_names())
+def test_a_sample_is_a_sound_recording_of_a_gpu_under_too_much_load(name: str) -> None:
+    path = resolve(name)
+    assert path.stat().st_size < 2e6
+    assert verify(path).verdict is Verdict.SOUND
+    reader = RecordingReader.open(path)
+    try:
+        assert max(sample.utilisation or 0.0 for sample in reader.gpu_samples()) > 0.9
+        assert max(sample.preemptions_total or 0.0 for sample in reader.engine_samples()) > 0
+    finally:
+        reader.close()
+
+
+def test_a_sample_that_there_is_not_names_those_that_there_are(tmp_path: Path) -> None:
+    assert sample_names() == ["sample:h200"]
+    with pytest.raises(RecordingError, match="there is no sample sample:a100: servetop has sample:h200"):
+        resolve("sample:a100", folder=tmp_path)

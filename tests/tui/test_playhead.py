@@ -20,6 +20,9 @@ playheads = st.builds(
 def test_a_growing_run_opens_at_its_edge_and_a_finished_one_at_its_start() -> None:
     assert Playhead.opened(edge=90.0, growing=True) == Playhead(at=90.0, following=True)
     assert Playhead.opened(edge=90.0, growing=False) == Playhead(at=0.0, playing=True)
+    assert Playhead.opened(edge=90.0, growing=False, load_at=66.0) == Playhead(at=64.0, playing=True)
+    assert Playhead.opened(edge=90.0, growing=False, load_at=0.5) == Playhead(at=0.0, playing=True)
+    assert Playhead.opened(edge=90.0, growing=True, load_at=66.0) == Playhead(at=90.0, following=True)
     assert Playhead.opened(edge=90.0, growing=True, start_at=200.0) == Playhead(at=90.0)
 
 

@@ -20,7 +20,9 @@ Preset = Annotated[
 RecordingName = Annotated[
     str,
     typer.Argument(
-        metavar="FILE|latest", help="A recording; latest is the newest one.", autocompletion=completions.recordings
+        metavar="FILE|latest",
+        help="A recording; latest is the newest one, sample:h200 one of a real GPU.",
+        autocompletion=completions.recordings,
     ),
 ]
 RecordingNames = Annotated[
@@ -35,7 +37,7 @@ RecordingOrNone = Annotated[
     Optional[str],
     typer.Argument(
         metavar="FILE|latest",
-        help="A recording; latest is the newest one. (default: choose one)",
+        help="A recording; latest is the newest one, sample:h200 one of a real GPU. (default: choose one)",
         autocompletion=completions.recordings,
     ),
 ]

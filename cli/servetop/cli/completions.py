@@ -29,11 +29,12 @@ def sweeps(incomplete: str) -> list[str]:
 
 
 def recordings(incomplete: str) -> list[str]:
-    """`latest`, the recordings folder's names, and recordings in reach."""
+    """`latest`, the recordings folder's names, the samples, and recordings in reach."""
+    from servetop.recordings.catalog import sample_names
     from servetop.recordings.places import recordings_folder
 
     known = sorted((each.stem for each in recordings_folder().glob("*.servetop")), reverse=True)
-    return _beginning(incomplete, ["latest", *known, *_files(incomplete, ".servetop")])
+    return _beginning(incomplete, ["latest", *known, *sample_names(), *_files(incomplete, ".servetop")])
 
 
 def configs(incomplete: str) -> list[str]:

@@ -30,7 +30,10 @@ QUEUE_WINDOW = 20.0
 """Seconds over which a queue must have grown."""
 _LEAST_GROWTH = 5
 """Requests; fewer come and go by chance."""
-_ERROR = re.compile(r"ERROR\b|\b(?:CRITICAL|FATAL|TRACEBACK)\b", re.IGNORECASE)
+_LEVEL = re.compile(
+    r"(?P<warning>(?i:WARN))|(?P<calm>\b(?:INFO|DEBUG)\b)|(?i:ERROR\b|\b(?:CRITICAL|FATAL|TRACEBACK)\b)"
+)
+"""A level that a log writes, or an error's own word in whatever letters."""
 _READ = 200
 """Characters of a log line that are looked at."""
 
@@ -56,11 +59,11 @@ class Cause:
 
 
 def severity_of(text: str) -> Severity:
-    """How loud a line of an engine's log is, by the words near its start."""
-    words = text[:_READ]
-    if _ERROR.search(words):
-        return Severity.ERROR
-    return Severity.WARNING if "WARN" in words.upper() else Severity.INFO
+    """How loud a line of an engine's log is, by the first level near its start: a warning may speak of an error."""
+    found = _LEVEL.search(text[:_READ])
+    if found is None or found["calm"]:
+        return Severity.INFO
+    return Severity.WARNING if found["warning"] else Severity.ERROR
 
 
 @dataclass(slots=True, eq=False)

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from servetop.core.errors import RecordingError
+from servetop.core.package_data import package_path
 from servetop.core.shelf import RecordingInfo, RecordingState
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.places import SUFFIX, recordings_folder
 from servetop.recordings.reader import RecordingReader
 
+SAMPLE = "sample:"
+"""What the name of a recording that comes with servetop begins with."""
 _TICKS_PER_SECOND = round(1 / TICK_SECONDS)
 
 
@@ -34,11 +37,22 @@ def latest(folder: Path | None = None) -> Path:
     raise RecordingError(f"there is no recording in {place} yet: servetop makes one")
 
 
+def sample_names() -> list[str]:
+    """The recordings that come with servetop, as `sample:h200`."""
+    return sorted(f"{SAMPLE}{path.stem}" for path in _samples().glob(f"*{SUFFIX}"))
+
+
 def resolve(name: str, *, folder: Path | None = None) -> Path:
-    """The path that a person means by `latest`, a path, or a file's name in the folder with or without its suffix."""
+    """The path of `latest`, a sample (`sample:h200`), a path, or a file's name in the folder, with or
+    without its suffix.
+
+    Raises RecordingError when there is no such recording, with the name that is nearest.
+    """
     place = recordings_folder() if folder is None else folder
     if name == "latest":
         return latest(place)
+    if name.startswith(SAMPLE):
+        return _sample(name)
     for path in (Path(name).expanduser(), place / name, place / f"{name}{SUFFIX}"):
         if path.is_file():
             return path
@@ -46,6 +60,16 @@ def resolve(name: str, *, folder: Path | None = None) -> Path:
     near = difflib.get_close_matches(name.removesuffix(SUFFIX), known, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}?" if near else "servetop ls shows those that there are"
     raise RecordingError(f"there is no recording {name}: {hint}")
+
+
+def _samples() -> Path:
+    return package_path("servetop.recordings", "shipped")
+
+
+def _sample(name: str) -> Path:
+    if name not in sample_names():
+        raise RecordingError(f"there is no sample {name}: servetop has {', '.join(sample_names())}")
+    return _samples() / f"{name.removeprefix(SAMPLE)}{SUFFIX}"
 
 
 def describe(path: Path) -> RecordingInfo:

@@ -73,7 +73,8 @@ class DashboardApp(Watching, MoreActions):
         while update.more:
             update = source.poll(most_ticks=MOST_TICKS)
             self._run.fold(update)
-        playhead = Playhead.opened(edge=self._run.edge, growing=self._live, start_at=start_at)
+        load_at = self._run.stages[0].at if self._run.stages else None
+        playhead = Playhead.opened(edge=self._run.edge, growing=self._live, start_at=start_at, load_at=load_at)
         self._view = View(playhead=playhead)
 
     def get_default_screen(self) -> Screen[object]:

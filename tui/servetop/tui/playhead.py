@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from servetop.core.tick import TICK_SECONDS
 
 SLOWEST, FASTEST = 0.25, 64.0
+BEFORE_LOAD = 2.0
+"""Seconds of the engine's start that a replay shows; Home shows all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +23,18 @@ class Playhead:
     """Stay at the edge, wherever it moves."""
 
     @classmethod
-    def opened(cls, *, edge: float, growing: bool, start_at: float | None = None) -> Playhead:
-        """At the edge of a growing run, else at the start; `start_at` overrules both."""
+    def opened(
+        cls, *, edge: float, growing: bool, start_at: float | None = None, load_at: float | None = None
+    ) -> Playhead:
+        """At the edge of a growing run, else just before its load began; `start_at` overrules both.
+
+        Without a load (`load_at` is None), as when the engine did not start, at second 0.
+        """
         if start_at is not None:
             return cls(at=_within(start_at, edge))
-        return cls(at=edge, following=True) if growing else cls()
+        if growing:
+            return cls(at=edge, following=True)
+        return cls(at=_within((load_at or 0.0) - BEFORE_LOAD, edge))
 
     def advanced(self, elapsed: float, *, edge: float) -> Playhead:
         """After `elapsed` seconds of the viewer's time; playing stops at the edge."""
