@@ -32,10 +32,16 @@ class Part:
 
 PARTS = (
     Part(
+        "Start-up",
+        "start.py",
+        "Each command in turn, beside `python -c pass` or a minimal Textual app; a first frame is there when the first "
+        "and the last line of the screen have been drawn. Processor time is that of the whole process tree.",
+    ),
+    Part(
         "The whole command",
         "whole.py",
-        "Start-up, what the dashboard costs, and what it does to the run that it shows: the same load on the simulator "
-        "with and without it, in turn.",
+        "What the dashboard costs, and what it does to the run that it shows: the same load on the simulator with and "
+        "without it, in turn.",
     ),
     Part("The dashboard", "tui.py", "A canned run drawn at 160×48; refresh is processor time."),
     Part(

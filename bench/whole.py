@@ -1,7 +1,7 @@
 """servetop as a whole, on the simulator: `python bench/whole.py [--pairs 10] [--seconds 20]`.
 
-`--help`; start to first frame in a real terminal; processor share of the dashboard process; and what the dashboard
-does to a run: the same load with and without it, in turn.
+Processor share of the dashboard process in a real terminal; and what the dashboard does to a run: the same load with
+and without it, in turn.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from servetop.recordings.reader import RecordingReader
 
 SERVETOP = (sys.executable, "-m", "servetop")
 ROWS, COLUMNS = 48, 160
-MARK = "▸".encode()
 
 
 @dataclass
@@ -56,12 +55,12 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def terminal(*words: str) -> Iterator[Terminal]:
-    """Start servetop in a terminal, and end it."""
+def terminal(*words: str, program: tuple[str, ...] = SERVETOP) -> Iterator[Terminal]:
+    """Start a program in a terminal, and end it."""
     screen, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     environment = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
-    process = subprocess.Popen([*SERVETOP, *words], stdin=child, stdout=child, stderr=child, env=environment)
+    process = subprocess.Popen([*program, *words], stdin=child, stdout=child, stderr=child, env=environment)
     os.close(child)
     try:
         yield Terminal(process, screen)
@@ -69,29 +68,6 @@ def terminal(*words: str) -> Iterator[Terminal]:
         process.terminate()
         process.wait()
         os.close(screen)
-
-
-def help_seconds() -> float:
-    """Median of 9 runs of `servetop --help`."""
-    return statistics.median(_seconds_of("--help") for _ in range(9))
-
-
-def _seconds_of(*words: str) -> float:
-    began = time.perf_counter()
-    subprocess.run([*SERVETOP, *words], stdout=subprocess.DEVNULL, check=True)
-    return time.perf_counter() - began
-
-
-def first_frame(folder: Path, number: int) -> float:
-    """Seconds from starting `servetop` to the first frame that shows its title."""
-    began = time.perf_counter()
-    with terminal("--ramp", "4:30s", "--record", str(folder / f"frame-{number}.servetop")) as screen:
-        seen = b""
-        while MARK not in seen:
-            seen += screen.read(10.0)
-        took = time.perf_counter() - began
-        quit_dashboard(screen)
-    return took
 
 
 def quit_dashboard(screen: Terminal) -> None:
@@ -160,11 +136,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        print(f"servetop --help                   {help_seconds():7.2f} s      (target ≤ 0.35)")
-        frame = statistics.median(first_frame(folder, number) for number in range(5))
-        print(f"start to first frame              {frame:7.2f} s      (target ≤ 0.7)")
-        compare(folder, options.pairs, options.seconds)
+        compare(Path(scratch), options.pairs, options.seconds)
 
 
 def compare(folder: Path, pairs: int, seconds: float) -> None:
