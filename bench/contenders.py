@@ -19,7 +19,7 @@ import numpy as np
 import psutil
 from client import Shape, pinned, play
 
-from servetop.core.events import FloatArray
+from servetop.core.arrays import FloatArray
 from servetop.recordings.reader import RecordingReader
 
 HERE = Path(__file__).parent

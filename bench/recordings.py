@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
+from servetop.core.arrays import FloatArray
 from servetop.core.clock import ClockAnchor, MonotonicClock
 from servetop.core.config import RunConfig
-from servetop.core.events import EngineSample, FloatArray, RequestRecord, RequestStatus, RunEnd
+from servetop.core.events import EngineSample, RequestRecord, RequestStatus, RunEnd
 from servetop.core.source import RunHeader
 from servetop.core.tick import TICK_SECONDS, ClientTick, LogHistogram, Tick
 from servetop.recordings.batch import Batch

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from servetop.core.events import FloatArray
+from servetop.core.arrays import FloatArray
 from servetop.recordings.reader import RecordingReader
 
 SERVETOP = (sys.executable, "-m", "servetop")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from servetop.core.events import FloatArray
+from servetop.core.arrays import FloatArray
 from servetop.core.steady import MIN_TICKS, SteadyWindow, TickColumns, mser, steady_window
 from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
 

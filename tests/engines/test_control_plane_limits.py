@@ -10,8 +10,9 @@ import pytest
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
-from servetop.engines.answers import LARGEST_ANSWER, Answer, ServerClient
+from servetop.engines.answers import Answer, ServerClient
 from servetop.engines.attaching import attach_engine
+from servetop.engines.http_body import LARGEST_ANSWER
 from servetop.engines.llama_cpp_metrics import LlamaCppPages
 from servetop.engines.prometheus_server import newest_samples, server_time
 from servetop.engines.tensorrt_llm_metrics import ITERATIONS, TensorRtLlmPages

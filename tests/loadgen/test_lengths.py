@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from servetop.core.arrays import IntArray
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.core.events import IntArray
 from servetop.loadgen.lengths import LENGTH_LAWS, lengths_for
 
 

@@ -2,20 +2,18 @@
 
 import itertools
 import math
-from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import LoadError
 from servetop.core.events import Action, Command, Note, RequestRecord, RequestStatus, Severity, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, LoadGauges
-from servetop.loadgen.messages import FrameCodec, LoadPlan, SenderReport, SenderSetup, SenderState, ToSender, wire_type
+from servetop.loadgen.messages import FrameCodec, LoadPlan, SenderReport, SenderSetup, SenderState, ToSender
 
 RECORD = RequestRecord(
     id=3,
@@ -98,18 +96,3 @@ def test_set_ups_plans_and_commands_come_through() -> None:
 def test_bytes_that_are_no_message_are_an_error(garbage: bytes) -> None:
     with pytest.raises(LoadError, match="do not understand each other"):
         FrameCodec(SenderReport).feed(garbage)
-
-
-AnyShape = TypeVar("AnyShape")
-
-
-@pytest.mark.parametrize("element", [np.float64, np.int64, np.int32])
-def test_the_elements_of_an_array_are_known_however_numpy_spells_its_shape(element: type[np.generic]) -> None:
-    other_version = np.ndarray[AnyShape, np.dtype[element]]  # type: ignore[valid-type]
-    for kind in (NDArray[element], np.ndarray[Any, np.dtype[element]], other_version):  # type: ignore[valid-type]
-        assert wire_type(kind) == np.dtype(element)
-
-
-def test_an_array_of_no_known_elements_is_an_error_and_not_a_guess() -> None:
-    with pytest.raises(TypeError, match="cannot receive"):
-        wire_type(np.ndarray)

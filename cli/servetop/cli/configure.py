@@ -20,7 +20,7 @@ from servetop.core.failure_limit import FailureLimit
 from servetop.core.units import MS_PER_S
 
 OPENAI = ("completions", "chat", "responses")
-SPEAK_OPENAI = ("sim", "vllm")
+SPEAK_OPENAI = ("openai", "sim", "vllm")
 """Known without importing them, which most runs would wait for."""
 ALWAYS = (50.0, 90.0, 95.0, 99.0)
 """Percentiles that each summary has."""

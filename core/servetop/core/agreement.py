@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.core.events import EngineSample, FloatArray
+from servetop.core.arrays import FloatArray
+from servetop.core.events import EngineSample
 from servetop.core.history import TickHistory
 
 _TOKENS_TO_COMPARE = 500

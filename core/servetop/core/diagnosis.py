@@ -12,7 +12,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from servetop.core.events import EngineSample, FloatArray
+from servetop.core.arrays import FloatArray
+from servetop.core.events import EngineSample
 from servetop.core.source import EngineFacts
 from servetop.core.stats import LiveStats
 from servetop.core.trust import Verdict

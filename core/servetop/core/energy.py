@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.core.events import FloatArray, GpuSample
+from servetop.core.arrays import FloatArray
+from servetop.core.events import GpuSample
 
 LONGEST_GAP = 2.0
 """Seconds between two readings of the power above which nothing is assumed of the time between them."""

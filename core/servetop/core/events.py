@@ -8,11 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
-import numpy.typing as npt
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from servetop.core.arrays import FloatArray, IntArray
 
 
 class RequestStatus(StrEnum):

@@ -6,12 +6,13 @@ value x lands in bucket ceil(log_γ(x / MIN_VALUE)), and 2·γ^i/(γ + 1) is wit
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
+from servetop.core.arrays import FloatArray, IntArray, NarrowArray, np
 
 RELATIVE_ERROR = 0.01
 """α: the largest relative error of a percentile."""
@@ -22,21 +23,26 @@ MAX_BUCKET = 1400
 
 _GAMMA = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 _LOG_GAMMA = math.log(_GAMMA)
-_MIDPOINTS = np.asarray(MIN_VALUE * 2 * _GAMMA ** np.arange(MAX_BUCKET + 1) / (_GAMMA + 1), dtype=np.float64)
+
+
+@functools.cache
+def _midpoints() -> FloatArray:
+    """Seconds that stand for each bucket."""
+    return np.asarray(MIN_VALUE * 2 * _GAMMA ** np.arange(MAX_BUCKET + 1) / (_GAMMA + 1), dtype=np.float64)
 
 
 def bucket_value(bucket: int) -> float:
     """The value in seconds that stands for all of a bucket."""
-    return float(_MIDPOINTS[bucket])
+    return float(_midpoints()[bucket])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogHistogram:
     """How often which duration (seconds) was seen; immutable, sparse, exact in count and sum."""
 
-    buckets: npt.NDArray[np.int32]
+    buckets: NarrowArray
     """Ascending bucket numbers, only those that hold something; of a recording, as narrow as in the file."""
-    counts: npt.NDArray[np.int64]
+    counts: IntArray
     """One count (≥ 1) for each of `buckets`; of a recording, as narrow as in the file, and unsigned."""
     total: float
     """Sum of the values themselves, in seconds, not of the buckets' midpoints."""
@@ -44,9 +50,9 @@ class LogHistogram:
     @classmethod
     def of(
         cls,
-        values: Sequence[float] | npt.NDArray[np.float64],
+        values: Sequence[float] | FloatArray,
         *,
-        weights: Sequence[int] | npt.NDArray[np.int64] | None = None,
+        weights: Sequence[int] | IntArray | None = None,
     ) -> LogHistogram:
         """Count values in seconds, each as often as its weight says (once without weights)."""
         seconds = np.asarray(values, dtype=np.float64)
@@ -87,7 +93,8 @@ class LogHistogram:
         cumulative = np.cumsum(self.counts)
         rank = q / 100 * (int(cumulative[-1]) - 1)
         low, high = np.searchsorted(cumulative, [math.floor(rank), math.ceil(rank)], side="right")
-        below, above = _MIDPOINTS[self.buckets[low]], _MIDPOINTS[self.buckets[high]]
+        midpoints = _midpoints()
+        below, above = midpoints[self.buckets[low]], midpoints[self.buckets[high]]
         return float(below + (above - below) * (rank - math.floor(rank)))
 
     def __eq__(self, other: object) -> bool:
@@ -102,4 +109,20 @@ class LogHistogram:
         return hash((*self.buckets.tolist(), *self.counts.tolist()))
 
 
-EMPTY = LogHistogram(np.empty(0, np.int32), np.empty(0, np.int64), 0.0)
+class _EmptyHistogram(LogHistogram):
+    """Its arrays are made when they are asked for: a tick without load needs none."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "total", 0.0)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("buckets", "counts"):
+            raise AttributeError(name)
+        object.__setattr__(self, "buckets", np.empty(0, np.int32))
+        object.__setattr__(self, "counts", np.empty(0, np.int64))
+        return getattr(self, name)
+
+
+EMPTY: LogHistogram = _EmptyHistogram()

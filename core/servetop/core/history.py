@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
 from servetop.core.bounds import bounded
-from servetop.core.events import EngineSample, FloatArray
+from servetop.core.events import EngineSample
 from servetop.core.histogram import LogHistogram
 from servetop.core.kept_ticks import BLOCK, KeptTicks, ReadTicks
 from servetop.core.old_figures import SLIDING, WINDOW, OldFigures, Percentiles

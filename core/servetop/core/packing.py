@@ -6,13 +6,10 @@ as little-endian unsigned 32-bit integers (4 bytes a chunk; a gap above 71 minut
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
-from servetop.core.events import FloatArray, IntArray
+from servetop.core.arrays import FloatArray, IntArray, np
 from servetop.core.units import US_PER_S
 
-_MAX_DELTA = int(np.iinfo(np.uint32).max)
+_MAX_DELTA = 0xFFFFFFFF
 
 
 def pack_times(times: FloatArray, *, base: float) -> bytes:
@@ -47,5 +44,4 @@ def unpack_counts(blob: bytes, *, chunks: int) -> IntArray:
     """The counts that `pack_counts` coded, for a request of that many chunks."""
     if not blob:
         return np.ones(chunks, dtype=np.int64)
-    width: npt.DTypeLike = "<u1" if blob[:1] == b"1" else "<u4"
-    return np.frombuffer(blob[1:], dtype=width).astype(np.int64)
+    return np.frombuffer(blob[1:], dtype="<u1" if blob[:1] == b"1" else "<u4").astype(np.int64)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from servetop.core.events import FloatArray
+from servetop.core.arrays import FloatArray
 from servetop.core.scratch import Pieces, Scratch
 
 PAGE = 512

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from servetop.core.agreement import agreement_between
-from servetop.core.events import EngineSample, FloatArray, GpuSample, IntArray
+from servetop.core.arrays import FloatArray, IntArray
+from servetop.core.events import EngineSample, GpuSample
 from servetop.core.gpu_stats import joules_per_token, newest_gpus
 from servetop.core.history import TickHistory
 from servetop.core.tick import TICK_SECONDS, LoadGauges

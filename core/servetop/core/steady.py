@@ -19,12 +19,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from servetop.core.events import FloatArray
+from servetop.core.arrays import FloatArray, IntArray, np
 from servetop.core.tick import TICK_SECONDS, Tick
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 METHOD = "mann-kendall+mser-5"
 """Goes with every window; another name whenever another version could give another window."""
@@ -187,11 +188,11 @@ def _without_trend(load: TickColumns, *, shortest: int) -> Iterator[tuple[int, i
                 yield low, high
 
 
-def _edges(ticks: int) -> npt.NDArray[np.int64]:
+def _edges(ticks: int) -> IntArray:
     return np.linspace(0, ticks, _BLOCKS + 1).astype(np.int64)
 
 
-def _block_means(values: FloatArray, edges: npt.NDArray[np.int64]) -> FloatArray:
+def _block_means(values: FloatArray, edges: IntArray) -> FloatArray:
     return np.add.reduceat(values, edges[:-1]) / np.diff(edges)
 
 

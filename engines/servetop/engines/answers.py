@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import json
 import ssl
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-
-import httpx
 
 from servetop.core.config import ConnectionConfig
 from servetop.core.connection import address_of, tls_context
 from servetop.core.errors import UsageError
+from servetop.engines.direct_http import ConnectError, DirectHttp, ProtocolError
+from servetop.engines.http_body import AnswerError
+from servetop.engines.wording import first_words
+
+if TYPE_CHECKING:
+    from servetop.engines.proxied_http import ProxiedHttp
 
 ANSWER_TIMEOUT = 5.0
 """Seconds for one question of the control plane."""
-LARGEST_ANSWER = 8 << 20
-"""Bytes, unpacked; a longer answer is not read to its end and not used: half a metrics page would be other sums."""
-MOST_LINES = 200_000
-"""Lines of one answer; more than that in 8 MiB is no metrics page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,6 @@ class Answer:
         """The body as JSON, or None when it is none or the status is not 200."""
         return parsed_json(self.body) if self.ok else None
 
-
-_UNPACKED = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
-"""Window bits by content encoding: some servers and proxies pack although nobody asked for it."""
 
 NO_TLS = "it does not speak TLS: write http:// instead of https://"
 _PLAIN_HTTP = ("wrong version number", "wrong_version_number", "packet length too long", "record layer failure")
@@ -85,29 +82,29 @@ class ServerClient:
         headers = {"Accept-Encoding": "identity"}  # packing a page costs the engine more than sending it costs us
         if api_key is not None:
             headers["Authorization"] = f"Bearer {api_key}"
-        self._http = httpx.AsyncClient(
-            headers=headers,
-            timeout=ANSWER_TIMEOUT,
-            trust_env=False,
-            proxy=self._proxy,
-            verify=tls_context(way) if url.startswith("https:") else False,
-        )
+        context = tls_context(way) if url.startswith("https:") else None
+        self._http: DirectHttp | ProxiedHttp
+        if way.proxy is None:
+            self._http = DirectHttp(url, headers=headers, context=context)
+        else:
+            from servetop.engines.proxied_http import ProxiedHttp
+
+            self._http = ProxiedHttp(url, headers=headers, context=context, proxy=way.proxy)
 
     async def ask(
         self, path: str, *, method: str = "GET", data: Mapping[str, Any] | None = None, timeout: float = ANSWER_TIMEOUT
     ) -> Answer:
         """One question; `data` goes as a JSON body."""
+        body = None if data is None else json.dumps(data).encode()
         try:
-            async with asyncio.timeout(timeout), self._http.stream(method, self.url + path, json=data) as response:
-                if response.status_code == 407 and self._proxy is not None:
-                    return Answer(trouble=self._by_proxy("407"))
-                return Answer(response.status_code, await _body(response))
+            async with asyncio.timeout(timeout):
+                return Answer(*await self._http.ask(method, path, body))
         except AnswerError as error:
             return Answer(trouble=str(error))
-        except (TimeoutError, httpx.TimeoutException):
+        except TimeoutError:
             return Answer(trouble=f"no answer within {timeout:.3g} s", late=True)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError, ValueError) as error:
-            return Answer(trouble=self._by_proxy(_reason(error)), refused=isinstance(error, httpx.ConnectError))
+        except (ProtocolError, OSError, ValueError) as error:
+            return Answer(trouble=self._by_proxy(_reason(error)), refused=isinstance(error, ConnectError))
 
     def _by_proxy(self, trouble: str) -> str:
         if self._proxy is None:
@@ -124,7 +121,7 @@ class ServerClient:
 
     async def close(self) -> None:
         """Close its connections; later questions answer with trouble."""
-        await self._http.aclose()
+        await self._http.close()
 
 
 def normalise_url(text: str) -> str:
@@ -153,39 +150,6 @@ def is_local(url: str) -> bool:
         return host == "localhost"
 
 
-def first_words(body: bytes, length: int = 60) -> str:
-    """The beginning of a body on one line, for a message."""
-    text = " ".join(body[: 4 * length].decode("utf-8", errors="replace").split())
-    printable = "".join(letter for letter in text if letter.isprintable())
-    return printable if len(printable) <= length else printable[:length] + "…"
-
-
-class AnswerError(Exception):
-    """A body that is not used: too long, or packed in a way that nobody asked for."""
-
-
-async def _body(response: httpx.Response) -> bytes:
-    """All of it, unpacked within the limits; nothing is unpacked beyond them, however small it was sent."""
-    packed = response.headers.get("Content-Encoding", "identity").strip().lower()
-    if packed not in ("identity", "", *_UNPACKED):
-        raise AnswerError(
-            f"it answers with content encoding {first_words(packed.encode(), 20)}, which was not asked for"
-        )
-    unpacker = None if packed in ("identity", "") else zlib.decompressobj(_UNPACKED[packed])
-    body = bytearray()
-    async for piece in response.aiter_raw():
-        room = LARGEST_ANSWER + 1 - len(body)
-        try:
-            body += piece if unpacker is None else unpacker.decompress(piece, room)
-        except zlib.error as error:
-            raise AnswerError(f"it answers with broken {packed}") from error
-        if len(body) > LARGEST_ANSWER:
-            raise AnswerError(f"its answer is longer than {LARGEST_ANSWER >> 20} MiB: not read")
-    if body.count(b"\n") > MOST_LINES:
-        raise AnswerError(f"its answer has more than {MOST_LINES:,} lines: not read")
-    return bytes(body)
-
-
 def _reason(error: BaseException) -> str:
     causes: list[BaseException] = [error]
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and cause not in causes:
@@ -195,6 +159,9 @@ def _reason(error: BaseException) -> str:
         return NO_TLS
     known = {
         "refused": "connection refused",
+        f"errno {errno.ECONNREFUSED}]": "connection refused",  # asyncio's words are its own
+        f"errno {errno.EHOSTUNREACH}]": "host unreachable",
+        f"errno {errno.ENETUNREACH}]": "host unreachable",
         "not known": "no such host",
         "temporary failure in name resolution": "no such host",
         "no address associated": "no such host",

@@ -11,7 +11,7 @@ from servetop.core.config import EngineConfig
 from servetop.core.connection import route_to
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import LogLine
-from servetop.engines.answers import ANSWER_TIMEOUT, Answers, ServerClient, first_words, normalise_url
+from servetop.engines.answers import ANSWER_TIMEOUT, Answers, ServerClient, normalise_url
 from servetop.engines.engine import Engine, EngineHandle
 from servetop.engines.metrics import GAUGES
 from servetop.engines.pages import metrics_feed
@@ -19,6 +19,7 @@ from servetop.engines.registry import load_engine, loadable_engines
 from servetop.engines.scheme import refuse_wrong_scheme
 from servetop.engines.starting import api_key, engine_facts, look, refuse_without_key
 from servetop.engines.versions import is_older
+from servetop.engines.wording import first_words
 
 AUTO = "auto"
 """The engine name that means: whatever answers."""
@@ -40,8 +41,8 @@ async def attach_engine(
     """
     if config.url is None:
         raise UsageError("no server is named to attach to: give --url http://host:port")
-    engines = loadable_engines()
     wanted = None if config.name == AUTO else load_engine(config.name)
+    engines = [wanted] if wanted is not None and wanted.name == ANYTHING else loadable_engines()
     url = normalise_url(config.url)
     way = route_to(url, config.connection, os.environ).connection
     client = ServerClient(url, api_key=api_key(config, os.environ), connection=way)

@@ -13,10 +13,11 @@ from servetop.core.clock import Clock
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample
 from servetop.core.source import EngineFacts
-from servetop.engines.answers import Answer, ServerClient, bodies, first_words, is_local
+from servetop.engines.answers import Answer, ServerClient, bodies, is_local
 from servetop.engines.pages import MetricsFeed
 from servetop.engines.ports import port_is_free
 from servetop.engines.process import EngineProcess
+from servetop.engines.wording import first_words
 
 if TYPE_CHECKING:
     from servetop.engines.engine import Engine

@@ -13,7 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 from urllib.parse import quote, unquote
 
 from servetop.core.errors import UsageError
-from servetop.engines.answers import Answer, Answers, ServerClient, first_words
+from servetop.engines.answers import Answer, Answers, ServerClient
+from servetop.engines.wording import first_words
 
 LOOK_BACK = 120
 """Seconds within which a sample must have been scraped: two scrapes, at Prometheus' own usual pace of one a minute."""

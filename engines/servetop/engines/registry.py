@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import importlib
 from contextlib import suppress
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 from servetop.core.errors import EngineError, UsageError
@@ -28,24 +27,22 @@ BUILT_IN = {
     "triton-tensorrt-llm": "servetop.engines.triton:TritonEngine",
     "vllm": "servetop.engines.vllm:VllmEngine",
 }
-"""Also there in a checkout that was never installed."""
+"""Ours; also there in a checkout that was never installed."""
 
 
 def engine_names() -> tuple[str, ...]:
     """Names for `--engine`, sorted."""
-    return tuple(sorted({*BUILT_IN, *(point.name for point in entry_points(group=GROUP))}))
+    return tuple(sorted({*BUILT_IN, *_places()}))
 
 
 def load_engine(name: str) -> Engine:
     """The engine of that name; UsageError, with the nearest names, when there is none."""
-    points = {point.name: point for point in entry_points(group=GROUP)}
-    if name in BUILT_IN and name not in points:
-        points[name] = EntryPoint(name, BUILT_IN[name], GROUP)
-    if name not in points:
+    place = BUILT_IN.get(name) or _places().get(name)
+    if place is None:
         near = difflib.get_close_matches(name.lower(), engine_names(), n=2)
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(engine_names())}"
         raise UsageError(f"unknown engine {name!r}: {hint}")
-    return _made(points[name])
+    return _made(name, place)
 
 
 def loadable_engines() -> list[Engine]:
@@ -57,11 +54,18 @@ def loadable_engines() -> list[Engine]:
     return found
 
 
-def _made(point: EntryPoint) -> Engine:
-    module, _, attribute = point.value.partition(":")
+def _places() -> dict[str, str]:
+    """`module:Class` by the name of each entry point."""
+    from importlib.metadata import entry_points  # slow: not for an engine of our own
+
+    return {point.name: point.value for point in entry_points(group=GROUP)}
+
+
+def _made(name: str, place: str) -> Engine:
+    module, _, attribute = place.partition(":")
     try:
         engine: Engine = getattr(importlib.import_module(module), attribute)()
     except Exception as error:  # a package of somebody else's may raise anything
         words = f"{type(error).__name__}: {error}"
-        raise EngineError(f"engine {point.name!r} ({point.value}) cannot be loaded: {words}") from error
+        raise EngineError(f"engine {name!r} ({place}) cannot be loaded: {words}") from error
     return engine

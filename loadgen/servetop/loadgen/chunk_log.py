@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from servetop.core.events import FloatArray, IntArray
+from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.units import US_PER_S
 
 _MAX_GAP_US = (1 << 32) - 1

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from servetop.core.arrays import IntArray
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.core.events import IntArray
 from servetop.loadgen.datasets.files import shipped, table_rows
 from servetop.loadgen.specs import Forms, Setting, Spec, parse_spec
 

@@ -6,15 +6,14 @@ its value at second 0 (`origin_ns`), so a sender on another machine would need i
 
 from __future__ import annotations
 
-import functools
 import struct
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar
 
 import msgspec
-import numpy as np
 
+from servetop.core.arrays import np
 from servetop.core.config import ConnectionConfig, WorkloadConfig
 from servetop.core.errors import LoadError
 from servetop.core.events import Command, Note, RequestRecord, StageChange
@@ -176,20 +175,4 @@ def _pack_array(value: object) -> object:
 
 
 def _unpack_array(kind: Any, blob: Any) -> object:
-    return np.frombuffer(blob, dtype=wire_type(kind))
-
-
-@functools.cache
-def wire_type(kind: Any) -> np.dtype[Any]:
-    """Of the arrays that an annotation such as `NDArray[np.int64]` stands for, little-endian.
-
-    What the decoder passes differs by version: NumPy 2.5 made NDArray an alias of its own kind. So its element type is
-    looked for in its arguments, and one that has none is an error, never a guess.
-    """
-    pending = [kind]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, type) and issubclass(each, np.generic):
-            return np.dtype(each).newbyteorder("<")
-        pending += [*get_args(each), *get_args(getattr(each, "__value__", None))]
-    raise TypeError(f"cannot receive a {kind}")
+    return np.frombuffer(blob, dtype=kind.wire_type)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from servetop.core.events import IntArray, TokenSource
+from servetop.core.arrays import IntArray
+from servetop.core.events import TokenSource
 from servetop.core.token_counts import UNSEEN_SHARE, sizes_known
 from servetop.core.wire import ServerTiming
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.core.events import FloatArray, IntArray
+from servetop.core.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

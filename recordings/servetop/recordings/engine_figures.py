@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from servetop.core.events import FloatArray
+from servetop.core.arrays import FloatArray
 from servetop.recordings.run_data import Period, RunData
 
 SERVER = (

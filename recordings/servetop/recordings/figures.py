@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from servetop.core.events import FloatArray, RequestStatus
+from servetop.core.arrays import FloatArray
+from servetop.core.events import RequestStatus
 from servetop.core.units import MS_PER_S
 from servetop.recordings.distribution import Distribution
 from servetop.recordings.flights import Flights

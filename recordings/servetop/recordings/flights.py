@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.core.events import FloatArray, IntArray
+from servetop.core.arrays import FloatArray, IntArray
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.request_codec import ENDED
 from servetop.recordings.run_data import RunData

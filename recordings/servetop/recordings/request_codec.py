@@ -6,8 +6,7 @@ import typing
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from servetop.core.arrays import np
 from servetop.core.events import RequestRecord
 from servetop.core.packing import pack_counts, pack_times, unpack_counts, unpack_times
 from servetop.recordings.codec import Column, FieldReader, Row, column_of, encoded

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from servetop.core.arrays import FloatArray
 from servetop.core.bounds import bounded
 from servetop.core.energy import EnergyMeter, energy_meters
-from servetop.core.events import EngineSample, FloatArray, RunEnd, StageChange
+from servetop.core.events import EngineSample, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.source import RunHeader
 from servetop.core.steady import TickColumns

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.errors import RecordingError
-from servetop.core.events import FloatArray, IntArray, RequestStatus, TokenSource
+from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.packing import unpack_counts
 from servetop.core.token_counts import sizes_known
 from servetop.core.units import US_PER_S

@@ -7,23 +7,23 @@ import typing
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import orjson
 
+from servetop.core.arrays import np
 from servetop.core.events import EngineSample, GpuSample
 from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
 from servetop.core.tick import COUNTERS, HISTOGRAMS, ClientTick, LoadGauges, Tick
 from servetop.recordings.codec import Column, FieldReader, Row, column_of, columns_of, encoded
 from servetop.recordings.tick_checksum import CHECKSUM, TickChecksum
 
-_TOTAL = np.dtype("<f8")
+_TOTAL, _TOTAL_BYTES = "<f8", 8
 _LARGEST_TOTAL = 1e19
-_RECORD = np.dtype([("bucket", "<u2"), ("count", "<u4")])
+_RECORD, _RECORD_BYTES = [("bucket", "<u2"), ("count", "<u4")], 6
 
 
 def pack_histogram(histogram: LogHistogram) -> bytes | None:
     """Total (float64), then 6 bytes a bucket: number (uint16), count (uint32); little-endian. None when empty."""
-    if not histogram.buckets.size:
+    if histogram is EMPTY or not histogram.buckets.size:
         return None
     records = np.empty(histogram.buckets.size, _RECORD)
     records["bucket"] = histogram.buckets
@@ -37,12 +37,11 @@ def unpack_histograms(blobs: Sequence[bytes | None]) -> list[LogHistogram]:
     if not full:
         return [EMPTY] * len(blobs)
     ends = _ends([len(blob) for blob in full])
-    head = _TOTAL.itemsize
-    records = np.frombuffer(b"".join([blob[head:] for blob in full]), _RECORD)
+    records = np.frombuffer(b"".join([blob[_TOTAL_BYTES:] for blob in full]), _RECORD)
     buckets, counts = records["bucket"], records["count"]  # as they lie in the file: half the memory of wider ones
     if buckets.max() > MAX_BUCKET:
         raise ValueError(f"a histogram has no bucket {buckets.max()}")
-    sums = np.frombuffer(b"".join([blob[:head] for blob in full]), _TOTAL)
+    sums = np.frombuffer(b"".join([blob[:_TOTAL_BYTES] for blob in full]), _TOTAL)
     if not (np.abs(sums) <= _LARGEST_TOTAL).all():  # NaN is not either
         raise ValueError("the sum of a histogram's values makes no sense")
     totals = sums.tolist()
@@ -56,7 +55,7 @@ def unpack_histograms(blobs: Sequence[bytes | None]) -> list[LogHistogram]:
 
 def _ends(lengths: Sequence[int]) -> list[int]:
     """Where the buckets of each blob end among those of all."""
-    sizes, rests = np.divmod(np.array(lengths) - _TOTAL.itemsize, _RECORD.itemsize)
+    sizes, rests = np.divmod(np.array(lengths) - _TOTAL_BYTES, _RECORD_BYTES)
     wrong = (sizes < 1) | (rests != 0)
     if wrong.any():
         raise ValueError(f"a histogram cannot have {lengths[int(wrong.argmax())]} bytes")

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from servetop.core.events import FloatArray, RequestStatus, TokenSource
+from servetop.core.arrays import FloatArray
+from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.histogram import LogHistogram
 from servetop.core.trust import COUNT_LIMIT, Trust
 from servetop.core.units import MS_PER_S

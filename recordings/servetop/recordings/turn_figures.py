@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from servetop.core.arrays import FloatArray
 from servetop.core.errors import RecordingError
-from servetop.core.events import FloatArray, RequestStatus
+from servetop.core.events import RequestStatus
 from servetop.core.units import MS_PER_S
 from servetop.recordings.distribution import Distribution
 from servetop.recordings.figures import finite, no_itl_reason

@@ -9,17 +9,19 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+from servetop.core.arrays import np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _HEADER, _FRAME = 32, 24
 _MAGIC = (0x377F0682, 0x377F0683)
 _LARGEST_CHECKED = 256 << 20
 """Bytes; a log is a thousand pages as a rule."""
 _FRAMES_AT_ONCE = 1000
-_Words = npt.NDArray[np.uint64]
-_LOW = np.uint64(0xFFFFFFFF)
+_LOW = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +76,13 @@ def _checksums(data: bytes, width: int, *, order: str, before: tuple[int, int]) 
     A step is s0 += x + s1, s1 += y + s0, so a piece adds a sum of its words, weighted by Fibonacci numbers, and the
     sums before it count by powers of the same matrix: all pieces at once, then one addition each.
     """
-    words: _Words = np.frombuffer(data, order).astype(np.uint64).reshape(-1, width // 4)
+    words: npt.NDArray[np.uint64] = np.frombuffer(data, order).astype(np.uint64).reshape(-1, width // 4)
     steps = width // 8
     fibonacci = _fibonacci(2 * steps + 2)
     left = np.arange(steps, 0, -1)
     x, y = words[:, ::2], words[:, 1::2]
 
-    def weighted(of_x: _Words, of_y: _Words) -> list[int]:
+    def weighted(of_x: npt.NDArray[np.uint64], of_y: npt.NDArray[np.uint64]) -> list[int]:
         total = ((x * of_x) & _LOW).sum(axis=1) + ((y * of_y) & _LOW).sum(axis=1)
         return [int(each) & 0xFFFFFFFF for each in total]
 
@@ -95,7 +97,7 @@ def _checksums(data: bytes, width: int, *, order: str, before: tuple[int, int]) 
     return sums
 
 
-def _fibonacci(count: int) -> _Words:
+def _fibonacci(count: int) -> npt.NDArray[np.uint64]:
     numbers = [0, 1]
     while len(numbers) < count:
         numbers.append((numbers[-1] + numbers[-2]) & 0xFFFFFFFF)

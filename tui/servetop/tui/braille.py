@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from servetop.core.events import FloatArray
+from servetop.core.arrays import FloatArray
 from servetop.tui.lines import Run
 
 BoolArray = npt.NDArray[np.bool_]

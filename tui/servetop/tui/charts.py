@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.core.events import FloatArray
+from servetop.core.arrays import FloatArray
 from servetop.tui import formats
 from servetop.tui.braille import Trace, raster
 from servetop.tui.cursor import column_of, crossed

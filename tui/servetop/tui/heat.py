@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.core.events import FloatArray
+from servetop.core.arrays import FloatArray
 from servetop.core.histogram import LogHistogram, bucket_value
 from servetop.core.history import TickHistory
 from servetop.core.tick import TICK_SECONDS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from servetop.core.events import FloatArray
+from servetop.core.arrays import FloatArray
 from servetop.core.history import TickHistory
 from servetop.core.tick import TICK_SECONDS
 

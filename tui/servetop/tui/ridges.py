@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from servetop.core.events import FloatArray
+from servetop.core.arrays import FloatArray
 from servetop.core.histogram import LogHistogram, bucket_value
 from servetop.tui.charts import EIGHTHS, with_marks
 from servetop.tui.lines import Run

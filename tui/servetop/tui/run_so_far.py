@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from servetop.core.causes import Cause, Causes
-from servetop.core.events import Action, Command, FloatArray, LogLine, Note, RequestRecord, RunEnd, StageChange
+from servetop.core.events import Action, Command, LogLine, Note, RequestRecord, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.history import TickHistory
 from servetop.core.kept_ticks import ReadTicks

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from servetop.core.events import FloatArray, StageChange
+from servetop.core.arrays import FloatArray
+from servetop.core.events import StageChange
 from servetop.core.history import TickHistory
 from servetop.core.steady import SteadyWindow, TickColumns, steady_window
 from servetop.core.tick import TICK_SECONDS

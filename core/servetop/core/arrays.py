@@ -1,0 +1,54 @@
+"""NumPy, loaded when it is first used, and the types of our arrays.
+
+Importing NumPy takes longer than all that a run does before its first request; what only declares arrays needs none.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    FloatArray = npt.NDArray[np.float64]
+    IntArray = npt.NDArray[np.int64]
+    NarrowArray = npt.NDArray[np.int32]
+else:
+
+    class LazyModule(ModuleType):
+        """A module that is imported when one of its attributes is first asked for."""
+
+        def __getattr__(self, name: str) -> Any:
+            module = importlib.import_module(self.__name__)
+            self.__dict__.update(vars(module))
+            self.__class__ = ModuleType
+            return getattr(module, name)
+
+    np = LazyModule("numpy")
+
+    class _ArrayType(type):
+        """Its classes stand for arrays in annotations that are read at run time, such as those of messages."""
+
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, np.ndarray)
+
+    class FloatArray(metaclass=_ArrayType):
+        """One of float64."""
+
+        wire_type: ClassVar[str] = "<f8"
+
+    class IntArray(metaclass=_ArrayType):
+        """One of int64."""
+
+        wire_type: ClassVar[str] = "<i8"
+
+    class NarrowArray(metaclass=_ArrayType):
+        """One of int32."""
+
+        wire_type: ClassVar[str] = "<i4"
+
+
+__all__ = ["FloatArray", "IntArray", "NarrowArray", "np"]

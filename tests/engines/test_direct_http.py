@@ -1,0 +1,97 @@
+"""What a server may send over a connection, byte by byte, and what its client makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from servetop.engines.answers import Answer, ServerClient
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class Scripted:
+    """Each connection's questions are answered by the next of its answers, then it is closed."""
+
+    def __init__(self, *connections: Sequence[bytes]) -> None:
+        self._connections = iter(connections)
+        self.heads: list[bytes] = []
+        self.url = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            for answer in next(self._connections):
+                self.heads.append(await reader.readuntil(b"\r\n\r\n"))
+                writer.write(answer)
+                await writer.drain()
+        writer.close()
+
+
+@asynccontextmanager
+async def asking(*connections: Sequence[bytes]) -> AsyncIterator[tuple[ServerClient, Scripted]]:
+    script = Scripted(*connections)
+    server = await asyncio.start_server(script.serve, "127.0.0.1", 0)
+    client = ServerClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/base")
+    try:
+        yield client, script
+    finally:
+        await client.close()
+        server.close()
+        await server.wait_closed()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        OK,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\n\r\nok",
+        b"HTTP/1.1 100 Continue\r\n\r\n" + OK,
+        OK + b"HTTP/1.1 500 Nobody Asked\r\nContent-Length: 3\r\n\r\nbad",
+        OK + b"garbage",
+    ],
+    ids=["sized", "chunked", "until the end", "behind an interim answer", "and another answer", "and garbage"],
+)
+async def test_an_answer_ends_where_it_says_so(answer: bytes) -> None:
+    async with asking([answer]) as (client, _):
+        assert await client.ask("/x") == Answer(200, b"ok")
+
+
+@pytest.mark.parametrize(
+    ("answer", "trouble"),
+    [
+        (b"", "it closed the connection without an answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", "it closed the connection in the middle of its answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", "it closed the connection in the middle of its answer"),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "another protocol"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "it answers with broken HTTP"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * (1 << 17), "headers of its answer are longer than 64 KiB"),
+    ],
+    ids=["nothing", "no head", "too short", "upgrade", "no HTTP", "endless header"],
+)
+async def test_what_is_no_whole_answer_is_a_reason(answer: bytes, trouble: str) -> None:
+    async with asking([answer]) as (client, _):
+        found = await client.ask("/x")
+    assert trouble in found.trouble
+    assert not found.refused
+
+
+async def test_questions_one_after_the_other_share_a_connection() -> None:
+    async with asking([OK, OK], [b"HTTP/1.1 500 A Second Connection\r\nContent-Length: 0\r\n\r\n"]) as (client, script):
+        assert [await client.ask(path) for path in ("/x", "/y")] == [Answer(200, b"ok")] * 2
+    assert [head.split()[1] for head in script.heads] == [b"/base/x", b"/base/y"]
+
+
+async def test_a_kept_connection_that_the_server_has_closed_is_replaced() -> None:
+    async with asking([OK], [OK]) as (client, script):
+        assert [await client.ask(path) for path in ("/x", "/y")] == [Answer(200, b"ok")] * 2
+    assert len(script.heads) == 2
+
+
+async def test_a_client_that_was_closed_answers_with_trouble() -> None:
+    async with asking([OK]) as (client, _):
+        await client.close()
+        assert (await client.ask("/x")).trouble == "the client has been closed"
