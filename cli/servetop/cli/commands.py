@@ -126,11 +126,14 @@ def run(
     from servetop.cli.configure import run_config
     from servetop.cli.launch import Output, launch
     from servetop.cli.look import Look
-    from servetop.cli.web import WebAddress
 
     run = run_config(settled(context), context.obj or (), config_file_of(context))
     look = Look(theme=theme, reduced_motion=reduced_motion)
-    address = WebAddress(host=web_host, port=web_port, steer=web_steer) if web else None
+    address = None
+    if web:
+        from servetop.cli.web import WebAddress
+
+        address = WebAddress(host=web_host, port=web_port, steer=web_steer)
     output = Output(
         record=record, no_record=no_record, headless=headless, detach=detach, as_json=as_json, look=look, web=address
     )

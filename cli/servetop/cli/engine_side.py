@@ -7,6 +7,7 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from servetop.core.bounds import LARGEST_VALUE
@@ -20,9 +21,11 @@ from servetop.engines.engine import EngineHandle
 from servetop.engines.gpu import RELEASE_SECONDS, GpuSampler
 from servetop.engines.gpu_processes import OwnPids, everybody
 from servetop.engines.metrics import GAUGES
-from servetop.engines.replicas import ReplicaGroup, attach_replicas, refuse_closed_door
 from servetop.engines.sampler import EngineSampler
 from servetop.engines.starting import api_key, start_engine
+
+if TYPE_CHECKING:
+    from servetop.engines.replicas import ReplicaGroup
 
 LOG_TAIL = 12
 """Lines of an engine's log that an error shows."""
@@ -47,6 +50,8 @@ class EngineSide:
         self._config = config
         self._clock = clock
         self._handle: EngineHandle | ReplicaGroup | None = None
+        self._replicas: ReplicaGroup | None = None
+        """The same, where there are several servers."""
         self._sampler: EngineSampler | None = None
         self._own_pids = OwnPids()
         self._gpus = GpuSampler(clock, owns=self._own_pids if config.url is None else everybody)
@@ -65,6 +70,8 @@ class EngineSide:
         wanted = max_num_seqs if max_num_seqs is not None else self._config.max_num_seqs
         config = dataclasses.replace(self._config, max_num_seqs=wanted)
         if config.front_door is not None:
+            from servetop.engines.replicas import refuse_closed_door
+
             await refuse_closed_door(config.front_door, api_key=self.api_key)
         if config.url is None:
             self._handle = await start_engine(config, self._clock, on_line=self._hear)
@@ -72,7 +79,10 @@ class EngineSide:
             self._config = dataclasses.replace(self._config, port=urlsplit(self._handle.url).port)
             self._own_pids.follow(self._handle.facts.pid)
         elif config.more_urls:
-            self._handle = await attach_replicas(config, self._clock, on_change=self._replica_changed)
+            from servetop.engines.replicas import attach_replicas  # for several servers only
+
+            self._replicas = await attach_replicas(config, self._clock, on_change=self._replica_changed)
+            self._handle = self._replicas
         else:
             self._handle = await attach_engine(config, self._clock, on_line=self._hear)
         self._sampler = EngineSampler(self._handle, self._clock, period=self._handle.engine.scrape_period)
@@ -142,7 +152,7 @@ class EngineSide:
         self._holds_gpu_memory = self._holds_gpu_memory or any(each.engine_memory for each in gpus)
         self._note_metrics_trouble()
         self._note_lost_fields(samples)
-        replicas = self._handle.drain() if isinstance(self._handle, ReplicaGroup) else []
+        replicas = self._replicas.drain() if self._replicas is not None else []
         news = EngineNews(samples=samples, replicas=replicas, gpus=gpus, log_lines=self._log_lines, notes=self._notes)
         self._log_lines, self._notes = [], []
         return news
@@ -199,7 +209,7 @@ class EngineSide:
             await self._sampler.stop()
             self._last_samples += self._sampler.drain()
             self._sampler = None
-        handle, self._handle = self._handle, None
+        handle, self._handle, self._replicas = self._handle, None, None
         if handle:
             self._stopping = asyncio.ensure_future(self._end(handle))
         if self._stopping is not None:  # a run that is ended during a restart still waits for the engine to be gone

@@ -8,13 +8,16 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from servetop.cli import console
 from servetop.cli.look import Look
-from servetop.cli.web import WebAddress
 from servetop.core.clock import wall_clock
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError, UsageError
+
+if TYPE_CHECKING:
+    from servetop.cli.web import WebAddress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,14 +8,12 @@ import os
 
 from servetop.cli.engine_side import EngineSide
 from servetop.cli.request_headers import all_headers
-from servetop.core.config import ConnectionConfig, RunConfig
+from servetop.cli.workload import is_plain
+from servetop.core.config import ConnectionConfig, RunConfig, WorkloadConfig
 from servetop.core.source import EngineFacts
 from servetop.engines.answers import normalise_url
 from servetop.engines.dialects.choose import endpoint_of
-from servetop.loadgen.checks import check_fits
 from servetop.loadgen.messages import SenderSetup
-from servetop.loadgen.model_mix import check_served
-from servetop.loadgen.tokenizing import corpus_tokens
 from servetop.recordings.resuming import RunStart
 
 
@@ -33,11 +31,14 @@ async def sender_setup(
     endpoint = endpoint_of(workload.endpoint, engines.endpoints, title=engines.title)
     headers = all_headers(workload, os.environ)
     workload = dataclasses.replace(workload, endpoint=endpoint, headers=headers, header_env={})
-    check_served(workload.model_mix, facts.models)
-    await asyncio.to_thread(check_fits, workload, facts.max_model_len)
-    corpus_ids = await corpus_tokens(
-        workload, facts.url or "", model=facts.model or "", api_key=key, connection=connection
-    )
+    await _check_at_engine(workload, facts)
+    corpus_ids: tuple[int, ...] = ()
+    if workload.exact_lengths:
+        from servetop.loadgen.tokenizing import corpus_tokens
+
+        corpus_ids = await corpus_tokens(
+            workload, facts.url or "", model=facts.model or "", api_key=key, connection=connection
+        )
     return SenderSetup(
         url=requests_to(config, facts),
         more_urls=() if config.engine.front_door else facts.replica_urls[1:],
@@ -54,3 +55,16 @@ async def sender_setup(
         api_key=key,
         connection=connection,
     )
+
+
+async def _check_at_engine(workload: WorkloadConfig, facts: EngineFacts) -> None:
+    """UsageError for models and lengths that the engine does not take; most loads are seen to fit without NumPy."""
+    if workload.model_mix:
+        from servetop.loadgen.model_mix import check_served
+
+        check_served(workload.model_mix, facts.models)
+    longest, limit = workload.input_len + workload.output_len, facts.max_model_len
+    if limit is not None and not (is_plain(workload) and longest <= limit):
+        from servetop.loadgen.checks import check_fits
+
+        await asyncio.to_thread(check_fits, workload, limit)

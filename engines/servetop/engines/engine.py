@@ -6,7 +6,6 @@ import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 from servetop.core.config import EngineConfig
@@ -216,6 +215,8 @@ class Adapter:
 
 def package_version(name: str) -> str | None:
     """Of an installed distribution; None when it is not there."""
+    from importlib.metadata import PackageNotFoundError, version  # slow: to list engines only
+
     try:
         return version(name)
     except PackageNotFoundError:

@@ -30,8 +30,8 @@ class GpuReader(Protocol):
 class GpuSampler:
     """Reads the GPUs in a thread of its own: waking NVML up takes a moment, and a sick driver may hang.
 
-    Each `sample` asks for the next reading and returns what the last one found. `owns` tells which processes are the
-    engine's; it is asked in that thread.
+    Each `sample` asks for the next reading and returns what the last one found; the first one starts the thread, which
+    loads the drivers' libraries. `owns` tells which processes are the engine's; it is asked in that thread.
     """
 
     def __init__(
@@ -41,12 +41,14 @@ class GpuSampler:
         self._open_reader = open_reader or functools.partial(open_gpus, owns)
         self._wanted = threading.Event()
         self._newest: list[GpuSample] = []
-        self._thread = threading.Thread(target=self._run, name="gpu-sampler", daemon=True)
+        self._thread: threading.Thread | None = None
         self._closed = False
-        self._thread.start()
 
     def sample(self) -> list[GpuSample]:
         """The newest reading that was not returned yet, one sample a device; never waits."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="gpu-sampler", daemon=True)
+            self._thread.start()
         found, self._newest = self._newest, []
         self._wanted.set()
         return found

@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-import psutil
-
 Owns = Callable[[int], bool]
 """Whether the process of a pid is the engine's."""
 
@@ -20,6 +18,8 @@ def everybody(pid: int) -> bool:
 
 def in_tree(pid: int, leader: int) -> bool:
     """It is the leader, of the leader's session, or a descendant; a process that is gone is none of them."""
+    import psutil  # in the thread that reads the GPUs
+
     with suppress(OSError, psutil.Error):
         if pid == leader or os.getsid(pid) == leader:
             return True

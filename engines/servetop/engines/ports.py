@@ -5,8 +5,6 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 
-import psutil
-
 LOOPBACK = "127.0.0.1"
 
 
@@ -31,6 +29,8 @@ def port_is_free(port: int) -> bool:
 
 def port_holder(port: int) -> str:
     """Who listens on it, in words: pid and command, or that they belong to somebody else."""
+    import psutil  # for a message only
+
     with suppress(psutil.Error, OSError):
         for each in psutil.net_connections(kind="tcp"):
             if each.status == psutil.CONN_LISTEN and each.laddr.port == port and each.pid:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.clock import Clock
@@ -14,7 +15,6 @@ from servetop.core.events import LogLine
 from servetop.core.known_secrets import engine_secrets
 from servetop.core.source import EngineFacts
 from servetop.engines.answers import Answer, Answers, ServerClient, bodies
-from servetop.engines.container import contained
 from servetop.engines.engine import Engine, EngineHandle
 from servetop.engines.facts import ServerFacts
 from servetop.engines.flags import agreed, refuse_secrets
@@ -23,8 +23,10 @@ from servetop.engines.logs import LogCapture
 from servetop.engines.metrics import GAUGES
 from servetop.engines.pages import MetricsFeed, metrics_feed
 from servetop.engines.ports import free_port, port_holder, port_is_free
-from servetop.engines.process import EngineProcess
 from servetop.engines.registry import load_engine
+
+if TYPE_CHECKING:
+    from servetop.engines.process import EngineProcess
 
 ASK_EVERY = 0.1
 """Seconds between questions whether it is ready."""
@@ -41,6 +43,9 @@ async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[
     UsageError for an unknown engine or model, or options that contradict each other. Whatever happens, also when
     cancelled, no process is left behind.
     """
+    from servetop.engines.container import contained  # not for an engine that somebody else started
+    from servetop.engines.process import EngineProcess
+
     engine = load_engine(config.name)
     refuse_secrets([*config.command, *config.extra_args])
     key = api_key(config, os.environ)

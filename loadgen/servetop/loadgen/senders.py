@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from servetop.core.events import Command
-from servetop.loadgen.fleet import SenderFleet
 from servetop.loadgen.messages import SenderReport, SenderSetup
 from servetop.loadgen.plan import LoadPlan
 from servetop.loadgen.process import SenderProcess
@@ -49,6 +48,8 @@ async def start_senders(
     most = most_by_itself() if workers == AUTO else workers
     if most == 1:
         return await SenderProcess.start(argv, setup, spawned=spawned)
+    from servetop.loadgen.fleet import SenderFleet  # for several senders only
+
     return await SenderFleet.start(argv, setup, workers=most, at_work=1 if workers == AUTO else 0, spawned=spawned)
 
 
