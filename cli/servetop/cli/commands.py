@@ -12,6 +12,7 @@ from servetop.cli import options as o
 from servetop.cli import workload_options as w
 from servetop.cli.command_classes import HELP_SETTINGS, PlainCommand, PlainGroup
 from servetop.cli.completions import ServeCommand
+from servetop.cli.invocation import invocation_of
 from servetop.cli.recording_commands import ls, summary, verify
 from servetop.cli.run_commands import add_run_commands
 
@@ -127,7 +128,8 @@ def run(
     from servetop.cli.launch import Output, launch
     from servetop.cli.look import Look
 
-    run = run_config(settled(context), context.obj or (), config_file_of(context))
+    invocation = invocation_of(context)
+    run = run_config(settled(context), invocation.engine_args, config_file_of(context))
     look = Look(theme=theme, reduced_motion=reduced_motion)
     address = None
     if web:
@@ -135,8 +137,9 @@ def run(
 
         address = WebAddress(host=web_host, port=web_port, steer=web_steer)
     output = Output(
-        record=record, no_record=no_record, headless=headless, detach=detach, as_json=as_json, look=look, web=address
-    )
+        record=record, no_record=no_record, headless=headless, detach=detach, as_json=as_json, look=look, web=address,
+        sender=invocation.sender,
+    )  # fmt: skip
     return launch(run, output)
 
 
@@ -174,9 +177,12 @@ def sweep(
         return 0
     given = {"engine": engine, "model": model, "url": url, "api_key_env": api_key_env, "engine_command": engine_command}
     look = Look(theme=theme, reduced_motion=reduced_motion)
-    output = Output(record=record, headless=headless, detach=detach, as_json=as_json, look=look)
+    invocation = invocation_of(context)
+    output = Output(
+        record=record, headless=headless, detach=detach, as_json=as_json, look=look, sender=invocation.sender
+    )
     return run_sweep(
-        file, given, engine_args=context.obj or (), max_failures=max_failures, output=output, resume=resume
+        file, given, engine_args=invocation.engine_args, max_failures=max_failures, output=output, resume=resume
     )
 
 

@@ -1,8 +1,19 @@
-"""The entry point of the `servetop` command: while it loads, Ctrl-C ends it without a traceback."""
+"""The entry point of the `servetop` command: while it loads, Ctrl-C ends it without a traceback.
+
+The sender of a run that this process is about to play is started before anything else is loaded: both load at the same
+time. One that turns out not to be needed is ended.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
+import sys
+
+from servetop.cli.first_sender import FirstSender, plays_here
+from servetop.core.environment import limit_own_threads
+from servetop.core.errors import LoadError
 
 
 def main() -> int:
@@ -10,8 +21,16 @@ def main() -> int:
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    limit_own_threads(os.environ)
+    sender = None
+    with contextlib.suppress(LoadError):  # the run tries again, and says why it cannot
+        sender = FirstSender.start() if plays_here(sys.argv[1:]) else None
     from servetop.cli.main import main as run
 
     if interruptible:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    return run()
+    try:
+        return run(sender=sender)
+    finally:
+        if sender is not None:
+            sender.end_unused()

@@ -17,16 +17,23 @@ from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
 
 if TYPE_CHECKING:
+    from servetop.cli.first_sender import FirstSender
     from servetop.cli.headless_progress import HeadlessProgress
 
 POLL_SECONDS = 0.5
 
 
 def run_headless(
-    config: RunConfig, recording: Path, *, as_json: bool, resume: bool = False, throw_away: bool = False
+    config: RunConfig,
+    recording: Path,
+    *,
+    as_json: bool,
+    resume: bool = False,
+    throw_away: bool = False,
+    sender: FirstSender | None = None,
 ) -> int:
     """Play the run here and print what came of it; the exit code. A recording to throw away is not named."""
-    run = play(config, recording, resume=resume, attendant=HeadlessAttendant(config, recording))
+    run = play(config, recording, resume=resume, attendant=HeadlessAttendant(config, recording), sender=sender)
     from servetop.cli.report import print_end, print_summary
     from servetop.recordings.summary import run_summary
 

@@ -17,6 +17,7 @@ from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError, UsageError
 
 if TYPE_CHECKING:
+    from servetop.cli.first_sender import FirstSender
     from servetop.cli.web import WebAddress
 
 
@@ -33,6 +34,8 @@ class Output:
     look: Look = field(default_factory=Look)
     web: WebAddress | None = None
     """Where the dashboard is served as a page; None: it is in this terminal."""
+    sender: FirstSender | None = None
+    """For a headless run: its first sender, if it has been started already."""
 
 
 def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> int:
@@ -56,7 +59,9 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
         if headless:
             from servetop.cli.headless import run_headless
 
-            return run_headless(config, place, as_json=output.as_json, resume=again, throw_away=output.no_record)
+            return run_headless(
+                config, place, as_json=output.as_json, resume=again, throw_away=output.no_record, sender=output.sender
+            )
         if output.web is not None:
             from servetop.cli.web import run_in_browser
 

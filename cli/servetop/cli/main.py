@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -13,26 +12,27 @@ from typer.exceptions import TyperException
 
 from servetop.cli import console
 from servetop.cli.commands import app
+from servetop.cli.invocation import Invocation
 from servetop.cli.option_names import usage_message
-from servetop.core.environment import limit_own_threads
 from servetop.core.errors import EngineError, ExitCode, ServetopError
 
 if TYPE_CHECKING:
+    from servetop.cli.first_sender import FirstSender
     from servetop.core.redaction import Redactor
 
 _SLO = re.compile(r"^[a-z0-9]+:[0-9.]+$")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line; the exit code (see ExitCode)."""
-    limit_own_threads(os.environ)
+def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None) -> int:
+    """Run one command line; the exit code (see ExitCode). `sender` loads already, for a run of this process."""
     if argv is None:
         sys.excepthook = console.crash
     given = sys.argv[1:] if argv is None else argv
     own, engine_args = split_engine_args(given)
+    invocation = Invocation(engine_args=engine_args, sender=sender)
     try:
         command = typer.main.get_command(app)
-        result = command.main(joined_goodput(own), "servetop", standalone_mode=False, obj=engine_args)
+        result = command.main(joined_goodput(own), "servetop", standalone_mode=False, obj=invocation)
     except ServetopError as error:
         print_error(error, given)
         return int(error.exit_code)

@@ -291,7 +291,7 @@ class RunLoop:
         if self._change is not None:
             self._change.cancel()
             await asyncio.wait({self._change})
-        await self._first_sender.end_unused()
+        self._first_sender.end_unused()
         if self._sender is not None:
             await self._sender.close()
         await self._engine.last_look()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from servetop.cli import console
+from servetop.cli.first_sender import FirstSender
 from servetop.cli.owner_pipe import THROW_AWAY, OwnerPipe
 from servetop.cli.run_signals import RunSignals
 from servetop.core.config import RunConfig, from_data
@@ -62,13 +63,21 @@ def play(
     resume: bool = False,
     attendant: Attendant | None = None,
     owner: OwnerPipe | None = None,
+    sender: FirstSender | None = None,
 ) -> PlayedRun:
-    """Play a run into a recording. RecordingError when the file cannot be made."""
+    """Play a run into a recording. RecordingError when the file cannot be made.
+
+    `sender` is its first one, if that has been started already.
+    """
+    sender = sender or FirstSender.start()
     import uvloop
 
     with RunSignals().caught() as signals, contextlib.ExitStack() as at_end:
         others = Others(signals=signals, owner=owner, attendant=attendant, at_end=at_end)
-        recorder, end = uvloop.run(_played(config, recording, resume=resume, others=others))
+        try:
+            recorder, end = uvloop.run(_played(config, recording, resume=resume, others=others, sender=sender))
+        finally:
+            sender.end_unused()
         from servetop.cli.run_verdict import close_recording
 
         end, summary = close_recording(recorder, end, config)
@@ -86,16 +95,11 @@ class Others:
     """What is done once the recording is closed."""
 
 
-async def _played(config: RunConfig, recording: Path, *, resume: bool, others: Others) -> tuple[Recorder, RunEnd]:
-    """Play the run; what it needs is loaded once its first sender has been started, which loads beside it."""
-    from servetop.cli.first_sender import FirstSender
-
-    sender = await FirstSender.start()
-    try:
-        recorder, start = _opened(config, recording, resume=resume)
-    except ServetopError:
-        await sender.end_unused()
-        raise
+async def _played(
+    config: RunConfig, recording: Path, *, resume: bool, others: Others, sender: FirstSender
+) -> tuple[Recorder, RunEnd]:
+    """Play the run; what it needs is loaded beside its first sender."""
+    recorder, start = _opened(config, recording, resume=resume)
     from servetop.cli.run_loop import RunLoop
 
     alert = others.attendant.alert if others.attendant else console.status
@@ -171,8 +175,9 @@ def main(argv: Sequence[str]) -> int:
     recording, owner = Path(name), OwnerPipe(sys.stdin.fileno())
     config = RunConfig()
     try:
+        sender = FirstSender.start()
         config = from_data(RunConfig, owner.read_config())
-        run = play(config, recording, resume="--resume" in flags, owner=owner)
+        run = play(config, recording, resume="--resume" in flags, owner=owner, sender=sender)
         if run.recorder.unrecorded is not None:  # otherwise the recording says how it ended
             console.message(run.end.reason)
         return run.end.exit_code

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import dataclasses
 import math
-from asyncio.subprocess import Process
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from servetop.loadgen.messages import BegunRequest, Order, SenderReport, SenderS
 from servetop.loadgen.pieces import is_closed, must_drain, pieces_of, share_of
 from servetop.loadgen.plan import LoadPlan
 from servetop.loadgen.process import SenderProcess
+from servetop.loadgen.spawn import Spawned
 from servetop.loadgen.strain import Strain
 
 LEAD = 0.1
@@ -91,7 +91,7 @@ class SenderFleet:
 
     @classmethod
     async def start(
-        cls, argv: Sequence[str], setup: SenderSetup, *, workers: int, at_work: int = 0, spawned: Process | None = None
+        cls, argv: Sequence[str], setup: SenderSetup, *, workers: int, at_work: int = 0, spawned: Spawned | None = None
     ) -> SenderFleet:
         """So many senders, the first `at_work` of them at work (0: all), the others standing by to join in."""
         at_work = at_work or workers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from asyncio.subprocess import Process
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 
@@ -12,7 +11,7 @@ from servetop.core.errors import LoadError
 from servetop.core.events import Command
 from servetop.loadgen.messages import FrameCodec, Order, SenderReport, SenderSetup, ToSender
 from servetop.loadgen.plan import LoadPlan
-from servetop.loadgen.spawn import READ_BYTES, spawn_sender
+from servetop.loadgen.spawn import READ_BYTES, Spawned, spawn_sender
 
 _STDERR_LINES = 40
 _CLOSE_SECONDS = 3.0
@@ -21,7 +20,7 @@ _CLOSE_SECONDS = 3.0
 class SenderProcess:
     """A sender in a process of its own; made by `start`."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Spawned) -> None:
         self._process = process
         self._outgoing = FrameCodec(ToSender)
         self._incoming = FrameCodec(SenderReport)
@@ -30,18 +29,20 @@ class SenderProcess:
         self._closing = False
 
     @classmethod
-    async def start(cls, argv: Sequence[str], setup: SenderSetup, *, spawned: Process | None = None) -> SenderProcess:
+    async def start(cls, argv: Sequence[str], setup: SenderSetup, *, spawned: Spawned | None = None) -> SenderProcess:
         """Run a command that ends in `serve_sender`, and give it its set-up; reports begin as soon as it is up.
 
         `spawned` is a process of that command which runs already.
         """
-        sender = cls(spawned or await spawn_sender(argv))
+        process = spawned or spawn_sender(argv)
+        await process.connect()
+        sender = cls(process)
         await sender._tell(ToSender(setup=setup))
         return sender
 
     @classmethod
     async def start_all(
-        cls, argv: Sequence[str], setups: Sequence[SenderSetup], *, spawned: Process | None = None
+        cls, argv: Sequence[str], setups: Sequence[SenderSetup], *, spawned: Spawned | None = None
     ) -> list[SenderProcess]:
         """One for each set-up, or none: those that started are ended when another did not."""
         there = [spawned, *([None] * (len(setups) - 1))]
@@ -78,8 +79,6 @@ class SenderProcess:
 
     async def reports(self) -> AsyncIterator[SenderReport]:
         """One report a tick until `close`; LoadError when the sender dies."""
-        if self._process.stdout is None:
-            return
         while data := await self._process.stdout.read(READ_BYTES):
             for report in self._incoming.feed(data):
                 yield report
@@ -89,23 +88,19 @@ class SenderProcess:
     async def close(self) -> None:
         """End the sender, whatever it is doing; what it has not reported is lost."""
         self._closing = True
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-            with contextlib.suppress(ConnectionError):
-                await self._process.stdin.wait_closed()
+        self._process.stdin.close()
+        with contextlib.suppress(ConnectionError):
+            await self._process.stdin.wait_closed()
         try:
             await asyncio.wait_for(self._process.wait(), _CLOSE_SECONDS)
         except TimeoutError:
             self._process.kill()
             await self._process.wait()
         await self._listening
-        if self._process.stdout is not None:
-            with contextlib.suppress(RuntimeError):  # somebody still waits in `reports`, and will see the end
-                await self._process.stdout.read()
+        with contextlib.suppress(RuntimeError):  # somebody still waits in `reports`, and will see the end
+            await self._process.stdout.read()
 
     async def _tell(self, message: ToSender) -> None:
-        if self._process.stdin is None:
-            return
         try:
             self._process.stdin.write(self._outgoing.frame(message))
             await self._process.stdin.drain()
@@ -122,8 +117,6 @@ class SenderProcess:
         return death
 
     async def _listen(self) -> None:
-        if self._process.stderr is None:
-            return
         with contextlib.suppress(ValueError):  # a line without end: what came before it must do
             async for line in self._process.stderr:
                 self._stderr.append(line.decode("utf-8", "replace").rstrip())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
@@ -11,6 +10,7 @@ from servetop.core.events import Command
 from servetop.loadgen.messages import SenderReport, SenderSetup
 from servetop.loadgen.plan import LoadPlan
 from servetop.loadgen.process import SenderProcess
+from servetop.loadgen.spawn import Spawned
 
 AUTO = 0
 """For `RunConfig.workers`: as many senders as the load needs, one after the other."""
@@ -39,7 +39,7 @@ class LoadSenders(Protocol):
 
 
 async def start_senders(
-    argv: Sequence[str], setup: SenderSetup, *, workers: int = 1, spawned: Process | None = None
+    argv: Sequence[str], setup: SenderSetup, *, workers: int = 1, spawned: Spawned | None = None
 ) -> LoadSenders:
     """So many local processes of a command that ends in `serve_sender`; LoadError when one does not start.
 
