@@ -1,4 +1,4 @@
-"""What a run loads before its sender has been started: as little as can be, since the sender loads beside it."""
+"""What a run loads before its first request: as little as can be."""
 
 from __future__ import annotations
 
@@ -6,10 +6,19 @@ import subprocess
 import sys
 
 
-def test_the_sender_is_started_before_anything_heavy_is_loaded() -> None:
-    script = (
-        "import sys, servetop.cli.main, servetop.cli.headless, servetop.cli.run_process, servetop.cli.first_sender;"
-        "print(sorted({'numpy', 'httpx', 'msgspec', 'rich', 'sqlite3', 'textual'} & set(sys.modules)))"
-    )
+def loaded(heavy: set[str], *modules: str) -> str:
+    """Which of the heavy modules are there once a process has imported those."""
+    script = f"import sys, {', '.join(modules)}; print(sorted({heavy!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    return done.stdout.strip()
+
+
+def test_the_sender_is_started_before_anything_heavy_is_loaded() -> None:
+    heavy = {"typer", "asyncio", "numpy", "httpx", "msgspec", "servetop.cli.commands"}
+    assert loaded(heavy, "servetop.cli.entry") == "[]"
+
+
+def test_a_run_at_a_server_that_is_there_needs_neither_numpy_nor_httpx_to_begin() -> None:
+    heavy = {"numpy", "httpx", "rich", "textual", "psutil", "pynvml", "importlib.metadata", "servetop.engines.process"}
+    run = ("servetop.cli.main", "servetop.cli.headless", "servetop.cli.run_loop", "servetop.recordings.recorder")
+    assert loaded(heavy, *run, "servetop.engines.openai", "servetop.loadgen.senders") == "[]"
