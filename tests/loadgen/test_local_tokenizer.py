@@ -13,9 +13,10 @@ from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.core.events import TokenSource
 from servetop.loadgen.checks import resolve_workload
+from servetop.loadgen.dataset_prompts import corpus_text
 from servetop.loadgen.local_tokenizer import fitted, load_tokenizer
 from servetop.loadgen.tokenizing import corpus_tokens
-from servetop.loadgen.workloads import corpus_text, prompts_for
+from servetop.loadgen.workloads import prompts_for
 
 
 @pytest.fixture

@@ -16,10 +16,11 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.core.wire import Prompt
 from servetop.loadgen.checks import resolve_workload
+from servetop.loadgen.dataset_prompts import corpus_text
 from servetop.loadgen.datasets.catalogue import texts_of
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.datasets.texts import conversation_values
-from servetop.loadgen.workloads import corpus_text, prompts_for
+from servetop.loadgen.workloads import prompts_for
 
 TALK = [
     {"id": "a", "conversations": [{"from": "human", "value": "Who " * 8}, {"from": "gpt", "value": "I am " * 10}]},

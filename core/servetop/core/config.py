@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 from servetop.core.errors import UsageError
 from servetop.core.failure_limit import DEFAULT_MAX_FAILURES
 
+RANDOM = ("random", "prefix_repetition")
+"""Names of `dataset` that read no file."""
 CONVERSATIONS = ("mtbench", "conversations")
 """Datasets of conversations of several turns."""
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from servetop.core.wire import Chunk
-from servetop.loadgen.local_tokenizer import LocalTokenizer
+
+if TYPE_CHECKING:
+    from servetop.loadgen.local_tokenizer import LocalTokenizer
 
 
 class AnswerText:

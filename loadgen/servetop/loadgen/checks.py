@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from servetop.core.config import CONVERSATIONS, StageConfig, WorkloadConfig
+from servetop.core.config import CONVERSATIONS, RANDOM, StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.loadgen.arrival_laws import FASTEST_SPACED, RAMPED_LAWS, parse_arrivals
-from servetop.loadgen.datasets.catalogue import CORPORA, RANDOM, check_dataset_name, texts_of, trace_of
+from servetop.loadgen.datasets.catalogue import CORPORA, check_dataset_name, texts_of, trace_of
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.datasets.traces import TraceFacts, measure
 from servetop.loadgen.lengths import lengths_for, parse_lengths

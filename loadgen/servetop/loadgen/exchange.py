@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.wire import Chunk, Dialect, Prompt, ServerTiming
 from servetop.loadgen.answer_text import AnswerText
 from servetop.loadgen.chunk_log import ChunkLog
 from servetop.loadgen.content_coding import CodingError, Decoder, decoder_for
-from servetop.loadgen.local_tokenizer import LocalTokenizer
 from servetop.loadgen.merged_reads import times_read_together
 from servetop.loadgen.record_fields import chunk_tokens, reasoning_of, timing_of, token_source
 from servetop.loadgen.stage_play import Due
 from servetop.loadgen.turns import TurnPrompt
+
+if TYPE_CHECKING:
+    from servetop.loadgen.local_tokenizer import LocalTokenizer
 
 _MAX_ERROR_BODY = 64 << 10
 _MAX_ANSWER = 64 << 20

@@ -11,7 +11,6 @@ import numpy as np
 from servetop.core.arrays import IntArray
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.loadgen.datasets.files import shipped, table_rows
 from servetop.loadgen.specs import Forms, Setting, Spec, parse_spec
 
 _BLOCK = 256
@@ -163,6 +162,8 @@ def _zipf(exponent: float, cap: int) -> Draw:
 
 def sharegpt_lengths(*, input_cap: float, total_cap: float) -> IntArray:
     """Pairs of ShareGPT's first turns, filtered as vLLM's benchmark does: 4 tokens or more, and within the caps."""
+    from servetop.loadgen.datasets.files import shipped, table_rows
+
     rows = table_rows(shipped("sharegpt_lengths.csv.gz"))
     pairs = np.array([(int(row["input"]), int(row["output"])) for _, row in rows], dtype=np.int64)
     fits = (pairs >= 4).all(axis=1) & (pairs[:, 0] <= input_cap) & (pairs.sum(axis=1) <= total_cap)

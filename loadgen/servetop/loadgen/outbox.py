@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from servetop.core.clock import Clock
 from servetop.core.config import WorkloadConfig
 from servetop.core.wire import Dialect, Prompt
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.exchange import PreparedRequest
-from servetop.loadgen.local_tokenizer import load_tokenizer
 from servetop.loadgen.prompts import PromptSource
 from servetop.loadgen.stage_play import Due
 from servetop.loadgen.turns import TurnPrompt
+
+if TYPE_CHECKING:
+    from servetop.loadgen.local_tokenizer import LocalTokenizer
 
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict", "n", "best_of")
 """Keys of `extra_body` that change how long an answer may be."""
@@ -30,7 +33,7 @@ class Outbox:
         self._dialect = dialect
         self._workload = workload
         self._own_limits = any(key in workload.extra_body for key in _LIMITS)
-        self._tokenizer = load_tokenizer(workload.tokenizer) if workload.tokenizer else None
+        self._tokenizer = _tokenizer(workload.tokenizer)
         self._ready: deque[PreparedRequest] = deque()
 
     def take(self, due: Due) -> PreparedRequest:
@@ -66,3 +69,11 @@ class Outbox:
             answers=self._workload.n,
             most_tokens=0 if self._own_limits else prompt.output_tokens * self._workload.n,
         )
+
+
+def _tokenizer(path: str) -> LocalTokenizer | None:
+    if not path:
+        return None
+    from servetop.loadgen.local_tokenizer import load_tokenizer
+
+    return load_tokenizer(path)

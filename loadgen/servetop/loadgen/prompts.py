@@ -10,7 +10,7 @@ import numpy as np
 
 from servetop.core.wire import Prompt
 from servetop.loadgen.datasets.rows import Row
-from servetop.loadgen.datasets.texts import CHARACTERS_PER_TOKEN, estimated_tokens
+from servetop.loadgen.estimates import CHARACTERS_PER_TOKEN, estimated_tokens
 from servetop.loadgen.lengths import LengthPair
 
 FIRST_ID, LAST_ID = 10, 255

@@ -7,8 +7,8 @@ import asyncio
 from servetop.core.config import ConnectionConfig, WorkloadConfig
 from servetop.core.connection import tls_context
 from servetop.core.errors import UsageError
+from servetop.loadgen.dataset_prompts import corpus_text
 from servetop.loadgen.local_tokenizer import load_tokenizer
-from servetop.loadgen.workloads import corpus_text
 
 _SECONDS = 60.0
 

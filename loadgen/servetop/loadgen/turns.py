@@ -11,7 +11,7 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.core.wire import Prompt
 from servetop.loadgen.datasets.rows import Turn
-from servetop.loadgen.datasets.texts import estimated_tokens
+from servetop.loadgen.estimates import estimated_tokens
 from servetop.loadgen.prompts import CommonWords, Lengths, Rows, SharedPrefixes
 from servetop.loadgen.specs import Forms, Setting, Spec, parse_spec
 

@@ -6,30 +6,15 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from servetop.core.config import WorkloadConfig
+from servetop.core.config import RANDOM, WorkloadConfig
 from servetop.core.wire import Prompt
 from servetop.loadgen.arrival_laws import parse_arrivals, seeded_arrivals
 from servetop.loadgen.arrivals import ArrivalProcess
-from servetop.loadgen.datasets.catalogue import CORPORA, texts_of, trace_of
-from servetop.loadgen.datasets.files import shipped, whole_text
 from servetop.loadgen.datasets.rows import Tally
 from servetop.loadgen.lengths import lengths_for
-from servetop.loadgen.local_tokenizer import CountedPrompts, load_tokenizer
 from servetop.loadgen.messages import SenderSetup
-from servetop.loadgen.model_mix import MixedModels
-from servetop.loadgen.prompts import (
-    CommonWords,
-    CorpusPrompts,
-    PromptSource,
-    RandomPrompts,
-    SharedPrefixes,
-    TextPrompts,
-    TokenIds,
-    TracePrompts,
-    Vocabulary,
-)
-from servetop.loadgen.trace_times import TraceTimes
-from servetop.loadgen.turns import RandomTalks, TalkPrompts
+from servetop.loadgen.prompts import CommonWords, PromptSource, RandomPrompts, SharedPrefixes, TokenIds, Vocabulary
+from servetop.loadgen.turns import RandomTalks
 
 REPEATED_PREFIX, REPEATED_PREFIXES = 256, 10
 """vLLM's defaults of its dataset `prefix_repetition`: tokens, and how many of them."""
@@ -52,8 +37,12 @@ def prompts_for(
     vocabulary = CommonWords() if words else TokenIds()
     source = _source(workload, tuple(seed), vocabulary=vocabulary, ids=corpus_ids, tally=tally or Tally())
     if workload.tokenizer:
-        source = CountedPrompts(source, load_tokenizer(workload.tokenizer), fit=texts_of(workload) is None)
+        from servetop.loadgen.local_tokenizer import CountedPrompts, load_tokenizer
+
+        source = CountedPrompts(source, load_tokenizer(workload.tokenizer), fit=not _has_texts(workload))
     if workload.model_mix:
+        from servetop.loadgen.model_mix import MixedModels
+
         source = MixedModels(source, workload.model_mix, seed)
     if workload.clip_lengths and max_model_len is not None:
         return ClippedPrompts(source, max_model_len)
@@ -76,39 +65,21 @@ def _source(
     workload: WorkloadConfig, seed: tuple[int, ...], *, vocabulary: Vocabulary, ids: tuple[int, ...], tally: Tally
 ) -> PromptSource:
     lengths = lengths_for(workload, seed).pairs
-    trace, texts = trace_of(workload, seed=seed[0]), texts_of(workload)
-    if trace is not None:
-        return TracePrompts(
-            rows=lambda: trace.endless(tally),
-            vocabulary=vocabulary,
-            prefixes=_prefixes(workload, vocabulary, seed),
-            block_tokens=trace.layout.block_tokens,
-            seed=seed,
-            lengths=lengths if workload.lengths else None,
-        )
-    if texts is not None and workload.conversational:
-        return TalkPrompts(
-            rows=lambda: texts.endless(tally),
-            lengths=lengths,
-            own_lengths=not workload.lengths,
-            workload=workload,
-            seed=seed,
-        )
-    if texts is not None:
-        return TextPrompts(rows=lambda: texts.endless(tally), lengths=lengths, own_lengths=not workload.lengths)
-    if workload.dataset in CORPORA:
-        return CorpusPrompts(
-            text=corpus_text(workload.dataset),
-            ids=ids,
-            lengths=lengths,
-            prefix_len=workload.prefix_len,
-            num_prefixes=workload.num_prefixes,
-            seed=seed,
-        )
     prefixes = _prefixes(workload, vocabulary, seed)
+    if workload.dataset not in RANDOM:
+        from servetop.loadgen.dataset_prompts import DatasetPrompts  # what reads files
+
+        drawn = DatasetPrompts(workload, lengths=lengths, prefixes=prefixes, tally=tally, seed=seed)
+        return drawn.source(vocabulary, ids)
     if workload.conversational:
         return RandomTalks(lengths=lengths, prefixes=prefixes, workload=workload, seed=seed)
     return RandomPrompts(vocabulary=vocabulary, lengths=lengths, prefixes=prefixes, seed=seed)
+
+
+def _has_texts(workload: WorkloadConfig) -> bool:
+    from servetop.loadgen.datasets.catalogue import texts_of
+
+    return texts_of(workload) is not None
 
 
 def _prefixes(workload: WorkloadConfig, vocabulary: Vocabulary, seed: tuple[int, ...]) -> SharedPrefixes:
@@ -116,11 +87,6 @@ def _prefixes(workload: WorkloadConfig, vocabulary: Vocabulary, seed: tuple[int,
     if workload.dataset == "prefix_repetition":
         length, count = length or REPEATED_PREFIX, count if count > 1 else REPEATED_PREFIXES
     return SharedPrefixes(vocabulary=vocabulary, length=length, count=count, seed=seed)
-
-
-def corpus_text(name: str) -> str:
-    """The text of a corpus that comes with servetop."""
-    return whole_text(shipped(CORPORA[name]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +123,9 @@ def arrivals_of(workload: WorkloadConfig, *, seed: int) -> Callable[[float], Arr
     law = parse_arrivals(workload.arrivals)
     if law.name != "trace":
         return seeded_arrivals(burstiness=workload.burstiness, seed=seed, law=law)
+    from servetop.loadgen.datasets.catalogue import trace_of
+    from servetop.loadgen.trace_times import TraceTimes
+
     trace = trace_of(workload, seed=seed)
     times = TraceTimes(trace, rate=workload.trace_rate)
     return times.at_rate

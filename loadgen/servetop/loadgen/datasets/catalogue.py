@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from servetop.core.config import CONVERSATIONS, WorkloadConfig
+from servetop.core.config import CONVERSATIONS, RANDOM, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.loadgen.datasets.columnar import columnar_values
 from servetop.loadgen.datasets.conversations import MTBENCH, talk_row, talk_values
@@ -26,7 +26,6 @@ from servetop.loadgen.datasets.texts import (
 )
 from servetop.loadgen.datasets.traces import Trace
 
-RANDOM = ("random", "prefix_repetition")
 CORPORA = {"sonnet": "sonnet.txt.gz", "shakespeare": "shakespeare.txt.gz"}
 SHIPPED_TRACES = {"azure-conv": "azure_2023_conv.csv.gz", "azure-code": "azure_2023_code.csv.gz"}
 TRACES = ("trace", *(layout.name for layout in (*TABLES, *JSON_LINES)))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from servetop.loadgen.datasets.files import opened
 from servetop.loadgen.datasets.rows import BadRow, Row, Turn
-from servetop.loadgen.datasets.texts import conversation_values, estimated_tokens, json_line_values
+from servetop.loadgen.datasets.texts import conversation_values, json_line_values
+from servetop.loadgen.estimates import estimated_tokens
 
 MTBENCH = "mtbench.jsonl.gz"
 COLUMNS = ("messages", "turns", "conversations", "conversation")

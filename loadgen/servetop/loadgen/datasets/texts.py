@@ -10,9 +10,8 @@ from pathlib import Path
 from servetop.loadgen.datasets.files import lines_of, opened, table_rows, value_of
 from servetop.loadgen.datasets.layouts import tokens
 from servetop.loadgen.datasets.rows import BadRow, Row
+from servetop.loadgen.estimates import estimated_tokens
 
-CHARACTERS_PER_TOKEN = 4
-"""The usual rule of thumb for English; what is counted so is marked as an estimate."""
 OUTPUT_COLUMNS = ("output_tokens", "output_len")
 """Where a table may say how long an answer is wanted."""
 _READ_CHARS = 1 << 20
@@ -21,11 +20,6 @@ _GAP = re.compile(r"[\s,\[\]]*")
 _DECODER = json.JSONDecoder()
 _LEAST, _MOST_INPUT, _MOST_TOTAL = 4, 1024, 2048
 """Tokens: vLLM's filter of ShareGPT conversations."""
-
-
-def estimated_tokens(text: str) -> int:
-    """One for each four characters begun, at least one."""
-    return max(1, -(-len(text) // CHARACTERS_PER_TOKEN))
 
 
 def text_row(line: int, values: Mapping[str, object], *, column: str) -> Row:
