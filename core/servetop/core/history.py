@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
+from servetop.core.arrays import FloatArray
 from servetop.core.bounds import bounded
 from servetop.core.events import EngineSample
 from servetop.core.histogram import LogHistogram

@@ -9,6 +9,7 @@ from functools import cache, partial
 from operator import attrgetter
 from typing import TypeVar
 
+from servetop.core.arrays import FloatArray
 from servetop.core.causes import Cause, Causes
 from servetop.core.events import Action, Command, LogLine, Note, RequestRecord, RunEnd, StageChange
 from servetop.core.histogram import LogHistogram
