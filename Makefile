@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 INSTALL := PYTHON=$(PYTHON) bash locks/pip_install.sh
+# Without cached bytecode every worker of pytest rewrites all tests anew, and every process that they start compiles servetop.
+unexport PYTHONDONTWRITEBYTECODE
 LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
 .PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate lock audit sbom bench bench-client bench-tui picture clean
