@@ -43,7 +43,7 @@ ENGINE_DELTA_COLUMNS = {
 _OF_CLIENT = {name: attrgetter(name) for name in CLIENT_COLUMNS}
 _OF_GAUGES = {name: attrgetter(f"gauges.{name}") for name in GAUGE_COLUMNS if name in LoadGauges.__slots__}
 _OF_ENGINE = {name: attrgetter(name) for name in GAUGE_COLUMNS if name not in _OF_GAUGES}
-_CACHED_PERCENTILES = 2_000
+_CACHED_PERCENTILES = 1_000
 _FEW_BLOCKS = 16
 """Put away at once as a run goes on; of more, as when a long recording is opened, percentiles wait until asked for."""
 
@@ -112,9 +112,7 @@ class TickHistory:
         few = stop - before <= _FEW_BLOCKS * BLOCK
         for first in range(before, stop, BLOCK):
             starts = range(first, first + BLOCK) if few else ()
-            sliding = [
-                {name: self.percentiles(name, start=each, stop=each + WINDOW) for name in SLIDING} for each in starts
-            ]
+            sliding = [{name: self._worked_out(name, each, each + WINDOW) for name in SLIDING} for each in starts]
             self._old.add(self.ticks[first : first + BLOCK], sliding)
         self.ticks.put_away(stop)
         if stop:
@@ -155,13 +153,15 @@ class TickHistory:
         """p50, p90 and p99 in seconds over ticks `start` to `stop`; NaN when nothing was measured."""
         key = (name, start, stop)
         found = self._percentiles.pop(key, None) or self._old.percentiles(name, start, stop)
-        if found is None:
-            merged = self.histogram(name, start=start, stop=stop)
-            found = (merged.percentile(50), merged.percentile(90), merged.percentile(99))
+        found = found or self._worked_out(name, start, stop)
         if len(self._percentiles) >= _CACHED_PERCENTILES:
             del self._percentiles[next(iter(self._percentiles))]  # the one that was asked for least recently
         self._percentiles[key] = found
         return found
+
+    def _worked_out(self, name: str, start: int, stop: int) -> Percentiles:
+        merged = self.histogram(name, start=start, stop=stop)
+        return merged.percentile(50), merged.percentile(90), merged.percentile(99)
 
     def bins(self, first_at: float, *, until: float, width: int) -> Sequence[tuple[int, int]]:
         """Positions [start, stop) of groups of `width` ticks, aligned to multiples of `width` so that charts do not

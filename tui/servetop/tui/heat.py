@@ -18,8 +18,8 @@ SHADES = (("·", "cool"), ("░", "cool"), ("▒", "warm"), ("▓", "hot"), ("�
 """From few to many; told apart without colour, and in few styles, because each change of style is sent."""
 _SHORTEST = 1e-5
 """Seconds at the lower end of a logarithmic axis, at least."""
-_MOST_BINS = 400
-"""Bins that are kept: three charts of them."""
+_MOST_BINS = 250
+"""Bins that are kept: two charts of them."""
 _MOST_STAGES = 4_000
 """Of stages times metrics."""
 
