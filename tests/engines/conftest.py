@@ -29,6 +29,8 @@ class PageServer:
         self.answering = asyncio.Event()
         """Cleared: requests are taken and not answered."""
         self.answering.set()
+        self.prompt: set[str] = set()
+        """Paths that are answered all the same."""
         self.url = ""
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
@@ -54,7 +56,8 @@ class PageServer:
                     writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
                     break
                 head = (first + await reader.readuntil(b"\r\n\r\n")).decode()
-                await self.answering.wait()
+                if head.split(" ")[1] not in self.prompt:
+                    await self.answering.wait()
                 writer.write(self._answer(head))
                 await writer.drain()
         self._writers.discard(writer)

@@ -56,6 +56,17 @@ async def test_a_saturated_server_is_waited_for_and_the_wait_is_told(
     await handle.stop()
 
 
+async def test_a_server_is_no_plain_openai_server_because_only_its_models_came_in_time(
+    vllm_server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attaching, "ANSWER_TIMEOUT", 0.2)
+    vllm_server.answering.clear()
+    vllm_server.prompt = {"/v1/models"}
+    handle = await attach_engine(at(vllm_server.url), clock, on_line=lambda _: vllm_server.answering.set())
+    assert (handle.facts.name, handle.facts.kv_blocks_total) == ("vllm", 63)
+    await handle.stop()
+
+
 async def test_a_server_that_never_answers_is_given_up_after_the_attach_timeout(
     vllm_server: PageServer, clock: MonotonicClock
 ) -> None:

@@ -79,6 +79,7 @@ async def _first_answers(
 ) -> Answers:
     """All that is asked to recognise an engine; what timed out is asked again as long as it would help."""
     began = clock.now()
+    specific = [engine for engine in engines if engine.name != ANYTHING] or engines
 
     def left() -> float:
         return limit - (clock.now() - began)
@@ -95,7 +96,7 @@ async def _first_answers(
     others = await client.ask_all(_paths(engines), timeout=max(min(ANSWER_TIMEOUT, left()), 0.0))
     answers = {**others, MODELS: first}
     while late := [path for path, answer in answers.items() if answer.late]:
-        recognised = any(engine.recognises(answers) for engine in engines)
+        recognised = any(engine.recognises(answers) for engine in specific)
         if left() <= 0 or (recognised and not answers[MODELS].late):
             break
         tell()
