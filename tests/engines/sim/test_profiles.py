@@ -85,6 +85,7 @@ def test_a_profile_of_ones_own_is_found_and_its_mistakes_are_named(
     (tmp_path / "models" / "broken.toml").write_text("name = ")
     monkeypatch.setenv("SERVETOP_PROFILES", str(tmp_path))
     assert load_model("meta-llama/Llama-2-7b-hf").name == "Llama-2-7b"
+    assert load_model("./models/llama-2-7b").name == "Llama-2-7b"
     assert load_gpu("mine").name == "mine"
     with pytest.raises(UsageError, match=r"typo.toml: unknown key 'bandwith': did you mean 'bandwidth'\?"):
         load_gpu("typo")

@@ -131,9 +131,12 @@ def load_gpu(name: str) -> GpuProfile:
 
 
 def load_model(name: str) -> ModelProfile:
-    """The model profile of this name, hub name, or TOML file."""
-    known = name.endswith(".toml") or name in profile_names("models")
-    return _load(ModelProfile, "models", name=name if known else _name_of_hub_name(name))
+    """The model profile of this name, hub name or TOML file, or of a folder of this name, which holds the weights."""
+    known = profile_names("models")
+    if name.endswith(".toml") or name in known:
+        return _load(ModelProfile, "models", name=name)
+    folder = Path(name).name
+    return _load(ModelProfile, "models", name=folder if folder in known else _name_of_hub_name(name))
 
 
 def load_engine(name: str) -> EngineProfile:
