@@ -196,6 +196,22 @@ def test_the_verdict_names_the_worst_that_is_wrong(trust: Trust, verdict: Verdic
     assert bool(trust.reasons) == (verdict in (Verdict.CLIENT_BOUND, Verdict.SUSPECT))
 
 
+def test_a_closed_loop_is_judged_live_by_its_share_of_lateness() -> None:
+    def judged(rate: float, *, limit: int | None = 8) -> Trust:
+        gauges = LoadGauges(stage=0, request_rate=rate, max_concurrency=limit)
+        late, took, lag = (LogHistogram.of([seconds]) for seconds in (0.2, 9.8, 0.4))
+        tick = ClientTick(index=0, gauges=gauges, slip=late, e2el=took, loop_lag=lag, chunks=200, stamped=199)
+        ticks = [Tick(client=dataclasses.replace(tick, index=index)) for index in range(40)]
+        return live_stats(TickHistory(ticks), 10.0).trust
+
+    closed = judged(math.inf)
+    assert closed.late_share == pytest.approx(0.02)
+    assert (closed.stamped, closed.verdict) == (True, Verdict.OK)
+    for other in (judged(8.0), judged(math.inf, limit=None)):
+        assert math.isnan(other.late_share)
+        assert other.verdict is Verdict.CLIENT_BOUND
+
+
 def test_forgotten_ticks_still_count_in_the_totals_and_change_no_figure_of_the_window() -> None:
     ticks = [
         Tick(

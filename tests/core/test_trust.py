@@ -42,3 +42,37 @@ def test_an_exempt_check_is_not_passed_and_says_why() -> None:
 def test_what_cannot_be_said_is_unknown() -> None:
     states = {name: check.state for name, check in Trust().checks.items()}
     assert set(states.values()) == {CheckState.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("stamped", "state", "verdict"),
+    [(True, CheckState.EXEMPT, Verdict.OK), (False, CheckState.BROKEN, Verdict.CLIENT_BOUND)],
+)
+def test_a_loop_that_lags_loses_nothing_where_the_kernel_stamps_what_arrives(
+    stamped: bool, state: CheckState, verdict: Verdict
+) -> None:
+    found = trust(loop_lag_p99=0.5, stamped=stamped)
+    assert (found.checks["loop_lag_p99"].state, found.verdict) == (state, verdict)
+    assert bool(found.reasons) == (verdict is Verdict.CLIENT_BOUND)
+
+
+@pytest.mark.parametrize(
+    ("slip_p99", "late_share", "verdict"),
+    [
+        (0.250, 0.005, Verdict.OK),  # the requests take ten seconds each
+        (0.050, 0.080, Verdict.CLIENT_BOUND),  # half a second
+        (0.004, 0.080, Verdict.OK),  # requests so short that any client's turnaround is a part of them
+        (0.250, float("nan"), Verdict.CLIENT_BOUND),  # an open loop has a schedule
+    ],
+)
+def test_a_closed_loop_is_judged_by_how_much_smaller_late_requests_make_its_load(
+    slip_p99: float, late_share: float, verdict: Verdict
+) -> None:
+    found = trust(slip_p99=slip_p99, late_share=late_share)
+    assert found.verdict == verdict
+    assert ("late_share" in found.checks) == found.closed
+    assert ("slip_p99" in found.checks) != found.closed
+
+
+def test_a_closed_loop_cannot_send_less_than_it_offers() -> None:
+    assert trust(sent_rate=7.0, late_share=0.001).checks["sent_share"].exemption == "closed loop"

@@ -96,11 +96,15 @@ def test_a_stamp_that_cannot_be_true_is_not_believed() -> None:
     def stamped(at: float) -> list[tuple[int, int, bytes]]:
         return [(socket.SOL_SOCKET, 35, struct.pack("@ll", *divmod(epoch + round(at * 1e9), 10**9)))]
 
-    run_time = KernelStamps(clock).compare_clocks()
+    stamps = KernelStamps(clock)
+    run_time = stamps.compare_clocks()
     assert run_time(stamped(4.25), 1.0) == pytest.approx(4.25, abs=1e-8)
     assert run_time(stamped(4.249_999_9), 4.25) == 4.25  # the same segment, another comparison of the clocks
     assert run_time(stamped(3.0), 4.25) == 5.0  # the wall clock was set back meanwhile
     assert run_time(stamped(7200.0), 4.25) == 5.0  # or forward
+    assert not stamps.missing
+    assert run_time([], 4.25) == 5.0
+    assert stamps.missing
     assert run_time([], 4.25) == 5.0
 
 

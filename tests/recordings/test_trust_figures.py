@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from servetop.core.events import EngineSample, RequestRecord, RunEnd, StageChange
+from servetop.core.events import EngineSample, RequestRecord, RunEnd
 from servetop.core.source import RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, LogHistogram, Tick
 from servetop.recordings.batch import Batch
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
 from servetop.recordings.summary import run_summary
-from tests.recordings.rows import sample
+from tests.recordings.rows import sample, stage
 
 MakeRequest = Callable[..., RequestRecord]
 MakeTick = Callable[..., Tick]
@@ -115,12 +115,44 @@ def test_inter_token_latencies_of_a_client_that_read_many_events_together_are_do
     assert reason.endswith("ms: many events were read together")
 
 
+LAGGING = LogHistogram.of([0.5] * 20)
+
+
+@pytest.mark.parametrize(("stamped", "verdict"), [(50, "ok"), (49, "client-bound")], ids=["all", "not all"])
+def test_a_client_that_read_late_what_the_kernel_had_stamped_is_no_bottleneck(
+    summary_of: Summarise, make_request: MakeRequest, stamped: int, verdict: str
+) -> None:
+    requests = [make_request(i, i * 0.1) for i in range(20)]
+    ticks = [Tick(client=ClientTick(index=i, chunks=50, stamped=stamped, loop_lag=LAGGING)) for i in range(8)]
+    trust = summary_of(*requests, ticks=ticks)["trust"]
+    assert (trust["stamped"], trust["verdict"]) == (stamped == 50, verdict)
+
+
+@pytest.mark.parametrize(
+    ("took", "verdict"), [(10.0, "ok"), (1.0, "client-bound")], ids=["long requests", "short requests"]
+)
+def test_the_next_requests_of_a_closed_loop_may_be_late_by_a_small_share_of_their_time(
+    summary_of: Summarise, make_request: MakeRequest, took: float, verdict: str
+) -> None:
+    closed = stage(0, 0.0, rate=float("inf"), max_concurrency=1)
+    requests = [make_request(i, i * (took + 0.15), slip=0.15, tokens_at=[took / 2, took]) for i in range(5)]
+    summary = summary_of(*requests, stages=[closed], ticks=trusted_ticks(8, max_concurrency=1))
+    assert summary["trust"]["late_share"] == pytest.approx(0.15 / (took + 0.15))
+    assert (summary["trust"]["verdict"], summary["stages"][0]["trust"]["verdict"]) == (verdict, verdict)
+    assert summary["trust"]["slip_p99_ms"] == pytest.approx(150.0)
+
+
+def test_an_open_loop_is_judged_by_its_schedule(summary_of: Summarise, make_request: MakeRequest) -> None:
+    requests = [make_request(i, i * 10.15, slip=0.15, tokens_at=[5.0, 10.0]) for i in range(5)]
+    trust = summary_of(*requests, stages=[stage(0, 0.0)], ticks=trusted_ticks(8))["trust"]
+    assert (trust["late_share"], trust["verdict"]) == (None, "client-bound")
+
+
 def test_a_run_is_judged_by_the_figures_that_its_summary_has_once_it_ended(
     tmp_path: Path, header: RunHeader, make_request: MakeRequest, make_tick: MakeTick
 ) -> None:
     recorder = Recorder.create(tmp_path / "run.servetop", header)
-    stage = StageChange(at=0.0, index=0, label="s", request_rate=8.0, max_concurrency=None, max_num_seqs=None)
-    recorder.commit(Batch(stages=[stage]))
+    recorder.commit(Batch(stages=[stage(0, 0.0)]))
     for number in range(8):  # the ticks' gauge says 0 in flight, the rows 1
         sample = EngineSample(scrape_start=number * 0.25, scrape_end=number * 0.25 + 0.01, running=1.0, waiting=0.0)
         request = make_request(number, number * 0.25, tokens_at=(0.1, 0.24))

@@ -18,7 +18,9 @@ from servetop.core.paged_columns import PagedColumns
 from servetop.core.scratch import Scratch
 from servetop.core.tick import TICK_SECONDS, LoadGauges, Tick
 
-CLIENT_COLUMNS = ("due", "sent", "ok", "failed", "cancelled", "prompt_tokens", "output_tokens", "cpu_seconds")
+CLIENT_COLUMNS = (
+    "due", "sent", "ok", "failed", "cancelled", "prompt_tokens", "output_tokens", "chunks", "stamped", "cpu_seconds",
+)  # fmt: skip
 """Amounts per tick; they add up over time."""
 GAUGE_COLUMNS = (
     "in_flight", "queued", "stage", "request_rate", "max_concurrency", "paused",

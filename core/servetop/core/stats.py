@@ -14,7 +14,7 @@ from servetop.core.events import EngineSample, GpuSample
 from servetop.core.gpu_stats import joules_per_token, newest_gpus
 from servetop.core.history import TickHistory
 from servetop.core.tick import TICK_SECONDS, LoadGauges
-from servetop.core.trust import Trust
+from servetop.core.trust import Trust, is_stamped
 from servetop.core.ttft import TtftParts, ttft_parts
 
 LATENCIES = ("ttft", "itl", "e2el")
@@ -148,9 +148,12 @@ def trust_between(history: TickHistory, start: int, stop: int) -> Trust:
     rates = _rates(history, start, stop)
     held = history.column("queued", start=start, stop=stop)
     agreement = agreement_between(history, start, stop)
+    chunks, stamped = (float(history.column(each, start=start, stop=stop).sum()) for each in ("chunks", "stamped"))
     return Trust(
         slip_p99=history.percentiles("slip", start=start, stop=stop)[2],
         loop_lag_p99=lag.percentile(99),
+        stamped=is_stamped(stamped, chunks),
+        late_share=_late_share(history, start, stop),
         offered_rate=rates.offered,
         sent_rate=rates.sent,
         completed_rate=rates.completed,
@@ -161,6 +164,16 @@ def trust_between(history: TickHistory, start: int, stop: int) -> Trust:
         token_error=agreement.token_error,
         in_flight=agreement.in_flight,
     )
+
+
+def _late_share(history: TickHistory, start: int, stop: int) -> float:
+    """Of a closed loop some of whose requests have ended; NaN for any other load."""
+    rates, limits = (history.column(each, start=start, stop=stop) for each in ("request_rate", "max_concurrency"))
+    loaded = rates > 0
+    if not loaded.any() or np.isfinite(rates[loaded]).any() or np.isnan(limits[loaded]).any():
+        return math.nan
+    late, took = (history.histogram(each, start=start, stop=stop).mean for each in ("slip", "e2el"))
+    return late / (late + took)
 
 
 def _only_limit(history: TickHistory, start: int, stop: int) -> int | None:

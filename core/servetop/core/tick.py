@@ -53,6 +53,8 @@ class ClientTick:
     output_tokens: int = 0
     """Tokens that arrived in the interval, of requests in flight too."""
     chunks: int = 0
+    stamped: int = 0
+    """Of the chunks, those whose times the kernel told: true, however late they were read."""
     cpu_seconds: float = 0.0
     """Processor time that the senders used in the interval."""
     ttft: LogHistogram = EMPTY
@@ -115,7 +117,7 @@ class Tick:
 
 COUNTERS = (
     "due", "sent", "ok", "errors", "timeouts", "cancelled", "truncated",
-    "prompt_tokens", "output_tokens", "chunks", "cpu_seconds",
+    "prompt_tokens", "output_tokens", "chunks", "stamped", "cpu_seconds",
 )  # fmt: skip
 """Names of the fields of ClientTick that add up as numbers."""
 HISTOGRAMS = tuple(field.name for field in fields(ClientTick) if field.type == "LogHistogram")

@@ -11,6 +11,10 @@ SLIP_LIMIT = 0.100
 """Seconds; above it at p99 the client did not keep its schedule."""
 LOOP_LAG_LIMIT = 0.100
 """Seconds; above it at p99 the event loop was too busy to take times honestly."""
+LATE_SHARE_LIMIT = 0.03
+"""Of a closed loop, whose next request waits for an answer: time by which it is late / time that it takes from then."""
+TURNAROUND = 0.010
+"""Seconds; what is less at p99 is any client's, however much of a short request it is."""
 SENT_SHARE_LIMIT = 0.97
 """Sent / offered; below it the offered load was not delivered."""
 AGREEMENT_LIMIT = 0.05
@@ -67,6 +71,10 @@ class Trust:
     """Seconds."""
     loop_lag_p99: float = math.nan
     """Seconds."""
+    stamped: bool = False
+    """The kernel told when answers came: they may be read late."""
+    late_share: float = math.nan
+    """Of a closed loop: how much smaller the load was because requests left late; NaN for others."""
     offered_rate: float = math.nan
     sent_rate: float = math.nan
     completed_rate: float = math.nan
@@ -99,12 +107,10 @@ class Trust:
     def reasons(self) -> tuple[str, ...]:
         """Each limit that is broken, in words; empty when all is well."""
         found = [
-            (self.slip_p99 > SLIP_LIMIT, f"requests left {self.slip_p99 * 1e3:.0f} ms late at p99"),
-            (
-                self.loop_lag_p99 > LOOP_LAG_LIMIT,
-                f"the client's loop lagged {self.loop_lag_p99 * 1e3:.0f} ms at p99",
-            ),
-            (self._undelivered, f"sent {self.sent_rate:.1f} of {self.offered_rate:.1f} req/s"),
+            (self._breaks("slip_p99"), f"requests left {self.slip_p99 * 1e3:.0f} ms late at p99"),
+            (self._breaks("late_share"), f"the closed loop's requests left late: {self.late_share:.0%} less load"),
+            (self._breaks("loop_lag_p99"), f"the client's loop lagged {self.loop_lag_p99 * 1e3:.0f} ms at p99"),
+            (self._breaks("sent_share"), f"sent {self.sent_rate:.1f} of {self.offered_rate:.1f} req/s"),
             (
                 abs(self.littles_law_error) > self.littles_law_limit,
                 f"engine holds {self.littles_law_error:+.0%} requests vs client",
@@ -134,15 +140,29 @@ class Trust:
 
     @property
     def checks(self) -> Mapping[str, Check]:
-        """By name: `slip_p99`, `loop_lag_p99` (seconds), `sent_share`, `littles_law`, `tokens` (shares)."""
+        """By name: `slip_p99` (of a closed loop `late_share`), `loop_lag_p99`, `sent_share`, `littles_law`, `tokens`.
+
+        The first and `loop_lag_p99` are seconds, the others shares.
+        """
         share = self.sent_share
+        late = self.late_share > LATE_SHARE_LIMIT and self.slip_p99 > TURNAROUND
+        lag, stamped = self.loop_lag_p99, "the kernel stamps what arrives" if self.stamped else ""
         return {
-            "slip_p99": _at_most(self.slip_p99, SLIP_LIMIT),
-            "loop_lag_p99": _at_most(self.loop_lag_p99, LOOP_LAG_LIMIT),
+            **(
+                {"late_share": _check(self.late_share, LATE_SHARE_LIMIT, late)}
+                if self.closed
+                else {"slip_p99": _at_most(self.slip_p99, SLIP_LIMIT)}
+            ),
+            "loop_lag_p99": _check(lag, LOOP_LAG_LIMIT, lag > LOOP_LAG_LIMIT, exemption=stamped),
             "sent_share": _check(share, SENT_SHARE_LIMIT, share < SENT_SHARE_LIMIT, exemption=self._exemption),
             "littles_law": _at_most(self.littles_law_error, self.littles_law_limit),
             "tokens": _at_most(self.token_error, AGREEMENT_LIMIT),
         }
+
+    @property
+    def closed(self) -> bool:
+        """All of the load is a closed loop."""
+        return not math.isnan(self.late_share)
 
     @property
     def littles_law_limit(self) -> float:
@@ -157,24 +177,31 @@ class Trust:
     @property
     def _exemption(self) -> str:
         """Why fewer were sent than were due without any fault; empty: it is one."""
+        if self.closed:
+            return "closed loop"
         if self.held_back:
             return f"held back by limit {self.concurrency_limit or ''}".rstrip()
         if self.seconds * (1 - self.sent_share) <= SLIP_LIMIT:
             return "too short to tell"
         return ""
 
-    @property
-    def _undelivered(self) -> bool:
-        return self.checks["sent_share"].state is CheckState.BROKEN
+    def _breaks(self, name: str) -> bool:
+        check = self.checks.get(name)
+        return check is not None and check.state is CheckState.BROKEN
 
     @property
     def verdict(self) -> Verdict:
         """Client-bound before suspect: a slow client makes everything else disagree too."""
         if math.isnan(self.slip_p99) and math.isnan(self.loop_lag_p99):
             return Verdict.UNKNOWN
-        if self.slip_p99 > SLIP_LIMIT or self.loop_lag_p99 > LOOP_LAG_LIMIT or self._undelivered:
+        if any(map(self._breaks, ("slip_p99", "late_share", "loop_lag_p99", "sent_share"))):
             return Verdict.CLIENT_BOUND
         return Verdict.SUSPECT if self.reasons else Verdict.OK
+
+
+def is_stamped(stamped: float, chunks: float) -> bool:
+    """Whether so many of the chunks are stamped that the others do not count."""
+    return chunks > 0 and stamped >= (1 - COUNT_LIMIT) * chunks
 
 
 def _at_most(value: float, limit: float) -> Check:

@@ -51,6 +51,7 @@ class Accounts:
         self._prompt_tokens = prompt_tokens
         self._output_tokens = output_tokens
         self._chunks = 0
+        self._stamped = 0
         self._values = {name: array("d") for name in _MEASURED}
         self._gaps_us = array("I")
         self._gap_tokens = array("I")
@@ -65,6 +66,7 @@ class Accounts:
             return
         exchange.taken_in = stop
         self._chunks += stop - start
+        self._stamped += (stop - start) * exchange.stamped
         if start == 0:
             self._first_token(exchange)
             start = 1
@@ -160,6 +162,7 @@ class Accounts:
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens,
             chunks=self._chunks,
+            stamped=self._stamped,
             cpu_seconds=cpu_seconds,
             **endings,
             **histograms,

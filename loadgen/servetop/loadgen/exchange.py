@@ -46,15 +46,15 @@ class PreparedRequest:
 class Exchange:
     """Filled in by a transport: `was_sent`, `answered`, `received`, then `complete` or `broke`, or `give_up`.
 
-    The first outcome stays.
+    The first outcome stays. `stamped`: the kernel tells when its chunks come, and none of them has waited for long.
     """
 
     __slots__ = (
-        "_decoder", "_unstopped", "aside", "body", "cached_tokens", "chunks", "dialect", "done_at", "doubts",
+        "_decoder", "_unstopped", "aside", "body", "cached_tokens", "chunks", "dialect", "done_at",
         "due_at", "error", "error_body", "first_output_at", "first_token_at", "headers_at", "held_back",
         "http_status", "id", "most_tokens", "output_tokens", "parser", "prompt", "prompt_tokens",
         "prompt_tokens_counted", "reasoning_tokens", "reasoning_told", "replica", "retried", "sent", "stage",
-        "status", "streamed", "taken_in", "text", "timing",
+        "stamped", "status", "streamed", "taken_in", "text", "timing",
     )  # fmt: skip
 
     def __init__(self, number: int, due: Due, *, request: PreparedRequest, dialect: Dialect, held_back: bool) -> None:
@@ -90,7 +90,7 @@ class Exchange:
         self.chunks = ChunkLog()
         self.aside: list[tuple[bytes, float]] = []
         """Middles of events that came since, and when, put aside by a transport that told them by `edges`."""
-        self.taken_in = 0
+        self.taken_in, self.stamped = 0, False
         """Chunks that the accounts have counted."""
         kept, recorded = request.keep_texts or request.record_texts, request.record_texts
         self.text = AnswerText(tokenizer=request.tokenizer, recorded=recorded) if kept else None

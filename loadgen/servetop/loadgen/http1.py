@@ -148,6 +148,8 @@ class Http1Connection(asyncio.Protocol):
         self.earliest = at
         self._status, self._content_type, self._coding, self._head_bytes = 0, b"", b"", 0
         exchange.was_sent(at)
+        if self.plain is not None:
+            self.plain.behind = False
         rest = request
         if self._fd >= 0:
             try:

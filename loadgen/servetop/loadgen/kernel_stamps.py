@@ -50,6 +50,8 @@ class KernelStamps:
 
     def __init__(self, clock: MonotonicClock) -> None:
         self._clock = clock
+        self.missing = False
+        """A read had none."""
 
     def compare_clocks(self) -> RunTime:
         """For the reads that follow at once: the wall clock may be set at any time."""
@@ -66,6 +68,8 @@ class KernelStamps:
                         return at
                     if at > not_before - _ROUNDING:
                         return not_before
+            else:
+                self.missing = True
             return clock.now()
 
         return run_time

@@ -55,6 +55,8 @@ class PlainSocket:
         self.fd = sock.fileno()
         self.receiver = receiver
         self.recvmsg = sock.recvmsg
+        self.behind = False
+        """A read took as much as it could: the stamp says nothing of what waits, nor of how long the server had to."""
         self._sock = sock
         self._watch = watch
         self._unsent = b""
@@ -150,6 +152,11 @@ class SocketWatch:
         """A request has ended after that time."""
         self._look_every = min(self._look_every, SHARE_OF_A_REQUEST * seconds)
 
+    @property
+    def stamps(self) -> bool:
+        """Every read so far had the kernel's stamp."""
+        return not self._stamps.missing
+
     def wait_for_room(self, fd: int, *, wanted: bool) -> None:
         """Flush the socket when the kernel takes more; or no longer."""
         self._epoll.modify(fd, select.EPOLLIN | select.EPOLLOUT if wanted else select.EPOLLIN)
@@ -225,6 +232,7 @@ class SocketWatch:
                 continue
             if len(data) == _READ_BYTES:
                 self._looked_at = self.looked_before  # there is more of it, as old as this
+                plain.behind = True
             receiver = plain.receiver
             receiver.earliest = at = run_time(ancillary, receiver.earliest)
             reads.append((receiver, data, at))

@@ -249,6 +249,8 @@ class RawTransport:
 
     def _follow(self, connection: Http1Connection, exchange: Exchange, at: float) -> None:
         """Something of its answer was taken in."""
+        if self._watch is not None and connection.plain is not None:
+            exchange.stamped = self._watch.stamps and not connection.plain.behind
         self._listener.progressed(exchange)
         if connection.broken is not None:
             exchange.broke(connection.broken, at)

@@ -37,6 +37,10 @@ class Period:
         """Which instants lie in it."""
         return (instants >= self.start) & (instants < self.until)
 
+    def overlaps(self, other: Period) -> bool:
+        """They have some time in common."""
+        return self.start < other.until and other.start < self.until
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePeriod:
@@ -71,6 +75,8 @@ class RunData:
     itl_uncertainties: Sequence[LogHistogram]
     chunks: FloatArray
     """That came in each tick."""
+    stamped: FloatArray
+    """Of those, the ones whose times the kernel told."""
     scraped_at: FloatArray
     """Middle of each scrape; shape (scrapes,), as the other engine columns."""
     engine: dict[str, FloatArray]
@@ -99,6 +105,7 @@ class RunData:
             loop_lags=[tick.client.loop_lag for tick in ticks],
             itl_uncertainties=[tick.client.itl_uncertainty for tick in ticks],
             chunks=np.array([tick.client.chunks for tick in ticks], dtype=np.float64),
+            stamped=np.array([tick.client.stamped for tick in ticks], dtype=np.float64),
             scraped_at=_scraped_at(samples),
             engine=_engine_columns(samples),
             meters=energy_meters(reader.gpu_samples()),

@@ -11,7 +11,7 @@ import numpy as np
 from servetop.core.arrays import FloatArray
 from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.histogram import LogHistogram
-from servetop.core.trust import COUNT_LIMIT, Trust
+from servetop.core.trust import COUNT_LIMIT, Trust, is_stamped
 from servetop.core.units import MS_PER_S
 from servetop.recordings.figures import finite, span_of
 from servetop.recordings.flights import Flights
@@ -37,6 +37,8 @@ def trust_figures(run: RunData, samples: Samples, *, flights: Flights, period: P
     trust = Trust(
         slip_p99=float(np.percentile(free, 99)) if free.size else math.nan,
         loop_lag_p99=lag.percentile(99),
+        stamped=is_stamped(float(run.stamped[within].sum()), float(run.chunks[within].sum())),
+        late_share=late_share(run, samples, period),
         offered_rate=offered_rate(samples),
         sent_rate=sent_rate(samples),
         completed_rate=completed_rate(samples),
@@ -52,6 +54,16 @@ def trust_figures(run: RunData, samples: Samples, *, flights: Flights, period: P
         disputed=share_of(samples, TokenSource.DISPUTED),
     )
     return {**_as_data(trust, basis=_basis(held)), "token_source": token_source(samples)}
+
+
+def late_share(run: RunData, samples: Samples, period: Period) -> float:
+    """Of closed loops that hold no request back: mean lateness / mean time from due to done; NaN for another load."""
+    stages = [each.change for each in run.stages if period.overlaps(each.period)]
+    if not stages or not all(math.isinf(each.request_rate or 0.0) and each.max_concurrency for each in stages):
+        return math.nan
+    ended = ~np.isnan(samples.sent) & ~np.isnan(samples.done_at)
+    took = float((samples.done_at - samples.due)[ended].sum())
+    return float((samples.sent - samples.due)[ended].sum()) / took if took > 0 else math.nan
 
 
 def itl_uncertainty(run: RunData, period: Period) -> float:
@@ -172,6 +184,8 @@ def _as_data(trust: Trust, *, basis: str) -> dict[str, Any]:
         "slip_p99_ms": finite(trust.slip_p99 * MS_PER_S),
         "slip_basis": basis,
         "loop_lag_p99_ms": finite(trust.loop_lag_p99 * MS_PER_S),
+        "stamped": trust.stamped,
+        "late_share": finite(trust.late_share),
         "offered_rate": finite(trust.offered_rate),
         "sent_rate": finite(trust.sent_rate),
         "completed_rate": finite(trust.completed_rate),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from servetop.core.trust import (
     AGREEMENT_LIMIT,
+    LATE_SHARE_LIMIT,
     LOOP_LAG_LIMIT,
     SENT_SHARE_LIMIT,
     SLIP_LIMIT,
@@ -63,8 +64,10 @@ def _figures(trust: Trust) -> list[tuple[str, str, Check, str]]:
     """Name, value, the check of it, and its limit in words."""
     checks = trust.checks
     law = checks["littles_law"].limit
+    slip = ("slip_p99", formats.seconds(trust.slip_p99), f"≤ {formats.seconds(SLIP_LIMIT)}")
+    late = ("late_share", formats.percent(trust.late_share), f"≤ {LATE_SHARE_LIMIT:.0%}")
     values = {
-        "schedule slip p99": ("slip_p99", formats.seconds(trust.slip_p99), f"≤ {formats.seconds(SLIP_LIMIT)}"),
+        **({"late in closed loop": late} if trust.closed else {"schedule slip p99": slip}),
         "loop lag p99": ("loop_lag_p99", formats.seconds(trust.loop_lag_p99), f"≤ {formats.seconds(LOOP_LAG_LIMIT)}"),
         "sent / offered": ("sent_share", formats.percent(min(trust.sent_share, 1.0)), f"≥ {SENT_SHARE_LIMIT:.0%}"),
         "Little's law": ("littles_law", formats.signed_percent(trust.littles_law_error), f"± {law:.0%}"),
