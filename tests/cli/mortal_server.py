@@ -83,8 +83,10 @@ def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _end(linger: float) -> None:
-    threading.Event().wait(linger)
+def _end(options: argparse.Namespace) -> None:
+    if options.tell_stop is not None:
+        options.tell_stop.touch()
+    threading.Event().wait(options.linger)
     sys.exit(0)
 
 
@@ -97,7 +99,9 @@ def main() -> None:
     parser.add_argument("--die-at", type=int, default=0, help="killed in the middle of this request's answer")
     parser.add_argument("--die-after", type=int, default=0, help="killed when so many requests were answered")
     parser.add_argument("--never-ready-once", type=Path, help="never ready again, when it was started with this before")
+    parser.add_argument("--boot-until", type=Path, help="does not listen before there is this file")
     parser.add_argument("--linger", type=float, default=0.0, help="seconds from SIGINT to its end")
+    parser.add_argument("--tell-stop", type=Path, help="a file that is made when it is asked to stop")
     options, _ = parser.parse_known_args()
     if options.die_after < 0:
         _die()
@@ -105,7 +109,9 @@ def main() -> None:
         if options.never_ready_once.exists():
             signal.pause()
         options.never_ready_once.touch()
-    signal.signal(signal.SIGINT, lambda *_: _end(options.linger))
+    while options.boot_until is not None and not options.boot_until.exists():
+        threading.Event().wait(0.05)
+    signal.signal(signal.SIGINT, lambda *_: _end(options))
     MortalServer(options).serve_forever(poll_interval=0.05)
 
 

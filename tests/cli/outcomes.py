@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -15,9 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from servetop.core.events import StageChange
 from servetop.recordings.reader import RecordingReader
-from tests.harness import PYTHON, Finished, Servetop, command_line, opened, received, wait_for
+from tests.harness import PYTHON, Finished, Servetop, opened, received, wait_for
 
 MORTAL = Path(__file__).parent / "mortal_server.py"
 LENGTHS = ("--input-len", "8", "--output-len", "4")
@@ -51,6 +48,10 @@ class Case:
         reader = wait_for(lambda: opened(self.recording), seconds=SECONDS, what="the recording")
         with contextlib.closing(reader):
             yield reader
+
+    def found(self) -> Path:
+        """Where the recording is now."""
+        return next(self.folder.glob("*/*.servetop"), self.recording)
 
     def sweep(self, end: str) -> tuple[str, ...]:
         """Two cells, with a restart of the engine between them."""
@@ -110,22 +111,7 @@ def between_cells(case: Case) -> Finished:
     return case.run(*case.sweep("num_prompts = 4"), *mortal("--die-after 4"))
 
 
-# --- load and disk ---
-
-
-def sender_killed(case: Case) -> Finished:
-    with case.started("--json", *mortal(), *ENDLESS) as process:
-        with case.reading() as reader:
-            wait_for(lambda: received(reader), seconds=SECONDS, what="the first tokens")
-        (sender,) = (pid for pid, words in _children(process.pid) if "servetop.cli.sender" in words)
-        os.kill(sender, signal.SIGKILL)
-        return finished(process)
-
-
-def _children(pid: int) -> list[tuple[int, list[str]]]:
-    import psutil
-
-    return [(each.pid, command_line(each)) for each in psutil.Process(pid).children()]
+# --- the disk ---
 
 
 def full_at_the_start(case: Case) -> Finished:
@@ -190,69 +176,18 @@ def removed(case: Case) -> Finished:
         return finished(process)
 
 
-# --- signals ---
+def moved(case: Case) -> Finished:
+    with case.started("--json", *mortal(), *STEADY) as process:
+        with case.reading() as reader:
+            wait_for(lambda: received(reader), seconds=SECONDS, what="the first tokens")
+            elsewhere = case.folder / "elsewhere"
+            elsewhere.mkdir()
+            case.recording.rename(elsewhere / "moved.servetop")
+        done = finished(process)
+    assert not case.recording.exists()
+    assert f"the recording was moved: it goes on in {case.found()}" in done.err
+    return done
 
-
-def signalled(number: signal.Signals, phase: str) -> Callable[[Case], Finished]:
-    """A signal to `servetop --headless` in a phase of its run."""
-
-    def bring_about(case: Case) -> Finished:
-        with case.started(*_words(phase, case)) as process:
-            with case.reading() as reader:
-                wait_for(lambda: _reached(phase, reader), seconds=SECONDS, what=phase)
-            process.send_signal(number)
-            return finished(process)
-
-    return bring_about
-
-
-def _words(phase: str, case: Case) -> tuple[str, ...]:
-    match phase:
-        case "boot":
-            (case.folder / "mark").touch()
-            return ("--json", *mortal(f"--never-ready-once {shlex.quote(str(case.folder / 'mark'))}"), *ENDLESS)
-        case "load":
-            return ("--json", *mortal(), *ENDLESS)
-        case "drain":
-            return ("--json", *mortal("--gap 3"), "--request-rate", "inf", "--num-prompts", "2", *LENGTHS)
-        case "restart":
-            engine = mortal(f"--never-ready-once {shlex.quote(str(case.folder / 'mark'))}")
-            return (*case.sweep("num_prompts = 4"), *engine)
-        case "cell":
-            return (*case.sweep('duration = "300s"'), *mortal())
-        case "stop":
-            return ("--json", *mortal("--linger 6"), *LOAD)
-    raise AssertionError(phase)
-
-
-def _reached(phase: str, reader: RecordingReader) -> bool:
-    match phase:
-        case "boot":
-            return len(reader.ticks()) > 2
-        case "drain":
-            return any(_drains(reader)) and received(reader)
-        case "restart":
-            return any(note.text.endswith("restarting the engine") for note in reader.notes())
-        case "stop":
-            return reader.request_count() == 20 and _idle(reader)
-    stages: list[StageChange] = reader.stages()
-    return bool(stages) and received(reader)
-
-
-def _drains(reader: RecordingReader) -> Iterator[bool]:
-    for tick in reader.ticks():
-        yield tick.client.gauges.request_rate is None and tick.client.gauges.in_flight > 0
-
-
-PHASES = {
-    "during the boot": "boot",
-    "during the load": "load",
-    "during the drain": "drain",
-    "during a restart of the engine": "restart",
-    "during a cell of a sweep": "cell",
-    "while the engine is being stopped": "stop",
-}
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 
 OUTCOMES: dict[str, Callable[[Case], Finished]] = {
     "everything went well": with_engine(),
@@ -274,14 +209,12 @@ OUTCOMES: dict[str, Callable[[Case], Finished]] = {
     "1 % of the requests fail": with_engine(
         "--fail-every 100", load=("--request-rate", "inf", "--num-prompts", "100", *LENGTHS)
     ),
-    "a sender is killed, and it was the only one": sender_killed,
     "a threshold is not met": with_engine(load=(*LOAD, "--threshold", "completed>=1000")),
     "the recording's disk is full at the start": full_at_the_start,
     "the recording's disk is full from the middle on": full_in_the_middle,
     "the recording's disk is full at the end": full_at_the_end,
     "the recording's disk is full for a while": full_for_a_while,
     "the recording is removed with its folder": removed,
-} | {
-    f"{number.name} {words}": signalled(number, phase) for number in SIGNALS for words, phase in PHASES.items()
-}  # fmt: skip
-"""By the first cell of the table's rows; a signal in a phase that the table leaves out is not played."""
+    "the recording is moved to another folder": moved,
+}
+"""By the first cell of the table's rows; signals are in `signal_outcomes`, dashboards in `dashboard_outcomes`."""

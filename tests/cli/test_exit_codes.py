@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from servetop.recordings.reader import RecordingReader
-from tests.cli.outcomes import OUTCOMES, PHASES, SIGNALS, Case
+from tests.cli.dashboard_outcomes import WATCHED
+from tests.cli.outcomes import OUTCOMES, Case
+from tests.cli.signal_outcomes import SIGNALLED
 from tests.harness import RAN, Servetop
 
 pytestmark = [
@@ -19,6 +21,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux can limit another process's files"),
 ]
 
+ALL = OUTCOMES | SIGNALLED | WATCHED
 PAGE = Path(__file__).parents[2] / "docs" / "exit-codes.md"
 
 
@@ -43,29 +46,30 @@ def rows() -> list[Row]:
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.happened)
 def test_exit_code_last_line_and_recording_are_those_of_the_table(servetop: Servetop, tmp_path: Path, row: Row) -> None:
     case = Case(servetop, tmp_path)
-    done = OUTCOMES[row.happened](case)
+    done = ALL[row.happened](case)
     assert done.code == row.code or (row.code == 0 and done.code in RAN), done.err
     assert "Traceback" not in done.err
     if row.last_line:
         pattern = ".*".join(map(re.escape, row.last_line.split("…")))
         assert re.fullmatch(pattern, done.err.splitlines()[-1]), done.err
     elif row.code == done.code:
-        assert "servetop: " not in done.err
+        assert not done.err.splitlines()[-1:] or not done.err.splitlines()[-1].startswith("servetop: ")
     if done.code > 0 and done.out:
         assert done.summary["exit_code"] == done.code
         assert done.summary["error"] == done.err.splitlines()[-1].removeprefix("servetop: ")
-    assert said_by(case.recording) == (f"ends with {done.code}" if row.code == 0 else row.recording)
+    expected = f"ends with {done.code}" if row.code == 0 else row.recording
+    assert said_by(case.found(), reason=": " in expected) == expected
 
 
-def said_by(recording: Path) -> str:
+def said_by(recording: Path, *, reason: bool) -> str:
     if not recording.exists():
         return "none"
     with contextlib.closing(RecordingReader.open(recording)) as reader:
         assert not reader.is_live()
-        return "broken off" if reader.end is None else f"ends with {reader.end.exit_code}"
+        if reader.end is None:
+            return "broken off"
+        return f"ends with {reader.end.exit_code}" + (f": {reader.end.reason}" if reason else "")
 
 
 def test_every_case_that_can_be_brought_about_is_in_the_table() -> None:
-    told = {row.happened for row in rows()}
-    signals = {f"{number.name} {words}" for number in SIGNALS for words in PHASES}
-    assert set(OUTCOMES) - signals <= told <= set(OUTCOMES)
+    assert {row.happened for row in rows()} == set(ALL)

@@ -99,54 +99,6 @@ def test_a_run_whose_sender_has_stopped_can_be_interrupted(servetop: Servetop, r
     assert_gone(processes)
 
 
-@pytest.mark.parametrize(
-    ("number", "reason"),
-    [(signal.SIGTERM, "stopped by SIGTERM"), (signal.SIGINT, "interrupted")],
-)
-def test_a_signal_to_the_dashboard_ends_its_run_and_gives_the_terminal_back(
-    servetop: Servetop, recording: Path, number: signal.Signals, reason: str
-) -> None:
-    with dashboard(servetop, recording, *LOAD, *SHORT) as terminal:
-        with reading(recording) as reader:
-            until("load", reader)
-        processes = family(terminal.process.pid)
-        terminal.process.send_signal(number)
-        assert terminal.process.wait(120) == 130
-        assert_gone(processes)
-        screen_left = terminal.text.rpartition("\x1b[?1049l")[2]
-    assert screen_left.splitlines()[-1].startswith(f"servetop: {reason}")
-    assert f"recording  {recording}" in screen_left
-    end = end_of(recording)
-    assert end is not None
-    assert end.reason == reason
-
-
-@pytest.mark.parametrize("phase", ["boot", "load", "restart"])
-def test_a_run_whose_dashboard_is_killed_ends_itself(servetop: Servetop, recording: Path, phase: str) -> None:
-    with dashboard(servetop, recording, *words_for(phase)) as terminal:
-        with reading(recording) as reader:
-            until(phase, reader)
-        processes = family(terminal.process.pid)
-        terminal.process.send_signal(signal.SIGKILL)
-        assert_gone(processes)
-    end = end_of(recording)
-    assert end is not None
-    assert end.exit_code == 130
-    assert end.reason.startswith("stopped because the process that started it was killed")
-
-
-def test_a_run_drains_when_its_terminal_is_closed(servetop: Servetop, recording: Path) -> None:
-    with dashboard(servetop, recording, *LOAD, *SHORT) as terminal:
-        with reading(recording) as reader:
-            until("load", reader)
-        processes = family(terminal.process.pid)
-        terminal.close()
-        assert_gone(processes)
-    end = end_of(recording)
-    assert end is not None
-    assert end.reason == "stopped because its terminal was closed"
-
-
 def test_a_run_that_was_left_running_outlives_its_terminal(servetop: Servetop, recording: Path) -> None:
     with dashboard(servetop, recording, *LOAD, *SHORT) as terminal, reading(recording) as reader:
         until("load", reader)
@@ -164,42 +116,6 @@ def test_a_run_that_was_left_running_outlives_its_terminal(servetop: Servetop, r
         assert_gone(processes)
 
 
-@pytest.mark.parametrize(
-    ("number", "code", "reason"),
-    [
-        (signal.SIGTERM, 130, "stopped by SIGTERM"),
-        (signal.SIGINT, 130, "interrupted"),
-        (signal.SIGHUP, -signal.SIGHUP, "stopped because its terminal was closed"),
-        (signal.SIGKILL, -signal.SIGKILL, "stopped because the process that started it was killed"),
-    ],
-)
-def test_a_run_ends_with_the_server_of_its_pages(
-    servetop: Servetop, recording: Path, number: signal.Signals, code: int, reason: str
-) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = ("--web", "--web-port", str(port), *LOAD, *SHORT, "--record", str(recording))
-    with servetop.started(*words) as process:
-        with reading(recording) as reader:
-            until("load", reader)
-        wait_for(lambda: answers_somehow(port), seconds=120, what="the server of the pages")
-        processes = family(process.pid)
-        process.send_signal(number)
-        assert process.wait(120) == code
-        assert_gone(processes)
-    end = end_of(recording)
-    assert end is not None
-    assert end.reason.startswith(reason)
-
-
-def answers_somehow(port: int) -> bool:
-    """Somebody listens there."""
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=2):
-        return True
-    return False
-
-
 def test_a_run_that_is_killed_while_it_stops_its_engine_leaves_no_process(servetop: Servetop, recording: Path) -> None:
     registry = RunRegistry(Path(servetop.environment["XDG_STATE_HOME"]) / "servetop" / "runs")
     with servetop.started("--headless", *words_for("engine stop"), "--record", str(recording)) as process:
@@ -212,22 +128,6 @@ def test_a_run_that_is_killed_while_it_stops_its_engine_leaves_no_process(servet
         process.wait(120)
         assert_gone(processes)
     assert registry.runs() == []
-
-
-@pytest.mark.parametrize("phase", ["boot", "load", "restart"])
-def test_a_run_process_that_is_killed_leaves_no_process_and_its_dashboard_says_so(
-    servetop: Servetop, recording: Path, phase: str
-) -> None:
-    with dashboard(servetop, recording, *words_for(phase)) as terminal:
-        with reading(recording) as reader:
-            until(phase, reader)
-        _, *processes = family(terminal.process.pid)
-        (run,) = (each for each in processes if "servetop.cli.run_process" in command_line(each))
-        run.kill()
-        assert_gone(processes)
-        terminal.type("q")
-        assert terminal.process.wait(120) == 1
-    assert "servetop: the run process was killed by SIGKILL" in terminal.text
 
 
 def test_a_dashboard_says_at_once_that_the_disk_takes_nothing_more(servetop: Servetop, recording: Path) -> None:
