@@ -18,13 +18,12 @@ from pathlib import Path
 import numpy as np
 import psutil
 from client import Shape, pinned, play
+from rust_bench import VLLM, tokenizer
 
 from servetop.core.arrays import FloatArray
 from servetop.recordings.reader import RecordingReader
 
 HERE = Path(__file__).parent
-ENGINES = Path.home() / ".cache" / "servetop-integration"
-VLLM = ENGINES / "vllm"
 SAMPLE_SECONDS = 0.05
 CPUS = (1, 0) if (os.cpu_count() or 1) > 1 else (None, None)
 """Of the server, and of the client."""
@@ -163,12 +162,6 @@ def in_c(program: Path) -> Contender:
     return bout
 
 
-def rust_bench() -> Path | None:
-    """vLLM's benchmark in Rust: of the vLLM environment, or beside it; its CPU wheel comes without it."""
-    places = [*VLLM.glob("lib/python*/site-packages/vllm/vllm-rs"), ENGINES / "vllm-rs"]
-    return next((place for place in places if place.exists()), None)
-
-
 def vllm_bench(program: Path) -> Contender:
     """`vllm bench serve`, in Python or in Rust."""
 
@@ -176,7 +169,9 @@ def vllm_bench(program: Path) -> Contender:
         with tempfile.TemporaryDirectory() as folder:
             argv = [str(program), "bench", "serve", "--backend", "openai", "--model", "tiny-llama"]
             argv += ["--base-url", f"http://127.0.0.1:{port}", "--endpoint", "/v1/completions"]
-            argv += ["--tokenizer", str(VLLM / "tiny-llama"), "--dataset-name", "random", "--random-input-len", "16"]
+            made = VLLM / "tiny-llama"  # that in Python needs more than the file that is written here
+            argv += ["--tokenizer", str(made if made.exists() else tokenizer(Path(folder)))]
+            argv += ["--dataset-name", "random", "--random-input-len", "16"]
             argv += ["--random-output-len", str(shape.tokens), "--ignore-eos", "--request-id-prefix", "vllm-"]
             argv += ["--save-result", "--save-detailed", "--result-dir", folder, "--result-filename", "found.json"]
             if (rate := shape.stage.request_rate) != float("inf"):

@@ -6,7 +6,8 @@ Server and client are pinned to different processors, and what measures to the s
 unless `--let-sleep` is given. A client's CPU is that of its whole process tree, from its start to its end; "under
 load" is the part between the first request's arrival at the server and the last answer's end; TTFT errors are the
 client's TTFT minus the server's own, request by request. Needs gcc; aiohttp and httpx-aiohttp (`pip install
-'servetop[bench]'`); vLLM's benchmark takes part where `make integration` has installed it.
+'servetop[bench]'`); vLLM's benchmark in Rust is fetched (rust_bench.py), that in Python takes part where
+`make integration` has installed it.
 """
 
 from __future__ import annotations
@@ -29,17 +30,16 @@ from awake import processors_awake
 from client import SOURCE, Shape, build, pinned, shapes, wait_for_port
 from contenders import (
     CPUS,
-    VLLM,
     Contender,
     CpuWatch,
     Seen,
     command,
     in_c,
     reference,
-    rust_bench,
     servetop,
     vllm_bench,
 )
+from rust_bench import VLLM, rust_bench
 
 from servetop.core.events import FloatArray
 
@@ -162,13 +162,8 @@ def contenders(ccli: Path) -> Mapping[str, Contender]:
         clients[PYTHON_BENCH] = vllm_bench(VLLM / "bin" / "vllm")
     else:
         print("LEFT OUT: vLLM's benchmark in Python is not installed (make integration does that)")
-    if VLLM.exists() and (program := rust_bench()) is not None:
+    if (program := rust_bench()) is not None:
         clients[RUST_BENCH] = vllm_bench(program)
-    else:
-        print(
-            "LEFT OUT: vLLM's benchmark in Rust is not here: put vllm/vllm-rs of the wheel vllm==0.32.0 "
-            f"into {VLLM.parent} (pip download --no-deps vllm==0.32.0)"
-        )
     return clients
 
 
