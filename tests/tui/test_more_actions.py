@@ -22,7 +22,7 @@ from servetop.tui.appearance import THEMES, Surroundings, suitable_theme
 from servetop.tui.keys import STEERING, VIEWING, WATCHING
 from servetop.tui.palette import STYLES, THEME_NAMES
 from servetop.tui.panels.throughput import ThroughputPanel
-from servetop.tui.screens.help import HelpScreen
+from servetop.tui.screens.help import HelpScreen, HelpText
 from servetop.tui.screens.question import Question
 
 Dashboard = Callable[..., DashboardApp]
@@ -248,3 +248,28 @@ async def test_ten_minutes_at_64_times_leave_no_memory_behind(canned: ModuleType
         tracemalloc.stop()
         assert app.screen.query_one(ThroughputPanel).moment is not None
     assert held[2] - held[1] < 1_000_000
+
+
+async def test_a_read_only_dashboard_names_no_steering_key_and_says_so_when_one_is_pressed(
+    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
+) -> None:
+    run = canned.growing(110.0)
+    app = dashboard(run, surroundings=Surroundings(read_only=True))
+    async with app.run_test(size=(200, 60)) as pilot:
+        shown = text_of(app, "#keys")
+        assert "play/pause" in shown
+        assert not [label for label in ("rate", "concurrency", "batch size", "mark", "burst", "stop") if label in shown]
+        for key in ("up", "p", "m", "s", "b", "n", "x", "o"):
+            await pilot.press(key)
+            assert len(app.screen_stack) == 1, f"{key} asks a question"
+            assert "▸ this page is read-only" in text_of(app, "#status"), key
+            app._look(message="")
+        await pilot.press("[")
+        assert app._view.playhead.at < 110.0
+        await pilot.press("end", "space")
+        assert not app._view.playhead.following
+        listed = [command.title for command in app.get_system_commands(app.screen)]
+        assert not {key.tooltip for key in STEERING} & set(listed)
+        await pilot.press("question_mark")
+        assert not [line for line in app.screen.query_one(HelpText).render().plain.split("\n") if "Steer" in line]
+    assert run.sent == []

@@ -158,6 +158,20 @@ async def test_the_recording_on_the_screen_is_not_deleted(browser: DashboardApp,
     assert (folder / "alpha.servetop").exists()
 
 
+async def test_a_read_only_browser_neither_renames_nor_deletes_and_says_so(
+    folder: Path, canned: ModuleType, dashboard: Dashboard
+) -> None:
+    around = Surroundings(shelf=RecordingsShelf(folder), read_only=True)
+    async with (browser := dashboard(canned.growing(), surroundings=around)).run_test() as pilot:
+        await pilot.press("r")
+        hint = browser.screen.query_one("#hint")
+        assert not [word for word in ("rename", "delete") if word in str(hint.render())]
+        for key in ("e", "d"):
+            await pilot.press(key)
+            assert isinstance(browser.screen, RecordingsScreen)
+            assert "this page is read-only" in str(hint.render())
+
+
 async def test_renaming_keeps_the_cursor_on_it(browser: DashboardApp, folder: Path) -> None:
     async with browser.run_test() as pilot:
         await pilot.press("r", "down", "e", *"-2", "enter")

@@ -61,6 +61,7 @@ def surroundings(
         reduced_motion=look.reduced_motion or wants_less_motion(os.environ),
         remember_theme=None if read_only else remember_theme,
         asked_to_leave=asked_to_leave,
+        read_only=read_only,
         unrecorded=unrecorded,
     )
 

@@ -11,8 +11,7 @@ from servetop.core.events import Action, RequestRecord
 from servetop.core.shelf import Glance, Shelf
 from servetop.core.source import RunHeader, RunSource, RunUpdate
 from servetop.core.tick import Tick
-
-REFUSED = "this dashboard is read-only: it shows runs, and changes nothing (for a page: --web-steer)"
+from servetop.tui.steering import READ_ONLY
 
 
 class ReadOnlyRun:
@@ -41,7 +40,7 @@ class ReadOnlyRun:
 
     def send(self, action: Action, *, value: float | None = None, text: str = "") -> None:  # noqa: ARG002
         """Always RecordingError."""
-        raise RecordingError(REFUSED)
+        raise RecordingError(READ_ONLY)
 
     def requests(
         self, start: float, until: float, *, ended_by: float = math.inf, most: int | None = None
@@ -79,8 +78,8 @@ class ReadOnlyShelf:
 
     def rename(self, path: Path, name: str) -> Path:  # noqa: ARG002
         """Always RecordingError."""
-        raise RecordingError(REFUSED)
+        raise RecordingError(READ_ONLY)
 
     def delete(self, path: Path) -> None:  # noqa: ARG002
         """Always RecordingError."""
-        raise RecordingError(REFUSED)
+        raise RecordingError(READ_ONLY)

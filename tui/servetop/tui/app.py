@@ -123,7 +123,8 @@ class DashboardApp(Watching, MoreActions):
 
     def _moment(self) -> Moment:
         self._drawn, self._live = self._view, self._source.is_live()
-        return replace(self._run.at(self._view, live=self._live), requests=self._requests)
+        moment = self._run.at(self._view, live=self._live)
+        return replace(moment, requests=self._requests, read_only=self.surroundings.read_only)
 
     def _has_moved(self) -> bool:
         return self._drawn != self._view or self._live != self._source.is_live()
@@ -156,9 +157,9 @@ class DashboardApp(Watching, MoreActions):
 
     def ask(self, wish: Wish | Refusal, *, text: str = "") -> None:
         """Send a wish, after its question if it has one; say why when that cannot be done."""
-        if not self._source.is_live():
-            self.say(steering.NOTHING_TO_STEER)
-        elif isinstance(wish, Refusal):
+        if not self.may_steer():
+            return
+        if isinstance(wish, Refusal):
             self.say(wish.why)
         elif wish.question:
             agreed = Choice(key="y", label="yes, restart it", result="yes")
@@ -185,7 +186,7 @@ class DashboardApp(Watching, MoreActions):
 
     def action_toggle_clock(self) -> None:
         """Space: the ramp's clock while the run is watched at its edge, else the playhead's."""
-        if self._source.is_live() and self._view.playhead.following:
+        if self.steers and self._view.playhead.following:
             held = self._run.target.gauges.holding
             self.ask(Wish(action=Action.CONTINUE_STAGES if held else Action.HOLD_STAGE))
         else:
@@ -218,10 +219,8 @@ class DashboardApp(Watching, MoreActions):
 
     def action_mark(self) -> None:
         """Ask for a note, then mark this instant with it."""
-        if self._source.is_live():
+        if self.may_steer():
             self.push_screen(NoteQuestion(), self._marked)
-        else:
-            self.say(steering.NOTHING_TO_STEER)
 
     def _marked(self, note: str | None) -> None:
         if note is not None:
@@ -246,7 +245,7 @@ class DashboardApp(Watching, MoreActions):
         """Keys and definitions."""
         from servetop.tui.screens.help import HelpScreen
 
-        self.push_screen(HelpScreen())
+        self.push_screen(HelpScreen(read_only=self.surroundings.read_only))
 
     async def action_quit(self) -> None:
         """Ask what becomes of a run that is ours and goes on; a second ctrl+c while asking cancels it."""

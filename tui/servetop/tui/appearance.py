@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from textual.widgets import Input
 
 from servetop.core.events import Note
 from servetop.core.shelf import Shelf
-from servetop.tui.keys import STEERING, VIEWING, WATCHING
+from servetop.tui.keys import tables
 from servetop.tui.palette import THEME_NAMES
 from servetop.tui.terminal_output import economical_driver
 
@@ -44,6 +45,8 @@ class Surroundings:
     """Told of every theme that the person chooses."""
     asked_to_leave: Callable[[], str] | None = None
     """Asked twenty times a second; the dashboard ends with its first answer that is not empty."""
+    read_only: bool = False
+    """Keys steer no run, rename and delete no recording."""
     unrecorded: Callable[[], Sequence[Note]] | None = None
     """Asked as often: new notes of the run that the dashboard owns, which its recording may not take."""
 
@@ -112,7 +115,7 @@ class Appearance(App[str]):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """What the palette lists: every key with what it does, then the themes."""
-        for key in (*VIEWING, *STEERING, *WATCHING):
+        for key in itertools.chain.from_iterable(tables(read_only=self.surroundings.read_only).values()):
             ours = hasattr(self, f"action_{key.action.partition('(')[0]}")  # else the screen's: choosing a panel
             run = partial(self.run_action, key.action, self if ours else screen)
             yield SystemCommand(key.tooltip, f"key {key.caption}", run)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from textual.binding import Binding
 
@@ -102,6 +102,23 @@ VIEWING = (
         tooltip="The same; once more: cancel what is in flight and stop"),
 )  # fmt: skip
 """Change what the screen shows."""
+
+
+_PLAYING = (
+    Key(keys="space", action="toggle_clock", caption="space", label="", tooltip="Play, pause"),
+    Key(keys="left_square_bracket", action="bracket(-1)", caption="[", label="", tooltip="Previous event"),
+    Key(keys="right_square_bracket", action="bracket(1)", caption="]", label="", tooltip="Next event"),
+)
+"""What the keys do that steer a run which is only watched."""
+
+
+def tables(*, read_only: bool) -> Mapping[str, Sequence[Key]]:
+    """The keys that do something, by what they act on."""
+    if not read_only:
+        return {"Steer the load (while the run goes on)": STEERING, "Move through time": WATCHING,
+                "Change the view": VIEWING}  # fmt: skip
+    viewing = [replace(key, tooltip="Recordings: open one") if key.action == "recordings" else key for key in VIEWING]
+    return {"Move through time": (*_PLAYING, *WATCHING), "Change the view": viewing}
 
 
 def bindings(*tables: Iterable[Key]) -> list[Binding]:

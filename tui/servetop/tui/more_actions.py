@@ -33,6 +33,10 @@ class MoreActions(Appearance):
         """Take a run in, from its beginning or at its edge."""
         raise NotImplementedError
 
+    def may_steer(self) -> bool:
+        """The run goes on, and keys may steer it; says why not."""
+        raise NotImplementedError
+
     def redraw(self) -> None:
         """Show the run at the playhead, now."""
         raise NotImplementedError
@@ -54,9 +58,9 @@ class MoreActions(Appearance):
     def action_stop(self) -> None:
         """Ask how; once it drains, the same key cancels."""
         stopping = any(command.action is Action.STOP for command in self._run.commands.values())
-        if not self._source.is_live():
-            self.say(steering.NOTHING_TO_STEER)
-        elif stopping:
+        if not self.may_steer():
+            return
+        if stopping:
             self.ask(Wish(action=Action.CANCEL))
         else:
             question = Question("Stop this run? The dashboard stays open.", STOP_CHOICES)
@@ -77,7 +81,9 @@ class MoreActions(Appearance):
         if shelf is None:
             self.say("there is no recordings folder to look into")
             return
-        self.push_screen(RecordingsScreen(shelf, on_screen=self._source.name), self._chosen)
+        self.push_screen(
+            RecordingsScreen(shelf, on_screen=self._source.name, read_only=self.surroundings.read_only), self._chosen
+        )
 
     def _chosen(self, path: Path | None) -> None:
         shelf = self.surroundings.shelf

@@ -88,6 +88,8 @@ class Moment:
     view: View
     live: bool
     """The run goes on, now (not at the instant shown)."""
+    read_only: bool = False
+    """Keys do not steer it."""
     edge: float
     """The newest instant there is, seconds."""
     stages: tuple[StageChange, ...] = ()

@@ -14,6 +14,7 @@ from servetop.core.units import MAX_REQUEST_RATE
 from servetop.tui import formats
 
 NOTHING_TO_STEER = "nothing to steer: the run has ended"
+READ_ONLY = "this page is read-only: it shows runs and changes nothing (--web-steer allows it)"
 _LOWEST_RATE = 0.01
 _BATCH_SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256, 320, 384, 512, 768, 1024, 1536, 2048)
 """Steps of the batch-size key; the published studies step through these."""

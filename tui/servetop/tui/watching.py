@@ -12,12 +12,14 @@ from servetop.core.errors import ServetopError
 from servetop.core.events import RequestRecord
 from servetop.core.source import RunSource
 from servetop.core.tick import Tick
+from servetop.tui.appearance import Surroundings
 from servetop.tui.cursor import FAR, Cursor
 from servetop.tui.instants import event_instants, next_instant
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.panels.timeline import TimelinePanel
 from servetop.tui.run_so_far import MOST_REQUESTS, SERIES_BINS, RunSoFar, View
 from servetop.tui.screens.question import InstantQuestion
+from servetop.tui.steering import NOTHING_TO_STEER, READ_ONLY
 
 SPANS = (30.0, 120.0, 600.0, 0.0)
 """Time axes that the zoom key and the wheel go through; 0 is all of the run."""
@@ -32,6 +34,7 @@ _NEAR_SEEK = 5.0
 class Watching(App[str]):
     """What an app can do to a view of a run; where the run and the view come from is the subclass's business."""
 
+    surroundings: Surroundings
     _source: RunSource
     _run: RunSoFar
     _view: View
@@ -43,6 +46,17 @@ class Watching(App[str]):
     def say(self, text: str) -> None:
         """One line for a few seconds."""
         raise NotImplementedError
+
+    @property
+    def steers(self) -> bool:
+        """The run goes on, and keys may steer it."""
+        return self._source.is_live() and not self.surroundings.read_only
+
+    def may_steer(self) -> bool:
+        """The same; says why not."""
+        if not self.steers:
+            self.say(READ_ONLY if self._source.is_live() else NOTHING_TO_STEER)
+        return self.steers
 
     def action_step_concurrency(self, direction: int) -> None:
         """Lower (-1) or raise (1) the concurrency limit."""
@@ -113,7 +127,7 @@ class Watching(App[str]):
 
     def action_bracket(self, direction: int) -> None:
         """`[` and `]`: the concurrency limit while the run is watched at its edge, else the event before or after."""
-        if self._source.is_live() and self._view.playhead.following:
+        if self.steers and self._view.playhead.following:
             self.action_step_concurrency(direction)
         else:
             self.action_go_to_event(direction)

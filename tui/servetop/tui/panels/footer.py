@@ -37,7 +37,7 @@ class KeyLine(Panel):
 
     def draw(self, moment: Moment, width: int, height: int) -> list[Row]:  # noqa: ARG002
         """See `draw_keys`."""
-        return [draw_keys(LIVE_LINE if moment.live else REPLAY_LINE, width)]
+        return [draw_keys(LIVE_LINE if moment.live and not moment.read_only else REPLAY_LINE, width)]
 
 
 def draw_status(moment: Moment, width: int) -> Row:

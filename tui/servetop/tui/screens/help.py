@@ -14,7 +14,7 @@ from textual.widget import Widget
 
 from servetop.core.trust import AGREEMENT_LIMIT, LOOP_LAG_LIMIT, SENT_SHARE_LIMIT, SLIP_LIMIT
 from servetop.tui import formats
-from servetop.tui.keys import STEERING, VIEWING, WATCHING
+from servetop.tui.keys import tables
 from servetop.tui.lines import Lines, Row
 from servetop.tui.palette import STYLES
 
@@ -62,12 +62,17 @@ class HelpScreen(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q,f1", "dismiss", "close")]
 
+    def __init__(self, *, read_only: bool = False) -> None:
+        """`read_only`: without the keys that steer."""
+        super().__init__()
+        self._read_only = read_only
+
     def compose(self) -> ComposeResult:
         """One scrolling text."""
         with VerticalScroll(classes="dialog help") as box:
             box.border_title = "servetop: keys and definitions"
             box.border_subtitle = "↑ ↓ scroll · esc closes"
-            yield HelpText()
+            yield HelpText(read_only=self._read_only)
 
 
 class HelpText(Widget):
@@ -75,23 +80,23 @@ class HelpText(Widget):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
 
+    def __init__(self, *, read_only: bool) -> None:
+        super().__init__()
+        self._read_only = read_only
+
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
         """Rows that the text takes at this width."""
-        return len(help_rows(width))
+        return len(help_rows(width, read_only=self._read_only))
 
     def render(self) -> Lines:
         """All of it: the box around it scrolls."""
-        return Lines(help_rows(self.size.width))
+        return Lines(help_rows(self.size.width, read_only=self._read_only))
 
 
-def help_rows(width: int) -> list[Row]:
+def help_rows(width: int, *, read_only: bool = False) -> list[Row]:
     """Keys by what they act on, then definitions, each broken into lines under itself."""
     rows: list[Row] = []
-    for heading, keys in (
-        ("Steer the load (while the run goes on)", STEERING),
-        ("Move through time", WATCHING),
-        ("Change the view", VIEWING),
-    ):
+    for heading, keys in tables(read_only=read_only).items():
         rows.append([(heading, "title")])
         rows += [row for key in keys for row in _entry(key.caption, key.tooltip, "key", width)]
         rows.append([])

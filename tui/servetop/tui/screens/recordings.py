@@ -24,10 +24,13 @@ from servetop.tui.palette import STYLES
 from servetop.tui.panels.recordings import SPARK_CELLS, draw_details, draw_recordings
 from servetop.tui.screens.plain_text import PlainText
 from servetop.tui.screens.question import TextQuestion
+from servetop.tui.steering import READ_ONLY
 
 _LIVE_SECONDS = 1.0
 """Between two looks at the recording of a run that goes on."""
 _HELP = "enter open · / filter · e rename · d delete · esc back"
+_ON_SCREEN = "this recording is on the screen: open another one, then delete it"
+_WATCHING = "enter open · / filter · esc back"
 
 
 class RecordingsList(Widget):
@@ -149,11 +152,12 @@ class RecordingsScreen(ModalScreen[Path]):
         ),
     ]  # fmt: skip
 
-    def __init__(self, shelf: Shelf, *, on_screen: str) -> None:
-        """`on_screen`: the name of the recording that is being watched, which is not to be deleted."""
+    def __init__(self, shelf: Shelf, *, on_screen: str, read_only: bool = False) -> None:
+        """`on_screen`: the name of the recording on the screen, which is not to be deleted; `read_only`: none is."""
         super().__init__()
         self._shelf = shelf
         self._on_screen = on_screen
+        self._read_only = read_only
         self._wanted = asyncio.Event()
 
     def compose(self) -> ComposeResult:
@@ -189,7 +193,7 @@ class RecordingsScreen(ModalScreen[Path]):
         self._moved(wanted - listing.cursor)
 
     def _say(self, text: str) -> None:
-        self.query_one("#hint", PlainText).update(f"{sanitize_line(text)}\n{_HELP}")
+        self.query_one("#hint", PlainText).update(f"{sanitize_line(text)}\n{_WATCHING if self._read_only else _HELP}")
 
     async def _read_on(self) -> None:
         """One recording at a time, in a thread; waits while all are read."""
@@ -252,7 +256,9 @@ class RecordingsScreen(ModalScreen[Path]):
     def action_rename(self) -> None:
         """Ask for the name."""
         path = self._listing.here
-        if path is not None:
+        if self._read_only:
+            self._say(READ_ONLY)
+        elif path is not None:
             hint = "enter renames, esc goes back"
             question = TextQuestion(f"Rename {sanitize_line(path.stem)} to:", hint=hint, start=sanitize_line(path.stem))
             self.app.push_screen(question, lambda name: self._rename(path, name))
@@ -273,18 +279,17 @@ class RecordingsScreen(ModalScreen[Path]):
         path = self._listing.here
         if path is None:
             return
-        if path.stem == self._on_screen:
-            self._say("this recording is on the screen: open another one, then delete it")
+        if self._read_only or path.stem == self._on_screen:
+            self._say(READ_ONLY if self._read_only else _ON_SCREEN)
             return
         text = f"Delete {sanitize_line(path.name)} for good? Type y, or its name:"
         question = TextQuestion(text, hint="enter deletes, esc goes back")
         self.app.push_screen(question, lambda answer: self._delete(path, answer))
 
     def _delete(self, path: Path, answer: str | None) -> None:
-        if answer is None:
-            return
         if answer not in ("y", "Y", "yes", path.stem, path.name):
-            self._say("not deleted")
+            if answer is not None:
+                self._say("not deleted")
             return
         try:
             self._shelf.delete(path)
