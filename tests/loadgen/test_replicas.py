@@ -45,9 +45,7 @@ async def test_with_one_server_no_request_says_where_it_went(server: Any, start:
 
 
 async def test_a_conversation_stays_with_one_server(server: Any, other_server: Any, start: Start) -> None:
-    run = start(
-        server.url, more_urls=(other_server.url,), dataset="synthetic-conversations", num_turns="3", endpoint="chat"
-    )
+    run = start(server.url, more_urls=(other_server.url,), num_turns="3", endpoint="chat")
     run.begin(StageConfig(num_prompts=6, request_rate=200.0))
     await run.finish()
     homes = {(record.conversation, record.replica) for record in run.records}
@@ -62,10 +60,11 @@ async def test_a_server_that_is_away_is_passed_by_until_it_is_back(
     port = other_server.port
     await other_server.stop()
     run = start(server.url, more_urls=(other_server.url,))
-    run.begin(StageConfig(num_prompts=None, request_rate=100.0, duration=8.0))
+    run.begin(StageConfig(num_prompts=None, request_rate=50.0, duration=30.0))
     await run.until(lambda: sum(record.status is RequestStatus.OK for record in run.records) > 60)
     failed = [record for record in run.records if record.status is not RequestStatus.OK]
-    assert 1 <= len(failed) <= 3
+    later = [record for record in run.records if record.due > failed[0].done_at]
+    assert len([record for record in later if record in failed]) < len(later) / 4
     assert all("connection refused" in (record.error or "") for record in failed)
     assert {record.replica for record in run.records if record not in failed} == {0}
     await other_server.start(port=port)

@@ -100,6 +100,7 @@ class RawTransport:
         self._acks = DelayedAcks()
         self._unread: list[tuple[Http1Connection, float, bytes]] = []
         self._refusing = False
+        self._closed = False
 
     def submit(self, exchange: Exchange) -> None:
         """See Transport."""
@@ -141,6 +142,7 @@ class RawTransport:
 
     async def close(self) -> None:
         """See Transport."""
+        self._closed = True
         tasks = list(self._attempts.values())
         for task in tasks:
             task.cancel()
@@ -154,6 +156,8 @@ class RawTransport:
             self._watch.close()
 
     def _open(self, exchange: Exchange | None) -> None:
+        if self._closed:
+            return  # an attempt that failed while this closed would be made again
         attempt = _Attempt(exchange)
         self._attempts[attempt] = self._loop.create_task(self._connect(attempt))
 
