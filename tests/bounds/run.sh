@@ -16,8 +16,7 @@ exec 9> "$cache/$key.lock"
 flock 9  # two runs on one machine: the second waits for the first one's packages
 if [ "$which" = newest ] || [ ! -e "$home/.ready" ]; then
     echo "servetop: installing the $which versions of all packages into $home" >&2
-    [ -e "$home/.ready" ] || { rm -rf "$home"; "$python" -m venv "$home"; }
-    "$home/bin/pip" install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager \
+    PYTHON="$python" bash locks/pip_install.sh "$home" --quiet --upgrade --upgrade-strategy eager \
         -r <(echo "$wanted") editables
     touch "$home/.ready"
 fi

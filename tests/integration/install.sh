@@ -16,7 +16,7 @@ for engine in "${engines[@]}"; do
         *) script="install_$engine.sh" ;;
     esac
     start=$SECONDS
-    if bash "$here/$script" 2>&1 | tee "$cache/$engine.log"; then
+    if bash "$here/$script" 2>&1 | tee "$cache/$engine.log" | sed -un '/^servetop: /p'; then  # the rest is pip's and the like
         echo "servetop: $engine is there ($((SECONDS - start)) s)" >&2
     else
         [ "$engine" = podman ] || missing+=("$engine")
