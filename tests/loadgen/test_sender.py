@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,18 @@ async def test_a_concurrency_limit_holds_requests_back_and_says_how_long(server:
     assert total.slip.total == pytest.approx(sum(waits[:2]))
     assert total.client_wait.total == pytest.approx(sum(waits[2:]))
     assert waits[-1] > 0.5
+
+
+async def test_a_concurrency_limit_holds_although_the_whole_stage_passed_while_the_sender_was_held_up(
+    server: Any, start: Start
+) -> None:
+    server.script = lambda request: asyncio.sleep(30)
+    run = start(server.url, burstiness=math.inf)
+    run.begin(StageConfig(request_rate=200.0, max_concurrency=1, duration=0.1), drain_timeout=0.5)
+    threading.Event().wait(0.2)
+    await run.finish()
+    assert len(run.records) == 20
+    assert sum(record.sent is not None for record in run.records) <= 1
 
 
 async def test_a_closed_loop_keeps_its_number_in_flight(server: Any, start: Start) -> None:

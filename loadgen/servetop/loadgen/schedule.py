@@ -28,6 +28,8 @@ class Schedule:
     def __init__(self, plan: LoadPlan, *, arrivals: Callable[[float], ArrivalProcess], now: float) -> None:
         self.plan = plan
         self.play: StagePlay | None = None
+        self.latest: StagePlay | None = None
+        """The stage in force, or after it the last one that was."""
         self.changes: list[StageChange] = []
         self.draining_since: float | None = None
         self.finished = False
@@ -56,7 +58,7 @@ class Schedule:
         index, config = self._following.pop(0)
         began, self._starts_at = self._starts_at, math.inf
         self.plays_out = True
-        self.play = StagePlay(index, config, began=began, arrivals=self._arrivals)
+        self.play = self.latest = StagePlay(index, config, began=began, arrivals=self._arrivals)
         self.changes.append(
             StageChange(
                 at=began,

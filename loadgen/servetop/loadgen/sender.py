@@ -180,8 +180,8 @@ class Sender:
 
     def _limit_in_force(self, order: Order | None = None) -> int | None:
         """Our part of the stage's limit, and after a stage of its last one: what it held back is still held back."""
-        if self._schedule is not None and self._schedule.play is not None:
-            self._limit = self._schedule.play.limit
+        if self._schedule is not None and self._schedule.latest is not None:
+            self._limit = self._schedule.latest.limit
         return self._share.places(self._limit, number_from=order.number_from if order else None)
 
     @property
