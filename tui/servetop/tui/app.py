@@ -79,12 +79,12 @@ class DashboardApp(Watching, MoreActions):
 
     def get_default_screen(self) -> Screen[object]:
         """The live screen."""
-        return LiveScreen(self._moment())
+        return LiveScreen(self._moment(), self.size)
 
     def on_mount(self) -> None:
         """Look for more twenty times a second."""
         self.theme_changed_signal.subscribe(self, lambda _: self.call_later(self.redraw))
-        self.set_interval(POLL_SECONDS, self.look_for_news)
+        self.call_after_refresh(self.set_interval, POLL_SECONDS, self.look_for_news)  # the first frame comes first
         if self.surroundings.browse:
             self.call_after_refresh(self.action_recordings)
 

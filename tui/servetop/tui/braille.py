@@ -9,14 +9,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from servetop.core.arrays import FloatArray
 from servetop.tui.lines import Run
 
-BoolArray = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    BoolArray = npt.NDArray[np.bool_]
 
 DASHES = {"solid": (1, 1), "dashed": (6, 8), "dotted": (2, 4)}
 """Dots drawn, of how many; whole cells, so that the colours of lines that lie on each other alternate."""

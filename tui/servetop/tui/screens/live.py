@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.app import ComposeResult
 from textual.containers import Grid
+from textual.geometry import Size
 
 from servetop.tui.panels.alert import AlertPanel, alert_text
 from servetop.tui.panels.diagnosis import DiagnosisLine
@@ -36,6 +39,12 @@ class LiveScreen(Choosing):
         (0, "-too-low"), (NEEDED[1], "-low"), (23, "-short"), (34, "-tall"), (54, "-very-tall"),
     ]  # fmt: skip
 
+    def __init__(self, first: Moment, size: Size) -> None:
+        """It is made with its classes: a later one would match all panels with the style sheet again."""
+        width, height = self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
+        fits = (_breakpoint(width, size.width), _breakpoint(height, size.height))
+        super().__init__(first, classes=(*fits, *(name for name, given in _classes(first).items() if given)))
+
     def compose(self) -> ComposeResult:
         """In reading order: the client's side, the engine's, the machine's, then what happened."""
         yield HeaderLine(id="header")
@@ -59,9 +68,22 @@ class LiveScreen(Choosing):
         yield TooSmall(id="too-small")
 
     def show(self, moment: Moment) -> None:
-        """Also arrange the panels for booting, for an error, and for a machine without a GPU."""
-        self.set_class(moment.booting, "-booting")
-        self.set_class(bool(alert_text(moment)), "-alert")
-        self.set_class(moment.view.heat, "-heat")
-        self.set_class(not moment.stats.gpus, "-no-gpu")
+        """Also arrange the panels."""
+        for name, given in _classes(moment).items():
+            self.set_class(given, name)
         super().show(moment)
+
+
+def _classes(moment: Moment) -> dict[str, bool]:
+    """Which classes the style sheet arranges the panels by: for booting, an error, a machine without a GPU."""
+    return {
+        "-booting": moment.booting,
+        "-alert": bool(alert_text(moment)),
+        "-heat": moment.view.heat,
+        "-no-gpu": not moment.stats.gpus,
+    }
+
+
+def _breakpoint(classes: Sequence[tuple[int, str]], size: int) -> str:
+    """The class that Textual gives a screen of so many cells."""
+    return max(each for each in classes if each[0] <= size)[1]

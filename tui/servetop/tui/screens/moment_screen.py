@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.message import Message
@@ -21,9 +22,9 @@ class MomentScreen(Screen[object]):
     COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
     AUTO_FOCUS = ""
 
-    def __init__(self, first: Moment) -> None:
+    def __init__(self, first: Moment, *, classes: Sequence[str] = ()) -> None:
         """`first` is what it shows before anything new comes."""
-        super().__init__()
+        super().__init__(classes=" ".join(classes))
         self._first = first
 
     def on_mount(self) -> None:
