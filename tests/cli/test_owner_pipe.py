@@ -12,7 +12,7 @@ import pytest
 
 from servetop.cli import owner_pipe
 from servetop.cli.outcome import Outcome
-from servetop.cli.owner_pipe import HANG_UP, RELEASE, OwnerPipe
+from servetop.cli.owner_pipe import HANG_UP, RELEASE, SHOWN, OwnerPipe
 from servetop.cli.run_signals import RunSignals
 from servetop.cli.stop_requests import StopRequests
 from servetop.core.errors import UsageError
@@ -124,3 +124,42 @@ def test_a_hang_up_that_is_ignored_from_the_start_stays_ignored() -> None:
             assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("written", [SHOWN + b"\n", RELEASE + b"\n", None], ids=["shown", "another word", "owner gone"])
+async def test_a_run_that_awaits_a_frame_begins_when_its_owner_has_drawn_it_or_does_anything_else(
+    monkeypatch: pytest.MonkeyPatch, written: bytes | None
+) -> None:
+    monkeypatch.setattr(owner_pipe, "FRAME_SECONDS", 1e6)
+    with pipe() as (owner, ends):
+        waiting = asyncio.ensure_future(owner.frame_drawn())
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        if written is None:
+            os.close(ends.pop())
+        else:
+            os.write(ends[0], written)
+        async with asyncio.timeout(10):
+            await waiting
+
+
+async def test_a_run_begins_without_a_frame_when_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owner_pipe, "FRAME_SECONDS", 0.01)
+    with pipe() as (owner, _):
+        async with asyncio.timeout(10):
+            await owner.frame_drawn()
+
+
+async def test_words_around_the_first_frame_are_still_obeyed() -> None:
+    requests = StopRequests(Outcome(), unread)
+    with pipe() as (owner, ends):
+        os.write(ends[0], b"{}\n" + SHOWN + b"\n")
+        owner.read_config()
+        await owner.frame_drawn()
+        owner.watch(requests)
+        assert owner.waits
+        os.write(ends[0], RELEASE + b"\n")
+        async with asyncio.timeout(10):
+            while owner.waits:
+                await asyncio.sleep(0.001)
+    assert requests.action is None

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from servetop.cli import console
@@ -59,12 +60,15 @@ def run_with_dashboard(
 ) -> int:
     """Start the run process, show its recording as it grows, tell how it ended; the run's exit code.
 
-    The run process is started before anything heavy is loaded here: both load at the same time.
+    The run process is started before anything heavy is loaded here: both load at the same time. Its engine and senders
+    are started after the first frame, which would wait for them otherwise.
     """
     gc.disable()  # until all is loaded
     check_theme(look.theme)
     with complaints_file() as complaints:
-        run = OwnedRun.start(config, recording, complaints=complaints, resume=resume, throw_away=throw_away)
+        run = OwnedRun.start(
+            config, recording, complaints=complaints, resume=resume, throw_away=throw_away, await_frame=True
+        )
         signals = ViewerSignals(run.signal)
         end_with_terminal(run.end_with_terminal)
         with signals.caught():
@@ -113,7 +117,9 @@ def _show(run: OwnedRun, look: Look, signals: ViewerSignals) -> str:
 
     around = surroundings(look, shelf, asked_to_leave=signals.asked_to_leave, unrecorded=unrecorded)
     try:
-        return signals.asked_to_leave() or run_dashboard(reader, owns_run=True, surroundings=around)
+        return signals.asked_to_leave() or run_dashboard(
+            reader, owns_run=True, surroundings=replace(around, shown=run.shown)
+        )
     finally:
         shelf.close()
         reader.close()

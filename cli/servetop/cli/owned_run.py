@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, TYPE_CHECKING
 
-from servetop.cli.owner_pipe import HANG_UP, RELEASE, THROW_AWAY
+from servetop.cli.owner_pipe import AWAIT_FRAME, HANG_UP, RELEASE, SHOWN, THROW_AWAY
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig, to_data
 from servetop.core.errors import ExitCode, RecordingError, ServetopError
@@ -62,13 +62,22 @@ class OwnedRun:
 
     @classmethod
     def start(
-        cls, config: RunConfig, recording: Path, *, complaints: IO[str], resume: bool = False, throw_away: bool = False
+        cls,
+        config: RunConfig,
+        recording: Path,
+        *,
+        complaints: IO[str],
+        resume: bool = False,
+        throw_away: bool = False,
+        await_frame: bool = False,
     ) -> OwnedRun:
         """In a session of its own, so that only its owner decides what a closed terminal means for it.
 
-        What it has to say goes to `complaints`; `throw_away`: its recording is in a folder that is removed with it.
+        What it has to say goes to `complaints`; `throw_away`: its recording is in a folder that is removed with it;
+        `await_frame`: it records at once, and starts engine and senders when it is told that a frame is `shown`.
         """
-        flags = [*(["--resume"] if resume else []), *([THROW_AWAY] if throw_away else [])]
+        given = {"--resume": resume, THROW_AWAY: throw_away, AWAIT_FRAME: await_frame}
+        flags = [name for name, wanted in given.items() if wanted]
         process = subprocess.Popen(
             [sys.executable, "-m", "servetop.cli.run_process", str(recording), *flags],
             stdin=subprocess.PIPE,
@@ -90,6 +99,10 @@ class OwnedRun:
     def ended(self) -> bool:
         """The run process is gone."""
         return self._process.poll() is not None
+
+    def shown(self) -> None:
+        """Say that the first frame is drawn."""
+        self._say(SHOWN)
 
     def release(self) -> None:
         """Let the run go on without an owner."""

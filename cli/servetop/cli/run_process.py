@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from servetop.cli import console
 from servetop.cli.first_sender import FirstSender
-from servetop.cli.owner_pipe import THROW_AWAY, OwnerPipe
+from servetop.cli.owner_pipe import AWAIT_FRAME, THROW_AWAY, OwnerPipe
 from servetop.cli.run_signals import RunSignals
 from servetop.core.config import RunConfig, from_data
 from servetop.core.errors import ServetopError
@@ -69,15 +69,11 @@ def play(
 
     `sender` is its first one, if that has been started already.
     """
-    sender = sender or FirstSender.start()
     import uvloop
 
     with RunSignals().caught() as signals, contextlib.ExitStack() as at_end:
         others = Others(signals=signals, owner=owner, attendant=attendant, at_end=at_end)
-        try:
-            recorder, end = uvloop.run(_played(config, recording, resume=resume, others=others, sender=sender))
-        finally:
-            sender.end_unused()
+        recorder, end = uvloop.run(_played(config, recording, resume=resume, others=others, sender=sender))
         from servetop.cli.run_verdict import close_recording
 
         end, summary = close_recording(recorder, end, config)
@@ -96,12 +92,16 @@ class Others:
 
 
 async def _played(
-    config: RunConfig, recording: Path, *, resume: bool, others: Others, sender: FirstSender
+    config: RunConfig, recording: Path, *, resume: bool, others: Others, sender: FirstSender | None
 ) -> tuple[Recorder, RunEnd]:
-    """Play the run; what it needs is loaded beside its first sender."""
+    """Play the run; what it needs is loaded beside its first sender, or beside the dashboard that waits for it."""
     recorder, start = _opened(config, recording, resume=resume)
     from servetop.cli.run_loop import RunLoop
 
+    if sender is None and others.owner is not None:
+        await others.owner.frame_drawn()
+    sender = sender or FirstSender.start()
+    others.at_end.callback(sender.end_unused)
     alert = others.attendant.alert if others.attendant else console.status
     loop = RunLoop(config, recorder, start=start, sender=sender, alert=alert)
     registration = _register(config, recording, loop)
@@ -174,8 +174,9 @@ def main(argv: Sequence[str]) -> int:
     name, *flags = argv
     recording, owner = Path(name), OwnerPipe(sys.stdin.fileno())
     config = RunConfig()
+    sender = None
     try:
-        sender = FirstSender.start()
+        sender = None if AWAIT_FRAME in flags else FirstSender.start()
         config = from_data(RunConfig, owner.read_config())
         run = play(config, recording, resume="--resume" in flags, owner=owner, sender=sender)
         if run.recorder.unrecorded is not None:  # otherwise the recording says how it ended
@@ -185,6 +186,8 @@ def main(argv: Sequence[str]) -> int:
         console.message(redactor_of(config).sentence(str(error)))
         return int(error.exit_code)
     finally:
+        if sender is not None:
+            sender.end_unused()
         if THROW_AWAY in flags and not owner.waits:
             shutil.rmtree(recording.parent, ignore_errors=True)
 

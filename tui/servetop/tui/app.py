@@ -84,9 +84,15 @@ class DashboardApp(Watching, MoreActions):
     def on_mount(self) -> None:
         """Look for more twenty times a second."""
         self.theme_changed_signal.subscribe(self, lambda _: self.call_later(self.redraw))
-        self.call_after_refresh(self.set_interval, POLL_SECONDS, self.look_for_news)  # the first frame comes first
+        self.call_after_refresh(self._shown)
         if self.surroundings.browse:
             self.call_after_refresh(self.action_recordings)
+
+    def _shown(self) -> None:
+        """The first frame is drawn: from now on it moves."""
+        if self.surroundings.shown is not None:
+            self.surroundings.shown()
+        self.set_interval(POLL_SECONDS, self.look_for_news)
 
     def look_for_news(self) -> None:
         """Take in what is new, move the playhead by the time gone by, and redraw when something changed."""
@@ -112,9 +118,7 @@ class DashboardApp(Watching, MoreActions):
         moment = self._moment()
         shown = [screen for screen in self.screen_stack if isinstance(screen, MomentScreen)]
         with self.batch_update():
-            for screen in shown[
-                -1:
-            ]:  # those below are hidden, yet each of their changes would repaint the whole screen
+            for screen in shown[-1:]:  # those below are hidden, yet a change of them would repaint the whole screen
                 screen.show(moment)
 
     def on_moment_screen_resumed(self) -> None:

@@ -49,6 +49,8 @@ class Surroundings:
     """Keys steer no run, rename and delete no recording."""
     unrecorded: Callable[[], Sequence[Note]] | None = None
     """Asked as often: new notes of the run that the dashboard owns, which its recording may not take."""
+    shown: Callable[[], None] | None = None
+    """Called when the first frame is drawn."""
 
 
 def suitable_theme(color_system: str | None, environment: Mapping[str, str]) -> str:
