@@ -19,7 +19,7 @@ from servetop.cli import console
 from servetop.cli.doctor import report_lines
 from servetop.cli.doctor_checks import Finding, Status
 from servetop.cli.main import main
-from servetop.cli.progress import LineProgress
+from servetop.cli.progress import LineProgress, Plan
 from servetop.cli.report import print_list, print_recorded_end
 from servetop.cli.tables import cell, light_table, out_tables
 from servetop.core.config import RunConfig
@@ -97,7 +97,7 @@ def test_findings_of_the_doctor_are_harmless_lines(capsys: pytest.CaptureFixture
 
 
 def test_progress_and_engine_output_are_harmless_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    LineProgress(RunConfig()).say(f"warning: load: {HOSTILE}")
+    LineProgress(Plan.of(RunConfig())).say(f"warning: load: {HOSTILE}")
     console.quote([HOSTILE, "ツール ready"])
     console.message(str(EngineError(HOSTILE)))
     printed = capsys.readouterr().err

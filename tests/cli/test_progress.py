@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.cli.progress import BootLog, DoneShare, LineProgress
-from servetop.core.config import RunConfig, StageConfig
+from servetop.cli.progress import BootLog, DoneShare, LineProgress, Plan, status_line
+from servetop.core.config import EngineConfig, RunConfig, StageConfig
+from servetop.core.events import Note, Severity, StageChange
 from servetop.core.history import TickHistory
 from servetop.core.stats import live_stats
 from servetop.core.tick import ClientTick, LoadGauges, Tick
+from servetop.recordings.sittings import RESUMED, first_of_sitting
 
 RUNNING = TickHistory(Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=0))) for index in range(4 * 20))
 LOADING = TickHistory(Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=-1))) for index in range(4 * 200))
@@ -35,7 +37,7 @@ def test_a_stage_that_somebody_added_on_the_way_is_past_the_plan() -> None:
 def test_an_engine_that_loads_is_quoted_once_a_line_and_then_said_to_be_silent(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    progress, boot = LineProgress(RunConfig()), BootLog()
+    progress, boot = LineProgress(Plan.of(RunConfig())), BootLog()
     long_line = "INFO Loading safetensors checkpoint shards: 1/3 " + "x" * 300
     for half_seconds in range(2, 200):
         at = half_seconds / 2
@@ -53,7 +55,7 @@ def test_an_engine_that_loads_is_quoted_once_a_line_and_then_said_to_be_silent(
 
 
 def test_statistics_are_worked_out_only_for_lines_that_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    progress, boot = LineProgress(RunConfig()), BootLog()
+    progress, boot = LineProgress(Plan.of(RunConfig())), BootLog()
     due = []
     for half_seconds in range(2, 40):
         at = half_seconds / 2
@@ -62,3 +64,28 @@ def test_statistics_are_worked_out_only_for_lines_that_are_printed(capsys: pytes
             progress.show(live_stats(RUNNING, at, span=1.0), boot)
     assert due == [1.0, 6.0, 11.0, 16.0]
     assert len(capsys.readouterr().err.splitlines()) == 4
+
+
+def test_a_run_that_attaches_loads_no_engine() -> None:
+    plan = Plan.of(RunConfig(engine=EngineConfig(name="vllm", url="http://gpu7:8000")))
+    assert status_line(live_stats(LOADING, 3.0), plan, boot="") == "0:03  attaching to the server"
+
+
+@pytest.mark.parametrize(
+    ("stage", "shown"), [(3, "engine is loading"), (4, "stage 1/3"), (6, "stage 3/3"), (7, "stage 4/4")]
+)
+def test_the_stages_of_a_resumed_run_are_counted_from_where_it_was_resumed(stage: int, shown: str) -> None:
+    ticks = [Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=stage))) for index in range(8)]
+    plan = Plan.of(RunConfig(stages=(StageConfig(duration=1.0),) * 3), first=4)
+    assert shown in status_line(live_stats(TickHistory(ticks), 2.0), plan, boot="")
+
+
+def test_a_sitting_begins_after_the_stages_of_the_one_before() -> None:
+    stages = [
+        StageChange(at=at, index=index, label="", request_rate=1.0, max_concurrency=None, max_num_seqs=None)
+        for index, at in enumerate((1.0, 5.0, 12.0))
+    ]
+    resumed = Note(at=8.0, severity=Severity.INFO, source=RESUMED, text="resumed")
+    assert first_of_sitting(stages, []) == 0
+    assert first_of_sitting(stages[:2], [resumed]) == 2
+    assert first_of_sitting(stages, [resumed]) == 2

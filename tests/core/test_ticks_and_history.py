@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -210,6 +211,16 @@ def test_a_closed_loop_is_judged_live_by_its_share_of_lateness() -> None:
     for other in (judged(8.0), judged(math.inf, limit=None)):
         assert math.isnan(other.late_share)
         assert other.verdict is Verdict.CLIENT_BOUND
+
+
+def test_trust_is_in_nothing_while_every_request_fails() -> None:
+    def failing(index: int, **fields: Any) -> Tick:
+        slip = LogHistogram.of([0.001])
+        return Tick(client=ClientTick(index=index, sent=2, due=2, errors=2, slip=slip, loop_lag=slip, **fields))
+
+    assert live_stats(TickHistory(failing(index) for index in range(8)), 2.0).trust.verdict is Verdict.NO_FIGURES
+    some = [failing(index, ttft=LogHistogram.of([0.1])) for index in range(8)]
+    assert live_stats(TickHistory(some), 2.0).trust.verdict is not Verdict.NO_FIGURES
 
 
 def test_forgotten_ticks_still_count_in_the_totals_and_change_no_figure_of_the_window() -> None:

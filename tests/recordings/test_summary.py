@@ -107,6 +107,15 @@ def test_each_way_of_ending_is_counted_apart_and_only_good_ones_are_measured(
     assert summary["max_concurrent_requests"] == 5
 
 
+def test_a_run_of_which_no_request_ended_well_has_no_figures_to_trust(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    failed = [make_request(i, i * 0.1, tokens_at=[], status=RequestStatus.ERROR, error="HTTP 500") for i in range(5)]
+    trust = summary_of(*failed)["trust"]
+    assert trust["verdict"] == "no figures"
+    assert trust["reasons"][0] == "no request ended well, so nothing was measured"
+
+
 def test_a_warm_up_counts_in_no_total_and_is_no_stage_of_the_summary(
     summary_of: Summarise, make_request: MakeRequest
 ) -> None:

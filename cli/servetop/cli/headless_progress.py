@@ -6,12 +6,13 @@ from pathlib import Path
 
 from servetop.cli import console
 from servetop.cli.journal import RECORDER
-from servetop.cli.progress import BarProgress, BootLog, LineProgress, Progress
+from servetop.cli.progress import BarProgress, BootLog, LineProgress, Plan, Progress
 from servetop.core.config import RunConfig
 from servetop.core.events import Note, Severity
 from servetop.core.history import TickHistory
 from servetop.core.stats import live_stats
 from servetop.recordings.reader import RecordingReader
+from servetop.recordings.sittings import first_of_sitting
 
 MOST_TICKS = 400
 """Ticks kept in memory: more than twice those of the window that the status line shows."""
@@ -24,7 +25,9 @@ class HeadlessProgress:
         self._reader = RecordingReader.open(recording)
         self._history = TickHistory()
         self._boot = BootLog()
-        self._progress: Progress = BarProgress(config) if console.shows_status() else LineProgress(config)
+        first = first_of_sitting(self._reader.stages(), self._reader.notes())
+        self._plan = Plan.of(config, first=first)
+        self._progress: Progress = BarProgress(self._plan) if console.shows_status() else LineProgress(self._plan)
 
     def show(self) -> None:
         """Print what is new, and where the run stands."""
@@ -43,7 +46,9 @@ class HeadlessProgress:
             self._history.forget(len(self._history) - MOST_TICKS // 2)
         if len(self._history):
             newest = self._history.ticks[-1]
-            if self._progress.due(newest.end, loading=newest.client.gauges.stage < 0, boot=self._boot):
+            if self._progress.due(
+                newest.end, loading=self._plan.position(newest.client.gauges.stage) < 0, boot=self._boot
+            ):
                 self._progress.show(live_stats(self._history, newest.end, span=1.0), self._boot)
 
     def say(self, words: str) -> None:

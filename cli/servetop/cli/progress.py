@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from servetop.cli import console
@@ -64,13 +65,35 @@ class BootLog:
         return "  ".join(part for part in parts if part)
 
 
-def status_line(stats: LiveStats, stages: int, *, boot: str) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a sitting of a run is to play."""
+
+    stages: Sequence[StageConfig]
+    first: int = 0
+    """Index of its first stage: a resumed run goes on counting."""
+    attached: bool = False
+    """The engine is there already."""
+
+    @classmethod
+    def of(cls, config: RunConfig, *, first: int = 0) -> Plan:
+        """As the configuration has it."""
+        return cls(stages=config.stages, first=first, attached=config.engine.url is not None)
+
+    def position(self, stage: int) -> int:
+        """Of a stage in this sitting, from 0; below 0 before it."""
+        return stage - self.first
+
+
+def status_line(stats: LiveStats, plan: Plan, *, boot: str) -> str:
     """The run in one line; before its load, `boot` says what the engine does."""
-    if stats.load.stage < 0:
-        return f"{formats.minutes(stats.at)}  engine is loading  {boot}".rstrip()
+    number = plan.position(stats.load.stage) + 1
+    if number < 1:
+        engine = "attaching to the server" if plan.attached else "engine is loading"
+        return f"{formats.minutes(stats.at)}  {engine}  {boot}".rstrip()
     ttft = stats.latencies["ttft"]
     parts = [
-        f"{formats.minutes(stats.at)}  stage {stats.load.stage + 1}/{stages}",
+        f"{formats.minutes(stats.at)}  stage {number}/{max(len(plan.stages), number)}",
         f"sent {formats.number(stats.rates.sent)} done {formats.number(stats.rates.completed)} req/s",
         f"in flight {stats.load.in_flight}",
         f"out {formats.count(stats.rates.output_tokens)} tok/s",
@@ -88,8 +111,8 @@ def status_line(stats: LiveStats, stages: int, *, boot: str) -> str:
 class LineProgress:
     """For logs: a plain line when something happens, else every few seconds."""
 
-    def __init__(self, config: RunConfig) -> None:
-        self._stages = len(config.stages)
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
         self._next = 0.0
         self._repeat_at = 0.0
         self._said: str | None = None
@@ -100,13 +123,13 @@ class LineProgress:
 
     def show(self, stats: LiveStats, boot: BootLog) -> None:
         """A line, unless there was one just now; while an engine loads, what it said is not said again."""
-        loading = stats.load.stage < 0
+        loading = self._plan.position(stats.load.stage) < 0
         repeated = loading and boot.line == self._said
         if not self.due(stats.at, loading=loading, boot=boot):
             return
         self._next, self._repeat_at = stats.at + SECONDS_BETWEEN_LINES, stats.at + SECONDS_BETWEEN_REPEATS
         self._said = boot.line
-        self.say(status_line(stats, self._stages, boot=boot.words(stats.at, repeated=repeated)))
+        self.say(status_line(stats, self._plan, boot=boot.words(stats.at, repeated=repeated)))
 
     def say(self, words: str) -> None:
         """A line at once."""
@@ -143,15 +166,15 @@ class DoneShare:
 class BarProgress:
     """For terminals: how much of the planned load is done, and the status line."""
 
-    def __init__(self, config: RunConfig) -> None:
+    def __init__(self, plan: Plan) -> None:
         from rich.progress import BarColumn, TextColumn  # not for a run without a terminal
         from rich.progress import Progress as RichProgress
         from rich.table import Column
 
         from servetop.cli.tables import SanitizingConsole
 
-        self._stages = config.stages
-        self._done = DoneShare(config.stages)
+        self._plan = plan
+        self._done = DoneShare(plan.stages)
         one_line = Column(no_wrap=True, overflow="ellipsis")
         self._bar = RichProgress(
             TextColumn("servetop"),
@@ -170,8 +193,8 @@ class BarProgress:
 
     def show(self, stats: LiveStats, boot: BootLog) -> None:
         """Redraw."""
-        status = status_line(stats, len(self._stages), boot=boot.words(stats.at))
-        done = self._done.after(stats.load.stage, stats.at, stats.totals.completed)
+        status = status_line(stats, self._plan, boot=boot.words(stats.at))
+        done = self._done.after(self._plan.position(stats.load.stage), stats.at, stats.totals.completed)
         with contextlib.suppress(OSError):  # the terminal is gone
             self._bar.update(self._task, completed=done, status=sanitize_line(status))
 

@@ -158,12 +158,19 @@ def trust_between(history: TickHistory, start: int, stop: int) -> Trust:
         sent_rate=rates.sent,
         completed_rate=rates.completed,
         seconds=(stop - start) * TICK_SECONDS,
+        all_failed=_all_failed(history, start, stop),
         held_back=bool(np.any(held > 0)),
         concurrency_limit=_only_limit(history, start, stop),
         littles_law_error=agreement.littles_law_error,
         token_error=agreement.token_error,
         in_flight=agreement.in_flight,
     )
+
+
+def _all_failed(history: TickHistory, start: int, stop: int) -> bool:
+    """Requests failed, and of no other one a token came."""
+    failed, ok = (float(history.column(each, start=start, stop=stop).sum()) for each in ("failed", "ok"))
+    return failed > 0 and not ok and not history.histogram("ttft", start=start, stop=stop).buckets.size
 
 
 def _late_share(history: TickHistory, start: int, stop: int) -> float:

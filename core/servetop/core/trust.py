@@ -38,6 +38,8 @@ class Verdict(StrEnum):
     """Client and engine disagree: look before you believe."""
     CLIENT_BOUND = "client-bound"
     """The client was the bottleneck: the numbers say more about it than about the engine."""
+    NO_FIGURES = "no figures"
+    """Requests ended, none of them well: there is nothing to believe."""
     UNKNOWN = "unknown"
     """Nothing was sent yet."""
 
@@ -80,6 +82,8 @@ class Trust:
     completed_rate: float = math.nan
     seconds: float = math.nan
     """Time in which `sent_rate` was sent."""
+    all_failed: bool = False
+    """Requests ended, and none of them well."""
     held_back: bool = False
     """A concurrency limit held requests back: sent below offered is then what was asked for."""
     concurrency_limit: int | None = None
@@ -107,6 +111,7 @@ class Trust:
     def reasons(self) -> tuple[str, ...]:
         """Each limit that is broken, in words; empty when all is well."""
         found = [
+            (self.all_failed, "no request ended well, so nothing was measured"),
             (self._breaks("slip_p99"), f"requests left {self.slip_p99 * 1e3:.0f} ms late at p99"),
             (self._breaks("late_share"), f"the closed loop's requests left late: {self.late_share:.0%} less load"),
             (self._breaks("loop_lag_p99"), f"the client's loop lagged {self.loop_lag_p99 * 1e3:.0f} ms at p99"),
@@ -194,6 +199,8 @@ class Trust:
         """Client-bound before suspect: a slow client makes everything else disagree too."""
         if math.isnan(self.slip_p99) and math.isnan(self.loop_lag_p99):
             return Verdict.UNKNOWN
+        if self.all_failed:
+            return Verdict.NO_FIGURES
         if any(map(self._breaks, ("slip_p99", "late_share", "loop_lag_p99", "sent_share"))):
             return Verdict.CLIENT_BOUND
         return Verdict.SUSPECT if self.reasons else Verdict.OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 from servetop.core.errors import ExitCode
@@ -23,6 +24,12 @@ def finished_stages(stages: Sequence[StageChange], notes: Sequence[Note], *, end
         if not any(stage.at <= sitting <= after.at for sitting in sittings)
     ]
     return [*finished, *ordered[-1:]] if _as_planned(end) else finished
+
+
+def first_of_sitting(stages: Sequence[StageChange], notes: Sequence[Note]) -> int:
+    """Index of the first stage of the last sitting, which may not have begun yet."""
+    resumed = max((note.at for note in notes if note.source == RESUMED), default=-math.inf)
+    return max((stage.index for stage in stages if stage.at < resumed), default=-1) + 1
 
 
 def _as_planned(end: RunEnd | None) -> bool:

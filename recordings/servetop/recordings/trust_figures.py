@@ -43,6 +43,7 @@ def trust_figures(run: RunData, samples: Samples, *, flights: Flights, period: P
         sent_rate=sent_rate(samples),
         completed_rate=completed_rate(samples),
         seconds=math.nan if np.isnan(samples.sent).any() else span_of_sending(samples),
+        all_failed=bool(samples.status.size) and not samples.having(RequestStatus.OK).any(),
         held_back=bool(held.any() or (run.queued[within] > 0).any()),
         concurrency_limit=_only_limit(run, within),
         littles_law_error=law.error,

@@ -24,6 +24,7 @@ SYMBOLS: dict[Verdict, Run] = {
     Verdict.OK: ("✓ ok", "good"),
     Verdict.SUSPECT: ("▲ suspect", "warn"),
     Verdict.CLIENT_BOUND: ("✖ client-bound", "bad"),
+    Verdict.NO_FIGURES: ("✖ no figures", "bad"),
     Verdict.UNKNOWN: ("· nothing sent", "muted"),
 }
 
@@ -42,7 +43,7 @@ class TrustPanel(Panel):
         super().watch_moment(moment)
         verdict = Verdict.UNKNOWN if moment is None else moment.stats.trust.verdict
         self.set_class(verdict is Verdict.SUSPECT, "-suspect")
-        self.set_class(verdict is Verdict.CLIENT_BOUND, "-client-bound")
+        self.set_class(verdict in (Verdict.CLIENT_BOUND, Verdict.NO_FIGURES), "-client-bound")
 
     def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
         """See `draw_trust`."""
