@@ -5,6 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import typer
+
+from servetop.cli.commands import app
+from servetop.cli.lazy_commands import command_line
+
 
 def loaded(heavy: set[str], *modules: str) -> str:
     """Which of the heavy modules are there once a process has imported those."""
@@ -22,3 +27,12 @@ def test_a_run_at_a_server_that_is_there_needs_neither_numpy_nor_httpx_to_begin(
     heavy = {"numpy", "httpx", "rich", "textual", "psutil", "pynvml", "importlib.metadata", "servetop.engines.process"}
     run = ("servetop.cli.main", "servetop.cli.headless", "servetop.cli.run_loop", "servetop.recordings.recorder")
     assert loaded(heavy, *run, "servetop.engines.openai", "servetop.loadgen.senders") == "[]"
+
+
+def test_of_all_commands_the_one_that_runs_is_made() -> None:
+    group = command_line(app)
+    context = typer.Context(group)
+    assert group.list_commands(context) == typer.main.get_command(app).list_commands(context)  # type: ignore[attr-defined]
+    assert group.get_command(context, "ls") is group.get_command(context, "ls") is not None
+    assert group.get_command(context, "nothing") is None
+    assert [name for name, command in group.commands.items() if command is not None] == ["ls"]

@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 from servetop.cli import console
 from servetop.cli.commands import app
 from servetop.cli.invocation import Invocation
+from servetop.cli.lazy_commands import command_line
 from servetop.cli.option_names import usage_message
 from servetop.core.errors import EngineError, ExitCode, ServetopError
 
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None
     own, engine_args = split_engine_args(given)
     invocation = Invocation(engine_args=engine_args, sender=sender)
     try:
-        command = typer.main.get_command(app)
+        command = command_line(app)
         result = command.main(joined_goodput(own), "servetop", standalone_mode=False, obj=invocation)
     except ServetopError as error:
         print_error(error, given)
