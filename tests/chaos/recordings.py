@@ -99,10 +99,15 @@ def _apart(read: Callable[[], list[Finding]]) -> Sequence[Finding]:
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(ours)
-        resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, 2 * MOST_SECONDS))
-        os.write(theirs, pickle.dumps(read())[: 1 << 16])
-        os._exit(0)
+        try:
+            os.close(ours)
+            resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, 2 * MOST_SECONDS))
+            os.write(theirs, pickle.dumps(read())[: 1 << 16])
+        except Exception:
+            injector = f"the injector itself failed: {traceback.format_exc()[-1800:]}"
+            os.write(theirs, pickle.dumps([Finding(Fault.TRACEBACK, injector)]))
+        finally:
+            os._exit(0)  # whatever happens: a child that goes on would play the parent's cases
     os.close(theirs)
     deadline, data, ended = time.monotonic() + PATIENCE, b"", False
     while not ended and select.select([ours], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -122,22 +127,28 @@ class Said:
     """What one command said of a file."""
 
     code: int
-    printed: str
+    out: str
+    err: str
+
+    @property
+    def printed(self) -> str:
+        """All of it."""
+        return self.out + self.err
 
 
 def _read(file: Path) -> tuple[dict[str, Said], list[Finding]]:
     """What each command says of a file, up to the first one that goes wrong, and how."""
     said: dict[str, Said] = {}
     for words in COMMANDS:
-        out = io.StringIO()
+        out, err = io.StringIO(), io.StringIO()
         argv = [word.format(file=file, folder=file.parent) for word in words]
         name = " ".join(argv[:-1])
         try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 code = _look(file) if name == "look" else main(argv)
         except Exception:
             return said, [Finding(Fault.TRACEBACK, f"{name}: {traceback.format_exc()[-1800:]}")]
-        said[name] = Said(code, out.getvalue())
+        said[name] = Said(code, out.getvalue(), err.getvalue())
         if findings := _wrong_words(name, said[name]):
             return said, findings
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
@@ -186,13 +197,13 @@ def misjudged(
 ) -> list[Finding]:
     """A verdict of `servetop verify` that does not hold: docs/recording-format.md says what each one promises."""
     try:
-        (told,) = json.loads(verdict.printed)
+        (told,) = json.loads(verdict.out)
     except ValueError:
         return [Finding(Fault.INVENTED, f"verify: exit code {verdict.code} and no verdict: {verdict.printed[-300:]}")]
     wrong = []
     if told["verdict"] != VERDICTS[verdict.code]:
         wrong.append(f"exit code {verdict.code} for {told['verdict']}")
-    if verdict.code == 0 and (summary.code != 0 or json.loads(summary.printed).get("recording_state") == "damaged"):
+    if verdict.code == 0 and (summary.code != 0 or json.loads(summary.out).get("recording_state") == "damaged"):
         wrong.append(f"sound, and summary says {summary.code}: {summary.printed[-300:]}")
     if verdict.code == 0 and before.torn and list(ticks.items()) != list(before.ticks.items())[: len(ticks)]:
         wrong.append("sound, and ticks are missing or altered")

@@ -128,9 +128,9 @@ def test_a_verdict_that_does_not_hold_is_found(
 ) -> None:
     ticks = {0: (1, 1, 0, 5, 5), 1: (2, 2, 0, 9, 9)}
     before = Before(ticks, (place.recording.read_bytes(), b""), torn=True)
-    said = Said(code, json.dumps([{"verdict": verdict, "checks": []}]))
+    said = Said(code, json.dumps([{"verdict": verdict, "checks": []}]), "")
     now = dict(list(ticks.items())[:ticks_now])
-    found = misjudged(place.recording, before, now, verdict=said, summary=Said(summary_code, "{}"))
+    found = misjudged(place.recording, before, now, verdict=said, summary=Said(summary_code, "{}", ""))
     assert [finding.fault for finding in found] == [Fault.INVENTED] * faults
 
 

@@ -193,6 +193,7 @@ READ_AS_NOBODY = """
 import os, sys
 import psutil  # loaded later by servetop, when this process may not read the library any more
 from pathlib import Path
+import numpy  # where Python lies, another user may not look
 from servetop.recordings.reader import RecordingReader
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)

@@ -23,7 +23,7 @@ from servetop.tui.keys import STEERING, VIEWING, WATCHING
 from servetop.tui.palette import STYLES, THEME_NAMES
 from servetop.tui.panels.throughput import ThroughputPanel
 from servetop.tui.screens.help import HelpScreen, HelpText
-from servetop.tui.screens.question import Question
+from servetop.tui.screens.question import Choice, Question
 
 Dashboard = Callable[..., DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]
@@ -273,3 +273,19 @@ async def test_a_read_only_dashboard_names_no_steering_key_and_says_so_when_one_
         await pilot.press("question_mark")
         assert not [line for line in app.screen.query_one(HelpText).render().plain.split("\n") if "Steer" in line]
     assert run.sent == []
+
+
+async def test_a_question_is_answered_once_however_often_its_key_was_typed(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
+    app = dashboard(canned.growing())
+    answers: list[str | None] = []
+    async with app.run_test() as pilot:
+        question = Question("What now?", [Choice(key="d", label="go", result="done")])
+        app.push_screen(question, answers.append)
+        await pilot.pause()
+        for _ in range(3):
+            question.dismiss("done")
+        await pilot.pause()
+        assert answers == ["done"]
+        assert len(app.screen_stack) == 1

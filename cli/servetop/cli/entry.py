@@ -11,16 +11,16 @@ import os
 import signal
 import sys
 
-from servetop.cli.first_sender import FirstSender, plays_here
-from servetop.core.environment import limit_own_threads
-from servetop.core.errors import LoadError
-
 
 def main() -> int:
     """Load the command line, then run it; the exit code."""
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from servetop.cli.first_sender import FirstSender, plays_here
+    from servetop.core.environment import limit_own_threads
+    from servetop.core.errors import LoadError
+
     limit_own_threads(os.environ)
     sender = None
     with contextlib.suppress(LoadError):  # the run tries again, and says why it cannot

@@ -21,8 +21,9 @@ from servetop.cli import console
 from servetop.cli.first_sender import FirstSender
 from servetop.cli.owner_pipe import AWAIT_FRAME, THROW_AWAY, OwnerPipe
 from servetop.cli.run_signals import RunSignals
+from servetop.cli.shortages import shortage
 from servetop.core.config import RunConfig, from_data
-from servetop.core.errors import ServetopError
+from servetop.core.errors import ExitCode, ServetopError
 from servetop.core.known_secrets import redactor_of
 
 if TYPE_CHECKING:
@@ -185,6 +186,11 @@ def main(argv: Sequence[str]) -> int:
     except ServetopError as error:
         console.message(redactor_of(config).sentence(str(error)))
         return int(error.exit_code)
+    except (MemoryError, OSError, RuntimeError) as error:
+        if not (words := shortage(error)):
+            raise
+        console.message(words)
+        return int(ExitCode.RUN_FAILED)
     finally:
         if sender is not None:
             sender.end_unused()

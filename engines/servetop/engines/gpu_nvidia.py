@@ -70,9 +70,11 @@ class NvmlReader:
 
 
 def open_nvml(owns: Owns = everybody) -> NvmlReader | None:
-    """A reader of this machine's NVIDIA devices; None when NVML cannot be had or finds none."""
-    import pynvml
-
+    """A reader of this machine's NVIDIA devices; None when NVML cannot be had, loaded or opened, or finds none."""
+    try:
+        import pynvml
+    except (ImportError, OSError, MemoryError):  # few file descriptors or little memory: what is read of GPUs is extra
+        return None
     try:
         pynvml.nvmlInit()
         devices = [pynvml.nvmlDeviceGetHandleByIndex(each) for each in range(pynvml.nvmlDeviceGetCount())]

@@ -19,7 +19,12 @@ _INSTANTS = frozenset(
     }
 )  # fmt: skip
 _MAY_BE_INFINITE = frozenset({"request_rate"})
-_CHUNKS = frozenset({"chunk_times", "chunk_tokens"})
+_CHUNKS = {
+    "chunk_times": "ifnull(length(chunk_times), 0) % 4 = 0",
+    "chunk_tokens": """ifnull(length(chunk_tokens), 0) = 0 OR ifnull(length(chunk_times), 0) =
+        (length(chunk_tokens) - 1) * CASE substr(chunk_tokens, 1, 1) WHEN x'31' THEN 4 ELSE 1 END""",
+}
+"""How long they can be (see core/packing.py): four bytes a time, one or four a count after the byte that says it."""
 _REQUEST_COLUMNS = {column.name: column for column in REQUESTS.columns}
 
 
@@ -42,7 +47,8 @@ def _type_of(name: str) -> str:
 
 def _condition(name: str, sql_type: str) -> str:
     if name in _CHUNKS:
-        return f"ifnull(length({name}), 0) <= {LONGEST_CHUNKS}"
+        kind_and_size = f"typeof({name}) IN ('blob', 'null') AND ifnull(length({name}), 0) <= {LONGEST_CHUNKS}"
+        return f"{kind_and_size} AND ({_CHUNKS[name]})"
     if sql_type not in ("REAL", "INTEGER") or name == "seq":
         return ""
     if name in _MAY_BE_INFINITE:

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.geometry import Size
-from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from servetop.core.trust import AGREEMENT_LIMIT, LOOP_LAG_LIMIT, SENT_SHARE_LIMIT, SLIP_LIMIT
@@ -17,6 +16,7 @@ from servetop.tui import formats
 from servetop.tui.keys import tables
 from servetop.tui.lines import Lines, Row
 from servetop.tui.palette import STYLES
+from servetop.tui.screens.modal import Modal
 
 _INDENT = 18
 
@@ -57,7 +57,7 @@ DEFINITIONS = (
 )
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Modal[None]):
     """Closes with escape, `?` or q."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q,f1", "dismiss", "close")]

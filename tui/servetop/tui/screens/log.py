@@ -7,12 +7,12 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from servetop.tui.panels.footer import StatusLine
 from servetop.tui.panels.header import HeaderLine
 from servetop.tui.panels.whole_log import WholeLog
+from servetop.tui.screens.modal import Modal
 from servetop.tui.screens.moment_screen import MomentScreen
 from servetop.tui.screens.plain_text import PlainText
 
@@ -56,7 +56,7 @@ class LogScreen(MomentScreen):
         self.app.push_screen(SearchQuestion(log.words), lambda words: None if words is None else log.search(words))
 
 
-class SearchQuestion(ModalScreen[str]):
+class SearchQuestion(Modal[str]):
     """One line of words; empty ends the search; escape gives None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]

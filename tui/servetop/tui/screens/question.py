@@ -11,12 +11,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input
 
 from servetop.core.errors import UsageError
 from servetop.tui.formats import clock_time
 from servetop.tui.instants import parsed_instant
+from servetop.tui.screens.modal import Modal
 from servetop.tui.screens.plain_text import PlainText
 
 
@@ -30,7 +30,7 @@ class Choice:
     hint: str = ""
 
 
-class Question(ModalScreen[str]):
+class Question(Modal[str]):
     """Choices as buttons, each also on a key; escape gives None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -68,7 +68,7 @@ class Question(ModalScreen[str]):
         self.dismiss(self._choices[key].result if key in self._choices else None)
 
 
-class NoteQuestion(ModalScreen[str]):
+class NoteQuestion(Modal[str]):
     """One line of text for a mark; may be left empty; escape gives None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]
@@ -85,7 +85,7 @@ class NoteQuestion(ModalScreen[str]):
         self.dismiss(event.value.strip())
 
 
-class InstantQuestion(ModalScreen[float]):
+class InstantQuestion(Modal[float]):
     """An instant to go to, in seconds of the run; escape gives None. What cannot be read is said under the field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]
@@ -110,7 +110,7 @@ class InstantQuestion(ModalScreen[float]):
             self.query_one(".hint", PlainText).update(str(error))
 
 
-class TextQuestion(ModalScreen[str]):
+class TextQuestion(Modal[str]):
     """A question that one typed line answers; escape gives None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]

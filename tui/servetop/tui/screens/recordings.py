@@ -11,7 +11,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -22,6 +21,7 @@ from servetop.tui.choosing import matches, scrolled
 from servetop.tui.lines import Lines
 from servetop.tui.palette import STYLES
 from servetop.tui.panels.recordings import SPARK_CELLS, draw_details, draw_recordings
+from servetop.tui.screens.modal import Modal
 from servetop.tui.screens.plain_text import PlainText
 from servetop.tui.screens.question import TextQuestion
 from servetop.tui.steering import READ_ONLY
@@ -131,7 +131,7 @@ class Details(Widget):
         return Lines(draw_details(*self._about(), self.size.width))
 
 
-class RecordingsScreen(ModalScreen[Path]):
+class RecordingsScreen(Modal[Path]):
     """Its result is the recording to open; None when it was left by escape. Files are read off the UI's thread."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)

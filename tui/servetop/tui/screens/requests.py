@@ -73,7 +73,7 @@ class RequestsScreen(DetailScreen):
 class RequestScreen(MomentScreen):
     """One request: it does not change any more, whatever the playhead does."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter", "app.pop_screen", "back")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter", "leave", "back")]
 
     def __init__(self, first: Moment, record: RequestRecord) -> None:
         super().__init__(first)
@@ -84,3 +84,8 @@ class RequestScreen(MomentScreen):
         yield HeaderLine(id="header")
         yield TokensPanel(self._record, id="tokens")
         yield StatusLine(id="status")
+
+    def action_leave(self) -> None:
+        """Close it; a key that was typed before it was gone does not close the screen below."""
+        if self.is_current:
+            self.app.pop_screen()
