@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import random
+from contextlib import ExitStack
 from pathlib import Path
 
 from tests.chaos import modes, pages
 from tests.chaos.case import Case, Fault, Result
+from tests.chaos.engines import proxied
 from tests.chaos.invariants import Harm, check_recording, check_words
 from tests.chaos.ledger import What
-from tests.chaos.place import CERTIFICATES, Ended, Place
+from tests.chaos.place import ANOTHER_NAME, CERTIFICATE, Ended, Place
 
 REQUEST_TIMEOUT, PATIENT = "2", "60"
 """Seconds given to a request by --timeout: servers that keep silent on purpose are given up soon, busy ones are not."""
 NAMELESS = ("models-broken", "models-deep", "models-empty")
 """Pages by which no model is known: the run cannot begin."""
-TLS_FAULTS = ("unknown-authority", "wrong-name", "plain-on-tls", "tls-on-plain", "fine")
+NO_TLS = ("unknown-authority", "wrong-name", "plain-on-tls", "tls-on-plain", "handshake-cut")
+"""Faults with which no request can be sent."""
+TLS_FAULTS = (*NO_TLS, "some-handshakes-cut", "fine")
+CUT_SHARES = {"handshake-cut": 1.0, "some-handshakes-cut": 0.3}
 
 
 OPTIONS = (
@@ -82,21 +87,26 @@ def _check_verdict(mode: str, place: Place, ended: Ended, result: Result, *, nam
 
 
 def tls_faults(case: Case, folder: Path) -> Result:
-    """Certificates that cannot be believed, and plain words where TLS is spoken."""
+    """Certificates that cannot be believed, plain words where TLS is spoken, and handshakes that are cut off."""
     place, result = Place(case, folder), Result()
-    fault = TLS_FAULTS[case.number % len(TLS_FAULTS)]
+    fault = TLS_FAULTS[(case.number + case.seed) % len(TLS_FAULTS)]
     result.note(fault)
-    words = load(case.chance(), place)
-    options = {} if fault == "tls-on-plain" else {"tls": str(CERTIFICATES)}
-    with place.server(**options) as url:
-        if fault in ("fine", "plain-on-tls", "tls-on-plain"):
-            words += ["--ca-cert", str(CERTIFICATES / "localhost.crt")]
-        other = {"plain-on-tls": ("https", "http"), "tls-on-plain": ("http", "https")}.get(fault, ("", ""))
-        host = "localhost" if fault == "fine" else "127.0.0.1"
-        process = place.start([*words, "--url", url.replace(*other, 1).replace("127.0.0.1", host)])
+    certificate = ANOTHER_NAME if fault == "wrong-name" else CERTIFICATE
+    words = [*load(case.chance(), place), "--timeout", PATIENT]
+    if fault != "unknown-authority":
+        words += ["--ca-cert", f"{certificate}.crt"]
+    with ExitStack() as stack:
+        url = stack.enter_context(place.server(**({} if fault == "tls-on-plain" else {"tls": str(certificate)})))
+        if fault in CUT_SHARES:
+            port = int(url.rpartition(":")[2])
+            url = stack.enter_context(proxied(place, port, cut=CUT_SHARES[fault], handshakes=True))
+        scheme = "http" if fault == "plain-on-tls" else "https"
+        process = place.start([*words, "--url", f"{scheme}://localhost:{url.rpartition(':')[2]}"])
         ended = place.finish(process, result)
     check_words(ended, result)
     check_recording(place, ended, result, harm=Harm.NONE)
-    if fault == "unknown-authority" and ended.code != 3:
+    if fault in NO_TLS and (ended.code != 3 or place.ledger.count(What.RECEIVED)):
         result.found(Fault.INVENTED, f"exit code {ended.code} where TLS must fail ({fault}): {ended.last_line}")
+    if fault == "fine" and ended.code not in (0, 99):
+        result.found(Fault.LOST, f"exit code {ended.code} although TLS is fine: {ended.last_line}")
     return result

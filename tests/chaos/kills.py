@@ -6,7 +6,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,10 @@ num_prompts = {prompts}
 input_len = 6
 output_len = {tokens}
 """
-SCENARIOS = ("attached", "owned", "sweep", "simulator")
+SCENARIOS = {"attached": 4, "owned": 4, "sweep": 1, "simulator": 1}
+"""And how often each is drawn."""
+WITH_WORKERS = {"attached": 4, "owned": 4, "simulator": 1}
+"""A sweep takes no --workers."""
 TARGETS = ("run", "sender", "engine")
 INSTANTS = ("clock", "boot", "load", "drain", "restart", "end")
 ENGINE_OF = {"simulator": "servetop.engines.sim"}
@@ -44,14 +47,15 @@ class Blow:
     """After SIGSTOP, seconds until SIGCONT."""
 
     @classmethod
-    def drawn(cls, chance: random.Random, number: signal.Signals) -> Blow:
-        scenario = chance.choices(SCENARIOS, weights=(4, 4, 1, 1))[0]
+    def drawn(cls, chance: random.Random, number: signal.Signals, *, scenarios: Mapping[str, int]) -> Blow:
+        scenario = chance.choices([*scenarios], weights=[*scenarios.values()])[0]
+        instant = chance.choice([each for each in INSTANTS if scenario == "sweep" or each != "restart"])
         return cls(
             scenario=scenario,
             target=chance.choice([each for each in TARGETS if (scenario, each) != ("attached", "engine")]),
             number=number,
-            instant=chance.choice([each for each in INSTANTS if scenario == "sweep" or each != "restart"]),
-            delay=chance.uniform(0.0, 0.6) ** 1.5,
+            instant=instant,
+            delay=chance.uniform(0.0, 0.6) ** (3.0 if instant == "end" else 1.5),
             pause=chance.uniform(0.2, 2.5),
         )
 
@@ -86,13 +90,18 @@ def freeze(case: Case, folder: Path) -> Result:
     return _hit(case, folder, signal.SIGSTOP)
 
 
-def _hit(case: Case, folder: Path, number: signal.Signals) -> Result:
+def workers(case: Case, folder: Path) -> Result:
+    """kill -9 of one of several senders, or of what stands above them."""
+    return _hit(case, folder, signal.SIGKILL, more=("--workers", str(case.chance().randint(2, 4))))
+
+
+def _hit(case: Case, folder: Path, number: signal.Signals, *, more: tuple[str, ...] = ()) -> Result:
     chance = case.chance()
     place, result = Place(case, folder), Result()
-    blow = Blow.drawn(chance, number)
+    blow = Blow.drawn(chance, number, scenarios=WITH_WORKERS if more else SCENARIOS)
     load = Load(prompts=chance.randint(10, 50), rate=chance.choice((20, 40, 80)), tokens=chance.randint(2, 12))
     with ExitStack() as stack:
-        process = place.start(_words(place, blow.scenario, load, stack))
+        process = place.start([*_words(place, blow.scenario, load, stack), *more])
         landed = _wait_and_hit(place, process, blow, load)
         ended = place.finish(process, result)
     result.tried = int(landed)
@@ -170,6 +179,6 @@ def _targets(place: Place, process: subprocess.Popen[bytes], blow: Blow) -> Iter
         yield process.pid
         return
     words = {"sender": "servetop.cli.sender", "engine": ENGINE_OF.get(blow.scenario, "tests.chaos.server")}
-    for pid, command in marked(place.mark).items():
+    for pid, command in reversed(marked(place.mark).items()):  # of several senders, not the first one
         if words[blow.target] in command and pid != process.pid and "leash" not in command:
             yield pid

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.chaos import hostile, kills, parsers, recordings, surroundings, viewers
+from tests.chaos import engines, hostile, kills, parsers, recordings, surroundings, viewers, web
 from tests.chaos.case import Kind
 
 KINDS: dict[str, Kind] = {
@@ -30,6 +30,9 @@ KINDS: dict[str, Kind] = {
     "parser": Kind(
         run=parsers.inputs, what="SSE, HTTP and metrics pages, damaged", unit="parser inputs", whole=100, quick=3
     ),
-    "tls": Kind(run=hostile.tls_faults, what="TLS faults", whole=10, quick=5),
+    "workers": Kind(run=kills.workers, what="kill -9 with several senders", unit="kills", whole=50, quick=3),
+    "web": Kind(run=web.pages, what="pages, their server and viewers ended", whole=50, quick=3),
+    "engines": Kind(run=engines.behind_a_proxy, what="honest engines behind a proxy that counts", whole=80, quick=4),
+    "tls": Kind(run=hostile.tls_faults, what="TLS faults", whole=28, quick=7),
 }
 """By the name that --only takes."""

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,13 @@ from tests.chaos.ledger import Ledger, What
 from tests.chaos.processes import LOOK_AROUND, MARK, end_marked, marked, peak_memory, until
 
 ROOT = Path(__file__).parents[2]
-CERTIFICATES = ROOT / "tests" / "loadgen" / "data"
+CERTIFICATE = ROOT / "tests" / "loadgen" / "data" / "localhost"
+ANOTHER_NAME = ROOT / "tests" / "chaos" / "certificates" / "elsewhere"
+"""Of two certificates, the files without .crt and .key."""
 PATIENCE = 240.0
 """Seconds within which anything ends that ends at all: a minute, and four times that on a shared machine."""
+LONGEST = 900.0
+"""Seconds after which a run is hung whatever it does."""
 GONE_WITHIN = 120.0
 """Seconds after which no process of a run may be left, on such a machine."""
 OUR_WORDS = ("servetop: ", "OpenBLAS error: ")
@@ -115,11 +120,17 @@ class Place:
                 cwd=self.folder,
             )
 
-    def finish(self, process: subprocess.Popen[bytes], result: Result, *, seconds: float = PATIENCE) -> Ended:
-        """Wait for it and for all that it started; what is left then is a finding."""
-        over = until(lambda: self._over(process), seconds=seconds, look_again=LOOK_AROUND)
+    def finish(self, process: subprocess.Popen[bytes], result: Result) -> Ended:
+        """Wait for it while requests begin or end, and for all that it started; what is left then is a finding."""
+        last = time.monotonic() + LONGEST
+        over, seen = None, -1
+        while not over and len(self.ledger.entries) > seen and time.monotonic() < last:
+            seen = len(self.ledger.entries)
+            over = until(lambda: self._over(process), seconds=PATIENCE, look_again=LOOK_AROUND)
         if not over:
-            result.found(Fault.HANG, f"still running after {seconds:.0f} s: {marked(self.mark)}")
+            result.found(
+                Fault.HANG, f"still running, and nothing came to an end for {PATIENCE:.0f} s: {marked(self.mark)}"
+            )
             end_marked(self.mark)
             process.kill()
         code = process.wait()

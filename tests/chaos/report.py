@@ -51,11 +51,14 @@ class Figures:
     cases: int
     over: bool = False
     findings: list[str] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Cases that this machine cannot play, by the reason."""
     tallies: dict[str, Tally] = field(default_factory=lambda: {name: Tally(kind) for name, kind in KINDS.items()})
     started: float = field(default_factory=time.monotonic)
 
     def add(self, case: Case, result: Result) -> None:
         self.tallies[case.kind].add(result)
+        self.left_out.update(note for note in result.notes if note.startswith("left out"))
         self.findings += [f"`{case.name}`, {each.fault}: {_one_line(each.words)}" for each in result.findings]
 
     @property
@@ -69,7 +72,8 @@ class Figures:
         head = f"| kind | what | tried | cases with a finding | {' | '.join(Fault)} | longest case |"
         table = "\n".join([head, "|---" * head.count(" | ") + "|---|", *rows])
         findings = "\n\n" + "\n".join(f"- {each}" for each in self.findings) if self.findings else ""
-        return f"{self._circumstances()}\n\n{self._sums()}\n\n{table}{findings}"
+        left_out = "".join(f"\n\n{count} cases {why}" for why, count in self.left_out.items())
+        return f"{self._circumstances()}\n\n{self._sums()}\n\n{table}{left_out}{findings}"
 
     def _circumstances(self) -> str:
         minutes = (time.monotonic() - self.started) / 60.0

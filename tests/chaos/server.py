@@ -122,12 +122,12 @@ def parsed() -> Settings:
     parser.add_argument("--first", type=float, default=0.03, help="seconds to the first token")
     parser.add_argument("--boot", type=float, default=0.0, help="seconds before it listens")
     parser.add_argument("--stop", type=float, default=0.0, help="seconds that it takes to stop")
-    parser.add_argument("--tls", default="", help="a folder with localhost.crt and localhost.key")
+    parser.add_argument("--tls", default="", help="a certificate and its key, without .crt and .key")
     known, _ = parser.parse_known_args()
     context = None
     if known.tls:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(Path(known.tls) / "localhost.crt", Path(known.tls) / "localhost.key")
+        context.load_cert_chain(f"{known.tls}.crt", f"{known.tls}.key")
     return Settings(**vars(known), ssl=context)
 
 

@@ -126,7 +126,7 @@ def _limited(case: Case, folder: Path, limit: Callable[[random.Random], str]) ->
     chance = case.chance()
     place, result = Place(case, folder), Result()
     if shutil.which("prlimit") is None:
-        return Result(tried=0, notes={"skipped: no prlimit here": 1})
+        return Result(tried=0, notes={"left out: no prlimit here": 1})
     with place.server() as url:
         count = str(chance.choice((10, 60)))
         load = [
@@ -220,11 +220,11 @@ def odd_surroundings(case: Case, folder: Path) -> Result:
 def as_nobody(case: Case, folder: Path) -> Result:
     """A folder that may not be written to, as a user who is not root; recordings in it that others wrote."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
-        return Result(tried=0, notes={"SKIPPED: only root can become another user (setpriv)": 1})
+        return Result(tried=0, notes={"left out: only root can become another user (setpriv)": 1})
     place, result = Place(case, folder), Result()
     before = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     if not _may_run(before):
-        return Result(tried=0, notes={"SKIPPED: another user cannot run this Python": 1})
+        return Result(tried=0, notes={"left out: another user cannot run this Python": 1})
     folder.chmod(0o755)
     place.temporary.chmod(0o777)
     deed = ("write", "read", "home")[(case.number + case.seed) % 3]
