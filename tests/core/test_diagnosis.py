@@ -180,3 +180,11 @@ def test_any_figures_give_one_diagnosis_on_one_line(
     assert isinstance(found, Diagnosis)
     assert "\n" not in found.line
     assert "nan" not in found.line
+
+
+def test_a_closed_loop_has_no_rate_to_raise_and_preemptions_speak_against_more_load() -> None:
+    loop = LoadGauges(stage=0, request_rate=math.inf, max_concurrency=24, in_flight=24)
+    assert diagnose(situation(load=loop), FACTS).advice == "raise the concurrency limit"
+    preempting = diagnose(situation(replace(KEEPING_UP, preemptions=12.2), load=loop), FACTS)
+    assert preempting.evidence[-1] == "12.2 preemptions/s"
+    assert preempting.advice == "more KV memory: some requests are computed twice"

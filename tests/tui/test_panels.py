@@ -17,6 +17,7 @@ from servetop.core.tick import ClientTick, Tick
 from servetop.core.trust import Trust
 from servetop.tui.app import DashboardApp
 from servetop.tui.charts import Axes
+from servetop.tui.cursor import Cursor
 from servetop.tui.events import happenings
 from servetop.tui.exported import staleness, why_missing
 from servetop.tui.keys import LIVE_LINE, REPLAY_LINE
@@ -88,6 +89,17 @@ def test_the_diagnosis_keeps_its_advice_where_there_is_little_room(canned: Modul
     )
     assert text([draw_diagnosis(found, 80)]) == ("▲ KV-bound: 99.8 % of blocks → max_num_seqs ≈ 96 or more KV memory")
     assert text([draw_diagnosis(found, 30)]) == "▲ KV-bound → max_num_seqs ≈ 9…"
+
+
+async def test_a_run_whose_engine_failed_gets_no_advice_about_its_load(
+    canned: ModuleType, dashboard: Callable[..., DashboardApp], text_of: Callable[[DashboardApp, str], str]
+) -> None:
+    run = canned.finished()
+    run.end = replace(run.end, exit_code=3, reason="vLLM was killed by SIGKILL")
+    async with (app := dashboard(run, start_at=126.0)).run_test(size=(120, 40)):
+        assert "the engine failed" in text_of(app, "#diagnosis")
+        app._look(cursor=Cursor(at=60.0))
+        assert "load-bound" in text_of(app, "#diagnosis")
 
 
 def test_held_and_paused_loads_are_marked(canned: ModuleType, moment_of: MomentOf) -> None:

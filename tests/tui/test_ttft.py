@@ -46,7 +46,7 @@ def test_what_cannot_be_told_apart_is_one_part_and_says_so(canned: ModuleType, m
     assert "██ queue, prefill  600 ms" in legend
     growing = moment_of(canned.finished(), 104.0)
     changing = replace(growing, stats=replace(growing.stats, ttft=whole))
-    assert ttft_remark(changing) == "▲ changing: queue and prefill are not told apart"
+    assert ttft_remark(changing) == "▲ queue and prefill not told apart"
 
 
 @pytest.mark.parametrize(("width", "height"), [(36, 4), (48, 4), (70, 2), (20, 6), (8, 1), (108, 3)])

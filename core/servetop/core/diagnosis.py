@@ -176,8 +176,13 @@ def _load(stats: LiveStats, signs: _Signs) -> Diagnosis | None:
         return None
     done = f"done {stats.rates.completed:.1f} of {stats.rates.offered:.1f} req/s"
     memory = "" if math.isnan(signs.kv) else f"KV {_percent(signs.kv)}"
-    evidence = tuple(filter(None, ("the engine keeps up", done, memory)))
-    return Diagnosis(limit=Limit.LOAD, evidence=evidence, advice="raise the rate")
+    preempts = stats.rates.preemptions > PREEMPTING
+    preempting = f"{stats.rates.preemptions:.1f} preemptions/s" if preempts else ""
+    evidence = tuple(filter(None, ("the engine keeps up", done, memory, preempting)))
+    closed = stats.load.max_concurrency is not None and math.isinf(stats.load.request_rate or 0.0)
+    more = "raise the concurrency limit" if closed else "raise the rate"
+    advice = "more KV memory: some requests are computed twice" if preempts else more
+    return Diagnosis(limit=Limit.LOAD, evidence=evidence, advice=advice)
 
 
 def _inconclusive(stats: LiveStats, signs: _Signs) -> Diagnosis:

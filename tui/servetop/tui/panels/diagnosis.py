@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from servetop.core.diagnosis import Diagnosis, Limit, diagnose
+from servetop.core.errors import ExitCode
 from servetop.tui.lines import Row, Run, fitted, row_width
 from servetop.tui.panels.panel import Panel
 from servetop.tui.run_so_far import Moment
@@ -19,7 +20,9 @@ class DiagnosisLine(Panel):
         return []
 
     def draw(self, moment: Moment, width: int, height: int) -> list[Row]:  # noqa: ARG002
-        """See `draw_diagnosis`."""
+        """See `draw_diagnosis`; nothing limits a run that failed."""
+        if moment.end is not None and moment.end.exit_code == ExitCode.ENGINE_FAILED and moment.pointed is None:
+            return [fitted([("✖ the engine failed: its last seconds do not show what limits it", "muted")], width)]
         return [draw_diagnosis(diagnose(moment.pointed or moment.stats, moment.engine), width)]
 
 

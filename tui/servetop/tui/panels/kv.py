@@ -13,7 +13,7 @@ from servetop.tui.blockmap import block_map, blocks_per_cell
 from servetop.tui.braille import Trace
 from servetop.tui.charts import Axes, Bars, block_bars, chart, gauge
 from servetop.tui.exported import staleness, why_missing
-from servetop.tui.lines import Row, Run, fitted, placard, spread
+from servetop.tui.lines import Row, Run, fitted, placard, row_width, spread
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.run_so_far import Moment
 
@@ -31,7 +31,7 @@ class KvPanel(TimeChart):
             return [[("KV blocks", "title")]]
         used, total = kv_blocks(moment)
         share = kv_share(moment.stats)
-        full: Run = (" ▲ nearly full", "warn") if share > NEARLY_FULL else ("", "")
+        full: Run = ("▲ nearly full", "warn") if share > NEARLY_FULL else ("", "")
         parts: list[Row] = [[("KV blocks ", "title"), (formats.percent(share), "strong")]]
         if used is not None and total is not None:
             parts.append([(formats.exact(used), "strong"), (f"/{formats.exact(total)}", "")])
@@ -79,7 +79,8 @@ def draw_kv(
     each = blocks_per_cell(total, cells=(beside - 2) * (height - 1))
     scale: Row = [("⣿", style), (f" = {formats.exact(each)} block{'s' * (each > 1)}   ", "muted")]
     rows = [spread(left, right, width=width) for left, right in zip_longest(cells, plot, fillvalue=())]
-    return [fitted([*scale, *_prefix_cache(stats)[-3:]], width), *rows]
+    legend = [*scale, *_prefix_cache(stats)[-3:]]
+    return [fitted(legend if row_width(legend) <= width else legend[:-1], width), *rows]
 
 
 def _map_width(blocks: tuple[float | None, float | None], width: int, height: int) -> int:

@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from servetop.core.ttft import TtftParts
 from servetop.tui import formats
 from servetop.tui.exported import staleness, why_missing
-from servetop.tui.lines import Row, Run, fitted, placard
+from servetop.tui.lines import Row, Run, joined, placard
 from servetop.tui.panels.panel import Panel
 from servetop.tui.run_so_far import Moment
 
@@ -58,7 +58,7 @@ def ttft_remark(moment: Moment) -> str:
     if missing and math.isnan(parts.engine_queue) and math.isnan(parts.prefill):
         return f"queue, prefill: {missing}"
     if not parts.is_split:
-        return "▲ changing: queue and prefill are not told apart"
+        return "▲ queue and prefill not told apart"
     if parts.unexplained < -0.05 * parts.total:
         return "▲ parts exceed it: it is changing"
     return staleness(moment)
@@ -82,11 +82,11 @@ def _legend(parts: Sequence[_Part], width: int, *, name: int) -> list[Row]:
     named, swatch = max(len(look[name]) for look, _ in parts), 2 - name
     columns = min(max((width + 1) // (swatch + named + _FIGURE + 2), 1), len(parts))
     entries: list[list[Run]] = [
-        [(look[2] * swatch, look[3]), (f" {look[name]:<{named}}", "muted"), (f"{_time(value):>{_FIGURE}} ", "strong")]
+        [(look[2] * swatch, look[3]), (f" {look[name]:<{named}}", "muted"), (f"{_time(value):>{_FIGURE}}", "strong")]
         for look, value in parts
     ]
     lines = [entries[start : start + columns] for start in range(0, len(entries), columns)]
-    return [fitted([run for entry in line for run in entry], width) for line in lines]
+    return [joined(line, width=width, gap=" ") for line in lines]
 
 
 def _bar(parts: Sequence[_Part], width: int) -> Row:
