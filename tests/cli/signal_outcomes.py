@@ -42,6 +42,16 @@ def _targets(run: int, target: str) -> Iterator[int]:
             yield each.pid
 
 
+def one_of_two_killed(case: Case) -> Finished:
+    load = ("--request-rate", "20", "--num-prompts", "60", *LENGTHS, "--max-failures", "100%")
+    with case.started("--json", "--workers", "2", *mortal(), *load) as process:
+        with case.reading() as reader:
+            wait_for(lambda: received(reader), seconds=SECONDS, what="the first tokens")
+        *_, second = sorted(_targets(process.pid, "sender"))
+        os.kill(second, signal.SIGKILL)
+        return finished(process)
+
+
 def killed_and_resumed(case: Case) -> Finished:
     words = (*case.sweep("num_prompts = 8"), *mortal("--gap 0.2"))
     with case.started(*words) as process:
@@ -114,6 +124,7 @@ SIGNALLED: dict[str, Callable[[Case], Finished]] = {
         f"SIGKILL of the engine {words}": signalled(signal.SIGKILL, phase, target="engine")
         for words, phase in PHASES.items()
     },
+    "SIGKILL of one of two senders during the load": one_of_two_killed,
     "SIGKILL during a cell of a sweep, then `--resume`": killed_and_resumed,
 }
 """By the first cell of the table's rows."""

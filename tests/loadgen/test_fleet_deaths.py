@@ -28,6 +28,7 @@ async def test_a_sender_that_is_killed_takes_its_requests_along_and_the_others_g
     assert {(record.worker, record.status) for record in lost} == {(1, RequestStatus.ERROR)}
     assert [note for note in run.notes if note.startswith(f"sender 1 died (exit code -9): {len(lost)} requests")]
     assert sum(report.tick.errors for report in run.reports) == len(lost)
+    assert [death for report in run.reports for death in report.deaths] == [n for n in run.notes if "died" in n]
     seen = len(run.reports)
     await run.until(lambda _: len(run.reports) == seen + 8)
     sent = sum(report.tick.sent for report in run.reports[seen + 1 :])

@@ -25,10 +25,14 @@ class Outcome:
         self._max_failures = FailureLimit.parse(max_failures)
         self._warmups: set[int] = set()
         self._completed = 0
+        self._deaths: list[str] = []
         self._failures = FailureTally()
 
-    def take(self, records: Sequence[RequestRecord], stages: Sequence[StageChange] = ()) -> None:
-        """Count requests that ended, and note the stages that began."""
+    def take(
+        self, records: Sequence[RequestRecord], stages: Sequence[StageChange] = (), deaths: Sequence[str] = ()
+    ) -> None:
+        """Count requests that ended, and note the stages that began and senders that died with what they had begun."""
+        self._deaths += deaths
         self._warmups.update(stage.index for stage in stages if stage.warmup)
         for record in records:
             if record.stage in self._warmups:
@@ -44,6 +48,7 @@ class Outcome:
             ends.append(RunEnd(at=at, exit_code=int(ExitCode.INTERRUPTED), reason=self._interrupted(failure)))
         if failure is not None:
             ends.append(RunEnd(at=at, exit_code=int(failure.exit_code), reason=str(failure)))
+        ends += [RunEnd(at=at, exit_code=int(ExitCode.RUN_FAILED), reason=words) for words in self._deaths]
         if words := self._too_many_failures():
             ends.append(RunEnd(at=at, exit_code=int(ExitCode.RUN_FAILED), reason=words))
         return decisive(ends)

@@ -153,7 +153,7 @@ class RunLoop:
             self._journal.commit(ClientTick(index=index))
         self._tick_index = report.tick.index + 1
         self._stage = max(self._stage, report.tick.gauges.stage)
-        self._outcome.take(report.records, report.stages)
+        self._outcome.take(report.records, report.stages, report.deaths)
         self._journal.commit(
             report.tick,
             requests=report.records,

@@ -86,6 +86,7 @@ class SenderFleet:
         self._news: asyncio.Queue[tuple[Member, SenderReport | LoadError | None]] = asyncio.Queue()
         self._own_replies: list[Command] = []
         self._own_notes: list[Note] = []
+        self._deaths: list[str] = []
         self._lost: list[RequestRecord] = []
         self._last_order = 0.0
 
@@ -217,8 +218,8 @@ class SenderFleet:
     async def _merged(self, parts: dict[int, SenderReport]) -> SenderReport:
         state = await self._state(parts)
         await self._relieve(parts)
-        lost, self._lost = self._lost, []
-        notes, self._own_notes = self._own_notes, []
+        lost, notes, deaths = self._lost, self._own_notes, self._deaths
+        self._lost, self._own_notes, self._deaths = [], [], []
         return SenderReport(
             state=state,
             tick=merged_tick(parts, lost=len(lost)),
@@ -226,6 +227,7 @@ class SenderFleet:
             stages=tuple(new_stages(parts, self._told)),
             notes=(*merged_notes(parts), *notes),
             replies=tuple(self._complete_replies(parts)),
+            deaths=tuple(deaths),
         )
 
     async def _state(self, parts: dict[int, SenderReport]) -> SenderState:
@@ -238,10 +240,9 @@ class SenderFleet:
         if any(worker not in parts or parts[worker].tick.gauges.stage < first for worker in players):
             return SenderState.RUNNING
         state = slowest([parts[worker].state for worker in players])
-        over = state is SenderState.FINISHED or (state is SenderState.DRAINING and not must_drain(piece))
         if not self._pieces:
             return state
-        if over:
+        if state is SenderState.FINISHED or (state is SenderState.DRAINING and not must_drain(piece)):
             await self._deal(self._pieces.popleft())
         return SenderState.RUNNING
 
@@ -269,6 +270,7 @@ class SenderFleet:
         self._lost += lost
         words = f"sender {member.worker} died (exit code {member.process.returncode}): {lost_words(lost)}"
         self._own_notes.append(self._note(Severity.WARNING, words))
+        self._deaths += [words] if member.worker in self._active else []
         active = tuple(worker for worker in self._active if worker != member.worker)
         if member.worker in self._standing_by:
             self._standing_by.remove(member.worker)
@@ -288,8 +290,7 @@ class SenderFleet:
             self._own_notes.append(self._note(Severity.INFO, words))
         elif not self._said_full:
             self._said_full = True
-            words += ": the load is more than these senders can do"
-            self._own_notes.append(self._note(Severity.WARNING, words))
+            self._own_notes.append(self._note(Severity.WARNING, f"{words}: the load is more than these senders can do"))
 
     def _note(self, severity: Severity, text: str) -> Note:
         return Note(at=self._clock.now(), severity=severity, source="load", text=text)

@@ -125,6 +125,8 @@ class SenderReport:
     """Only among several senders."""
     next_number: int = 0
     """No request of this or a greater number has begun; only among several senders."""
+    deaths: tuple[str, ...] = ()
+    """Of several senders at work, those that died since the last report, and what that cost: a line each."""
 
 
 _Message = TypeVar("_Message")
