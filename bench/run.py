@@ -73,7 +73,8 @@ PARTS = (
         "Where the client's time goes",
         "steps.py",
         "One regular event from the socket to the tick. Of a sender's time on plain sockets the kernel's `recvmsg` is "
-        "the largest part, and of that the acknowledgement that each read sends; the first rows are what Python adds.",
+        "the largest part, and of that the acknowledgement, which the whole sender leaves out for every other event; "
+        "the first rows are what Python adds.",
     ),
     Part("How far one sender goes", "limits.py", "Many streams, many requests, memory."),
 )
