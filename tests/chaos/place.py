@@ -91,12 +91,13 @@ class Place:
     @contextlib.contextmanager
     def server(self, *, mode: str = "honest", **options: str | float) -> Iterator[str]:
         """A server of its own; its URL. It bears no mark: it is not servetop's to end."""
-        process = subprocess.Popen(
-            self.server_words(mode=mode, **options),
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.DEVNULL,
-            stderr=(self.folder / "server.err").open("w"),
-        )
+        with (self.folder / "server.err").open("w") as err:
+            process = subprocess.Popen(
+                self.server_words(mode=mode, **options),
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.DEVNULL,
+                stderr=err,
+            )
         try:
             started = until(lambda: self.ledger.of(What.STARTED), seconds=PATIENCE)
             assert started, "the server under test did not start"
