@@ -61,7 +61,7 @@ class HeadlessAttendant:
 
     async def follow(self) -> None:
         """Show the run's progress until cancelled, and once more then; as long as its recording can be read."""
-        with contextlib.suppress(RecordingError):
+        with contextlib.suppress(RecordingError, OSError):  # OSError: files that cannot be opened are told by the run
             try:
                 while True:
                     await asyncio.sleep(POLL_SECONDS)

@@ -154,11 +154,13 @@ async def _attended(loop: RunLoop, others: Others, registration: Registration) -
         others.owner.watch(loop.stop_requests)
     beside = [asyncio.ensure_future(_keep_listed(loop, registration, owner=others.owner))]
     beside += [asyncio.ensure_future(others.attendant.follow())] if others.attendant else []
-    end = await loop.run()
-    others.signals.ignore()
-    for task in beside:
-        task.cancel()
-    await asyncio.wait(beside)
+    try:
+        end = await loop.run()
+    finally:
+        others.signals.ignore()
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)  # the run's own error, if any, is the one that is told
     return end
 
 
