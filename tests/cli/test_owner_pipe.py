@@ -92,6 +92,15 @@ def test_an_owner_that_is_gone_before_it_gave_a_configuration_is_an_error() -> N
             owner.read_config()
 
 
+@pytest.fixture
+def heeds_hang_ups() -> Iterator[None]:
+    """Also where the tests themselves run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("heeds_hang_ups")
 @pytest.mark.parametrize(
     ("numbers", "action", "interruptions"),
     [

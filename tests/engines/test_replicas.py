@@ -18,6 +18,7 @@ from servetop.core.events import EngineSample
 from servetop.engines.adding_up import COUNTERS, CounterTotals, added_up
 from servetop.engines.replicas import ReplicaGroup, attach_replicas, refuse_closed_door
 from tests.engines.conftest import PageServer
+from tests.harness import SLOW_MACHINE
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def metrics(running: int, tokens: int) -> tuple[int, bytes]:
 
 
 async def until(condition: Callable[[], object], *, seconds: float = 10.0) -> None:
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(seconds * SLOW_MACHINE):
         while not condition():
             await asyncio.sleep(0.02)
 

@@ -61,14 +61,15 @@ def test_an_engine_command_takes_the_model_in_its_own_form(vllm: str, command: s
 
 
 def test_what_the_user_gives_after_the_dashes_is_not_given_twice(vllm: str) -> None:
-    argv = launched("org/m", command=vllm, extra="--max_num_seqs=64 --model org/other --host 0.0.0.0 --dtype half")
-    assert argv == f"{vllm} serve --port 8123 --max_num_seqs=64 --model org/other --host 0.0.0.0 --dtype half"
+    extra = "--max_num_seqs=64 --model org/other --host 0.0.0.0 --dtype half"
+    argv = launched("org/m", command=shlex.quote(vllm), extra=extra)
+    assert argv == f"{vllm} serve --port 8123 {extra}"
 
 
 def test_two_different_batch_sizes_are_refused(vllm: str) -> None:
     with pytest.raises(UsageError, match="--max-num-seqs is given twice, as 32 and after -- as 64"):
-        launched(command=vllm, extra="--max-num-seqs 64", max_num_seqs=32)
-    assert "--max-num-seqs 64" in launched(command=vllm, extra="--max-num-seqs 64", max_num_seqs=64)
+        launched(command=shlex.quote(vllm), extra="--max-num-seqs 64", max_num_seqs=32)
+    assert "--max-num-seqs 64" in launched(command=shlex.quote(vllm), extra="--max-num-seqs 64", max_num_seqs=64)
 
 
 def test_the_server_is_told_not_to_report_home_unless_the_user_says_otherwise(
@@ -111,14 +112,14 @@ def test_an_engine_command_may_be_the_folder_of_an_environment(
         path.parent.mkdir(exist_ok=True)
         path.write_text("#!/bin/sh\n")
         path.chmod(0o755)
-    assert launched("org/m", command=str(tmp_path)).startswith(f"{tmp_path}/{start}")
+    assert launched("org/m", command=shlex.quote(str(tmp_path))).startswith(f"{tmp_path}/{start}")
 
 
 def test_a_folder_that_is_no_environment_says_what_it_lacks(tmp_path: Path) -> None:
     with pytest.raises(
         EngineError, match=f"{tmp_path} has no bin/vllm and no vllm and no bin/python: check --engine-c"
     ):
-        launched(command=str(tmp_path))
+        launched(command=shlex.quote(str(tmp_path)))
 
 
 def test_a_local_folder_is_taken_as_it_is_and_a_missing_one_is_told(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from servetop.loadgen.fleet import SenderFleet
 from servetop.loadgen.messages import SenderReport, SenderSetup, SenderState
 from servetop.loadgen.plan import LoadPlan
 from servetop.loadgen.sender import Sender
+from tests.harness import SLOW_MACHINE
 from tests.loadgen.fleet_run import ARGV, FleetRun, setup_for
 
 CERTIFICATE = Path(__file__).parent / "data" / "localhost.crt"
@@ -178,7 +179,7 @@ class LoadRun:
 
     async def until(self, condition: Callable[[], object], *, seconds: float = 10.0) -> None:
         """Wait for something that a report brings."""
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds * SLOW_MACHINE):
             while not condition():
                 self._news.clear()
                 await self._news.wait()

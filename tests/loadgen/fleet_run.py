@@ -13,6 +13,7 @@ from servetop.core.tick import LoadGauges
 from servetop.loadgen.fleet import SenderFleet
 from servetop.loadgen.messages import SenderReport, SenderSetup, SenderState
 from servetop.loadgen.plan import LoadPlan
+from tests.harness import SLOW_MACHINE
 
 ARGV = (sys.executable, "-m", "servetop.cli.sender")
 
@@ -45,7 +46,7 @@ class FleetRun:
         await self.fleet.command(Command(id=self._commands, at=0.0, action=action, value=value))
 
     async def until(self, condition: Callable[[SenderReport], object], *, seconds: float = 20.0) -> None:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds * SLOW_MACHINE):
             async for report in self._stream:
                 self.reports.append(report)
                 if condition(report):

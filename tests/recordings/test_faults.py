@@ -191,7 +191,7 @@ def test_a_newer_major_version_is_refused_and_says_what_to_do(finished: Path) ->
 
 READ_AS_NOBODY = """
 import os, sys
-import psutil  # loaded later by servetop, when this process may not read the library any more
+import numpy, psutil  # loaded later by servetop, when this process may not read the library any more
 from pathlib import Path
 import numpy  # where Python lies, another user may not look
 from servetop.recordings.reader import RecordingReader
