@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import shutil
 import sys
@@ -70,6 +71,7 @@ def play(
 
     `sender` is its first one, if that has been started already.
     """
+    gc.disable()  # until all is loaded
     import uvloop
 
     with RunSignals().caught() as signals, contextlib.ExitStack() as at_end:
@@ -99,6 +101,7 @@ async def _played(
     recorder, start = _opened(config, recording, resume=resume)
     from servetop.cli.run_loop import RunLoop
 
+    gc.enable()
     if sender is None and others.owner is not None:
         await others.owner.frame_drawn()
     sender = sender or FirstSender.start()
