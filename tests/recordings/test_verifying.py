@@ -70,6 +70,7 @@ def test_a_run_that_goes_on_is_sound(recorder: Recorder, make_tick: Callable[...
         ("DELETE FROM request WHERE seq = 7", "requests", "99 rows say ok, the ticks count 100"),
         ("UPDATE request SET status = 'error' WHERE seq = 7", "requests", "99 rows say ok, the ticks count 100"),
         ("UPDATE request SET done_at = 9e99 WHERE seq = 7", "requests", "1 rows of table request make no sense"),
+        ("UPDATE request SET token_source = CAST(x'75ff' AS TEXT) WHERE seq = 7", "requests", "Could not decode"),
         ("UPDATE request SET chunk_times = x'00' WHERE seq = 7", "requests", "1 rows of table request make no sense"),
         ("UPDATE request SET chunk_times = 'text' WHERE seq = 7", "requests", "1 rows of table request make no sense"),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -139,6 +140,7 @@ def _ticks(tables: TableReader) -> str:
 def _requests(tables: TableReader) -> str:
     """Rows against the counters of the ticks: both were written together."""
     check_request_rows(tables)
+    deque(tables.rows("request", tuple(dict(tables.columns_of("request")))), maxlen=0)  # texts that are none
     rows = dict(tables.rows("request GROUP BY status", ("status", "count(*)")))
     sums = ", ".join(f"coalesce(sum({name}), 0)" for name in _COUNTERS.values())
     counted = next(tables.rows(TICK.name, (sums,)), (0,) * len(_COUNTERS))
