@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import textual._wait
+import textual.app
+import textual.pilot
 
 from servetop.core.clock import ManualClock
 from servetop.tui.app import DashboardApp
@@ -24,6 +27,22 @@ if TYPE_CHECKING:
 # The pilot goes on once a span of 20 ms took less than 1 ms of processor time. On a virtual machine that is slow to
 # wake up, an idle loop takes 1.7 ms of it, and every key would wait for a second in vain.
 textual._wait.SLEEP_IDLE = textual._wait.SLEEP_GRANULARITY / 4
+_span_without_work = textual._wait.wait_for_idle
+_MOST_ROUNDS = 2000
+
+
+async def wait_for_idle(min_sleep: float = textual._wait.SLEEP_GRANULARITY, max_sleep: float = 1.0) -> None:
+    """As the pilot does, and then until the loop has nothing to do: on a loaded machine a process without a processor
+    looks idle to the pilot."""
+    await _span_without_work(min_sleep, max_sleep)
+    rounds = quiet = 0
+    while quiet < 3 and rounds < _MOST_ROUNDS:
+        await asyncio.sleep(0)
+        rounds, quiet = rounds + 1, 0 if getattr(asyncio.get_running_loop(), "_ready", ()) else quiet + 1
+
+
+for _waiting in (textual.app, textual.pilot):
+    vars(_waiting)["wait_for_idle"] = wait_for_idle
 
 
 @pytest.fixture(scope="session")
