@@ -138,6 +138,7 @@ ODD = {
     "request.done_at": "UPDATE request SET done_at = 9e999 WHERE seq = 3",
     "request.due": "UPDATE request SET due = -1e300 WHERE seq = 3",
     "request.output_tokens": "UPDATE request SET output_tokens = 9223372036854775807 WHERE seq = 3",
+    "request.reasoning_tokens": "UPDATE request SET reasoning_tokens = 1e308",
     "request.sent text": "UPDATE request SET sent = 'soon' WHERE seq = 3",
     "request.id": "UPDATE request SET id = 1e300 WHERE seq = 3",
     "request.chunk_times": "UPDATE request SET chunk_times = x'ffffffffff' WHERE seq = 3",

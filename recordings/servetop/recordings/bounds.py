@@ -12,6 +12,8 @@ LONGEST_RUN = 10_000_000
 """Seconds, four months; what is later is damage."""
 _LARGEST = 1.7e308
 """A number of any other column: a server's metrics may be absurd, and are judged where they are used."""
+_LARGEST_COUNT = (1 << 63) - 1
+"""A whole number of a request, as tokens: a larger one is no whole number to SQLite, and sums of it may be no float."""
 _INSTANTS = frozenset(
     {
         "at", "due", "sent", "headers_at", "first_token_at", "done_at", "first_output_at", "obeyed_at",
@@ -54,5 +56,7 @@ def _condition(name: str, sql_type: str) -> str:
     if name in _MAY_BE_INFINITE:
         return f"ifnull({name}, 0) >= 0 AND typeof({name}) IN ('real', 'null')"
     largest = LONGEST_RUN if name in _INSTANTS else 4 * LONGEST_RUN if name == "number" else _LARGEST
+    if sql_type == "INTEGER" and name in _REQUEST_COLUMNS:
+        largest = _LARGEST_COUNT
     smallest = 0 if name == "number" else -largest
     return f"ifnull({name}, 0) BETWEEN {smallest!r} AND {largest!r}"
