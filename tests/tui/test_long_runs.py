@@ -153,3 +153,15 @@ def test_what_a_full_disk_does_not_take_stays_in_memory(monkeypatch: pytest.Monk
         b"second",
         b"third",
     ]
+
+
+def test_a_scratch_that_ends_in_a_cycle_leaves_no_file_open() -> None:
+    scratch = ScratchFile()
+    scratch.add(b"a piece")
+    file = scratch._file
+    assert file is not None
+    cycle: list[object] = [scratch]
+    cycle.append(cycle)
+    del scratch, cycle
+    gc.collect()
+    assert file.closed

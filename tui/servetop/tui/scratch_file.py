@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from typing import IO
 
 from servetop.core.scratch import Scratch
@@ -16,10 +17,6 @@ class ScratchFile(Scratch):
         super().__init__()
         self._file: IO[bytes] | None = None
 
-    def __del__(self) -> None:
-        if self._file is not None:
-            self._file.close()
-
     def add(self, piece: bytes) -> int:
         """Keep a piece; the place to read it from."""
         place = super().add(piece)
@@ -29,7 +26,9 @@ class ScratchFile(Scratch):
 
     def _wrote(self, piece: bytes, place: int) -> bool:
         try:
-            self._file = self._file or tempfile.TemporaryFile(prefix="servetop-", buffering=0)  # noqa: SIM115
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="servetop-", buffering=0)  # noqa: SIM115
+                weakref.finalize(self, self._file.close)  # not __del__: in a cycle the file might be collected first
             return os.pwrite(self._file.fileno(), piece, place) == len(piece)
         except OSError:
             return False
