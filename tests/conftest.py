@@ -6,15 +6,9 @@ import os
 from hypothesis import settings
 
 # The collector looks through all tests and modules again and again, a seventh of the suite's processor time: fewer
-# rounds, and none through what was there before the first test.
+# rounds. (gc.freeze would spare more, but then older versions of Hypothesis find no owner of their random numbers.)
 gc.set_threshold(50_000, 20, 20)
 
 # On a shared machine a slow example is no failure; in CI the same examples every time, elsewhere new ones.
 settings.register_profile("servetop", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("servetop")
-
-
-def pytest_collection_finish() -> None:
-    """Leave what was imported out of every later garbage collection."""
-    gc.collect()
-    gc.freeze()
