@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,9 @@ import pytest
 
 from tests.cli.bad_server import BadServer
 from tests.harness import Servetop
+
+# What `nohup` ignores, its children ignore too; those that are started here are to be ended by it.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture

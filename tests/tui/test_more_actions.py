@@ -289,3 +289,14 @@ async def test_a_question_is_answered_once_however_often_its_key_was_typed(
         await pilot.pause()
         assert answers == ["done"]
         assert len(app.screen_stack) == 1
+
+
+async def test_a_dashboard_that_cannot_draw_ends_all_the_same_when_asked_to(
+    canned: ModuleType, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DashboardApp, "_shown", lambda _: None)  # as when nobody takes what it draws
+    app = dashboard(canned.growing(), surroundings=Surroundings(asked_to_leave=lambda: "abandoned"))
+    async with app.run_test() as pilot:
+        while app.return_value is None:
+            await pilot.pause(0.05)
+    assert app.return_value == "abandoned"

@@ -15,7 +15,7 @@ from servetop.cli import console
 from servetop.cli.alert_lines import alert_note
 from servetop.cli.look import Look, check_theme, end_with_terminal, surroundings
 from servetop.cli.owned_run import OwnedRun, complaints_file
-from servetop.cli.viewer_signals import ViewerSignals
+from servetop.cli.viewer_signals import PAGE_SERVER, ViewerSignals
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode
@@ -47,7 +47,8 @@ def replay_recording(name: str | None, look: Look, *, read_only: bool = False) -
 
 def _with_page_server(signals: ViewerSignals) -> Callable[[], str]:
     """How a viewer is asked to leave: by a signal, or, without a terminal, by the death of its page's server."""
-    server = None if sys.stdin.isatty() else os.getppid()
+    named = os.environ.get(PAGE_SERVER, "")
+    server = int(named) if named.isdecimal() else None if sys.stdin.isatty() else os.getppid()
 
     def asked() -> str:
         return signals.asked_to_leave() or ("abandoned" if server is not None and os.getppid() != server else "")

@@ -10,6 +10,9 @@ from types import FrameType
 
 _RESULTS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
+PAGE_SERVER = "SERVETOP_PAGE_SERVER"
+"""Environment variable: the process whose pages a viewer draws. It may have ended before the viewer could look."""
+
 
 class ViewerSignals:
     """Remembers that SIGINT or SIGTERM came, and passes each on.

@@ -9,6 +9,8 @@ import os
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Sequence
 
+from servetop.cli.viewer_signals import PAGE_SERVER
+
 MOST_COLUMNS, MOST_LINES = 500, 200
 """A page's terminal is drawn no larger: its memory and its processor time grow with it."""
 FEWEST = 2
@@ -38,6 +40,7 @@ class ViewerProcess:
         environment = os.environ | {
             "TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver",
             "TEXTUAL_COLOR_SYSTEM": "truecolor",
+            PAGE_SERVER: str(os.getpid()),
             "COLUMNS": str(columns),
             "ROWS": str(lines),
         }

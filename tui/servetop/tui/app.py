@@ -28,6 +28,8 @@ from servetop.tui.steering import Refusal, Wish
 from servetop.tui.watching import Watching
 
 POLL_SECONDS = 0.05
+LEAVE_SECONDS = 0.5
+"""Between two looks whether it is to end."""
 REDRAW_SECONDS = 0.25
 MOST_TICKS = 4_000
 """Read at once, so that opening a recording of a day needs no more memory than one of an hour."""
@@ -85,6 +87,7 @@ class DashboardApp(Watching, MoreActions):
         """Look for more twenty times a second."""
         self.theme_changed_signal.subscribe(self, lambda _: self.call_later(self.redraw))
         self.call_after_refresh(self._shown)
+        self.set_interval(LEAVE_SECONDS, self._leave_if_asked)  # also where no frame can be drawn any more
         if self.surroundings.browse:
             self.call_after_refresh(self.action_recordings)
 
@@ -94,10 +97,16 @@ class DashboardApp(Watching, MoreActions):
             self.surroundings.shown()
         self.set_interval(POLL_SECONDS, self.look_for_news)
 
+    def _leave_if_asked(self) -> bool:
+        asked = self.surroundings.asked_to_leave
+        answer = "" if asked is None else asked()
+        if answer:
+            self.exit(answer)
+        return bool(answer)
+
     def look_for_news(self) -> None:
         """Take in what is new, move the playhead by the time gone by, and redraw when something changed."""
-        if self.surroundings.asked_to_leave is not None and (answer := self.surroundings.asked_to_leave()):
-            self.exit(answer)
+        if self._leave_if_asked():
             return
         now = self._clock.now()
         elapsed, self._polled_at = now - self._polled_at, now
