@@ -170,3 +170,15 @@ def test_every_column_is_in_the_documentation() -> None:
     text = (Path(__file__).parents[2] / "docs" / "recording-format.md").read_text()
     columns = [*schema.RUN_COLUMNS, *(name for table in schema.EVENT_TABLES for name in table.names)]
     assert [name for name in columns if f"`{name}`" not in text] == []
+
+
+def test_a_recording_that_is_removed_at_once_is_one_line(
+    tmp_path: Path, header: RunHeader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def removed(path: Path) -> None:
+        path.unlink()
+        path.stat()
+
+    monkeypatch.setattr("servetop.recordings.recorder.OpenFile", removed)
+    with pytest.raises(RecordingError, match=r"cannot record to .*run\.servetop: it was removed at once"):
+        Recorder.create(tmp_path / "run.servetop", header)

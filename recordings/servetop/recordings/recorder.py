@@ -90,7 +90,11 @@ class Recorder:
             raise RecordingError(
                 f"cannot record to {path} ({error}): free some space, or choose another file with --record"
             ) from error
-        return cls(connection, path, redactor=redactor)
+        try:
+            return cls(connection, path, redactor=redactor)
+        except (OSError, sqlite3.Error) as error:
+            connection.close()
+            raise RecordingError(f"cannot record to {path}: it was removed at once, or its disk fails") from error
 
     @property
     def path(self) -> Path:
