@@ -17,7 +17,7 @@ import select
 import signal
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -75,9 +75,11 @@ def mutated(case: Case, folder: Path) -> Result:
         place.mkdir()
         file = place / "run.servetop"
         sound = base(chance, file)
-        before = Before(_ticks(file), _bytes(file), torn=True)
-        if number == 0 and verify(file).verdict is not Verdict.SOUND:
-            result.found(Fault.INVENTED, f"{sound}, as it was written, is not sound: {verify(file).checks}")
+        with _put_back(file):  # reading moves the log into the file
+            ticks = _ticks(file)
+            if number == 0 and verify(file).verdict is not Verdict.SOUND:
+                result.found(Fault.INVENTED, f"{sound}, as it was written, is not sound: {verify(file).checks}")
+        before = Before(ticks, _bytes(file), torn=True)
         ways = [mutate(chance, file) for _ in range(chance.choice((1, 1, 1, 2)))]
         if set(ways) & set(IN_SQL) or OLD in sound:  # altered as SQLite would, or ticks without a checksum
             before = replace(before, torn=False)
@@ -85,6 +87,16 @@ def mutated(case: Case, folder: Path) -> Result:
         for finding in _apart(functools.partial(_findings, file, before)):
             result.found(finding.fault, f"file {number}, {sound}, {', '.join(ways)}: {finding.words}")
     return result
+
+
+@contextlib.contextmanager
+def _put_back(file: Path) -> Iterator[None]:
+    """File and log are as they were, at the end."""
+    whole, log = _bytes(file)
+    yield
+    file.write_bytes(whole)
+    if log:
+        file.with_name(f"{file.name}-wal").write_bytes(log)
 
 
 def _warm_up() -> None:

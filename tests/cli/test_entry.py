@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
-INTERRUPTED_WHILE_LOADING = """
+INTERRUPTED_AT_AN_IMPORT = """
 import os, signal, sys
+AT = sys.argv.pop(1)
 from servetop.cli.entry import main
 
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
-        if name == "servetop.cli.options":
+        if name == AT:
             os.kill(os.getpid(), signal.SIGINT)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.meta_path.insert(0, Interrupt())
-main()
+sys.exit(main())
 """
 
 
+def interrupted_at(module: str, *argv: str) -> subprocess.CompletedProcess[str]:
+    """The command with a Ctrl-C at the moment when it loads a module."""
+    words = [sys.executable, "-c", INTERRUPTED_AT_AN_IMPORT, module, *argv]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
 def test_ctrl_c_while_the_command_line_loads_ends_it_without_a_traceback() -> None:
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED_WHILE_LOADING], capture_output=True, text=True)
+    done = interrupted_at("servetop.cli.options")
     assert done.returncode == -signal.SIGINT
     assert done.stderr == ""
+
+
+def test_ctrl_c_before_the_run_begins_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "run.servetop"
+    done = interrupted_at("servetop.cli.headless", "--headless", "--json", "--record", str(file))
+    assert (done.returncode, done.stderr, file.exists()) == (130, "servetop: interrupted\n", False)
+    assert json.loads(done.stdout) == {"error": "interrupted", "exit_code": 130}
+
+
+def test_ctrl_c_while_the_summary_is_made_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "run.servetop"
+    load = ("--num-prompts", "3", "--input-len", "2", "--output-len", "2")
+    done = interrupted_at("servetop.cli.report", "--headless", "--json", *load, "--record", str(file))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["completed"] == 3

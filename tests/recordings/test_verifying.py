@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -78,6 +78,8 @@ def test_a_run_that_goes_on_is_sound(recorder: Recorder, make_tick: Callable[...
             "requests",
             "1 rows of table request make no sense",
         ),
+        ("UPDATE request SET output_tokens = NULL WHERE seq = 7", "requests", "1 rows of table request make no sense"),
+        ("ALTER TABLE request RENAME prompt_tokens TO p", "requests", "table request has no column prompt_tokens"),
         (
             "INSERT INTO note (at, severity, source, text) VALUES (1, 'loud', '', '')",
             "other rows",
@@ -91,6 +93,32 @@ def test_a_run_that_goes_on_is_sound(recorder: Recorder, make_tick: Callable[...
 def test_what_is_wrong_is_said_by_what_was_looked_at(recording: Path, statement: str, name: str, detail: str) -> None:
     change(recording, statement)
     assert detail in unsound(recording)[name]
+
+
+def test_a_table_whose_first_page_was_overwritten_by_an_empty_one_is_not_sound(recording: Path) -> None:
+    """SQLite finds nothing wrong with the table itself: there is only no row in it."""
+    with closing(sqlite3.connect(recording)) as connection:
+        roots = dict(connection.execute("SELECT name, rootpage FROM sqlite_master"))
+    size = 4096
+    empty = recording.read_bytes()[(roots["gpu_sample"] - 1) * size : roots["gpu_sample"] * size]
+    overwrite(recording, (roots["tick"] - 1) * size, empty)
+    assert "never used" in unsound(recording)["pages"]
+
+
+def test_an_index_that_leads_to_a_missing_row_is_not_sound(recording: Path) -> None:
+    where = "FROM sqlite_master WHERE name = 'request_by_stage'"
+    with closing(sqlite3.connect(recording)) as connection:
+        index = connection.execute(f"SELECT * {where}").fetchone()
+    change_schema(recording, f"DELETE {where}")
+    change(recording, "UPDATE request SET stage = 99 WHERE seq = 7")
+    change_schema(recording, "INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", index)
+    assert unsound(recording)["pages"]
+
+
+def change_schema(path: Path, statement: str, values: Sequence[object] = ()) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(statement, tuple(values))
 
 
 def test_a_torn_file_is_not_sound(recording: Path) -> None:

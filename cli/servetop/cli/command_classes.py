@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -30,7 +32,20 @@ class PlainCommand(TyperCommand):
 
 
 class PlainGroup(TyperGroup):
-    """A group of commands whose own options are listed by panel."""
+    """A group of commands whose own options are listed by panel.
+
+    Ctrl-C aborts them (`typer.Abort`), for Typer would make a silent exit code of it.
+    """
+
+    def make_context(self, *words: Any, **settings: Any) -> Context:
+        """Read the command line."""
+        with _interrupts_abort():
+            return super().make_context(*words, **settings)
+
+    def invoke(self, ctx: Context) -> Any:
+        """Run the command."""
+        with _interrupts_abort():
+            return super().invoke(ctx)
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the commands first, then one section of options for each panel."""
@@ -47,6 +62,14 @@ class PlainGroup(TyperGroup):
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section(typer.style("Commands", bold=True)):
             formatter.write_dl([(name, each.get_short_help_str(1000)) for name, each in commands if each is not None])
+
+
+@contextlib.contextmanager
+def _interrupts_abort() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        raise typer.Abort from interrupt
 
 
 def write_sections(command: Command, ctx: Context, formatter: HelpFormatter) -> None:

@@ -14,7 +14,21 @@ import sys
 
 
 def main() -> int:
-    """Load the command line, then run it; the exit code."""
+    """Load the command line, then run it; the exit code. What the system refuses meanwhile is one line."""
+    from servetop.cli import console
+    from servetop.cli.shortages import end_quietly, shortage
+
+    try:
+        return _loaded_and_run()
+    except Exception as error:
+        if not (words := shortage(error)):
+            raise
+        end_quietly()
+        console.message(words)
+        return 1
+
+
+def _loaded_and_run() -> int:
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -35,5 +49,7 @@ def main() -> int:
     try:
         return run(sender=sender)
     finally:
+        if interruptible:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own end is no place for a KeyboardInterrupt
         if sender is not None:
             sender.end_unused()

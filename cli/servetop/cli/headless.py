@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from servetop.cli import console
-from servetop.cli.run_process import play
+from servetop.cli.run_process import Others, PlayedRun, play
+from servetop.cli.run_signals import RunSignals
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
 
@@ -32,8 +33,18 @@ def run_headless(
     throw_away: bool = False,
     sender: FirstSender | None = None,
 ) -> int:
-    """Play the run here and print what came of it; the exit code. A recording to throw away is not named."""
-    run = play(config, recording, resume=resume, attendant=HeadlessAttendant(config, recording), sender=sender)
+    """Play the run here and print what came of it; the exit code. A recording to throw away is not named.
+
+    Signals that come when the run is over end nothing: the summary is printed, and the exit code is the recording's.
+    """
+    with RunSignals().caught() as signals:
+        others = Others(signals=signals, attendant=HeadlessAttendant(config, recording))
+        run = play(config, recording, others=others, resume=resume, sender=sender)
+        _print_run(run, as_json=as_json, throw_away=throw_away)
+    return run.end.exit_code
+
+
+def _print_run(run: PlayedRun, *, as_json: bool, throw_away: bool) -> None:
     from servetop.cli.report import print_end, print_summary
     from servetop.recordings.summary import run_summary
 
@@ -48,7 +59,6 @@ def run_headless(
         if as_json or summary["num_prompts"]:
             print_summary(summary, as_json=as_json)
         print_end(run.end, reader, unrecorded=unrecorded)
-    return run.end.exit_code
 
 
 class HeadlessAttendant:

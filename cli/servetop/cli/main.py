@@ -15,7 +15,7 @@ from servetop.cli.commands import app
 from servetop.cli.invocation import Invocation
 from servetop.cli.lazy_commands import command_line
 from servetop.cli.option_names import usage_message
-from servetop.cli.shortages import shortage
+from servetop.cli.shortages import end_quietly, shortage
 from servetop.core.errors import EngineError, ExitCode, ServetopError
 
 if TYPE_CHECKING:
@@ -44,10 +44,12 @@ def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None
     except typer.Exit as stop:
         return stop.exit_code
     except (typer.Abort, KeyboardInterrupt):
+        _print_reason("interrupted", ExitCode.INTERRUPTED, given)
         return int(ExitCode.INTERRUPTED)
-    except (MemoryError, OSError, RuntimeError) as error:
+    except Exception as error:
         if not (words := shortage(error)):
             raise
+        end_quietly()
         _print_reason(words, ExitCode.RUN_FAILED, given)
         return int(ExitCode.RUN_FAILED)
     return result if isinstance(result, int) else int(ExitCode.OK)

@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,7 +22,7 @@ from servetop.cli import console
 from servetop.cli.first_sender import FirstSender
 from servetop.cli.owner_pipe import AWAIT_FRAME, THROW_AWAY, OwnerPipe
 from servetop.cli.run_signals import RunSignals
-from servetop.cli.shortages import shortage
+from servetop.cli.shortages import check_limits, end_quietly, shortage
 from servetop.core.config import RunConfig, from_data
 from servetop.core.errors import ExitCode, ServetopError
 from servetop.core.known_secrets import redactor_of
@@ -62,20 +62,19 @@ def play(
     config: RunConfig,
     recording: Path,
     *,
+    others: Others,
     resume: bool = False,
-    attendant: Attendant | None = None,
-    owner: OwnerPipe | None = None,
     sender: FirstSender | None = None,
 ) -> PlayedRun:
-    """Play a run into a recording. RecordingError when the file cannot be made.
+    """Play a run into a recording. RecordingError when the file cannot be made, ServetopError where limits are too low.
 
     `sender` is its first one, if that has been started already.
     """
+    check_limits()
     gc.disable()  # until all is loaded
     import uvloop
 
-    with RunSignals().caught() as signals, contextlib.ExitStack() as at_end:
-        others = Others(signals=signals, owner=owner, attendant=attendant, at_end=at_end)
+    with others.at_end:
         recorder, end = uvloop.run(_played(config, recording, resume=resume, others=others, sender=sender))
         from servetop.cli.run_verdict import close_recording
 
@@ -88,9 +87,10 @@ class Others:
     """Who takes part in a run besides its loop."""
 
     signals: RunSignals
-    owner: OwnerPipe | None
-    attendant: Attendant | None
-    at_end: contextlib.ExitStack
+    """Caught by the caller of `play`, until what came of the run is told."""
+    owner: OwnerPipe | None = None
+    attendant: Attendant | None = None
+    at_end: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     """What is done once the recording is closed."""
 
 
@@ -184,16 +184,19 @@ def main(argv: Sequence[str]) -> int:
     try:
         sender = None if AWAIT_FRAME in flags else FirstSender.start()
         config = from_data(RunConfig, owner.read_config())
-        run = play(config, recording, resume="--resume" in flags, owner=owner, sender=sender)
+        with RunSignals().caught() as signals:
+            others = Others(signals=signals, owner=owner)
+            run = play(config, recording, others=others, resume="--resume" in flags, sender=sender)
         if run.recorder.unrecorded is not None:  # otherwise the recording says how it ended
             console.message(run.end.reason)
         return run.end.exit_code
     except ServetopError as error:
         console.message(redactor_of(config).sentence(str(error)))
         return int(error.exit_code)
-    except (MemoryError, OSError, RuntimeError) as error:
+    except Exception as error:
         if not (words := shortage(error)):
             raise
+        end_quietly()
         console.message(words)
         return int(ExitCode.RUN_FAILED)
     finally:

@@ -21,6 +21,8 @@ _INSTANTS = frozenset(
     }
 )  # fmt: skip
 _MAY_BE_INFINITE = frozenset({"request_rate"})
+ALWAYS_THERE = frozenset({"prompt_tokens", "output_tokens"})
+"""Columns of each request, and of each tick, that are never NULL."""
 _CHUNKS = {
     "chunk_times": "ifnull(length(chunk_times), 0) % 4 = 0",
     "chunk_tokens": """ifnull(length(chunk_tokens), 0) = 0 OR ifnull(length(chunk_times), 0) =
@@ -31,7 +33,7 @@ _REQUEST_COLUMNS = {column.name: column for column in REQUESTS.columns}
 
 
 def sane(columns: Iterable[Column]) -> str:
-    """An SQL condition: the numbers of a row are of their type, and of a size that makes sense; NULL is always sane."""
+    """An SQL condition: the numbers of a row are of their type, and of a size that makes sense; most may be NULL."""
     conditions = (_condition(column.name, column.sql_type) for column in columns)
     return " AND ".join(filter(None, conditions)) or "1"
 
@@ -59,4 +61,6 @@ def _condition(name: str, sql_type: str) -> str:
     if sql_type == "INTEGER" and name in _REQUEST_COLUMNS:
         largest = _LARGEST_COUNT
     smallest = 0 if name == "number" else -largest
+    if name in ALWAYS_THERE:
+        return f"typeof({name}) = 'integer' AND {name} BETWEEN {smallest!r} AND {largest!r}"
     return f"ifnull({name}, 0) BETWEEN {smallest!r} AND {largest!r}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from servetop.recordings.bounds import sane
+from servetop.recordings.bounds import ALWAYS_THERE, sane
 from servetop.recordings.schema import REQUEST
 from servetop.recordings.table_reader import TableReader
 from servetop.recordings.wal_check import check_wal
@@ -27,6 +27,8 @@ def look_for_losses(tables: TableReader, path: Path, *, ended: bool) -> None:
 def check_request_rows(tables: TableReader) -> None:
     """Note it as damage when rows of table `request` make no sense; sums and figures leave them out."""
     there = dict(tables.columns_of("request"))
+    if missing := sorted(ALWAYS_THERE - set(there)):
+        tables.blame(f"table request has no column {missing[0]}")
     condition = sane([column for column in REQUEST.codec.columns if column.name in there])
     (bad,) = next(tables.rows("request", ("count(*)",), where=f"NOT ({condition})"), (0,))
     if bad:

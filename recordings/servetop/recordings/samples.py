@@ -16,7 +16,7 @@ from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.packing import unpack_counts
 from servetop.core.token_counts import sizes_known
 from servetop.core.units import US_PER_S
-from servetop.recordings.bounds import LONGEST_RUN
+from servetop.recordings.bounds import ALWAYS_THERE, LONGEST_RUN
 from servetop.recordings.distribution import Distribution
 from servetop.recordings.reader import RecordingReader
 
@@ -36,6 +36,7 @@ _PLAIN = {
     "sized": np.empty(0, np.bool_),
 }
 _STATUS = _COLUMNS.index("status")
+_NEVER_NULL = tuple(_COLUMNS.index(name) for name in ("due", *sorted(ALWAYS_THERE)))
 _SHORT_GAP, _FEW_TOKENS = 1 << 20, 16
 """Microseconds, and tokens of a chunk, up to which gaps are counted rather than sorted."""
 _MOST_PENDING = 4_000_000
@@ -140,9 +141,10 @@ def collect_samples(reader: RecordingReader, selection: Selection) -> Samples:
 
 
 def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[_Block]:
+    """Without rows that are the rest of a torn page."""
     where, parameters = selection.where
     rows = reader.request_rows(_COLUMNS, where=where, parameters=parameters)
-    sensible = (row for row in rows if row[_STATUS] in STATUSES and row[0] is not None)  # else: a torn page's rest
+    sensible = (row for row in rows if row[_STATUS] in STATUSES and not any(row[at] is None for at in _NEVER_NULL))
     while block := list(itertools.islice(sensible, BLOCK)):
         try:
             yield _block(dict(zip(_COLUMNS, zip(*block, strict=True), strict=True)))

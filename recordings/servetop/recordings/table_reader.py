@@ -162,6 +162,12 @@ class TableReader:
                 if found != "ok":
                     self.blame(f"table {table}: {' '.join(found.split())}")
 
+    def integrity_check(self) -> None:
+        """The same of the file as a whole, with pages that no table leads to and with each entry of each index."""
+        found = next((str(row[0]) for row in self._pragma("integrity_check(1)")), "ok")
+        if found != "ok":
+            self.blame(" ".join(found.removeprefix("*** in database main ***").split()))
+
     def _pragma(self, pragma: str) -> Iterator[tuple[Any, ...]]:
         try:
             self._budget.renew()

@@ -119,6 +119,8 @@ def _checks(reader: RecordingReader, opened: Opened, path: Path) -> Iterator[Che
 
 def _pages(tables: TableReader) -> str:
     tables.quick_check(["run", *(table.name for table in EVENT_TABLES)])
+    if tables.cause is None:
+        tables.integrity_check()
     return "SQLite finds nothing wrong with them"
 
 
