@@ -188,7 +188,7 @@ def starts(folder: Path, server: FirstRequestServer) -> list[Start]:
 
 
 def rounds(measured: list[Start], number: int) -> Iterator[dict[str, Spent]]:
-    """One start of each after the other, so many times."""
+    """Start each command once per round, in turn."""
     for _ in range(number):
         yield {each.name: each.measure() for each in measured}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -60,6 +61,29 @@ def test_a_detached_run_is_listed_watched_and_stopped(servetop: Servetop, tmp_pa
     with contextlib.closing(RecordingReader.open(recording)) as reader:
         assert reader.end is not None
         assert not [request for request in reader.requests(0.0, reader.end.at) if request.status != "ok"]
+
+
+def test_a_viewer_of_a_run_that_cannot_record_any_more_says_so(servetop: Servetop, tmp_path: Path) -> None:
+    recording = tmp_path / "run.servetop"
+    started = servetop("--detach", "--json", *LOAD, "--record", str(recording))
+    assert started.code == 0, started.err
+    try:
+        wait_for(in_state(servetop, "running"), seconds=120, what="the load")
+        (run,) = listed(servetop)
+        assert run["trouble"] == ""
+        resource.prlimit(run["pid"], resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        wait_for(lambda: listed(servetop)[0]["trouble"], seconds=120, what="the trouble")
+        assert "running, detached, not recorded now" in servetop("ps").out
+        attach = [sys.executable, "-m", "servetop", "attach", "latest"]
+        with Terminal.run(attach, servetop.environment) as terminal:
+            wait_for(lambda: "cannot be written" in terminal.text, seconds=120, what="the trouble on the screen")
+            terminal.type("q")
+            assert terminal.process.wait(120) == 0
+        resource.prlimit(run["pid"], resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        wait_for(lambda: not listed(servetop)[0]["trouble"], seconds=120, what="the end of the trouble")
+    finally:
+        stopped = servetop("stop", "latest")
+    assert stopped.code == 0, stopped.err
 
 
 def test_stopping_now_cancels_and_a_run_that_still_goes_on_is_said(servetop: Servetop) -> None:

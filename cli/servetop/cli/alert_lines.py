@@ -6,6 +6,8 @@ import re
 
 from servetop.core.events import Note, Severity
 
+RECORDER = "recorder"
+"""The source of notes about the recording itself."""
 _LINE = re.compile(rf"({'|'.join(Severity)}): (\S+): (.+)")
 
 

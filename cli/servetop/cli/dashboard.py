@@ -15,6 +15,7 @@ from servetop.cli import console
 from servetop.cli.alert_lines import alert_note
 from servetop.cli.look import Look, check_theme, end_with_terminal, surroundings
 from servetop.cli.owned_run import OwnedRun, complaints_file
+from servetop.cli.recording_trouble import RecordingTrouble
 from servetop.cli.viewer_signals import PAGE_SERVER, ViewerSignals
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig
@@ -35,11 +36,19 @@ def replay_recording(name: str | None, look: Look, *, read_only: bool = False) -
     shown = ReadOnlyShelf(shelf) if read_only else shelf
     signals = ViewerSignals()
     asked_to_leave = _with_page_server(signals)
-    around = surroundings(look, shown, browse=name is None, asked_to_leave=asked_to_leave, read_only=read_only)
     first = shelf.newest() if name is None else resolve(name)
     try:
+        source = shown.open(first)
+        around = surroundings(
+            look,
+            shown,
+            browse=name is None,
+            asked_to_leave=asked_to_leave,
+            read_only=read_only,
+            unrecorded=RecordingTrouble(source.header) if source.is_live() else None,
+        )
         with signals.caught():
-            run_dashboard(shown.open(first), surroundings=around)
+            run_dashboard(source, surroundings=around)
     finally:
         shelf.close()
     return int(ExitCode.INTERRUPTED if signals.asked_to_leave() else ExitCode.OK)

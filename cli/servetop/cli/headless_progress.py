@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from servetop.cli import console
-from servetop.cli.journal import RECORDER
+from servetop.cli.alert_lines import RECORDER
 from servetop.cli.progress import BarProgress, BootLog, LineProgress, Plan, Progress
 from servetop.core.config import RunConfig
 from servetop.core.events import Note, Severity

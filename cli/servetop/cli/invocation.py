@@ -1,4 +1,4 @@
-"""What belongs to one command line besides its options."""
+"""What one command line carries besides its options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Invocation:
     """Reaches commands as `context.obj`."""
 
     engine_args: tuple[str, ...] = ()
-    """What stands behind `--`: the engine's own options."""
+    """The engine's own options, those after `--`."""
     sender: FirstSender | None = None
     """The sender of the run that this process plays, if it does: it loads already."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from servetop.cli.alert_lines import alert_line
+from servetop.cli.alert_lines import RECORDER, alert_line
 from servetop.cli.engine_side import EngineSide
 from servetop.core.clock import Clock
 from servetop.core.events import Command, Note, RequestRecord, Severity, StageChange
@@ -13,8 +13,6 @@ from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.batch import Batch
 from servetop.recordings.recorder import Recorder
 
-RECORDER = "recorder"
-"""Source of the notes that an `Alert` has given out already."""
 Alert = Callable[[str], None]
 """Takes a line that a person must see at once."""
 
@@ -29,6 +27,8 @@ class Journal:
         self._clock = clock
         self._notes: list[Note] = []
         self._replies: list[Command] = []
+        self.trouble = ""
+        """Why the recording cannot be written now; empty while it can."""
         self._failing: str | None = None
         self._place = recorder.path
 
@@ -73,7 +73,8 @@ class Journal:
         """Once when it begins, and once when it is over; at once too, for a note that cannot be written is not seen."""
         failing, place = self._recorder.failing, self._recorder.path
         if failing != self._failing:
-            words = f"{failing}: the run goes on" if failing else "the recording can be written again"
+            self.trouble = f"{failing}: the run goes on" if failing else ""
+            words = self.trouble or "the recording can be written again"
             self._say(Severity.ERROR if failing else Severity.INFO, words)
         if place != self._place:
             self._say(Severity.WARNING, f"the recording was moved: it goes on in {place}")

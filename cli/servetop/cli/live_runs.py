@@ -42,7 +42,7 @@ def _print_table(runs: list[RegisteredRun], now: float) -> None:
         table.columns[column].justify = "left"
     table.columns[4].no_wrap, table.columns[4].overflow = False, "fold"
     for run in runs:
-        state = f"{run.state}, detached" if run.detached else run.state
+        state = f"{run.state}{', detached' if run.detached else ''}{', not recorded now' if run.trouble else ''}"
         table.add_row(cell(run.id), cell(run.engine), minutes(now - run.began), cell(state), cell(run.recording))
     out_tables(table)
 

@@ -77,11 +77,11 @@ class Plan:
 
     @classmethod
     def of(cls, config: RunConfig, *, first: int = 0) -> Plan:
-        """As the configuration has it."""
+        """The plan of a configuration's stages, from stage `first` on."""
         return cls(stages=config.stages, first=first, attached=config.engine.url is not None)
 
     def position(self, stage: int) -> int:
-        """Of a stage in this sitting, from 0; below 0 before it."""
+        """A stage's place in this sitting, counted from 0; negative before its first stage."""
         return stage - self.first
 
 

@@ -62,6 +62,11 @@ class RunLoop:
         self._winding_down = False
 
     @property
+    def trouble(self) -> str:
+        """Why the recording cannot be written now; empty while it can."""
+        return self._journal.trouble
+
+    @property
     def phase(self) -> RunPhase:
         """What the run is doing now."""
         if self._winding_down or (self._sender is None and self.stop_requests.action is not None):

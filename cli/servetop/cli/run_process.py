@@ -171,7 +171,8 @@ async def _keep_listed(loop: RunLoop, registration: Registration, *, owner: Owne
     from servetop.core.tick import TICK_SECONDS
 
     while True:
-        registration.update(state=loop.phase, detached=owner is not None and not owner.waits)
+        detached = owner is not None and not owner.waits
+        registration.update(state=loop.phase, detached=detached, trouble=loop.trouble)
         await asyncio.sleep(TICK_SECONDS)
 
 

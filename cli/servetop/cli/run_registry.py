@@ -43,6 +43,8 @@ class RegisteredRun:
     """A RunPhase."""
     detached: bool = False
     """It has no owner whose end would end it."""
+    trouble: str = ""
+    """Why its recording cannot be written now, as its note of it says; empty while it can."""
 
     @property
     def process(self) -> Writer:
@@ -172,9 +174,9 @@ class Registration:
         self._listed = False
         self._refused = False
 
-    def update(self, *, state: str, detached: bool) -> None:
+    def update(self, *, state: str, detached: bool, trouble: str = "") -> None:
         """Write what has changed; the first time that it cannot be written, say so."""
-        run = replace(self._run, state=state, detached=detached)
+        run = replace(self._run, state=state, detached=detached, trouble=trouble)
         if self._refused or (self._listed and run == self._run):
             return
         self._run = run

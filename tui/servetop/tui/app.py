@@ -60,6 +60,7 @@ class DashboardApp(Watching, MoreActions):
         """`owns_run`: quitting ends the run, so it asks first. `start_at`: open at that second of the run."""
         super().__init__(surroundings or Surroundings())
         self._owned = source if owns_run else None
+        self._first_shown = source.name
         self._clock = MonotonicClock() if clock is None else clock
         self.begin_watching(source, start_at)
         self._polled_at = self._drawn_at = self._clock.now()
@@ -150,9 +151,9 @@ class DashboardApp(Watching, MoreActions):
             return False
 
     def _hear(self) -> bool:
-        """Take in what the run says past its recording, while it is the one on the screen."""
+        """Take in what the first run says past its recording, while it is the one on the screen."""
         unrecorded = self.surroundings.unrecorded
-        if unrecorded is None or self._owned is None or self._source.name != self._owned.name:
+        if unrecorded is None or self._source.name != self._first_shown:
             return False
         return self._run.noted.hear(unrecorded())
 
