@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from servetop.cli.headless_progress import HeadlessProgress
 from servetop.cli.progress import BootLog, DoneShare, LineProgress, Plan, status_line
+from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig, StageConfig
-from servetop.core.events import Note, Severity, StageChange
+from servetop.core.events import Note, RunEnd, Severity, StageChange
 from servetop.core.history import TickHistory
+from servetop.core.source import RunHeader
 from servetop.core.stats import live_stats
 from servetop.core.tick import ClientTick, LoadGauges, Tick
+from servetop.recordings.batch import Batch
+from servetop.recordings.recorder import Recorder
 from servetop.recordings.sittings import RESUMED, first_of_sitting
 
 RUNNING = TickHistory(Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=0))) for index in range(4 * 20))
@@ -89,3 +96,20 @@ def test_a_sitting_begins_after_the_stages_of_the_one_before() -> None:
     assert first_of_sitting(stages, []) == 0
     assert first_of_sitting(stages[:2], [resumed]) == 2
     assert first_of_sitting(stages, [resumed]) == 2
+
+
+def test_warnings_of_an_earlier_sitting_are_not_told_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    header = RunHeader(config=RunConfig(), anchor=ClockAnchor.take())
+    recorder = Recorder.create(tmp_path / "run.servetop", header)
+    notes = [
+        Note(at=2.0, severity=Severity.WARNING, source="engine", text="of yesterday"),
+        Note(at=8.0, severity=Severity.INFO, source=RESUMED, text="resumed"),
+        Note(at=9.0, severity=Severity.WARNING, source="engine", text="of today"),
+    ]
+    recorder.commit(Batch(tick=Tick(client=ClientTick(index=0)), notes=notes))
+    progress = HeadlessProgress(header.config, recorder.path)
+    progress.close()
+    recorder.close(RunEnd(at=10.0, exit_code=0, reason=""))
+    told = capsys.readouterr().err
+    assert "warning: engine: of today" in told
+    assert "of yesterday" not in told

@@ -195,7 +195,7 @@ async def test_draining_between_stages_leaves_nothing_in_flight(server: Any, sta
 async def test_a_drain_takes_no_longer_than_its_timeout(server: Any, start: Start) -> None:
     server.script = lambda request: asyncio.sleep(30)
     run = start(server.url, burstiness=math.inf)
-    run.begin(StageConfig(request_rate=20.0, max_concurrency=1, duration=0.1), drain_timeout=0.3)
+    run.begin(StageConfig(request_rate=20.0, max_concurrency=1, duration=0.1), drain_timeout=1.0)
     await run.finish()
     sent, held = run.records
     assert (sent.status, sent.error) == (RequestStatus.CANCELLED, "not finished within the drain timeout")

@@ -12,7 +12,7 @@ from servetop.core.events import Note, Severity
 from servetop.core.history import TickHistory
 from servetop.core.stats import live_stats
 from servetop.recordings.reader import RecordingReader
-from servetop.recordings.sittings import first_of_sitting
+from servetop.recordings.sittings import first_of_sitting, resumed_at
 
 MOST_TICKS = 400
 """Ticks kept in memory: more than twice those of the window that the status line shows."""
@@ -25,8 +25,9 @@ class HeadlessProgress:
         self._reader = RecordingReader.open(recording)
         self._history = TickHistory()
         self._boot = BootLog()
-        first = first_of_sitting(self._reader.stages(), self._reader.notes())
-        self._plan = Plan.of(config, first=first)
+        notes = self._reader.notes()
+        self._resumed_at = resumed_at(notes)
+        self._plan = Plan.of(config, first=first_of_sitting(self._reader.stages(), notes))
         self._progress: Progress = BarProgress(self._plan) if console.shows_status() else LineProgress(self._plan)
 
     def show(self) -> None:
@@ -37,10 +38,7 @@ class HeadlessProgress:
         if update.log_lines:
             self._boot.hear([line.text for line in update.log_lines], update.log_lines[-1].at)
         for note in update.notes:
-            if note.severity is not Severity.INFO and note.source not in (
-                "run",
-                RECORDER,
-            ):  # said at the end, or before
+            if self._is_news(note):
                 self._progress.say(_words(note))
         if len(self._history) > MOST_TICKS:  # a day has 345,600: the line shows a window and sums
             self._history.forget(len(self._history) - MOST_TICKS // 2)
@@ -50,6 +48,11 @@ class HeadlessProgress:
                 newest.end, loading=self._plan.position(newest.client.gauges.stage) < 0, boot=self._boot
             ):
                 self._progress.show(live_stats(self._history, newest.end, span=1.0), self._boot)
+
+    def _is_news(self, note: Note) -> bool:
+        """Not of an earlier sitting; those of the run are said at its end, and those of the recorder before."""
+        said = note.source in ("run", RECORDER)
+        return note.severity is not Severity.INFO and not said and note.at >= self._resumed_at
 
     def say(self, words: str) -> None:
         """Print a line at once."""

@@ -28,8 +28,13 @@ def finished_stages(stages: Sequence[StageChange], notes: Sequence[Note], *, end
 
 def first_of_sitting(stages: Sequence[StageChange], notes: Sequence[Note]) -> int:
     """Index of the first stage of the last sitting, which may not have begun yet."""
-    resumed = max((note.at for note in notes if note.source == RESUMED), default=-math.inf)
+    resumed = resumed_at(notes)
     return max((stage.index for stage in stages if stage.at < resumed), default=-1) + 1
+
+
+def resumed_at(notes: Sequence[Note]) -> float:
+    """When the last sitting began, run time; minus infinity for the only one."""
+    return max((note.at for note in notes if note.source == RESUMED), default=-math.inf)
 
 
 def _as_planned(end: RunEnd | None) -> bool:
