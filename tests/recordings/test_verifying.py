@@ -93,6 +93,7 @@ def test_a_run_that_goes_on_is_sound(recorder: Recorder, make_tick: Callable[...
 def test_what_is_wrong_is_said_by_what_was_looked_at(recording: Path, statement: str, name: str, detail: str) -> None:
     change(recording, statement)
     assert detail in unsound(recording)[name]
+    assert "with text" not in unsound(recording)[name]
 
 
 def test_a_table_whose_first_page_was_overwritten_by_an_empty_one_is_not_sound(recording: Path) -> None:

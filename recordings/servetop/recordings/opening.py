@@ -63,6 +63,11 @@ def is_damage(error: Exception) -> bool:
     return corrupt or isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error)
 
 
+def in_short(error: Exception) -> str:
+    """SQLite's words for damage, without the text itself that cannot be decoded: it may be long, or a prompt."""
+    return str(error).partition(" with text '")[0]
+
+
 def fold_wal(connection: sqlite3.Connection) -> bool:
     """Move the write-ahead log into the file and delete it; False when another connection still needs it."""
     try:
@@ -125,9 +130,9 @@ def _connect(path: Path, mode: str, *, shown: Path, salvaging: bool = False) -> 
 
 def _salvage(path: Path, cause: Exception) -> Opened:
     try:
-        return replace(_connect(path.absolute(), "mode=ro", shown=path, salvaging=True), damage=str(cause))
+        return replace(_connect(path.absolute(), "mode=ro", shown=path, salvaging=True), damage=in_short(cause))
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise RecordingError(f"{path} is damaged ({error}): nothing in it can be read") from error
+        raise RecordingError(f"{path} is damaged ({in_short(error)}): nothing in it can be read") from error
 
 
 def _open_in_read_only_folder(path: Path) -> Opened:

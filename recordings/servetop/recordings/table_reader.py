@@ -15,7 +15,7 @@ from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.recordings.bounds import sane
 from servetop.recordings.codec import Row
 from servetop.recordings.limits import ReadBudget
-from servetop.recordings.opening import Opened, is_damage
+from servetop.recordings.opening import Opened, in_short, is_damage
 from servetop.recordings.schema import TICK, EventTable
 from servetop.recordings.tick_checks import TickChecks
 
@@ -100,7 +100,7 @@ class TableReader:
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if not is_damage(error):
                 raise RecordingError(f"cannot read {self._path} ({error}): is the disk all right?") from error
-            self.blame(str(error))
+            self.blame(in_short(error))
 
     def or_null(self, table: str, columns: Sequence[str]) -> list[str]:
         """Columns and expressions as an SQL selection: NULL for the columns that this file does not have."""
@@ -173,7 +173,7 @@ class TableReader:
             self._budget.renew()
             yield from self._connection.execute(f"PRAGMA {pragma}")
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            self.blame(str(error))
+            self.blame(in_short(error))
 
     def _numbered(
         self, table: EventTable, *, where: str, parameters: Sequence[Any], order: str
