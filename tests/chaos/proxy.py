@@ -40,6 +40,8 @@ class Answer:
     status: int = 0
     text_events: int = 0
     usage: int | None = None
+    finished: bool = False
+    """It said why it ends; what is lost behind that is no part of the answer."""
     done: bool = False
     line: bytes = b""
 
@@ -57,13 +59,14 @@ class Answer:
 
     def _event(self, data: bytes) -> None:
         if data == b"[DONE]":
-            self.done = True
+            self.finished = self.done = True
             return
         with contextlib.suppress(ValueError, KeyError, IndexError, TypeError, AttributeError):
             event = json.loads(data)
             if usage := event.get("usage"):
                 self.usage = int(usage["completion_tokens"])
             choice = event["choices"][0]
+            self.finished = self.finished or choice.get("finish_reason") is not None
             self.text_events += bool(choice.get("text") or choice.get("delta", {}).get("content"))
 
 
@@ -100,8 +103,9 @@ class Proxy:
                     break
                 finally:
                     if number is not None:
-                        unheard = outcome is What.BROKEN and not answer.begun
-                        self._ledger.write(What.UNHEARD if unheard else outcome, number, tokens=answer.tokens)
+                        if outcome is What.BROKEN:
+                            outcome = _broken(answer)
+                        self._ledger.write(outcome, number, tokens=answer.tokens)
         reset(writer)
         if engine is not None:
             engine.close()
@@ -130,6 +134,13 @@ class Proxy:
             answer.read(data[:-2])
             if len(data) == 2:
                 return
+
+
+def _broken(answer: Answer) -> What:
+    """An answer of which not everything was passed on."""
+    if answer.finished:
+        return What.ODD
+    return What.BROKEN if answer.begun else What.UNHEARD
 
 
 class _Gone(Exception):

@@ -35,6 +35,21 @@ def test_tokens_are_those_of_the_usage_or_the_events_with_a_text(stream: bytes, 
     assert (answer.tokens, answer.done) == (tokens, True)
 
 
+@pytest.mark.parametrize(
+    ("stream", "finished"),
+    [
+        (b"", False),
+        (STREAM, False),
+        (b'data: {"choices":[{"finish_reason":"length"}]}\n', True),
+        (b"data: [DONE]\n", True),
+    ],
+)
+def test_an_answer_is_finished_when_it_says_why(stream: bytes, finished: bool) -> None:
+    answer = Answer()
+    answer.read(stream)
+    assert answer.finished is finished
+
+
 def post(url: str) -> bytes:
     with urllib.request.urlopen(urllib.request.Request(f"{url}/v1/completions", data=BODY), timeout=60) as answer:
         body: bytes = answer.read()
