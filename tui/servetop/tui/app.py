@@ -16,6 +16,7 @@ from servetop.core.source import RunSource, RunUpdate
 from servetop.core.stats import LATENCIES
 from servetop.tui import steering
 from servetop.tui.appearance import CALM_REDRAW_SECONDS, Surroundings
+from servetop.tui.drawn_text import FORGET_SECONDS, forget_drawn_text
 from servetop.tui.keys import STEERING, VIEWING, WATCHING, bindings
 from servetop.tui.more_actions import MoreActions
 from servetop.tui.playhead import Playhead
@@ -97,6 +98,7 @@ class DashboardApp(Watching, MoreActions):
         if self.surroundings.shown is not None:
             self.surroundings.shown()
         self.set_interval(POLL_SECONDS, self.look_for_news)
+        self.set_interval(FORGET_SECONDS, forget_drawn_text)
 
     def _leave_if_asked(self) -> bool:
         asked = self.surroundings.asked_to_leave
