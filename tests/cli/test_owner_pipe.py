@@ -40,7 +40,7 @@ def pipe() -> Iterator[tuple[OwnerPipe, list[int]]]:
 async def test_an_owner_that_is_gone_drains_the_run_and_soon_cancels_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner_pipe, "OWNERLESS_DRAIN_SECONDS", 0.01)
     notes: list[str] = []
-    requests = StopRequests(Outcome(), notes.append)
+    requests = StopRequests(Outcome(), notes.append, lambda: notes.append("hurry"))
     with pipe() as (owner, ends):
         owner.watch(requests)
         assert requests.action is None
@@ -48,7 +48,7 @@ async def test_an_owner_that_is_gone_drains_the_run_and_soon_cancels_it(monkeypa
         async with asyncio.timeout(10):
             while requests.action is not Action.CANCEL:
                 await asyncio.sleep(0.001)
-    assert notes == [KILLED]
+    assert notes == [KILLED, "hurry"]
     assert not owner.waits
 
 

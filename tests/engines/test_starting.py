@@ -88,6 +88,22 @@ async def test_an_engine_that_ignores_every_polite_signal_is_killed_with_its_chi
     assert not any(alive(pid) for pid in children(lines))
 
 
+async def test_an_engine_that_is_being_stopped_can_be_hurried(
+    clock: MonotonicClock, stand_in: Configured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "HURRIED_PATIENCE", 0.1)
+    monkeypatch.setattr(process, "KILL_PATIENCE", 600.0)
+    handle = await start_engine(stand_in("--stubborn"), clock, on_line=lambda _: None)
+    monkeypatch.setattr(handle.engine, "stop_patience", 600.0)
+    stopping = asyncio.create_task(handle.stop())
+    await asyncio.sleep(0.2)
+    assert not stopping.done()
+    handle.hurry()
+    report = await stopping
+    assert report.signals == ("SIGINT", "SIGTERM", "SIGKILL")
+    assert report.leftover_pids == ()
+
+
 @pytest.mark.parametrize(
     ("log", "words"),
     [

@@ -55,6 +55,8 @@ class EngineSide:
         self._sampler: EngineSampler | None = None
         self._own_pids = OwnPids()
         self._gpus = GpuSampler(clock, owns=self._own_pids if config.url is None else everybody)
+        self._ending: EngineHandle | ReplicaGroup | None = None
+        """The last one that was asked to stop."""
         self._holds_gpu_memory = False
         self._log_lines: list[LogLine] = []
         self._notes: list[Note] = []
@@ -211,9 +213,16 @@ class EngineSide:
             self._sampler = None
         handle, self._handle, self._replicas = self._handle, None, None
         if handle:
+            self._ending = handle
             self._stopping = asyncio.ensure_future(self._end(handle))
         if self._stopping is not None:  # a run that is ended during a restart still waits for the engine to be gone
             await asyncio.shield(self._stopping)
+
+    def hurry(self) -> None:
+        """Nobody waits for the run any more: its engine gets seconds to end, also one that is being stopped."""
+        for handle in (self._handle, self._ending):
+            if handle is not None:
+                handle.hurry()
 
     async def _end(self, handle: EngineHandle | ReplicaGroup) -> None:
         report = await handle.stop()

@@ -86,7 +86,7 @@ class OwnerPipe:
         if self.waits:
             self.waits = False
             requests.drain("stopped because the process that started it was killed")
-            asyncio.get_running_loop().call_later(OWNERLESS_DRAIN_SECONDS, requests.cancel)
+            asyncio.get_running_loop().call_later(OWNERLESS_DRAIN_SECONDS, requests.abandon)
 
     def _take(self, data: bytes, requests: StopRequests) -> None:
         *words, self._unread = (self._unread + data).split(b"\n")

@@ -48,7 +48,9 @@ class RunLoop:
         self._journal = Journal(recorder, self._engine, clock=self._clock, alert=alert)
         self._outcome = Outcome(config.max_failures)
         self.warn = partial(self._journal.note, Severity.WARNING)
-        self.stop_requests = StopRequests(self._outcome, lambda reason: self.warn("run", text=reason))
+        self.stop_requests = StopRequests(
+            self._outcome, lambda reason: self.warn("run", text=reason), self._engine.hurry
+        )
         self._first_sender = sender
         self._sender: LoadSenders | None = None
         self._segments: deque[Segment] = deque(segments(config.stages, first_index=start.first_stage))

@@ -17,10 +17,11 @@ HURRIED_CANCEL_SECONDS = 1.0
 class StopRequests:
     """Drain, cancel, or cancel without waiting: what was asked most urgently counts."""
 
-    def __init__(self, outcome: Outcome, note: Callable[[str], None]) -> None:
-        """`note` puts a drain's reason on the time line."""
+    def __init__(self, outcome: Outcome, note: Callable[[str], None], hurry: Callable[[], None] = lambda: None) -> None:
+        """`note` puts a drain's reason on the time line; `hurry` leaves the engine little time to end."""
         self._outcome = outcome
         self._note = note
+        self._hurry = hurry
         self._load: asyncio.Future[None] | None = None
 
     def drain(self, reason: str) -> None:
@@ -28,6 +29,11 @@ class StopRequests:
         if not self._outcome.drain_reason:
             self._outcome.drain_reason = reason
             self._note(reason)
+
+    def abandon(self) -> None:
+        """Cancel, and wait for nothing long: nobody is there who would wait for the run."""
+        self._hurry()
+        self.cancel()
 
     def cancel(self) -> None:
         """The first time: cancel what is in flight and end; the second time: do not wait for that."""

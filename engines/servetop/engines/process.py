@@ -26,6 +26,8 @@ CHECK_EVERY = 0.02
 """Seconds between looks at who still lives, while stopping."""
 KILL_PATIENCE = 5.0
 """Seconds for each step of an escalation after the polite one."""
+HURRIED_PATIENCE = 1.0
+"""Seconds for each step where nobody waits for the run any more: all three must fit into five seconds."""
 CLEANUP_PATIENCE = 20.0
 """Seconds for the command that leaves nothing of an engine in a container; podman asks 10 s long before it kills."""
 ORPHAN_PATIENCE = 1.0
@@ -65,6 +67,7 @@ class EngineProcess:
         self._pipe: asyncio.ReadTransport | None = None
         self._leash: socket.socket | None = None
         self._output_ended = asyncio.Event()
+        self._hurried = False
 
     @classmethod
     async def start(
@@ -174,15 +177,22 @@ class EngineProcess:
                 if ran.returncode is None:
                     ran.kill()
 
+    def hurry(self) -> None:
+        """From now on, also while it is being stopped, each step of `stop` takes HURRIED_PATIENCE at most."""
+        self._hurried = True
+
     def kill_now(self) -> None:
         """Kill everything without waiting, for when nothing can be waited for any more."""
         self._tree.signal_all(signal.SIGKILL)
 
     async def _gone_within(self, seconds: float) -> None:
-        until = self._clock.now() + seconds
+        began = self._clock.now()
+        until = began + seconds
         led = self.returncode is None
         while self._tree.living() and self._clock.now() < until:
             await self._clock.sleep_until(self._clock.now() + CHECK_EVERY)
+            if self._hurried:
+                until = min(until, began + HURRIED_PATIENCE)
             if led and self.returncode is not None:  # orphans will hardly end by themselves
                 led, until = False, min(until, self._clock.now() + ORPHAN_PATIENCE)
 

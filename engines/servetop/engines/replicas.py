@@ -129,6 +129,9 @@ class ReplicaGroup:
         del count
         return ()
 
+    def hurry(self) -> None:
+        """Nothing is stopped here."""
+
     async def stop(self) -> StopReport:
         """Let all of them be."""
         for task in self._watches:
