@@ -20,7 +20,8 @@ class What(StrEnum):
     BROKEN = "B"
     """On purpose; the client must count it as a failure."""
     UNHEARD = "N"
-    """Broken without a byte of an answer: a client may send it again on another connection."""
+    """Broken without a byte of an answer, or with a reset, which takes back what was not read yet: a client may send it
+    again on another connection."""
     ODD = "U"
     """Answered in a way that may be read as a success or as a failure."""
     GONE = "G"
