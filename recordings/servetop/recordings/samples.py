@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ _PLAIN = {
     "sized": np.empty(0, np.bool_),
 }
 _STATUS = _COLUMNS.index("status")
-_NEVER_NULL = tuple(_COLUMNS.index(name) for name in ("due", *sorted(ALWAYS_THERE)))
+_NEVER_NULL = itemgetter(*(_COLUMNS.index(name) for name in ("due", *sorted(ALWAYS_THERE))))
 _SHORT_GAP, _FEW_TOKENS = 1 << 20, 16
 """Microseconds, and tokens of a chunk, up to which gaps are counted rather than sorted."""
 _MOST_PENDING = 4_000_000
@@ -144,7 +145,7 @@ def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[_Block]:
     """Without rows that are the rest of a torn page."""
     where, parameters = selection.where
     rows = reader.request_rows(_COLUMNS, where=where, parameters=parameters)
-    sensible = (row for row in rows if row[_STATUS] in STATUSES and not any(row[at] is None for at in _NEVER_NULL))
+    sensible = (row for row in rows if row[_STATUS] in STATUSES and None not in _NEVER_NULL(row))
     while block := list(itertools.islice(sensible, BLOCK)):
         try:
             yield _block(dict(zip(_COLUMNS, zip(*block, strict=True), strict=True)))
