@@ -50,7 +50,7 @@ def behind_a_proxy(case: Case, folder: Path) -> Result:
         result.tried = int(landed)
         ended = place.finish(run, result)
     check_words(ended, result, signalled=True)
-    check_recording(place, ended, result, harm=_harm(blow))
+    check_recording(place, ended, result, harm=_harm(blow) if landed else Harm.NONE)
     broken = place.ledger.count(What.BROKEN) if blow == "kill engine" else 0
     if ended.code == 0 and broken > max(1.0, 0.01 * place.ledger.count(What.RECEIVED)):
         result.found(Fault.INVENTED, f"exit code 0 although {broken} answers broke off with their engine")
