@@ -130,7 +130,8 @@ async def test_a_bad_url_is_told_in_the_sender_s_words() -> None:
 async def test_a_command_that_is_no_sender_is_told_too() -> None:
     with pytest.raises(LoadError, match="did not start"):
         await SenderProcess.start(("/no/such/python",), setup_for("http://localhost:1", MonotonicClock()))
-    sender = await SenderProcess.start((sys.executable, "-c", "print('x' * 100)"), setup_for("", MonotonicClock()))
+    foreign = "import sys; sys.stdin.buffer.read(1); print('x' * 100)"  # not before the set-up has reached it
+    sender = await SenderProcess.start((sys.executable, "-c", foreign), setup_for("", MonotonicClock()))
     with pytest.raises(LoadError, match="do not understand each other"):
         async for _ in sender.reports():
             pass
