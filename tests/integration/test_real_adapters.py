@@ -41,6 +41,8 @@ class Started:
     """Its last counters may be a second old when it is stopped."""
     exact: bool = True
     """Answers are as long as asked."""
+    prompts: int = 24
+    """So many that the load lasts longer than the time between two looks at its metrics."""
 
     def words(self, home: Path) -> list[str]:
         limit = () if self.max_num_seqs is None else ("--max-num-seqs", str(self.max_num_seqs))
@@ -64,8 +66,19 @@ CPU = (
 STARTED = {
     each.engine: each
     for each in (
-        Started("llama.cpp", "llama.cpp", "llama-server", "tiny.gguf", ("-c", "3072", "-t", "1"), 3, 3, 3072),
-        Started("triton-tensorrt-llm", "triton", "tritonserver", "models", limit=8, blocks=64, counts_tokens=False),
+        Started(
+            "llama.cpp", "llama.cpp", "llama-server", "tiny.gguf", ("-c", "3072", "-t", "1"), 3, 3, 3072, prompts=1200
+        ),
+        Started(
+            "triton-tensorrt-llm",
+            "triton",
+            "tritonserver",
+            "models",
+            limit=8,
+            blocks=64,
+            counts_tokens=False,
+            prompts=120,
+        ),
         Started(
             "transformers", "transformers", "bin/transformers", "tiny-llama-w", CB, counts_tokens=False, exact=False
         ),
@@ -95,15 +108,15 @@ def test_a_started_servers_numbers_are_its_own_and_nothing_is_left(
 ) -> None:
     home, recording = home_of(case.installed), tmp_path / "run.servetop"
     before = processes_of(home)
-    load = ("--max-concurrency", "6", "--num-prompts", "24", "--input-len", "12", "--output-len", "40")
+    load = ("--max-concurrency", "6", "--num-prompts", str(case.prompts), "--input-len", "12", "--output-len", "40")
     done = servetop(*case.words(home), *load, "--json", "--record", str(recording), "--", *case.after, timeout=400)
     assert done.code in RAN, done.err
     summary, facts = done.summary, done.summary["engine"]
-    assert (summary["completed"], summary["failed"], summary["truncated"]) == (24, 0, 0)
+    assert (summary["completed"], summary["failed"], summary["truncated"]) == (case.prompts, 0, 0)
     assert (facts["name"], facts["max_num_seqs"], facts["kv_blocks_total"]) == (case.engine, case.limit, case.blocks)
-    assert summary["total_output_tokens"] <= 24 * 40
+    assert summary["total_output_tokens"] <= case.prompts * 40
     if case.exact:
-        assert summary["total_output_tokens"] == 24 * 40
+        assert summary["total_output_tokens"] == case.prompts * 40
     if case.late:
         assert 0 < summary["server"]["generation_tokens"] <= summary["total_output_tokens"]
     elif case.counts_tokens:
