@@ -152,7 +152,7 @@ def engine_pid(reader: RecordingReader) -> int:
 def test_a_sweep_restarts_the_engine_between_batch_sizes(vllm: Vllm, servetop: Servetop, tmp_path: Path) -> None:
     grid = tmp_path / "grid.toml"
     grid.write_text(
-        "max_num_seqs = [2, 8]\nrequest_rate = ['inf']\nmax_concurrency = [12]\nnum_prompts = 48\n"
+        "max_num_seqs = [2, 8]\nrequest_rate = ['inf']\nmax_concurrency = [12]\nnum_prompts = 144\n"
         "[workload]\ninput_len = 12\noutput_len = 150\n"
     )
     before = engine_processes()
@@ -162,8 +162,8 @@ def test_a_sweep_restarts_the_engine_between_batch_sizes(vllm: Vllm, servetop: S
     cells = {stage["max_num_seqs"]: stage for stage in done.summary["stages"]}
     assert set(cells) == {2, 8}
     assert {batch: cell["server"]["max_running"] for batch, cell in cells.items()} == {2: 2, 8: 8}
-    assert all(cell["completed"] == 48 and cell["finished"] for cell in cells.values())
-    assert done.summary["server"]["generation_tokens"] == 2 * 48 * 150
+    assert all(cell["completed"] == 144 and cell["finished"] for cell in cells.values())
+    assert done.summary["server"]["generation_tokens"] == 2 * 144 * 150
     assert engine_processes() == before
 
 
