@@ -13,7 +13,7 @@ from servetop.core.errors import ServetopError
 LEAST_OPEN_FILES = 64
 """That the process of a run needs; its sender needs one more for each request in flight, and says so itself."""
 LEAST_ADDRESS_SPACE = 512 << 20
-"""Bytes; a short run in the simulator was seen to end well from 340 MiB on."""
+"""Bytes, with room above what a short run in the simulator takes."""
 
 _ERRNOS = {
     errno.EMFILE: "too many open files: raise the limit (ulimit -n)",

@@ -9,7 +9,7 @@ FORGET_SECONDS = 60.0
 
 
 def forget_drawn_text() -> None:
-    """Empty Rich's cache of texts that were cut in two: it keeps the last 16,384, which are 5 MiB after some hours."""
+    """Empty Rich's cache of texts that were cut in two: it keeps the last 16,384."""
     forget = getattr(getattr(Segment, "_split_cells", None), "cache_clear", None)
     if forget is not None:  # another version of Rich may have none
         forget()
