@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from servetop.core.events import RequestRecord, RunEnd
+from servetop.core.events import EngineSample, RequestRecord, RunEnd
 from servetop.core.source import RunHeader
+from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings.batch import Batch
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.recorder import Recorder
@@ -78,3 +79,52 @@ def test_one_absurd_metric_value_costs_no_other_figure(tmp_path: Path, header: R
     recorder.close(RunEnd(at=3.0, exit_code=0, reason=""))
     assert (server["max_running"], server["max_waiting"]) == (4.0, 2.0)
     assert server["generation_tokens"] == 0.0
+
+
+BUSY = (
+    "no metrics page of the engine came while requests were in flight, for 1 s",
+    dict.fromkeys(("max_running", "max_waiting", "max_kv_usage")),
+)
+
+
+def idle(at: float, tokens: float) -> EngineSample:
+    """What an engine without requests tells."""
+    return sample(at, running=0.0, waiting=0.0, kv_usage=0.0, generation_tokens_total=tokens)
+
+
+def test_what_no_scrape_saw_is_unknown_and_not_what_the_engine_told_when_idle(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    samples = [idle(0.5, 0.0), idle(2.5, 20.0), idle(3.5, 20.0), idle(3.9, 20.0)]
+    requests = [make_request(1, 1.0, tokens_at=[0.5, 1.0]), make_request(2, 4.0, tokens_at=[0.5, 1.0], stage=1)]
+    stages = [stage(0, 0.0), stage(1, 3.0)]
+    summary = summary_of(*requests, samples=samples, stages=stages)
+    first, second = (each["server"] for each in summary["stages"])
+    reason, peaks = BUSY
+    assert (first["peaks_reason"], second["peaks_reason"]) == (reason, reason)
+    assert first == first | peaks
+    assert second == second | peaks
+    assert first["generation_tokens"] == 20.0, "a scrape after the load knows what was counted in it"
+    assert second["generation_tokens"] is None, "no scrape followed the load"
+    assert summary["server"]["peaks_reason"].endswith("for 4 s")
+
+
+def test_one_scrape_in_the_load_is_enough_for_its_peaks(summary_of: Summarise, make_request: MakeRequest) -> None:
+    samples = [idle(0.5, 0.0), sample(1.5, running=1.0), idle(2.5, 20.0)]
+    server = summary_of(make_request(1, 1.0, tokens_at=[0.5, 1.0]), samples=samples)["server"]
+    assert (server["max_running"], server["max_kv_usage"], server["peaks_reason"]) == (1.0, 0.0, None)
+
+
+def test_a_run_that_broke_off_knows_by_its_ticks_when_requests_were_in_flight(
+    tmp_path: Path, header: RunHeader
+) -> None:
+    recorder = Recorder.create(tmp_path / "run.servetop", header)
+    recorder.commit(Batch(engine_samples=[idle(0.5, 0.0), idle(4.5, 20.0)], stages=[stage(0, 0.0)]))
+    for index in range(16):  # four a second: one request from 1 s to 3 s
+        gauges = LoadGauges(in_flight=int(4 <= index < 12))
+        recorder.commit(Batch(tick=Tick(client=ClientTick(index=index, gauges=gauges))))
+    with closing(RecordingReader.open(recorder.path)) as reader:
+        server = run_summary(reader)["server"]
+    recorder.close(RunEnd(at=4.0, exit_code=0, reason=""))
+    assert server["max_running"] is None
+    assert server["peaks_reason"].startswith("no metrics page of the engine came while requests were in flight")

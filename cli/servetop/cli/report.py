@@ -221,6 +221,17 @@ def _print_trust(summary: Summary) -> None:
     console.out(f"trust      {trust['verdict']}: {words}{f'; tokens by {source}' if source else ''}")
     if summary.get("itl_reason"):
         console.out(f"no ITL     {summary['itl_reason']}")
+    _print_unseen(summary)
+
+
+def _print_unseen(summary: Summary) -> None:
+    """Why the engine's peaks are unknown: of the whole run, else which stages'."""
+    reason = summary["server"]["peaks_reason"]
+    unseen = [each["label"] for each in summary["stages"] if each["server"]["peaks_reason"]]
+    if reason:
+        console.out(f"no peaks   {reason}")
+    elif unseen:
+        console.out(f"no peaks   of {', '.join(unseen)}: no metrics page of the engine came while they ran")
 
 
 def print_end(end: RunEnd, reader: RecordingReader, *, unrecorded: Unrecorded | None = None) -> None:

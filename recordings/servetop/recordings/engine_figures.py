@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from servetop.core.arrays import FloatArray
+from servetop.recordings.flights import Flights
 from servetop.recordings.run_data import Period, RunData
 
 SERVER = (
@@ -15,8 +16,15 @@ SERVER = (
 )  # fmt: skip
 
 
-def server_figures(run: RunData, period: Period) -> dict[str, float | None]:
-    """SERVER; counters are sums of their increases, so the stages of a run add up to the run, restarts or not."""
+_PEAKS = ("max_kv_usage", "max_running", "max_waiting")
+
+
+def server_figures(run: RunData, period: Period, *, flights: Flights) -> dict[str, Any]:
+    """SERVER, and `peaks_reason`: why figures are None although the engine exports them.
+
+    Counters are sums of their increases, so the stages of a run add up to the run, restarts or not. Of a period whose
+    requests were in flight between two scrapes the peaks are unknown, and so are the counters where no scrape followed.
+    """
     within = period.holds(run.scraped_at)
     engine = {name: values[within] for name, values in run.engine.items()}
     usage = np.where(
@@ -25,7 +33,7 @@ def server_figures(run: RunData, period: Period) -> dict[str, float | None]:
         engine["kv_usage"],
     )
     hits, queries = (_sum(engine[f"prefix_cache_{name}_total"]) for name in ("hits", "queries"))
-    return {
+    figures = {
         "max_kv_usage": _largest(usage),
         "preemptions": _sum(engine["preemptions_total"]),
         "max_running": _largest(engine["running"]),
@@ -36,6 +44,13 @@ def server_figures(run: RunData, period: Period) -> dict[str, float | None]:
         "prefix_cache_queries": queries,
         "prefix_cache_hit_rate": hits / queries if hits is not None and queries else None,
     }
+    instants = run.scraped_at[within]
+    busy = flights.busy(run, period)
+    if busy is None or not _is_told(run) or (flights.in_flight(run, instants) > 0).any():
+        return {**figures, "peaks_reason": None}
+    unknown = _PEAKS if (instants > busy.start).any() else SERVER
+    reason = f"no metrics page of the engine came while requests were in flight, for {busy.until - busy.start:.3g} s"
+    return {**figures, **dict.fromkeys(unknown), "peaks_reason": reason}
 
 
 def engine_facts(run: RunData) -> dict[str, Any]:
@@ -47,6 +62,11 @@ def engine_facts(run: RunData) -> dict[str, Any]:
         "kv_blocks_total": (facts and facts.kv_blocks_total) or _newest(run.engine["kv_blocks_total"]),
         "max_num_seqs": (facts and facts.max_num_seqs) or _newest(run.engine["max_num_seqs"]) or config.max_num_seqs,
     }
+
+
+def _is_told(run: RunData) -> bool:
+    """The engine exports one of these figures at least."""
+    return any(bool((~np.isnan(values)).any()) for values in run.engine.values())
 
 
 def _positive(values: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from servetop.core.arrays import FloatArray, IntArray
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.request_codec import ENDED
-from servetop.recordings.run_data import RunData
+from servetop.recordings.run_data import Period, RunData
 from servetop.recordings.samples import BoolArray, Samples
 
 
@@ -39,6 +40,23 @@ class Flights:
         """Requests in flight at each instant."""
         position = np.searchsorted(self.instants, instants, side="right")
         return np.concatenate([[0], self.levels])[position]
+
+    def in_flight(self, run: RunData, instants: FloatArray) -> FloatArray:
+        """The same; of a run that broke off, which has no rows of what was in flight at its end, by the ticks."""
+        if run.end is not None or not run.tick_ends.size:
+            return self.at(instants).astype(np.float64)
+        return np.interp(instants, run.tick_ends, run.in_flight)
+
+    def busy(self, run: RunData, period: Period) -> Period | None:
+        """From the first to the last instant of the period at which requests were in flight; None when none was."""
+        edges = np.array([each for each in (period.start, period.until) if math.isfinite(each)])
+        known = self.instants if run.end is not None or not run.tick_ends.size else run.tick_ends
+        instants = np.sort(np.concatenate([edges, known[period.holds(known)]]))
+        loaded = np.flatnonzero(self.in_flight(run, instants) > 0)
+        if not loaded.size:
+            return None
+        last = min(int(loaded[-1]) + 1, instants.size - 1)  # what is in flight after an instant is so until the next
+        return Period(start=float(instants[loaded[0]]), until=float(instants[last]))
 
     def held_back(self, samples: Samples, run: RunData) -> BoolArray:
         """Which requests the concurrency limit made wait: it was reached at some time between due and sent."""

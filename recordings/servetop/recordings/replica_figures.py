@@ -7,13 +7,14 @@ from typing import Any
 
 from servetop.recordings.engine_figures import server_figures
 from servetop.recordings.figures import request_figures
+from servetop.recordings.flights import Flights
 from servetop.recordings.reader import RecordingReader
 from servetop.recordings.run_data import Period, RunData
 from servetop.recordings.samples import Selection, collect_samples
 
 
 def replica_figures(
-    reader: RecordingReader, run: RunData, selection: Selection, *, period: Period
+    reader: RecordingReader, run: RunData, selection: Selection, *, flights: Flights, period: Period
 ) -> list[dict[str, Any]]:
     """One summary for each server, in the order of their URLs; none for a run with one server.
 
@@ -31,5 +32,6 @@ def replica_figures(
             else request_figures(samples, goodput=config.goodput, percentiles=config.metric_percentiles)
         )
         own = run.with_samples([each for each in told if each.replica == number])
-        figures.append({"replica": number, "url": url, **requests, "server": server_figures(own, period)})
+        server = server_figures(own, period, flights=flights)
+        figures.append({"replica": number, "url": url, **requests, "server": server})
     return figures

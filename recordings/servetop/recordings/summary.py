@@ -67,7 +67,7 @@ def run_summary(
     steady = {"steady": whole_steady([stage["steady"] for stage in stages])}
     cooldown = {"cooldown_requests": sum(cooldowns.requests.values())}
     models = model_figures(reader, run, selection)
-    replicas = replica_figures(reader, run, selection, period=Period(start=warm_at))
+    replicas = replica_figures(reader, run, selection, flights=flights, period=Period(start=warm_at))
     lists = {name: value for name, value in (("models", models), ("replicas", replicas)) if value}
     reasons = {"failures": failures(reader, selection) if whole["failed"] else []}
     parts = {**reasons, **cooldown, **steady, **lists}
@@ -122,7 +122,7 @@ def _summary(
     return {
         **request_figures(samples, goodput=run.header.config.goodput, percentiles=run.header.config.metric_percentiles),
         **turn_figures(reader, selection),
-        "server": server_figures(run, period),
+        "server": server_figures(run, period, flights=flights),
         "energy": energy_figures(run, period),
         "trust": trust_figures(run, samples, flights=flights, period=period),
     }

@@ -132,10 +132,7 @@ def littles_law(run: RunData, flights: Flights, *, period: Period) -> LittlesLaw
     within = period.holds(run.scraped_at)
     instants = run.scraped_at[within]
     engine = (run.engine["running"] + run.engine["waiting"])[within]
-    if run.end is not None or not run.tick_ends.size:
-        client = flights.at(instants).astype(np.float64)
-    else:
-        client = np.interp(instants, run.tick_ends, run.in_flight)
+    client = flights.in_flight(run, instants)
     both = ~np.isnan(engine) & (client > 0)
     if not both.any():
         return LittlesLaw()
@@ -145,14 +142,20 @@ def littles_law(run: RunData, flights: Flights, *, period: Period) -> LittlesLaw
 
 
 def token_error(run: RunData, period: Period) -> float:
-    """Engine's generated tokens / tokens that reached the client - 1, between the period's first and last scrape."""
+    """Engine's generated tokens / tokens that reached the client - 1, between the period's first and last scrape.
+
+    Arrivals are known by the tick: of those in the ticks of the two scrapes as many count as agree best.
+    """
     known = period.holds(run.scraped_at) & ~np.isnan(run.engine["generation_tokens_total"])
     instants = run.scraped_at[known]
     if instants.size < 2 or not run.tick_ends.size:
         return math.nan
-    received = np.interp(instants[[0, -1]], run.tick_ends, np.cumsum(run.output_tokens))
+    totals = np.concatenate([[0.0], np.cumsum(run.output_tokens)])
+    whole = totals[np.searchsorted(run.tick_ends, instants[[0, -1]], side="right")]
+    begun = totals[np.minimum(np.searchsorted(run.tick_ends, instants[[0, -1]]) + 1, run.tick_ends.size)]
     generated = float(run.engine["generation_tokens_total"][known][1:].sum())
-    return generated / float(received[1] - received[0]) - 1 if received[1] > received[0] else math.nan
+    received = float(np.clip(generated, max(whole[1] - begun[0], 0.0), begun[1] - whole[0]))
+    return generated / received - 1 if received > 0 else math.nan
 
 
 def _time_shares(instants: FloatArray) -> FloatArray:
