@@ -12,7 +12,7 @@ import pytest
 from tests.cli.bad_server import BadServer
 from tests.harness import Servetop
 
-# What `nohup` ignores, its children ignore too; those that are started here are to be ended by it.
+# Under `nohup` SIGHUP is ignored, by child processes too; these tests need it to end the processes they start.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 

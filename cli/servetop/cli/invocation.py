@@ -1,4 +1,4 @@
-"""What one command line carries besides its options."""
+"""What a command gets besides its parsed options: the engine's own options, and a sender started in advance."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Others:
     """Who takes part in a run besides its loop."""
 
     signals: RunSignals
-    """Caught by the caller of `play`, until what came of the run is told."""
+    """The caller of `play` handles them, until the summary is printed."""
     owner: OwnerPipe | None = None
     attendant: Attendant | None = None
     at_end: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
