@@ -187,7 +187,9 @@ class LoadRun:
     async def finish(self, *, seconds: float = 10.0) -> None:
         await self.until(lambda: self.reports and self.reports[-1].state is SenderState.FINISHED, seconds=seconds)
 
-    def begin(self, *stages: StageConfig, drain: bool = False, drain_timeout: float = 5.0, ahead: float = 0.02) -> None:
+    def begin(
+        self, *stages: StageConfig, drain: bool = False, drain_timeout: float = 5.0 * SLOW_MACHINE, ahead: float = 0.02
+    ) -> None:
         self.sender.begin(
             LoadPlan(
                 segments=tuple(enumerate(stages)),
@@ -242,7 +244,7 @@ async def start(transport: str) -> AsyncIterator[Callable[..., LoadRun]]:
             more_urls=more_urls,
             model="m",
             origin_ns=clock.origin_ns,
-            workload=WorkloadConfig(**{"input_len": 5, "output_len": 3, "timeout": 5.0, **workload}),
+            workload=WorkloadConfig(**{"input_len": 5, "output_len": 3, "timeout": 5.0 * SLOW_MACHINE, **workload}),
             continuous_usage=continuous_usage,
             max_model_len=max_model_len,
             seed=1,
