@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
+from servetop.engines import patient_client
 from servetop.engines.answers import is_local, normalise_url
 from servetop.engines.attaching import attach_engine
 from servetop.engines.engine import EngineHandle
@@ -226,15 +228,20 @@ async def test_a_server_that_is_gone_is_noticed_soon(
     await handle.stop()
 
 
-async def test_a_slow_server_is_not_dead(vllm_server: PageServer, clock: MonotonicClock) -> None:
+async def test_a_slow_server_is_not_dead(
+    vllm_server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patient_client, "BUSY_PATIENCE", 1000.0)
     handle = await attached(vllm_server.url, clock)
     vllm_server.answering.clear()
     assert await handle.sample() is None
     assert "no answer within 1 s" in (handle.metrics_trouble or "")
-    assert await handle.sample() is None
+    patient = asyncio.create_task(handle.sample())
+    await asyncio.sleep(1.2)
+    assert not patient.done(), "its next page is waited for longer: it would never be heard"
     assert not handle.died.is_set()
     vllm_server.answering.set()
-    assert await handle.sample() is not None
+    assert await patient is not None
     await handle.stop()
 
 

@@ -15,6 +15,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import EngineSample
+from servetop.engines import patient_client
 from servetop.engines.adding_up import COUNTERS, CounterTotals, added_up
 from servetop.engines.replicas import ReplicaGroup, attach_replicas, refuse_closed_door
 from tests.engines.conftest import PageServer
@@ -190,3 +191,21 @@ def test_usage_is_weighted_by_blocks_and_plain_where_they_are_not_known() -> Non
 def test_every_counter_of_a_sample_is_added_through_restarts() -> None:
     assert "generation_tokens_total" in COUNTERS
     assert "kv_blocks_total" not in COUNTERS
+
+
+async def test_one_that_is_late_holds_up_none_of_the_others(
+    vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patient_client, "BUSY_PATIENCE", 1000.0)
+    vllm_server.pages["/metrics"], other_server.pages["/metrics"] = metrics(3, 100), metrics(4, 50)
+    group = await attach_replicas(group_of(vllm_server, other_server), clock, on_change=quiet)
+    other_server.answering.clear()
+    for _ in range(3):
+        assert await group.sample() is not None
+    assert [each.replica for each in group.drain()] == [0, 0, 0]
+    other_server.answering.set()
+    await until(lambda: any(each.replica == 1 for each in group.drain()))
+    both = await group.sample()
+    assert both is not None
+    assert both.generation_tokens_total == 150
+    await group.stop()

@@ -161,7 +161,9 @@ def test_a_sweep_restarts_the_engine_between_batch_sizes(vllm: Vllm, servetop: S
     assert done.code in WELL, done.err
     cells = {stage["max_num_seqs"]: stage for stage in done.summary["stages"]}
     assert set(cells) == {2, 8}
-    assert {batch: cell["server"]["max_running"] for batch, cell in cells.items()} == {2: 2, 8: 8}
+    peaks = {batch: cell["server"]["max_running"] for batch, cell in cells.items()}
+    # on a machine so busy that no page comes while a cell runs, its peaks are unknown
+    assert all(peak == batch or cells[batch]["server"]["peaks_reason"] for batch, peak in peaks.items()), peaks
     assert all(cell["completed"] == 144 and cell["finished"] for cell in cells.values())
     assert done.summary["server"]["generation_tokens"] == 2 * 144 * 150
     assert engine_processes() == before

@@ -115,6 +115,14 @@ def test_one_scrape_in_the_load_is_enough_for_its_peaks(summary_of: Summarise, m
     assert (server["max_running"], server["max_kv_usage"], server["peaks_reason"]) == (1.0, 0.0, None)
 
 
+def test_a_scrape_that_was_longer_than_the_load_may_have_seen_an_idle_engine(
+    summary_of: Summarise, make_request: MakeRequest
+) -> None:
+    long = EngineSample(scrape_start=0.5, scrape_end=2.5, running=0.0, generation_tokens_total=20.0)
+    summary = summary_of(make_request(1, 1.0, tokens_at=[0.5, 1.0]), samples=[idle(0.2, 0.0), long, idle(3.0, 20.0)])
+    assert (summary["server"]["max_running"], summary["server"]["generation_tokens"]) == (None, 20.0)
+
+
 def test_a_run_that_broke_off_knows_by_its_ticks_when_requests_were_in_flight(
     tmp_path: Path, header: RunHeader
 ) -> None:

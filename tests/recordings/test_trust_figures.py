@@ -177,3 +177,18 @@ def test_a_run_is_judged_by_the_figures_that_its_summary_has_once_it_ended(
     with closing(RecordingReader.open(recorder.path)) as reader:
         after = run_summary(reader)["trust"]
     assert before == after
+
+
+def test_a_scrape_that_took_long_says_nothing_of_a_moment(summary_of: Summarise, make_request: MakeRequest) -> None:
+    requests = [make_request(i, 0.0, tokens_at=[0.1, 10.0]) for i in range(10)]
+    brief = [sample(at, running=10.0, waiting=0.0) for at in (1.0, 1.5, 8.0)]
+    late = EngineSample(scrape_start=2.0, scrape_end=7.5, running=0.0, waiting=0.0)
+    trust = summary_of(*requests, samples=[*brief[:2], late, brief[2]], ticks=trusted_ticks(40))["trust"]
+    assert (trust["littles_law_error"], trust["verdict"]) == (0.0, "ok")
+
+
+def test_the_engines_counter_is_of_some_moment_of_its_scrape(summary_of: Summarise) -> None:
+    ticks = trusted_ticks(40, output_tokens=100)  # 400 tokens/s
+    last = EngineSample(scrape_start=2.0, scrape_end=6.0, generation_tokens_total=1000.0)
+    trust = summary_of(samples=[sample(1.0, generation_tokens_total=0.0), last], ticks=ticks)["trust"]
+    assert trust["token_error"] == 0.0

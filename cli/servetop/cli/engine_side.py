@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import os
 from collections.abc import Sequence
@@ -196,7 +197,11 @@ class EngineSide:
 
     async def last_look(self) -> None:
         """One more scrape of an engine that is about to go, so that its counters' final values are recorded."""
-        sample = await self._handle.sample() if self._handle and not self.dead else None
+        sample = None
+        if self._handle and not self.dead:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._handle.engine.scrape_timeout):
+                    sample = await self._handle.sample()
         if sample is not None and (self._sampler is None or sample is not self._sampler.newest):
             self._last_samples.append(sample)
 

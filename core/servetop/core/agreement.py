@@ -15,6 +15,9 @@ from servetop.core.history import TickHistory
 _TOKENS_TO_COMPARE = 500
 """Below so many tokens in a window, a few in transit look like a disagreement."""
 
+LONGEST_SCRAPE = 1.0
+"""Seconds; when a page was written that took longer is not known well enough to compare counts of the same moment."""
+
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
@@ -30,7 +33,10 @@ def agreement_between(history: TickHistory, start: int, stop: int) -> Agreement:
     before = max(0, start - 1)
     ends = np.array([tick.end for tick in history.ticks[before:stop]])
     newest = {tick.engine.scrape_end: tick.engine for tick in history.ticks[start:stop] if tick.engine is not None}
-    samples = [sample for at, sample in sorted(newest.items()) if at >= ends[0]]
+    brief = (
+        sample for _, sample in sorted(newest.items()) if sample.scrape_end - sample.scrape_start <= LONGEST_SCRAPE
+    )
+    samples = [sample for sample in brief if sample.scrape_end >= ends[0]]
     if not samples:
         return Agreement()
     instants = np.array([(sample.scrape_start + sample.scrape_end) / 2 for sample in samples])

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from servetop.core.config import ConnectionConfig, EngineConfig
 from servetop.engines.answers import Answer, Answers, ServerClient, normalise_url
 from servetop.engines.metrics import PageReader
+from servetop.engines.patient_client import PatientClient
 from servetop.engines.prometheus_server import SERVER_TIME, MetricsAddress, NamesSeries, PrometheusPages, is_prometheus
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class ServerPages:
     def __init__(self, client: ServerClient, *, owned: bool = False, timeout: float = SCRAPE_TIMEOUT) -> None:
         self._client = client
         self._owned = owned
-        self._timeout = timeout
+        self._patient = PatientClient(client, timeout=timeout)
 
     @property
     def url(self) -> str:
@@ -58,8 +59,8 @@ class ServerPages:
         return f"{self.url}{path}"
 
     async def fetch(self, paths: Sequence[str]) -> Answers:
-        """Within the engine's time limit."""
-        return await self._client.ask_all(paths, timeout=self._timeout)
+        """Within the engine's time limit; longer where the server was late before."""
+        return await self._patient.ask_all(paths)
 
     async def close(self) -> None:
         """The client, if it is for metrics alone."""
@@ -78,6 +79,7 @@ class NamedPages:
         self._reader = reader
         self._match = match
         self._timeout = timeout
+        self._patient = PatientClient(client, timeout=timeout)
         self._plain = ServerPages(client, owned=True, timeout=timeout)
         self._found: MetricsPages | None = None
 
@@ -93,7 +95,7 @@ class NamedPages:
     async def fetch(self, paths: Sequence[str]) -> Answers:
         """The first one that is answered also finds out who answers."""
         if self._found is None:
-            answer = await self._client.ask(SERVER_TIME, timeout=self._timeout)
+            answer = (await self._patient.ask_all((SERVER_TIME,)))[SERVER_TIME]
             if answer.trouble:
                 return dict.fromkeys(paths, answer)
             if self._match is not None and not is_prometheus(answer):

@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote
 
 from servetop.core.errors import UsageError
 from servetop.engines.answers import Answer, Answers, ServerClient
+from servetop.engines.patient_client import PatientClient
 from servetop.engines.wording import first_words
 
 LOOK_BACK = 120
@@ -78,7 +79,7 @@ class PrometheusPages:
         self._client = client
         self._series = series
         self._match = match
-        self._timeout = timeout
+        self._patient = PatientClient(client, timeout=timeout)
         self._query = QUERY + quote(self._expression())
 
     @property
@@ -93,7 +94,7 @@ class PrometheusPages:
 
     async def fetch(self, paths: Sequence[str]) -> Answers:
         """One question; the answer's `age` is that of the newest sample."""
-        answers = await self._client.ask_all((self._query, SERVER_TIME), timeout=self._timeout)
+        answers = await self._patient.ask_all((self._query, SERVER_TIME))
         return dict.fromkeys(paths, self._answer(answers[self._query], answers[SERVER_TIME]))
 
     async def close(self) -> None:

@@ -50,6 +50,8 @@ class ReplicaGroup:
         self._on_change = on_change
         self._fresh: list[ReplicaSample] = []
         self._exit_reason = ""
+        self._scrapes: dict[int, asyncio.Task[None]] = {}
+        """Under way, by the replica's number."""
         self._replicas = [
             _Replica(handle.url, dataclasses.replace(config, url=handle.url, more_urls=(), front_door=None), handle)
             for handle in handles
@@ -81,9 +83,17 @@ class ReplicaGroup:
         return [each.handle for each in self._replicas if each.handle is not None]
 
     async def sample(self) -> EngineSample | None:
-        """Scrape all at once and add up; None when none could be read. What each told is kept for `drain`."""
+        """Scrape all at once and add up; None when none could be read. What each told is kept for `drain`.
+
+        A server that is late holds none of the others up: its scrape goes on.
+        """
         at = self._clock.now()
-        await asyncio.gather(*(self._scrape(number, each) for number, each in enumerate(self._replicas)))
+        for number, each in enumerate(self._replicas):
+            if number not in self._scrapes:
+                self._scrapes[number] = asyncio.create_task(self._scrape(number, each))
+        await asyncio.wait(self._scrapes.values(), timeout=self.engine.scrape_timeout)
+        for number in [number for number, task in self._scrapes.items() if task.done()]:
+            self._scrapes.pop(number).result()
         for each in self._replicas:
             if each.last is not None and (each.handle is None or at - each.last.scrape_end > HOLD):
                 each.last = None
@@ -134,9 +144,10 @@ class ReplicaGroup:
 
     async def stop(self) -> StopReport:
         """Let all of them be."""
-        for task in self._watches:
+        tasks = [*self._watches, *self._scrapes.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._watches, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(handle.stop() for handle in self._alive))
         return StopReport()
 

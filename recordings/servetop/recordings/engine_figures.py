@@ -44,11 +44,11 @@ def server_figures(run: RunData, period: Period, *, flights: Flights) -> dict[st
         "prefix_cache_queries": queries,
         "prefix_cache_hit_rate": hits / queries if hits is not None and queries else None,
     }
-    instants = run.scraped_at[within]
-    busy = flights.busy(run, period)
-    if busy is None or not _is_told(run) or (flights.in_flight(run, instants) > 0).any():
+    starts, ends = run.scrape_starts[within], run.scrape_ends[within]
+    busy, in_flight = flights.busy(run, period), np.minimum(*(flights.in_flight(run, each) for each in (starts, ends)))
+    if busy is None or not _is_told(run) or (in_flight > 0).any():
         return {**figures, "peaks_reason": None}
-    unknown = _PEAKS if (instants > busy.start).any() else SERVER
+    unknown = _PEAKS if (starts > busy.start).any() else SERVER
     reason = f"no metrics page of the engine came while requests were in flight, for {busy.until - busy.start:.3g} s"
     return {**figures, **dict.fromkeys(unknown), "peaks_reason": reason}
 

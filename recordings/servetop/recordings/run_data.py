@@ -77,8 +77,9 @@ class RunData:
     """That came in each tick."""
     stamped: FloatArray
     """Of those, the ones whose times the kernel told."""
-    scraped_at: FloatArray
-    """Middle of each scrape; shape (scrapes,), as the other engine columns."""
+    scrape_starts: FloatArray
+    """Shape (scrapes,), as the other engine columns."""
+    scrape_ends: FloatArray
     engine: dict[str, FloatArray]
     """ENGINE_GAUGES, and the increase of each of ENGINE_COUNTERS since the scrape before; NaN is not exported."""
     meters: Sequence[EnergyMeter] = ()
@@ -106,14 +107,21 @@ class RunData:
             itl_uncertainties=[tick.client.itl_uncertainty for tick in ticks],
             chunks=np.array([tick.client.chunks for tick in ticks], dtype=np.float64),
             stamped=np.array([tick.client.stamped for tick in ticks], dtype=np.float64),
-            scraped_at=_scraped_at(samples),
+            scrape_starts=_column(samples, "scrape_start"),
+            scrape_ends=_column(samples, "scrape_end"),
             engine=_engine_columns(samples),
             meters=energy_meters(reader.gpu_samples()),
         )
 
     def with_samples(self, samples: Sequence[EngineSample]) -> RunData:
         """The same run, with other samples of the engine: those of one server of several."""
-        return replace(self, scraped_at=_scraped_at(samples), engine=_engine_columns(samples))
+        starts, ends = _column(samples, "scrape_start"), _column(samples, "scrape_end")
+        return replace(self, scrape_starts=starts, scrape_ends=ends, engine=_engine_columns(samples))
+
+    @property
+    def scraped_at(self) -> FloatArray:
+        """Middle of each scrape."""
+        return (self.scrape_starts + self.scrape_ends) / 2
 
     @property
     def warm_at(self) -> float:
@@ -126,10 +134,6 @@ class RunData:
             return np.full(instants.shape, math.inf)
         tick = np.searchsorted(self.tick_ends, instants, side="right")
         return np.asarray(self.limits[np.minimum(tick, self.limits.size - 1)])
-
-
-def _scraped_at(samples: Sequence[EngineSample]) -> FloatArray:
-    return np.asarray((_column(samples, "scrape_start") + _column(samples, "scrape_end")) / 2)
 
 
 def _engine_columns(samples: Sequence[EngineSample]) -> dict[str, FloatArray]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from servetop.core.agreement import LONGEST_SCRAPE
 from servetop.core.arrays import FloatArray
 from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.histogram import LogHistogram
@@ -126,10 +127,10 @@ class LittlesLaw:
 def littles_law(run: RunData, flights: Flights, *, period: Period) -> LittlesLaw:
     """(engine running + waiting) / client in flight - 1: means over the scrapes, weighted by the time they stand for.
 
-    Scrapes at which nothing was in flight are left out. A run that broke off has no rows of what was in flight at
-    its end: there the ticks' gauge stands in.
+    Scrapes at which nothing was in flight are left out, and those that took longer than LONGEST_SCRAPE. A run that
+    broke off has no rows of what was in flight at its end: there the ticks' gauge stands in.
     """
-    within = period.holds(run.scraped_at)
+    within = period.holds(run.scraped_at) & (run.scrape_ends - run.scrape_starts <= LONGEST_SCRAPE)
     instants = run.scraped_at[within]
     engine = (run.engine["running"] + run.engine["waiting"])[within]
     client = flights.in_flight(run, instants)
@@ -144,15 +145,16 @@ def littles_law(run: RunData, flights: Flights, *, period: Period) -> LittlesLaw
 def token_error(run: RunData, period: Period) -> float:
     """Engine's generated tokens / tokens that reached the client - 1, between the period's first and last scrape.
 
-    Arrivals are known by the tick: of those in the ticks of the two scrapes as many count as agree best.
+    Arrivals are known by the tick, and the counter's time by the scrape: of the tokens that came in the ticks of these
+    two scrapes as many count as agree best.
     """
     known = period.holds(run.scraped_at) & ~np.isnan(run.engine["generation_tokens_total"])
-    instants = run.scraped_at[known]
-    if instants.size < 2 or not run.tick_ends.size:
+    starts, ends = run.scrape_starts[known], run.scrape_ends[known]
+    if starts.size < 2 or not run.tick_ends.size:
         return math.nan
     totals = np.concatenate([[0.0], np.cumsum(run.output_tokens)])
-    whole = totals[np.searchsorted(run.tick_ends, instants[[0, -1]], side="right")]
-    begun = totals[np.minimum(np.searchsorted(run.tick_ends, instants[[0, -1]]) + 1, run.tick_ends.size)]
+    whole = totals[np.searchsorted(run.tick_ends, starts[[0, -1]], side="right")]
+    begun = totals[np.minimum(np.searchsorted(run.tick_ends, ends[[0, -1]]) + 1, run.tick_ends.size)]
     generated = float(run.engine["generation_tokens_total"][known][1:].sum())
     received = float(np.clip(generated, max(whole[1] - begun[0], 0.0), begun[1] - whole[0]))
     return generated / received - 1 if received > 0 else math.nan
