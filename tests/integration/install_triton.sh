@@ -40,6 +40,7 @@ if [ ! -e "$home/.ready" ]; then
     cp "$wheel/python_backend_stubs/$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"/* "$making/home/backends/python/"
     cp "$site"/nvidia_pytriton.libs/* "$making/home/lib/"
     ln -s "$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("LIBDIR"))')"/libpython3*.so* "$making/home/lib/"
+    "$python" -c 'import sys; print(sys.base_prefix)' > "$making/home/python_prefix"
     cp -r "$here/triton_model" "$making/home/models"
     cp "$here/tritonserver.sh" "$making/home/tritonserver"
     "$python" "$here/real_engines.py" triton "$making/home"  # it starts, answers and ends, or this script fails
