@@ -12,7 +12,14 @@ trap 'code=$?; [ $code = 0 ] || tail -5 "$log" >&2; rm -f "$log"; exit $code' EX
 exec 8> "${TMPDIR:-/tmp}/servetop-apt.lock"
 flock 8
 apt() { apt-get -qq -y -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 "$@" >> "$log" 2>&1; }
-dpkg --configure -a >> "$log" 2>&1 || true  # half-configured packages, left by an interrupted installation
+configure() {  # half-configured packages, left by an interrupted installation; the dpkg of a killed apt-get may go on
+    for _ in $(seq 600); do
+        if LC_ALL=C dpkg --configure -a >> "$log" 2>&1; then return; fi
+        tail -4 "$log" | grep -q 'locked by another process' || return 0
+        sleep 1
+    done
+}
+configure
 apt update
 apt --fix-broken install
 apt install "$@"
