@@ -209,3 +209,15 @@ async def test_one_that_is_late_holds_up_none_of_the_others(
     assert both is not None
     assert both.generation_tokens_total == 150
     await group.stop()
+
+
+async def test_each_look_asks_anew_also_while_another_one_waits(
+    vllm_server: PageServer, other_server: PageServer, clock: MonotonicClock
+) -> None:
+    vllm_server.pages["/metrics"], other_server.pages["/metrics"] = metrics(3, 100), metrics(4, 50)
+    group = await attach_replicas(group_of(vllm_server, other_server), clock, on_change=quiet)
+    first, second = await asyncio.gather(group.sample(), group.sample())
+    assert first is not None
+    assert second is not None
+    assert [each.replica for each in group.drain()].count(0) == 2, "the last look at an engine must see its last count"
+    await group.stop()

@@ -88,7 +88,7 @@ BUSY = (
 
 
 def idle(at: float, tokens: float) -> EngineSample:
-    """What an engine without requests tells."""
+    """A scrape of an engine that has no requests."""
     return sample(at, running=0.0, waiting=0.0, kv_usage=0.0, generation_tokens_total=tokens)
 
 

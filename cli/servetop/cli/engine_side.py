@@ -17,6 +17,7 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample, GpuSample, LogLine, Note, ReplicaSample, Severity
 from servetop.core.source import EngineFacts
+from servetop.core.tick import TICK_SECONDS
 from servetop.engines.attaching import attach_engine
 from servetop.engines.engine import EngineHandle
 from servetop.engines.gpu import RELEASE_SECONDS, GpuSampler
@@ -196,11 +197,14 @@ class EngineSide:
         self._lost_fields.update(lost)
 
     async def last_look(self) -> None:
-        """One more scrape of an engine that is about to go, so that its counters' final values are recorded."""
+        """One more scrape of an engine that is about to go, so that its counters' final values are recorded.
+
+        It takes a tick longer at most than a group of servers waits for one that is late.
+        """
         sample = None
         if self._handle and not self.dead:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._handle.engine.scrape_timeout):
+                async with asyncio.timeout(self._handle.engine.scrape_timeout + TICK_SECONDS):
                     sample = await self._handle.sample()
         if sample is not None and (self._sampler is None or sample is not self._sampler.newest):
             self._last_samples.append(sample)

@@ -20,6 +20,7 @@ from servetop.cli.latency_table import latency_table
 from servetop.cli.replicas_table import replicas_table
 from servetop.cli.steady_report import UNSTEADY, steady_lines, steady_mark, steady_seconds, steady_table
 from servetop.cli.tables import cell, light_table, out_first_that_fits, out_tables, stdout_console, titled
+from servetop.cli.trust_lines import trust_lines
 from servetop.cli.turns_table import turns_table
 from servetop.core.errors import ExitCode
 from servetop.core.events import RunEnd
@@ -56,7 +57,7 @@ def print_summary(summary: Summary, *, as_json: bool) -> None:
     plot = grid_plot(summary["stages"], width=min(stdout_console().width, PLOT_WIDTH))
     if plot is not None:
         out_tables(plot)
-    _print_trust(summary)
+    console.out(*trust_lines(summary))
     for line in steady_lines(summary["stages"]):
         console.out(line)
     incomplete = " (incomplete)" if summary.get("not_recorded") else ""
@@ -212,26 +213,6 @@ def _mean(row: Sequence[Summary], rate: float, key: str) -> float | None:
 
 def _number(value: float | None, unit: str = "") -> str:
     return formats.number(value) + (unit if value is not None else "")
-
-
-def _print_trust(summary: Summary) -> None:
-    trust = summary["trust"]
-    words = "; ".join(trust.get("reasons", ())) or "slip, loop lag, rates and engine counters agree"
-    source = trust.get("token_source")
-    console.out(f"trust      {trust['verdict']}: {words}{f'; tokens by {source}' if source else ''}")
-    if summary.get("itl_reason"):
-        console.out(f"no ITL     {summary['itl_reason']}")
-    _print_unseen(summary)
-
-
-def _print_unseen(summary: Summary) -> None:
-    """Why the engine's peaks are unknown: of the whole run, else which stages'."""
-    reason = summary["server"]["peaks_reason"]
-    unseen = [each["label"] for each in summary["stages"] if each["server"]["peaks_reason"]]
-    if reason:
-        console.out(f"no peaks   {reason}")
-    elif unseen:
-        console.out(f"no peaks   of {', '.join(unseen)}: no metrics page of the engine came while they ran")
 
 
 def print_end(end: RunEnd, reader: RecordingReader, *, unrecorded: Unrecorded | None = None) -> None:

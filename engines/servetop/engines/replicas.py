@@ -50,8 +50,8 @@ class ReplicaGroup:
         self._on_change = on_change
         self._fresh: list[ReplicaSample] = []
         self._exit_reason = ""
-        self._scrapes: dict[int, asyncio.Task[None]] = {}
-        """Under way, by the replica's number."""
+        self._late: dict[asyncio.Task[None], int] = {}
+        """Scrapes that an earlier `sample` did not wait for, with the replica's number."""
         self._replicas = [
             _Replica(handle.url, dataclasses.replace(config, url=handle.url, more_urls=(), front_door=None), handle)
             for handle in handles
@@ -85,15 +85,22 @@ class ReplicaGroup:
     async def sample(self) -> EngineSample | None:
         """Scrape all at once and add up; None when none could be read. What each told is kept for `drain`.
 
-        A server that is late holds none of the others up: its scrape goes on.
+        A server that is late holds none of the others up: its scrape goes on, and it is asked again after that.
         """
         at = self._clock.now()
-        for number, each in enumerate(self._replicas):
-            if number not in self._scrapes:
-                self._scrapes[number] = asyncio.create_task(self._scrape(number, each))
-        await asyncio.wait(self._scrapes.values(), timeout=self.engine.scrape_timeout)
-        for number in [number for number, task in self._scrapes.items() if task.done()]:
-            self._scrapes.pop(number).result()
+        late = {number for task, number in self._late.items() if not task.done()}
+        asked = {
+            asyncio.create_task(self._scrape(number, each)): number
+            for number, each in enumerate(self._replicas)
+            if number not in late
+        }
+        try:
+            await asyncio.wait(asked or self._late, timeout=self.engine.scrape_timeout)
+        finally:
+            self._late |= asked
+        for task in [task for task in self._late if task.done()]:
+            del self._late[task]
+            task.result()
         for each in self._replicas:
             if each.last is not None and (each.handle is None or at - each.last.scrape_end > HOLD):
                 each.last = None
@@ -144,7 +151,7 @@ class ReplicaGroup:
 
     async def stop(self) -> StopReport:
         """Let all of them be."""
-        tasks = [*self._watches, *self._scrapes.values()]
+        tasks = [*self._watches, *self._late]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -127,8 +127,8 @@ class LittlesLaw:
 def littles_law(run: RunData, flights: Flights, *, period: Period) -> LittlesLaw:
     """(engine running + waiting) / client in flight - 1: means over the scrapes, weighted by the time they stand for.
 
-    Scrapes at which nothing was in flight are left out, and those that took longer than LONGEST_SCRAPE. A run that
-    broke off has no rows of what was in flight at its end: there the ticks' gauge stands in.
+    Scrapes with nothing in flight at the client, and those longer than LONGEST_SCRAPE, are left out. A run that broke
+    off has no rows of what was in flight at its end: there the ticks' gauge stands in.
     """
     within = period.holds(run.scraped_at) & (run.scrape_ends - run.scrape_starts <= LONGEST_SCRAPE)
     instants = run.scraped_at[within]
@@ -145,8 +145,8 @@ def littles_law(run: RunData, flights: Flights, *, period: Period) -> LittlesLaw
 def token_error(run: RunData, period: Period) -> float:
     """Engine's generated tokens / tokens that reached the client - 1, between the period's first and last scrape.
 
-    Arrivals are known by the tick, and the counter's time by the scrape: of the tokens that came in the ticks of these
-    two scrapes as many count as agree best.
+    Tokens that arrived in the same tick as one of these scrapes may have come before or after it: the split that agrees
+    best is assumed.
     """
     known = period.holds(run.scraped_at) & ~np.isnan(run.engine["generation_tokens_total"])
     starts, ends = run.scrape_starts[known], run.scrape_ends[known]
