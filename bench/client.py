@@ -28,9 +28,9 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import ConnectionConfig, StageConfig, WorkloadConfig
 from servetop.core.events import RequestRecord
 from servetop.core.tick import ClientTick, merge_client_ticks
-from servetop.loadgen.messages import SenderSetup, SenderState
-from servetop.loadgen.plan import LoadPlan
-from servetop.loadgen.senders import start_senders
+from servetop.loadgen.worker.messages import SenderSetup
+from servetop.loadgen.worker.start_senders import start_senders
+from servetop.workload.plan import LoadPhase, LoadPlan
 
 SOURCE = Path(__file__).parent / "sseserver"
 BEGIN_AHEAD = 0.6
@@ -112,7 +112,7 @@ async def play(
         seed=1,
         connection=ConnectionConfig(transport=transport),
     )
-    argv = pinned(cpu, [sys.executable, "-m", "servetop.cli.sender"])
+    argv = pinned(cpu, [sys.executable, "-m", "servetop.run.process.sender_program"])
     sender = await start_senders(argv, setup, workers=workers)
     begin = clock.now() + BEGIN_AHEAD
     await sender.begin(LoadPlan(segments=((0, shape.stage),), begin=begin))
@@ -121,7 +121,7 @@ async def play(
     async for report in sender.reports():
         ticks.append(report.tick)
         records += report.records
-        if report.state is SenderState.FINISHED:
+        if report.state is LoadPhase.FINISHED:
             break
     await sender.close()
     total = merge_client_ticks(ticks, gauges=ticks[-1].gauges)

@@ -21,7 +21,7 @@ from client import Shape, pinned, play
 from rust_bench import VLLM, tokenizer
 
 from servetop.core.arrays import FloatArray
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 
 HERE = Path(__file__).parent
 SAMPLE_SECONDS = 0.05

@@ -22,13 +22,13 @@ from client import BEGIN_AHEAD, Shape, build, pinned, run_once
 from contenders import CPUS
 from duel import serving
 
+from servetop.analysis.verdicts.trust import LOOP_LAG_LIMIT, SLIP_LIMIT
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.tick import ClientTick, merge_client_ticks
-from servetop.core.trust import LOOP_LAG_LIMIT, SLIP_LIMIT
-from servetop.loadgen.messages import SenderSetup, SenderState
-from servetop.loadgen.plan import LoadPlan
-from servetop.loadgen.process import SenderProcess
+from servetop.loadgen.worker.messages import SenderSetup
+from servetop.loadgen.worker.sender_handle import SenderProcess
+from servetop.workload.plan import LoadPhase, LoadPlan
 
 MANY = Shape(ttft_ms=2000, itl_ms=1000, tokens=6, stage=StageConfig(max_concurrency=10_000, num_prompts=10_000))
 QUICK = Shape(ttft_ms=5, itl_ms=2, tokens=4, stage=StageConfig(request_rate=2000.0, duration=6.0))
@@ -56,7 +56,9 @@ async def play(shape: Shape, port: int, ahead: float) -> Played:
     setup = SenderSetup(
         url=f"http://127.0.0.1:{port}", model="tiny-llama", origin_ns=clock.origin_ns, workload=workload, seed=1
     )
-    sender = await SenderProcess.start(pinned(CPUS[1], [sys.executable, "-m", "servetop.cli.sender"]), setup)
+    sender = await SenderProcess.start(
+        pinned(CPUS[1], [sys.executable, "-m", "servetop.run.process.sender_program"]), setup
+    )
     process = psutil.Process(sender.pid)
     await sender.begin(LoadPlan(segments=((0, shape.stage),), begin=clock.now() + ahead))
     ticks: list[ClientTick] = []
@@ -64,7 +66,7 @@ async def play(shape: Shape, port: int, ahead: float) -> Played:
     async for report in sender.reports():
         ticks.append(report.tick)
         resident.append(process.memory_info().rss)
-        if report.state is SenderState.FINISHED:
+        if report.state is LoadPhase.FINISHED:
             break
     await sender.close()
     total = merge_client_ticks(ticks, gauges=ticks[-1].gauges)

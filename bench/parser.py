@@ -9,10 +9,10 @@ import timeit
 from pathlib import Path
 from time import process_time
 
-from servetop.engines.dialects.reading import Reader, read_chat, read_completion
-from servetop.engines.dialects.responses import read_response
-from servetop.engines.dialects.shapes import Shapes
-from servetop.engines.dialects.stream import EventStream
+from servetop.engines.dialects.event_template import Shapes
+from servetop.engines.dialects.json_event import Reader, read_chat, read_completion
+from servetop.engines.dialects.openai_responses import read_response
+from servetop.engines.dialects.stream_parser import EventStream
 
 EVENTS = 20_000
 DATA = Path(__file__).parents[1] / "tests" / "engines" / "dialects" / "data"

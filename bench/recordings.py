@@ -17,13 +17,13 @@ from servetop.core.arrays import FloatArray
 from servetop.core.clock import ClockAnchor, MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.events import EngineSample, RequestRecord, RequestStatus, RunEnd
-from servetop.core.source import RunHeader
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS, ClientTick, LogHistogram, Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.catalog import describe
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder
-from servetop.recordings.summary import run_summary
+from servetop.recordings.library.catalog import describe
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.summary import run_summary
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
 
 REQUESTS_PER_TICK = 250
 TOKENS = 32

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import sim_evidence
 
-from servetop.engines.sim.lengths import Lengths
-from servetop.engines.sim.predict import PredictSpec, predict_cell
-from servetop.engines.sim.published import measured
+from servetop.simulator.predict.lengths import Lengths
+from servetop.simulator.predict.predict import PredictSpec, predict_cell
+from servetop.simulator.validate.published import measured
 
 FIXED = PredictSpec(arrivals="burst", num_prompts=5000)
 SHAREGPT = PredictSpec(arrivals="burst", num_prompts=1000, lengths=Lengths(kind="sharegpt", output_mean=230.0))

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from servetop.engines.sim import published
-from servetop.engines.sim.arrivals import OpenLoop
-from servetop.engines.sim.build import build_scheduler, sim_spec
-from servetop.engines.sim.lengths import Lengths
-from servetop.engines.sim.predict import PredictSpec, predict_cell
-from servetop.engines.sim.request import Request
-from servetop.engines.sim.virtual import VirtualEngine
+from servetop.simulator.predict.arrivals import OpenLoop
+from servetop.simulator.predict.lengths import Lengths
+from servetop.simulator.predict.predict import PredictSpec, predict_cell
+from servetop.simulator.predict.virtual_time import VirtualEngine
+from servetop.simulator.scheduling.build import build_scheduler, sim_spec
+from servetop.simulator.scheduling.sim_request import Request
+from servetop.simulator.validate import published
 
-WORKLOAD = Path(published.__file__).parent / "data" / "llmservingsim_workload.csv"
+WORKLOAD = Path(published.__file__).parents[1] / "data" / "llmservingsim_workload.csv"
 MEMGAP_LENGTHS = Lengths(kind="sharegpt", output_mean=292.0, input_cap=1024, total_cap=2048)
 """583,972 output tokens over 2000 requests."""
 

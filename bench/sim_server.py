@@ -70,7 +70,15 @@ def main() -> None:
     parser.add_argument("--time-scale", default="0.28")
     parser.add_argument("--port", type=int, default=18433)
     options = parser.parse_args()
-    command = [sys.executable, "-m", "servetop.engines.sim.server", "--port", str(options.port), "--gpu", "a100-40"]
+    command = [
+        sys.executable,
+        "-m",
+        "servetop.simulator.server.server",
+        "--port",
+        str(options.port),
+        "--gpu",
+        "a100-40",
+    ]
     command += ["--time-scale", options.time_scale, "--kv-blocks", "20000"]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None

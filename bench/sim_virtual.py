@@ -10,14 +10,14 @@ import tomllib
 from pathlib import Path
 
 from servetop.core.clock import MonotonicClock
-from servetop.engines.sim.arrivals import Bursts
-from servetop.engines.sim.build import build_scheduler, sim_spec
-from servetop.engines.sim.lengths import Lengths
-from servetop.engines.sim.predict import predict
-from servetop.engines.sim.presets import specs_of_preset
-from servetop.engines.sim.virtual import VirtualEngine
+from servetop.simulator.predict.arrivals import Bursts
+from servetop.simulator.predict.lengths import Lengths
+from servetop.simulator.predict.predict import predict
+from servetop.simulator.predict.presets import specs_of_preset
+from servetop.simulator.predict.virtual_time import VirtualEngine
+from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 
-PRESETS = Path(__file__).parents[1] / "cli" / "servetop" / "cli" / "presets"
+PRESETS = Path(__file__).parents[1] / "run" / "servetop" / "run" / "presets"
 
 
 def requests_per_second(lengths: Lengths, *, count: int, batch: int) -> tuple[float, float]:

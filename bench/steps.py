@@ -27,14 +27,14 @@ from duel import bout, serving
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestStatus
+from servetop.core.interfaces.dialect import Prompt
 from servetop.core.tick import LoadGauges
-from servetop.core.wire import Prompt
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.accounts import Accounts
-from servetop.loadgen.exchange import Exchange, PreparedRequest
-from servetop.loadgen.http1 import Http1Connection
-from servetop.loadgen.plain_sockets import SocketWatch
-from servetop.loadgen.stage_play import Due
+from servetop.loadgen.request.request_state import Exchange, PreparedRequest
+from servetop.loadgen.sender.tick_builder import Accounts
+from servetop.loadgen.transport.epoll_reader import SocketWatch
+from servetop.loadgen.transport.http1 import Http1Connection
+from servetop.workload.stage_run import Due
 
 STREAMS, EVENTS = 256, 80
 TOGETHER = 5

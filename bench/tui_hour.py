@@ -31,7 +31,7 @@ async def opened(path: Path) -> None:
     began = time.perf_counter()
     gc.disable()
     from servetop.core.clock import ManualClock
-    from servetop.recordings.reader import RecordingReader
+    from servetop.recordings.read.reader import RecordingReader
     from servetop.tui.app import DashboardApp
 
     imported = time.perf_counter()
@@ -44,7 +44,7 @@ async def opened(path: Path) -> None:
 async def shown(path: Path) -> None:
     """Seek and refresh in the open recording, and print what each thing took."""
     from servetop.core.clock import ManualClock
-    from servetop.recordings.reader import RecordingReader
+    from servetop.recordings.read.reader import RecordingReader
     from servetop.tui.app import DashboardApp
 
     app = DashboardApp(RecordingReader.open(path), clock=ManualClock())

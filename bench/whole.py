@@ -29,7 +29,7 @@ import numpy as np
 import psutil
 
 from servetop.core.arrays import FloatArray
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 
 SERVETOP = (sys.executable, "-m", "servetop")
 ROWS, COLUMNS = 48, 160

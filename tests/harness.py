@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import psutil
 
 from servetop.core.errors import RecordingError
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 
 RAN = (0, 99)
 """Exit codes of a run that went well: by 99 it says that this machine was too busy to keep the load's times."""

@@ -7,10 +7,10 @@ from pathlib import Path
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.events import LogLine, Note, RunEnd, Severity, StageChange
-from servetop.core.source import EngineFacts, RunHeader
+from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.tick import ClientTick, Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.recorder import Recorder
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
 
 
 def write_hostile_recording(path: Path, text: str) -> None:

@@ -17,7 +17,19 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 TOP = Path(__file__).parent.parent
-PACKAGES = ("cli", "core", "engines", "loadgen", "recordings", "tui")
+PACKAGES = (
+    "analysis",
+    "cli",
+    "core",
+    "engines",
+    "loadgen",
+    "recordings",
+    "reports",
+    "run",
+    "simulator",
+    "tui",
+    "workload",
+)
 USED_BY_NAME = {"nvidia-ml-py", "amdsmi"}
 """Their modules are named otherwise, or only there beside a GPU."""
 OF_OTHER_ENVIRONMENTS = {"ray", "starlette", "torch", "transformers", "triton_python_backend_utils"}

@@ -7,7 +7,7 @@ import pkgutil
 
 import servetop
 
-PROGRAMS = ("servetop.engines.servers",)
+PROGRAMS = ("servetop.engines.adapters.servers",)
 """Run by the Python of an engine, which has packages that servetop does not need."""
 
 

@@ -70,7 +70,7 @@ def _strike(place: Place, blow: str, run: int, engine: int, *, pause: float) -> 
     deed, _, target = blow.partition(" ")
     if not target:
         return True
-    senders = [pid for pid, command in marked(place.mark).items() if "servetop.cli.sender" in command]
+    senders = [pid for pid, command in marked(place.mark).items() if "servetop.run.process.sender_program" in command]
     pid = {"run": run, "engine": engine}.get(target, senders[0] if senders else None)
     if pid is None or run not in marked(place.mark):
         return False
@@ -88,7 +88,7 @@ def started(place: Place, engine: str) -> Iterator[tuple[subprocess.Popen[bytes]
     port = free_port()
     where = ["--host", "127.0.0.1", "--port", str(port)]
     if engine == "simulator":
-        words = [sys.executable, "-m", "servetop.engines.sim.server", *where]
+        words = [sys.executable, "-m", "servetop.simulator.server.server", *where]
     else:
         model = ["-m", str(LLAMA_CPP / "tiny.gguf"), "-c", "4096", "-np", "4", "-t", "1", "--metrics", "--no-warmup"]
         words = [str(LLAMA_CPP / "llama-server"), *model, *where]

@@ -31,7 +31,7 @@ WITH_WORKERS = {"attached": 4, "owned": 4, "simulator": 1}
 """A sweep takes no --workers."""
 TARGETS = ("run", "sender", "engine")
 INSTANTS = ("clock", "boot", "load", "drain", "restart", "end")
-ENGINE_OF = {"simulator": "servetop.engines.sim"}
+ENGINE_OF = {"simulator": "servetop.simulator"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,10 @@ def _targets(place: Place, process: subprocess.Popen[bytes], blow: Blow) -> Iter
     if blow.target == "run":
         yield process.pid
         return
-    words = {"sender": "servetop.cli.sender", "engine": ENGINE_OF.get(blow.scenario, "tests.chaos.server")}
+    words = {
+        "sender": "servetop.run.process.sender_program",
+        "engine": ENGINE_OF.get(blow.scenario, "tests.chaos.server"),
+    }
     for pid, command in reversed(marked(place.mark).items()):  # of several senders, not the first one
-        if words[blow.target] in command and pid != process.pid and "leash" not in command:
+        if words[blow.target] in command and pid != process.pid and "watchdog.py" not in command:
             yield pid

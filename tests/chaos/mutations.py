@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from servetop.core.events import RequestRecord, RunEnd
-from servetop.recordings.batch import Batch
-from servetop.recordings.opening import open_for_reading
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder
-from servetop.recordings.schema import REQUEST
-from servetop.recordings.table_reader import TableReader
+from servetop.recordings.format.schema import REQUEST
+from servetop.recordings.read.open import open_for_reading
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.read.table_reader import TableReader
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
 from tests.chaos.hostile_text import HOSTILE
 
 PAGE = 4096

@@ -9,16 +9,16 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from servetop.core.wire import Chunk, Prompt
+from servetop.core.interfaces.dialect import Chunk, Prompt
 from servetop.engines.dialects import dialect_for
-from servetop.engines.dialects.reading import read_chat, read_completion
-from servetop.engines.dialects.shapes import Shapes
-from servetop.engines.dialects.stream import EventStream
-from servetop.engines.prometheus import scan
-from servetop.engines.vllm_metrics import VLLM_METRICS
-from servetop.loadgen.exchange import Exchange, PreparedRequest
-from servetop.loadgen.http1 import Http1Connection
-from servetop.loadgen.stage_play import Due
+from servetop.engines.dialects.event_template import Shapes
+from servetop.engines.dialects.json_event import read_chat, read_completion
+from servetop.engines.dialects.stream_parser import EventStream
+from servetop.engines.metrics.prometheus_text import scan
+from servetop.engines.metrics.vllm_metrics import VLLM_METRICS
+from servetop.loadgen.request.request_state import Exchange, PreparedRequest
+from servetop.loadgen.transport.http1 import Http1Connection
+from servetop.workload.stage_run import Due
 from tests.chaos.case import Case, Fault, Result
 from tests.chaos.hostile_text import HOSTILE
 

@@ -23,12 +23,12 @@ from pathlib import Path
 
 import typer
 
+from servetop.analysis.live_stats import live_stats
+from servetop.analysis.series.tick_history import TickHistory
 from servetop.cli.main import main
 from servetop.core.errors import ServetopError
-from servetop.core.history import TickHistory
-from servetop.core.stats import live_stats
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.verifying import Verdict, verify
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.verify.verify import Verdict, verify
 from tests.chaos.case import Case, Fault, Finding, Result
 from tests.chaos.hostile_text import OUTLAWS
 from tests.chaos.mutations import GOLDEN, IN_SQL, OLD, PAGE, base, mutate

@@ -32,10 +32,10 @@ ALLOWED = 0.05
 """Growth after that, as a share."""
 SAMPLE_EVERY = 5.0
 ROLES = {
-    "leash": "",  # the watcher beside an engine: nothing that grows
-    "servetop.cli.run_process": "run",
-    "servetop.cli.sender": "sender",
-    "servetop.engines.sim": "engine (simulator)",
+    "watchdog.py": "",  # the watcher beside an engine: nothing that grows
+    "servetop.run.process.run_process": "run",
+    "servetop.run.process.sender_program": "sender",
+    "servetop.simulator": "engine (simulator)",
     "-m servetop ": "dashboard",
 }
 """Roles by a word of the command line; the first that fits."""

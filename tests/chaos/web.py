@@ -18,7 +18,7 @@ from tests.chaos.place import PATIENCE, Place
 from tests.chaos.processes import free_port, marked, until
 
 BLOWS = ("kill server", "kill server", "kill run", "kill viewer", "leave page", "SIGTERM", "SIGINT", "SIGHUP")
-RUN, VIEWER = "servetop.cli.run_process", " replay "
+RUN, VIEWER = "servetop.run.process.run_process", " replay "
 HEADERS = (
     "Upgrade: websocket",
     "Connection: Upgrade",

@@ -18,7 +18,15 @@ def main() -> None:
     if mark.exists():
         signal.pause()
     mark.touch()
-    server = ["servetop.engines.sim.server", "--host", options.host, "--port", options.port, "--model", options.model]
+    server = [
+        "servetop.simulator.server.server",
+        "--host",
+        options.host,
+        "--port",
+        options.port,
+        "--model",
+        options.model,
+    ]
     os.execv(sys.executable, [sys.executable, "-m", *server])
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import PYTHON, Finished, Servetop, opened, received, wait_for
 
 MORTAL = Path(__file__).parent / "mortal_server.py"

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from servetop.core.events import Action, RunEnd
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.cli.terminal import Terminal
 from tests.harness import PYTHON, Servetop, opened, received, wait_for
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import psutil
 
 from servetop.core.events import StageChange
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.cli.outcomes import ENDLESS, LENGTHS, LOAD, SECONDS, Case, finished, mortal
 from tests.harness import Finished, command_line, received, wait_for
 
@@ -35,10 +35,10 @@ def _targets(run: int, target: str) -> Iterator[int]:
     if target == "run":
         yield run
         return
-    wanted = {"sender": "servetop.cli.sender", "engine": "mortal_server.py"}[target]
+    wanted = {"sender": "servetop.run.process.sender_program", "engine": "mortal_server.py"}[target]
     for each in psutil.Process(run).children(recursive=True):
         words = command_line(each)
-        if any(word.endswith(wanted) for word in words) and not any(word.endswith("leash.py") for word in words):
+        if any(word.endswith(wanted) for word in words) and not any(word.endswith("watchdog.py") for word in words):
             yield each.pid
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from servetop.core.history import TickHistory
-from servetop.core.stats import LiveStats, live_stats
-from servetop.recordings.reader import RecordingReader
+from servetop.analysis.live_stats import LiveStats, live_stats
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Finished, Servetop, answers, opened, wait_for
 
 pytestmark = pytest.mark.integration
@@ -145,10 +145,10 @@ def test_serve_is_a_standalone_server_that_servetop_can_attach_to(servetop: Serv
 @pytest.mark.parametrize(
     ("package", "forbidden"),
     [
-        ("servetop.core.stats", {"textual", "rich", "httpx", "sqlite3"}),
-        ("servetop.loadgen.process", {"textual", "rich", "sqlite3", "servetop.engines"}),
-        ("servetop.recordings.summary", {"textual", "rich", "httpx", "servetop.loadgen"}),
-        ("servetop.engines.starting", {"textual", "plotext", "sqlite3", "servetop.loadgen"}),
+        ("servetop.analysis.live_stats", {"textual", "rich", "httpx", "sqlite3"}),
+        ("servetop.loadgen.worker.sender_handle", {"textual", "rich", "sqlite3", "servetop.engines"}),
+        ("servetop.recordings.summary.summary", {"textual", "rich", "httpx", "servetop.loadgen"}),
+        ("servetop.engines.start", {"textual", "plotext", "sqlite3", "servetop.loadgen"}),
         ("servetop.tui.app", {"httpx", "uvloop", "sqlite3", "servetop.recordings", "servetop.cli"}),
     ],
 )

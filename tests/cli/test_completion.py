@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli import completions
 from servetop.cli.main import main
+from servetop.cli.options import completions
 
 
 def offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str) -> list[str]:
@@ -62,7 +62,7 @@ def test_recordings_are_offered_by_name_and_by_place(monkeypatch: pytest.MonkeyP
 def test_completion_of_names_loads_no_screen_and_no_simulator() -> None:
     script = (
         "import contextlib, sys\nfrom servetop.cli.main import main\nwith contextlib.suppress(SystemExit): main([])\n"
-        "print(sorted({'textual', 'rich', 'servetop.engines.sim.server'} & set(sys.modules)))"
+        "print(sorted({'textual', 'rich', 'servetop.simulator.server.server'} & set(sys.modules)))"
     )
     environment = os.environ | {
         "_SERVETOP_COMPLETE": "complete_bash", "COMP_WORDS": "servetop sweep w", "COMP_CWORD": "2",

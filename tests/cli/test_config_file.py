@@ -9,15 +9,15 @@ import pytest
 import typer
 
 from servetop.cli.commands import app
-from servetop.cli.config_file import config_file_of, settled
-from servetop.cli.configure import run_config
+from servetop.cli.configuration.configure import run_config
 from servetop.cli.main import main
+from servetop.cli.options.config_file import config_file_of, settled
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, UsageError
 from servetop.core.events import RunEnd
-from servetop.core.source import RunHeader
-from servetop.recordings.recorder import Recorder
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.recordings.write.recorder import Recorder
 from tests.harness import RAN, Servetop
 
 ANCHOR = ClockAnchor(origin_ns=1_000, wall_epoch_s=1_700_000_000.0)

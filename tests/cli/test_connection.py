@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from servetop.engines.ports import free_port
-from servetop.recordings.reader import RecordingReader
+from servetop.engines.process.ports import free_port
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Servetop, answers, wait_for
 from tests.loadgen.proxy import ForwardProxy
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from servetop.core.events import RequestRecord
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Servetop
 
 pytestmark = pytest.mark.integration

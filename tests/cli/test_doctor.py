@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.cli import doctor_checks as checks
-from servetop.cli import doctor_facts as facts
-from servetop.cli.doctor import CHECKS, examine, report_lines
-from servetop.cli.doctor_checks import Device, Disk, Finding, Status, Terminal, verdict
+from servetop.cli.doctor import doctor_checks as checks
+from servetop.cli.doctor import doctor_facts as facts
+from servetop.cli.doctor.doctor import CHECKS, examine, report_lines
+from servetop.cli.doctor.doctor_checks import Device, Disk, Finding, Status, Terminal, verdict
 from tests.harness import Servetop
 
 GIB = 1 << 30

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from servetop.cli.engines_table import COLUMNS, engines_table
+from servetop.cli.report.engines_table import COLUMNS, engines_table
 from servetop.cli.tables import SanitizingConsole
 from servetop.engines.capabilities import capabilities, exported
-from servetop.engines.metrics import GAUGES
+from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.registry import engine_names, load_engine
 
 if TYPE_CHECKING:

@@ -31,14 +31,14 @@ def interrupted_at(module: str, *argv: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_ctrl_c_while_the_command_line_loads_ends_it_without_a_traceback() -> None:
-    done = interrupted_at("servetop.cli.options")
+    done = interrupted_at("servetop.cli.options.options")
     assert done.returncode == -signal.SIGINT
     assert done.stderr == ""
 
 
 def test_ctrl_c_before_the_run_begins_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "run.servetop"
-    done = interrupted_at("servetop.cli.headless", "--headless", "--json", "--record", str(file))
+    done = interrupted_at("servetop.cli.headless.headless", "--headless", "--json", "--record", str(file))
     assert (done.returncode, done.stderr, file.exists()) == (130, "servetop: interrupted\n", False)
     assert json.loads(done.stdout) == {"error": "interrupted", "exit_code": 130}
 
@@ -46,6 +46,6 @@ def test_ctrl_c_before_the_run_begins_is_one_line(tmp_path: Path) -> None:
 def test_ctrl_c_while_the_summary_is_made_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "run.servetop"
     load = ("--num-prompts", "3", "--input-len", "2", "--output-len", "2")
-    done = interrupted_at("servetop.cli.report", "--headless", "--json", *load, "--record", str(file))
+    done = interrupted_at("servetop.cli.report.report", "--headless", "--json", *load, "--record", str(file))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["completed"] == 3

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.cli.dashboard_outcomes import WATCHED
 from tests.cli.outcomes import OUTCOMES, Case
 from tests.cli.signal_outcomes import SIGNALLED

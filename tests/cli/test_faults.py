@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.cli.bad_server import TOKEN, BadServer
 from tests.harness import PYTHON, RAN, Servetop, opened, received, wait_for
 

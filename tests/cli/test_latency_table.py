@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.cli.latency_table import latency_table
+from servetop.cli.report.latency_table import latency_table
 from servetop.cli.tables import out_tables
 
 USUAL = ("mean", "p50", "p90", "p95", "p99")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.cli.configure import check_launcher
+from servetop.cli.configuration.configure import check_launcher
 from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
 from tests.harness import Servetop

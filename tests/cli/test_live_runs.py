@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.cli.terminal import Terminal
 from tests.harness import RAN, Servetop, wait_for
 

@@ -8,7 +8,7 @@ import sys
 import typer
 
 from servetop.cli.commands import app
-from servetop.cli.lazy_commands import command_line
+from servetop.cli.framework.lazy_commands import command_line
 
 
 def loaded(heavy: set[str], *modules: str) -> str:
@@ -24,9 +24,26 @@ def test_the_sender_is_started_before_anything_heavy_is_loaded() -> None:
 
 
 def test_a_run_at_a_server_that_is_there_needs_neither_numpy_nor_httpx_to_begin() -> None:
-    heavy = {"numpy", "httpx", "rich", "textual", "psutil", "pynvml", "importlib.metadata", "servetop.engines.process"}
-    run = ("servetop.cli.main", "servetop.cli.headless", "servetop.cli.run_loop", "servetop.recordings.recorder")
-    assert loaded(heavy, *run, "servetop.engines.openai", "servetop.loadgen.senders") == "[]"
+    heavy = {
+        "numpy",
+        "httpx",
+        "rich",
+        "textual",
+        "psutil",
+        "pynvml",
+        "importlib.metadata",
+        "servetop.engines.process.engine_process",
+    }
+    run = (
+        "servetop.cli.main",
+        "servetop.cli.headless.headless",
+        "servetop.run.run_loop",
+        "servetop.recordings.write.recorder",
+    )
+    assert (
+        loaded(heavy, *run, "servetop.engines.adapters.openai_compatible", "servetop.loadgen.worker.start_senders")
+        == "[]"
+    )
 
 
 def test_of_all_commands_the_one_that_runs_is_made() -> None:

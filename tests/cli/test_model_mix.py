@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Servetop
 
 pytestmark = pytest.mark.integration

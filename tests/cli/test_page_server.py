@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from servetop.cli.dashboard import _with_page_server
-from servetop.cli.viewer_signals import PAGE_SERVER, ViewerSignals
+from servetop.cli.viewing.dashboard import _with_page_server
+from servetop.cli.viewing.viewer_signals import PAGE_SERVER, ViewerSignals
 
 
 @pytest.mark.parametrize(("is_parent", "answer"), [(True, ""), (False, "abandoned")])

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from servetop.cli.presets import preset_names
-from servetop.cli.sweep_file import read_sweep, sweep_config
+from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
+from servetop.run.sweep.presets import preset_names
 from tests.harness import Servetop
 
 CELL_KEYS = {

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.headless_progress import HeadlessProgress
-from servetop.cli.progress import BootLog, DoneShare, LineProgress, Plan, status_line
+from servetop.analysis.live_stats import live_stats
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.cli.headless.headless_progress import HeadlessProgress
+from servetop.cli.headless.progress import BootLog, DoneShare, LineProgress, Plan, status_line
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig, StageConfig
 from servetop.core.events import Note, RunEnd, Severity, StageChange
-from servetop.core.history import TickHistory
-from servetop.core.source import RunHeader
-from servetop.core.stats import live_stats
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.recorder import Recorder
-from servetop.recordings.sittings import RESUMED, first_of_sitting
+from servetop.recordings.library.run_sessions import RESUMED, first_of_sitting
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
 
 RUNNING = TickHistory(Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=0))) for index in range(4 * 20))
 LOADING = TickHistory(Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=-1))) for index in range(4 * 200))

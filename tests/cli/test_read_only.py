@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.look import Look, surroundings
-from servetop.cli.read_only import ReadOnlyRun, ReadOnlyShelf
+from servetop.cli.viewing.display_options import Look, surroundings
+from servetop.cli.viewing.read_only import ReadOnlyRun, ReadOnlyShelf
 from servetop.core.errors import RecordingError
 from servetop.core.events import Action
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.shelf import RecordingsShelf
+from servetop.recordings.library.folder_store import RecordingsShelf
+from servetop.recordings.read.reader import RecordingReader
 from tests.hostile_recording import write_hostile_recording
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.configure import urls
-from servetop.engines.ports import free_port
-from servetop.recordings.reader import RecordingReader
+from servetop.cli.configuration.configure import urls
+from servetop.engines.process.ports import free_port
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Servetop, answers, wait_for
 
 LOAD = ("--num-prompts", "12", "--request-rate", "50", "--input-len", "8", "--output-len", "5", "--json")

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.cli.bad_server import BadServer
 from tests.harness import Servetop
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from servetop.cli.run_registry import RunRegistry
 from servetop.core.events import Action
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
+from servetop.run.process.run_registry import RunRegistry
 from tests.cli.phases import (
     LOAD,
     LONG,
@@ -91,7 +91,11 @@ def test_a_run_whose_sender_has_stopped_can_be_interrupted(servetop: Servetop, r
         with reading(recording) as reader:
             until("load", reader)
         processes = family(process.pid)
-        (sender,) = (each for each in processes if each.is_running() and "servetop.cli.sender" in command_line(each))
+        (sender,) = (
+            each
+            for each in processes
+            if each.is_running() and "servetop.run.process.sender_program" in command_line(each)
+        )
         sender.send_signal(signal.SIGSTOP)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)
@@ -135,7 +139,7 @@ def test_a_dashboard_says_at_once_that_the_disk_takes_nothing_more(servetop: Ser
         with reading(recording) as reader:
             until("load", reader)
         _, *processes = family(terminal.process.pid)
-        (run,) = (each for each in processes if "servetop.cli.run_process" in command_line(each))
+        (run,) = (each for each in processes if "servetop.run.process.run_process" in command_line(each))
         log = recording.with_name(f"{recording.name}-wal")
         run.rlimit(psutil.RLIMIT_FSIZE, (max(log.stat().st_size, recording.stat().st_size), psutil.RLIM_INFINITY))
         wait_for(lambda: "cannot" in terminal.text and "written" in terminal.text, seconds=30, what="the alert")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from servetop.cli.steady_report import steady_lines, steady_mark, steady_seconds
-from servetop.cli.sweep_file import read_sweep, sweep_config
+from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
+from servetop.cli.report.steady_table import steady_lines, steady_mark, steady_seconds
 from servetop.core.errors import UsageError
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import Servetop
 
 pytestmark = pytest.mark.integration

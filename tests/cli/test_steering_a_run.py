@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.itinerary import Itinerary
 from servetop.core.config import StageConfig
 from servetop.core.events import Action, Command, StageChange
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
+from servetop.run.stage_plan import Itinerary
 from tests.harness import RAN, Servetop, opened, received, wait_for
 
 pytestmark = pytest.mark.integration

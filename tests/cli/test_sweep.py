@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Servetop, wait_for
 
 pytestmark = pytest.mark.integration

@@ -10,12 +10,12 @@ import pytest
 import typer
 
 from servetop.cli.commands import app
-from servetop.cli.config_file import read_config_file
+from servetop.cli.configuration.sweep_file import read_sweep, simulator_data, sweep_config
 from servetop.cli.main import main, split_engine_args
-from servetop.cli.presets import example_sweep
-from servetop.cli.sweep_file import read_sweep, simulator_data, sweep_config
-from servetop.engines.sim.predict import predict
-from servetop.engines.sim.presets import specs_of_preset
+from servetop.cli.options.config_file import read_config_file
+from servetop.run.sweep.presets import example_sweep
+from servetop.simulator.predict.predict import predict
+from servetop.simulator.predict.presets import specs_of_preset
 from tests.cli.test_config_file import config_of
 from tests.harness import RAN, Servetop
 

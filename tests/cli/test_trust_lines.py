@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from servetop.cli.trust_lines import trust_lines
+from servetop.cli.report.trust_lines import trust_lines
 
 NOTHING_CAME = "no metrics page of the engine came while requests were in flight, for 1 s"
 

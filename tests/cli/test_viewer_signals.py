@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from servetop.cli.viewer_signals import ViewerSignals
+from servetop.cli.viewing.viewer_signals import ViewerSignals
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_signal_asks_the_viewer_to_leave_and_is_passed_on(number: signal.Signa
 def test_a_busy_viewer_without_a_run_ends_with_the_second_signal() -> None:
     script = (
         "import os, signal\n"
-        "from servetop.cli.viewer_signals import ViewerSignals\n"
+        "from servetop.cli.viewing.viewer_signals import ViewerSignals\n"
         "with ViewerSignals().caught():\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "    print('busy', flush=True)\n"

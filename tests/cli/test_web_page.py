@@ -15,10 +15,10 @@ import pytest
 from aiohttp import ClientWebSocketResponse, WSMsgType, WSServerHandshakeError
 from aiohttp.test_utils import TestClient, TestServer
 
-from servetop.cli.web import WebAddress
-from servetop.cli.web_names import is_own_name, page_url
-from servetop.cli.web_server import LARGEST_MESSAGE, MOST_PAGES, ViewerServer
-from servetop.cli.web_viewer import MOST_COLUMNS, MOST_LINES
+from servetop.cli.web.web import WebAddress
+from servetop.cli.web.web_names import is_own_name, page_url
+from servetop.cli.web.web_server import LARGEST_MESSAGE, MOST_PAGES, ViewerServer
+from servetop.cli.web.web_viewer import MOST_COLUMNS, MOST_LINES
 
 TOKEN = "a-token-of-the-test"
 OURS = {"Host": "127.0.0.1:8765"}

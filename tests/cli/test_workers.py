@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from servetop.core.events import RequestStatus
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Servetop, command_line, opened, received, wait_for
 
 pytestmark = pytest.mark.integration
@@ -23,7 +23,7 @@ BRIEF = ("--request-rate", "40", "--num-prompts", "40", "--input-len", "8", "--o
 
 def senders_of(pid: int) -> list[psutil.Process]:
     children = psutil.Process(pid).children(recursive=True)
-    return [child for child in children if "servetop.cli.sender" in command_line(child)]
+    return [child for child in children if "servetop.run.process.sender_program" in command_line(child)]
 
 
 def flying(reader: RecordingReader) -> int:

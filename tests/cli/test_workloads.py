@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.sweep_file import read_sweep, sweep_config
+from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
 from servetop.core.events import RequestRecord
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Servetop
 
 pytestmark = pytest.mark.integration

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from servetop.core.environment import engine_environment, limit_own_threads
+from servetop.core.system.environment import engine_environment, limit_own_threads
 
 
 def test_what_servetop_added_for_itself_does_not_reach_an_engine() -> None:

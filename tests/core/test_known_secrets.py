@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from servetop.core.config import EngineConfig, RunConfig, WorkloadConfig
-from servetop.core.known_secrets import engine_secrets, redactor_of, redactor_of_command
-from servetop.core.redaction import Redactor
+from servetop.core.text.known_secrets import engine_secrets, redactor_of, redactor_of_command
+from servetop.core.text.redaction import Redactor
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("cli", "engines", "loadgen", "recordings")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from servetop.core.package_data import package_path
+from servetop.core.system.package_data import package_path
 
 ROOT = Path(__file__).parents[2]
 PORTIONS = ("cli", "core", "engines", "loadgen", "recordings", "tui")
@@ -56,20 +56,24 @@ def test_the_simulator_in_an_archive_finds_its_profiles(archive: Path) -> None:
 def test_what_was_unpacked_is_gone_when_the_process_ends(archive: Path, tmp_path: Path) -> None:
     program = f"""
 import sys; sys.path.insert(0, {str(archive)!r})
-from servetop.core.package_data import package_path
-from servetop.loadgen.datasets.files import shipped
-from servetop.cli.presets import preset_names
+from servetop.core.system.package_data import package_path
+from servetop.workload.datasets.files import shipped
+from servetop.run.sweep.presets import preset_names
 assert preset_names()
-leash = package_path("servetop.engines", "leash.py")
-assert ".pyz" not in str(leash) and leash.is_file() and shipped("mtbench.jsonl.gz").is_file()
-print(leash)
+watchdog = package_path("servetop.engines", "process/watchdog.py")
+assert ".pyz" not in str(watchdog) and watchdog.is_file() and shipped("mtbench.jsonl.gz").is_file()
+print(watchdog)
 """
     assert not Path(python(archive, "-c", program).strip()).exists()
 
 
 @pytest.mark.parametrize(
     ("package", "name"),
-    [("servetop.engines", "servers/ray_app.py"), ("servetop.engines.sim", "profiles"), ("servetop.cli", "web_page")],
+    [
+        ("servetop.engines", "adapters/servers/ray_app.py"),
+        ("servetop.simulator", "profiles"),
+        ("servetop.cli", "web_page"),
+    ],
 )
 def test_a_checkouts_files_are_taken_where_they_are(package: str, name: str) -> None:
     path = package_path(package, name)

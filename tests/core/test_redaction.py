@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.core.redaction import Redactor
+from servetop.core.text.redaction import Redactor
 
 
 @pytest.mark.parametrize(

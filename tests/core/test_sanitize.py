@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from servetop.core.sanitize import LONGEST_LINE, sanitize_line, sanitize_log_line, sanitize_text
+from servetop.core.text.sanitize import LONGEST_LINE, sanitize_line, sanitize_log_line, sanitize_text
 
 DANGEROUS = {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"}
 BIDIRECTIONAL = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from servetop.core.secret_names import is_public_header, is_secret
+from servetop.core.text.secret_names import is_public_header, is_secret
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from servetop.core.chunk_codec import pack_counts, pack_times, unpack_counts, unpack_times
 from servetop.core.clock import ManualClock, MonotonicClock
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data, to_data
 from servetop.core.errors import UsageError
-from servetop.core.packing import pack_counts, pack_times, unpack_counts, unpack_times
 from servetop.core.units import parse_rate, parse_seconds
 
 CONFIG = RunConfig(

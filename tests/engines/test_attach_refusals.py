@@ -10,7 +10,7 @@ import pytest
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
-from servetop.engines.attaching import attach_engine
+from servetop.engines.attach import attach_engine
 from servetop.engines.engine import EngineHandle
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import pytest
 from servetop.core.events import EngineSample
 from servetop.engines.conformance import problems_of
 from servetop.engines.engine import Adapter, Engine
-from servetop.engines.facts import ServerFacts
-from servetop.engines.metrics import MetricMap, gauge, not_exported
+from servetop.engines.metrics.metrics_reader import MetricMap, gauge, not_exported
 from servetop.engines.registry import BUILT_IN, load_engine
+from servetop.engines.server_facts import ServerFacts
 
 DATA = Path(__file__).parent / "data"
 GUIDE = Path(__file__).parents[2] / "docs" / "engines" / "writing-an-engine.md"

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
-from servetop.engines.container import (
+from servetop.engines.engine import LaunchCommand
+from servetop.engines.process.container import (
     Container,
     container_name,
     container_of,
@@ -23,7 +24,6 @@ from servetop.engines.container import (
     reachable,
     remove_container,
 )
-from servetop.engines.engine import LaunchCommand
 
 VLLM = LaunchCommand(
     argv=(

@@ -17,7 +17,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.engines.registry import load_engine
-from servetop.engines.starting import start_engine
+from servetop.engines.start import start_engine
 
 RUNTIME = """#!/bin/sh
 '''''exec' {python} "$0" "$@" # a first line names no interpreter whose path has blanks
@@ -63,7 +63,7 @@ import asyncio, dataclasses, os, signal, sys
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.engines.registry import load_engine
-from servetop.engines.starting import start_engine
+from servetop.engines.start import start_engine
 
 async def main():
     command = (sys.executable, sys.argv[1])

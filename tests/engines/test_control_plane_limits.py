@@ -10,13 +10,13 @@ import pytest
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
-from servetop.engines.answers import Answer, ServerClient
-from servetop.engines.attaching import attach_engine
-from servetop.engines.http_body import LARGEST_ANSWER
-from servetop.engines.llama_cpp_metrics import LlamaCppPages
-from servetop.engines.prometheus_server import newest_samples, server_time
-from servetop.engines.tensorrt_llm_metrics import ITERATIONS, TensorRtLlmPages
-from servetop.engines.vllm_metrics import VLLM_METRICS
+from servetop.engines.attach import attach_engine
+from servetop.engines.control.control_client import Answer, ServerClient
+from servetop.engines.control.http_body import LARGEST_ANSWER
+from servetop.engines.metrics.llama_cpp_metrics import LlamaCppPages
+from servetop.engines.metrics.prometheus_server import newest_samples, server_time
+from servetop.engines.metrics.tensorrt_llm_metrics import ITERATIONS, TensorRtLlmPages
+from servetop.engines.metrics.vllm_metrics import VLLM_METRICS
 from tests.engines.conftest import PageServer
 
 ABSURD = ("NaN", "+Inf", "-Inf", "1e308", "-1e308", "1e400", "9" * 400, "1e18000")

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from servetop.engines.answers import Answer, ServerClient
+from servetop.engines.control.control_client import Answer, ServerClient
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 

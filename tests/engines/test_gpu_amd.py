@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from servetop.core.events import GpuSample
-from servetop.engines.gpu_amd import AmdReader, open_amd
+from servetop.engines.gpu.amd import AmdReader, open_amd
 
 
 class AmdSmiError(Exception):

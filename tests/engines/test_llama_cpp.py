@@ -10,9 +10,9 @@ import pytest
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import EngineSample
-from servetop.engines.answers import Answer
-from servetop.engines.llama_cpp import LlamaCppEngine
-from servetop.engines.llama_cpp_metrics import LlamaCppPages
+from servetop.engines.adapters.llama_cpp import LlamaCppEngine
+from servetop.engines.control.control_client import Answer
+from servetop.engines.metrics.llama_cpp_metrics import LlamaCppPages
 
 DATA = Path(__file__).parent / "data" / "llama.cpp"
 

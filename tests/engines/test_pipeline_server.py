@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from servetop.engines.servers.pipeline_server import Batches, Question, Server
+from servetop.engines.adapters.servers.pipeline_server import Batches, Question, Server
 
 
 class Words:

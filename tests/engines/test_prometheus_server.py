@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from servetop.core.clock import ManualClock, MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
-from servetop.engines.attaching import attach_engine
-from servetop.engines.prometheus_server import MetricsAddress, newest_samples, server_time
-from servetop.engines.sampler import EngineSampler
-from servetop.engines.vllm_metrics import VLLM_METRICS
+from servetop.engines.attach import attach_engine
+from servetop.engines.metrics.metrics_sampler import EngineSampler
+from servetop.engines.metrics.prometheus_server import MetricsAddress, newest_samples, server_time
+from servetop.engines.metrics.vllm_metrics import VLLM_METRICS
 from tests.engines.conftest import PageServer
 from tests.engines.prometheus_stand_in import PrometheusStandIn
 

@@ -12,10 +12,10 @@ import pytest
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample
-from servetop.core.package_data import package_path
-from servetop.engines.answers import Answer
+from servetop.core.system.package_data import package_path
+from servetop.engines.adapters.ray_serve import SCRIPT, RayServeEngine
+from servetop.engines.control.control_client import Answer
 from servetop.engines.engine import LaunchCommand
-from servetop.engines.ray_serve import SCRIPT, RayServeEngine
 
 DATA = Path(__file__).parent / "data" / "ray-serve-llm"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from servetop.engines.answers import Answer, Answers
+from servetop.engines.control.control_client import Answer, Answers
 from servetop.engines.registry import BUILT_IN, load_engine
 
 DATA = Path(__file__).parent / "data"

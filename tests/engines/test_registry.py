@@ -15,7 +15,8 @@ LISTING = """
 import sys
 from servetop.engines.registry import engine_names
 assert engine_names()
-print([name for name in ("servetop.engines.vllm", "servetop.engines.openai", "servetop.engines.sim.engine", "numpy")
+adapters = "servetop.engines.adapters."
+print([name for name in (adapters + "vllm", adapters + "openai_compatible", "servetop.simulator.adapter", "numpy")
        if name in sys.modules])
 """
 

@@ -15,8 +15,8 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import EngineSample
-from servetop.engines import patient_client
-from servetop.engines.adding_up import COUNTERS, CounterTotals, added_up
+from servetop.engines.control import patient_client
+from servetop.engines.metrics.sample_merge import COUNTERS, CounterTotals, added_up
 from servetop.engines.replicas import ReplicaGroup, attach_replicas, refuse_closed_door
 from tests.engines.conftest import PageServer
 from tests.harness import SLOW_MACHINE

@@ -11,12 +11,12 @@ import pytest
 
 from servetop.core.config import EngineConfig, WorkloadConfig
 from servetop.core.errors import EngineError, UsageError
-from servetop.core.package_data import package_path
-from servetop.core.wire import Prompt
-from servetop.engines.answers import Answer
-from servetop.engines.dialects.transformers import TransformersChatDialect, TransformersCompletionsDialect
-from servetop.engines.pipeline import SCRIPT, PipelineEngine
-from servetop.engines.transformers import TransformersEngine
+from servetop.core.interfaces.dialect import Prompt
+from servetop.core.system.package_data import package_path
+from servetop.engines.adapters.transformers import TransformersEngine
+from servetop.engines.adapters.transformers_pipeline import SCRIPT, PipelineEngine
+from servetop.engines.control.control_client import Answer
+from servetop.engines.dialects.transformers_api import TransformersChatDialect, TransformersCompletionsDialect
 
 DATA = Path(__file__).parent / "data" / "transformers"
 PROMPT = Prompt(text="the quick", input_tokens=2, output_tokens=6)

@@ -11,10 +11,10 @@ import pytest
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import EngineSample
-from servetop.engines.answers import Answer
+from servetop.engines.adapters.triton import TritonEngine
+from servetop.engines.control.control_client import Answer
 from servetop.engines.engine import LaunchCommand
-from servetop.engines.triton import TritonEngine
-from servetop.engines.triton_metrics import TritonPages
+from servetop.engines.metrics.triton_metrics import TritonPages
 
 DATA = Path(__file__).parent / "data" / "triton"
 LOADED = (DATA / "metrics_loaded.txt").read_bytes()

@@ -12,8 +12,8 @@ import pytest
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
-from servetop.engines.models import aliases
-from servetop.engines.vllm import VllmEngine
+from servetop.engines.adapters.model_names import aliases
+from servetop.engines.adapters.vllm import VllmEngine
 
 API_SERVER = "vllm.entrypoints.openai.api_server"
 

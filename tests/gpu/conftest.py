@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from servetop.core.clock import MonotonicClock
-from servetop.engines.gpu_nvidia import open_nvml
+from servetop.engines.gpu.nvidia import open_nvml
 from tests.gpu.derived_load import A100_BLOCKS, BATCH, DerivedLoad, derived_load
 from tests.harness import Finished, Servetop
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from servetop.core.events import GpuSample
-from servetop.engines.sim.lengths import Lengths
-from servetop.engines.sim.predict import PredictSpec, predict
-from servetop.engines.sim.profiles import load_gpu, profile_names
+from servetop.simulator.model.profiles import load_gpu, profile_names
+from servetop.simulator.predict.lengths import Lengths
+from servetop.simulator.predict.predict import PredictSpec, predict
 
 BATCH, TOKENS, SECONDS = 256, 128, 30.0
 """Batch size, tokens of each prompt and each answer, and how long requests are sent."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.gpu.conftest import TIME_LIMIT
 from tests.gpu.derived_load import A100_BLOCKS, SECONDS, TOKENS, DerivedLoad
 from tests.harness import RAN, Finished

@@ -123,7 +123,7 @@ def ray_serve_llm(home: Path) -> RealEngine:
     """One replica of vLLM, 8 sequences at once, 64 blocks of 32 tokens."""
     http, metrics = free_ports(2)
     url = f"http://127.0.0.1:{http}"
-    app = Path(__file__).parents[2] / "engines/servetop/engines/servers/ray_app.py"
+    app = Path(__file__).parents[2] / "engines/servetop/engines/adapters/servers/ray_app.py"
     where = ("--port", str(http), "--metrics-port", str(metrics), "--served-model-name", "tiny")
     # With 16 bits vLLM takes AMX on a processor that has it, and its worker dies under Ray (illegal instruction).
     here = ("--accelerator", "cpu", "--num-cpus", "4", "--dtype", "float32")

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import Servetop, opened, received, wait_for
 from tests.hostile_recording import write_hostile_recording
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from servetop.core.clock import MonotonicClock
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, SLOW_MACHINE, Servetop, opened, received, wait_for
 from tests.integration.harness import ENVIRONMENT, home_of
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Servetop
 
 pytestmark = pytest.mark.integration

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from servetop.core.clock import MonotonicClock
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, SLOW_MACHINE, Servetop, opened, received, wait_for
 from tests.integration.harness import counters, home_of, only, peak_lies
 from tests.integration.real_engines import RAY_ENGINE, RealEngine

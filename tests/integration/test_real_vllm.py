@@ -13,7 +13,7 @@ import pytest
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.events import Action
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 from tests.harness import SLOW_MACHINE, Servetop, opened, received, wait_for
 from tests.integration.harness import SCARCE_BLOCKS, Vllm, counters, peak_lies
 

@@ -18,13 +18,13 @@ from servetop.core.config import ConnectionConfig, StageConfig, WorkloadConfig
 from servetop.core.events import Action, Command, RequestRecord
 from servetop.core.tick import ClientTick, merge_client_ticks
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.child import chosen_transport
-from servetop.loadgen.fleet import SenderFleet
-from servetop.loadgen.messages import SenderReport, SenderSetup, SenderState
-from servetop.loadgen.plan import LoadPlan
-from servetop.loadgen.sender import Sender
+from servetop.loadgen.sender.sender import Sender
+from servetop.loadgen.worker.messages import SenderReport, SenderSetup
+from servetop.loadgen.worker.sender_main import chosen_transport
+from servetop.loadgen.worker.sender_pool import SenderFleet
+from servetop.workload.plan import LoadPhase, LoadPlan
 from tests.harness import SLOW_MACHINE
-from tests.loadgen.fleet_run import ARGV, FleetRun, setup_for
+from tests.loadgen.pool_run import ARGV, FleetRun, setup_for
 
 CERTIFICATE = Path(__file__).parent / "data" / "localhost.crt"
 SSE_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -185,7 +185,7 @@ class LoadRun:
                 await self._news.wait()
 
     async def finish(self, *, seconds: float = 10.0) -> None:
-        await self.until(lambda: self.reports and self.reports[-1].state is SenderState.FINISHED, seconds=seconds)
+        await self.until(lambda: self.reports and self.reports[-1].state is LoadPhase.FINISHED, seconds=seconds)
 
     def begin(
         self, *stages: StageConfig, drain: bool = False, drain_timeout: float = 5.0 * SLOW_MACHINE, ahead: float = 0.02

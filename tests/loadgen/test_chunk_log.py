@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.loadgen.chunk_log import ChunkLog
+from servetop.loadgen.request.chunk_log import ChunkLog
 
 chunks = st.lists(st.tuples(st.floats(0, 3000), st.integers(1, 300)), max_size=60)
 

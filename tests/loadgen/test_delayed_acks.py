@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from servetop.core.clock import MonotonicClock
-from servetop.loadgen.delayed_acks import TRIALS, DelayedAcks
-from servetop.loadgen.plain_sockets import SocketWatch
+from servetop.loadgen.transport.delayed_acks import TRIALS, DelayedAcks
+from servetop.loadgen.transport.epoll_reader import SocketWatch
 
 MS = 0.001
 

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from servetop.core.errors import UsageError
-from servetop.loadgen.endpoint import Endpoint
+from servetop.loadgen.transport.endpoint import Endpoint
 
 
 @pytest.mark.parametrize(

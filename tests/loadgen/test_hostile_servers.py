@@ -218,10 +218,11 @@ import asyncio, json, resource, sys
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.child import chosen_transport
-from servetop.loadgen.messages import SenderSetup, SenderState
-from servetop.loadgen.plan import LoadPlan
-from servetop.loadgen.sender import Sender
+from servetop.loadgen.worker.sender_main import chosen_transport
+from servetop.loadgen.worker.messages import (SenderSetup)
+from servetop.workload.plan import LoadPhase
+from servetop.workload.plan import LoadPlan
+from servetop.loadgen.sender.sender import Sender
 
 async def main(url):
     clock = MonotonicClock()
@@ -231,7 +232,7 @@ async def main(url):
     over = asyncio.Event()
     def take(report):
         reports.append(report)
-        if report.state is SenderState.FINISHED:
+        if report.state is LoadPhase.FINISHED:
             over.set()
     transport = chosen_transport(setup, dialect, clock)
     sender = Sender(setup, dialect, clock=clock, transport=transport, report=take)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from servetop.core.config import ConnectionConfig, StageConfig
-from servetop.core.connection import route_to
 from servetop.core.events import RequestStatus
+from servetop.engines.control.connection import route_to
 from tests.loadgen.proxy import ForwardProxy
 
 ONE = StageConfig(num_prompts=1)

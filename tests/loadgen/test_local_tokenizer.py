@@ -12,11 +12,11 @@ import pytest
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.core.events import TokenSource
-from servetop.loadgen.checks import resolve_workload
-from servetop.loadgen.dataset_prompts import corpus_text
-from servetop.loadgen.local_tokenizer import fitted, load_tokenizer
-from servetop.loadgen.tokenizing import corpus_tokens
-from servetop.loadgen.workloads import prompts_for
+from servetop.loadgen.transport.remote_tokenizer import corpus_tokens
+from servetop.workload.build import prompts_for
+from servetop.workload.prompts.dataset_prompts import corpus_text
+from servetop.workload.prompts.local_tokenizer import fitted, load_tokenizer
+from servetop.workload.validation import resolve_workload
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import tracemalloc
 
-from servetop.core.wire import Prompt
+from servetop.core.interfaces.dialect import Prompt
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.exchange import Exchange, PreparedRequest
-from servetop.loadgen.stage_play import Due
+from servetop.loadgen.request.request_state import Exchange, PreparedRequest
+from servetop.workload.stage_run import Due
 
 DIALECT = dialect_for("completions", model="tiny-llama", continuous_usage=False)
 TOGETHER = 10

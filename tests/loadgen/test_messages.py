@@ -13,7 +13,8 @@ from servetop.core.errors import LoadError
 from servetop.core.events import Action, Command, Note, RequestRecord, RequestStatus, Severity, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, LoadGauges
-from servetop.loadgen.messages import FrameCodec, LoadPlan, SenderReport, SenderSetup, SenderState, ToSender
+from servetop.loadgen.worker.messages import FrameCodec, SenderReport, SenderSetup, ToSender
+from servetop.workload.plan import LoadPhase, LoadPlan
 
 RECORD = RequestRecord(
     id=3,
@@ -29,7 +30,7 @@ RECORD = RequestRecord(
     chunk_tokens=np.array([1, 300, 2]),
 )
 REPORT = SenderReport(
-    state=SenderState.RUNNING,
+    state=LoadPhase.RUNNING,
     tick=ClientTick(
         index=4,
         gauges=LoadGauges(stage=1, request_rate=math.inf, max_concurrency=3),
@@ -73,7 +74,7 @@ def test_a_record_keeps_its_chunks_exactly() -> None:
 def test_token_counts_of_any_size_come_through(counts: list[int]) -> None:
     tick = LogHistogram(np.arange(len(counts), dtype=np.int32), np.array(counts, dtype=np.int64), 1.0)
     codec = FrameCodec(SenderReport)
-    report = SenderReport(state=SenderState.IDLE, tick=ClientTick(index=0, ttft=tick))
+    report = SenderReport(state=LoadPhase.IDLE, tick=ClientTick(index=0, ttft=tick))
     assert codec.feed(codec.frame(report))[0].tick.ttft == tick
 
 

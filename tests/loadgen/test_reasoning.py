@@ -4,12 +4,12 @@ import json
 
 import pytest
 
+from servetop.core.interfaces.dialect import Prompt
 from servetop.core.tick import LoadGauges
-from servetop.core.wire import Prompt
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.accounts import Accounts
-from servetop.loadgen.exchange import Exchange, PreparedRequest
-from servetop.loadgen.stage_play import Due
+from servetop.loadgen.request.request_state import Exchange, PreparedRequest
+from servetop.loadgen.sender.tick_builder import Accounts
+from servetop.workload.stage_run import Due
 
 PROMPT = Prompt(text="", token_ids=(11, 12), input_tokens=2, output_tokens=9)
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.core.config import WorkloadConfig
-from servetop.core.wire import Prompt
-from servetop.loadgen.dealing import Share
-from servetop.loadgen.messages import Order, SenderSetup
-from servetop.loadgen.stage_play import Due
+from servetop.core.interfaces.dialect import Prompt
+from servetop.loadgen.worker.messages import Order, SenderSetup
+from servetop.loadgen.worker.partition import Share
+from servetop.workload.stage_run import Due
 
 LATER_TURN = Prompt(text="and then?", input_tokens=3, output_tokens=9)
 MARGIN = 20

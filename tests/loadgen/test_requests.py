@@ -7,7 +7,7 @@ import pytest
 
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestStatus, TokenSource
-from servetop.loadgen.endpoint import Endpoint
+from servetop.loadgen.transport.endpoint import Endpoint
 
 Start = Callable[..., Any]
 WHOLE = b'{"choices": [{"index": 0, "text": " all of it"}], "usage": {"prompt_tokens": 5, "completion_tokens": 3}}'

@@ -10,13 +10,13 @@ from httptools import HttpResponseParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.core.wire import Dialect, Prompt
+from servetop.core.interfaces.dialect import Dialect, Prompt
 from servetop.engines.dialects import dialect_for
-from servetop.engines.dialects.reading import read_completion
-from servetop.engines.dialects.stream import EventStream
-from servetop.loadgen.exchange import Exchange, PreparedRequest
-from servetop.loadgen.http1 import Http1Connection
-from servetop.loadgen.stage_play import Due
+from servetop.engines.dialects.json_event import read_completion
+from servetop.engines.dialects.stream_parser import EventStream
+from servetop.loadgen.request.request_state import Exchange, PreparedRequest
+from servetop.loadgen.transport.http1 import Http1Connection
+from servetop.workload.stage_run import Due
 from tests.loadgen.conftest import SSE_HEAD
 
 DIALECT = dialect_for("completions", model="m", continuous_usage=False)

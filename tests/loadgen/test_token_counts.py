@@ -8,12 +8,12 @@ import orjson
 import pytest
 
 from servetop.core.events import RequestRecord, RequestStatus, TokenSource
+from servetop.core.interfaces.dialect import Prompt
 from servetop.core.tick import ClientTick, LoadGauges
-from servetop.core.wire import Prompt
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.accounts import Accounts
-from servetop.loadgen.exchange import Exchange, PreparedRequest
-from servetop.loadgen.stage_play import Due
+from servetop.loadgen.request.request_state import Exchange, PreparedRequest
+from servetop.loadgen.sender.tick_builder import Accounts
+from servetop.workload.stage_run import Due
 
 
 def event(text: str) -> bytes:

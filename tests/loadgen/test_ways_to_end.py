@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.core.events import RequestRecord, RequestStatus
-from servetop.core.wire import Prompt
+from servetop.core.interfaces.dialect import Prompt
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.exchange import Exchange, PreparedRequest
-from servetop.loadgen.stage_play import Due
+from servetop.loadgen.request.request_state import Exchange, PreparedRequest
+from servetop.workload.stage_run import Due
 
 NO_TOKEN = (RequestStatus.ERROR, "the answer ended without a token")
 NO_END = (RequestStatus.TRUNCATED, "the stream ended without its end marker")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from servetop.core.config import WorkloadConfig
-from servetop.loadgen.datasets.rows import Tally
-from servetop.loadgen.messages import SenderSetup
-from servetop.loadgen.workloads import prompts_of
+from servetop.loadgen.sender.preparation import prompts_of
+from servetop.loadgen.worker.messages import SenderSetup
+from servetop.workload.datasets.rows import Tally
 
 
 def test_completions_take_token_ids_unless_the_wire_wants_words() -> None:

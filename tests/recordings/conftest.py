@@ -16,12 +16,12 @@ import pytest
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.events import EngineSample, GpuSample, RequestRecord, RequestStatus, RunEnd, StageChange
-from servetop.core.source import RunHeader
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, LogHistogram, Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder
-from servetop.recordings.summary import run_summary
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.summary import run_summary
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
 
 PROGRAMS = Path(__file__).parent / "programs"
 START_PROGRAM = Callable[..., "subprocess.Popen[str]"]

@@ -13,21 +13,21 @@ from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.errors import RecordingError
 from servetop.core.events import RunEnd
-from servetop.core.shelf import RecordingState
-from servetop.core.source import RunHeader
+from servetop.core.interfaces.recording_store import RecordingState
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.catalog import (
+from servetop.recordings.library.catalog import (
     describe,
     latest,
     list_recordings,
     resolve,
     sample_names,
 )
-from servetop.recordings.places import new_recording_path, recordings_folder
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder
-from servetop.recordings.verifying import Verdict, verify
+from servetop.recordings.library.paths import new_recording_path, recordings_folder
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.verify.verify import Verdict, verify
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
 
 MakeTick = Callable[..., Tick]
 NOON = 1_700_000_000.0

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestRecord, RunEnd, Severity
-from servetop.core.shelf import RecordingState
-from servetop.core.source import RunHeader
+from servetop.core.interfaces.recording_store import RecordingState
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.catalog import describe
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder
-from servetop.recordings.summary import run_summary
+from servetop.recordings.library.catalog import describe
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.summary import run_summary
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
 
 MakeTick = Callable[..., Tick]
 MakeRequest = Callable[..., RequestRecord]
@@ -194,7 +194,7 @@ import os, sys
 import numpy, psutil  # loaded later by servetop, when this process may not read the library any more
 from pathlib import Path
 import numpy  # where Python lies, another user may not look
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 reader = RecordingReader.open(Path(sys.argv[1]))

@@ -10,22 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from servetop.analysis.live_stats import live_stats
+from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestRecord, RunEnd, StageChange
-from servetop.core.history import TickHistory
-from servetop.core.shelf import RecordingState
-from servetop.core.source import RunHeader
-from servetop.core.stats import live_stats
+from servetop.core.interfaces.recording_store import RecordingState
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.catalog import describe, list_recordings
-from servetop.recordings.limits import MOST_STAGES
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder
-from servetop.recordings.resuming import resume_recording
-from servetop.recordings.schema import RUN_COLUMNS
-from servetop.recordings.shelf import RecordingsShelf
-from servetop.recordings.summary import run_summary
+from servetop.recordings.format.reader_limits import MOST_STAGES
+from servetop.recordings.format.schema import RUN_COLUMNS
+from servetop.recordings.library.catalog import describe, list_recordings
+from servetop.recordings.library.folder_store import RecordingsShelf
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.summary import run_summary
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.resume import resume_recording
+from servetop.recordings.write.tick_transaction import Batch
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from servetop.core.events import RequestRecord, RunEnd
-from servetop.core.source import RunHeader
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
 
 MakeTick = Callable[..., Tick]
 MakeRequest = Callable[..., RequestRecord]

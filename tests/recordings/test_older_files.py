@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from servetop.core.events import RequestRecord, RunEnd
-from servetop.core.source import RunHeader
-from servetop.recordings.batch import Batch
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder
-from servetop.recordings.resuming import resume_recording
-from servetop.recordings.summary import run_summary
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.summary import run_summary
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.resume import resume_recording
+from servetop.recordings.write.tick_transaction import Batch
 
 MakeRequest = Callable[..., RequestRecord]
 INTERRUPTED = RunEnd(at=9.0, exit_code=130, reason="interrupted")

@@ -12,13 +12,13 @@ import pytest
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import ConnectionConfig, EngineConfig, RunConfig, WorkloadConfig
 from servetop.core.events import LogLine, Note, RequestRecord, RequestStatus, RunEnd, Severity, StageChange
-from servetop.core.source import EngineFacts, RunHeader
+from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.tick import Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.places import new_recording_path
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder
-from servetop.recordings.summary import run_summary
+from servetop.recordings.library.paths import new_recording_path
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.summary import run_summary
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
 
 PLANTED = 60
 HEADERS = (

@@ -12,11 +12,11 @@ import pytest
 
 from servetop.core.errors import RecordingError
 from servetop.core.events import Action, Note, RequestRecord, RunEnd, Severity
-from servetop.core.source import RunHeader, RunSource, RunUpdate
+from servetop.core.interfaces.run_source import RunHeader, RunSource, RunUpdate
 from servetop.core.tick import Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
 
 MakeTick = Callable[..., Tick]
 MakeRequest = Callable[..., RequestRecord]

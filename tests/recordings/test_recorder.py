@@ -12,12 +12,12 @@ import pytest
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
 from servetop.core.errors import RecordingError
 from servetop.core.events import Action, EngineSample, LogLine, Note, RequestRecord, RunEnd, Severity, StageChange
-from servetop.core.source import EngineFacts, RunHeader
+from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.tick import Tick
-from servetop.recordings import schema
-from servetop.recordings.batch import Batch
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder
+from servetop.recordings.format import schema
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
 
 END = RunEnd(at=2.5, exit_code=0, reason="")
 
@@ -179,6 +179,6 @@ def test_a_recording_that_is_removed_at_once_is_one_line(
         path.unlink()
         path.stat()
 
-    monkeypatch.setattr("servetop.recordings.recorder.OpenFile", removed)
+    monkeypatch.setattr("servetop.recordings.write.recorder.OpenFile", removed)
     with pytest.raises(RecordingError, match=r"cannot record to .*run\.servetop: it was removed at once"):
         Recorder.create(tmp_path / "run.servetop", header)

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
+from servetop.analysis.verdicts.steady_state import METHOD
 from servetop.core.events import RequestRecord, RunEnd, StageChange
-from servetop.core.source import RunHeader
-from servetop.core.steady import METHOD
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS, Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder
-from servetop.recordings.resuming import resume_recording
-from servetop.recordings.run_data import RunData
-from servetop.recordings.steady import steady_windows
-from servetop.recordings.steady_codec import decode_windows
-from servetop.recordings.summary import run_summary
+from servetop.recordings.format.steady_codec import decode_windows
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.read.run_columns import RunData
+from servetop.recordings.summary.stored_steady import steady_windows
+from servetop.recordings.summary.summary import run_summary
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.resume import resume_recording
+from servetop.recordings.write.tick_transaction import Batch
 
 MakeRequest = Callable[..., RequestRecord]
 MakeTick = Callable[..., Tick]

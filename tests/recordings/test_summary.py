@@ -12,13 +12,13 @@ import pytest
 
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestRecord, RequestStatus, RunEnd
-from servetop.core.source import EngineFacts, RunHeader
+from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.tick import Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder
-from servetop.recordings.summary import run_summary, summarise, without_figures
-from servetop.recordings.thresholds import threshold_keys
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.summary.summary import run_summary, summarise, without_figures
+from servetop.recordings.summary.thresholds import threshold_keys
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
 from tests.recordings.rows import sample, stage
 
 MakeRequest = Callable[..., RequestRecord]
@@ -241,8 +241,8 @@ def test_figures_from_blocks_are_the_figures_of_the_whole(
         requests = [make_request(number, number * 0.1, tokens_at=np.cumsum(gaps).tolist())]
         recorder.commit(Batch(requests=requests))
     whole = summarise(reader)
-    monkeypatch.setattr("servetop.recordings.samples.BLOCK", 7)
-    monkeypatch.setattr("servetop.recordings.samples._MOST_PENDING", 20)
+    monkeypatch.setattr("servetop.recordings.read.request_columns.BLOCK", 7)
+    monkeypatch.setattr("servetop.recordings.read.request_columns._MOST_PENDING", 20)
     in_blocks = summarise(reader)
     for part in ("server", "energy", "trust"):
         assert in_blocks.pop(part) == whole.pop(part)

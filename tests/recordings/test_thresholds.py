@@ -3,7 +3,7 @@
 import pytest
 
 from servetop.core.errors import UsageError
-from servetop.recordings.thresholds import check_thresholds, parse_threshold, percentile_of, percentiles_needed
+from servetop.recordings.summary.thresholds import check_thresholds, parse_threshold, percentile_of, percentiles_needed
 
 SUMMARY = {"p99_ttft_ms": 640.0, "completed": 100, "request_goodput": None, "server": {"preemptions": 3.0}}
 

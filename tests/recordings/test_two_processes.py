@@ -9,7 +9,7 @@ from pathlib import Path
 from servetop.core.clock import MonotonicClock
 from servetop.core.events import Action, Command
 from servetop.core.tick import Tick
-from servetop.recordings.reader import RecordingReader
+from servetop.recordings.read.reader import RecordingReader
 
 StartProgram = Callable[..., "subprocess.Popen[str]"]
 DEADLINE = 20.0

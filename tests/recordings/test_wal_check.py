@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from servetop.core.source import RunHeader
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.reader import RecordingReader
-from servetop.recordings.recorder import Recorder
-from servetop.recordings.wal_check import check_wal
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.verify.wal_check import check_wal
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
 
 TICKS = 40
 FRAME = 4096 + 24
@@ -48,7 +48,7 @@ def ticks_and_damage(path: Path) -> tuple[int, str]:
 @pytest.fixture(autouse=True)
 def gone_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test itself is the writer: it counts as gone."""
-    monkeypatch.setattr("servetop.recordings.liveness.Writer.is_alive", lambda self: False)
+    monkeypatch.setattr("servetop.recordings.library.liveness.Writer.is_alive", lambda self: False)
 
 
 def test_a_log_as_a_kill_leaves_it_is_sound(left_behind: Path) -> None:

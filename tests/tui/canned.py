@@ -26,7 +26,7 @@ from servetop.core.events import (
     Severity,
     StageChange,
 )
-from servetop.core.source import EngineFacts, RunHeader, RunUpdate
+from servetop.core.interfaces.run_source import EngineFacts, RunHeader, RunUpdate
 from servetop.core.tick import Tick
 from tests.tui.canned_server import BATCH, BLOCKS, BOOT, PROMPT, RATES, STAGE_SECONDS, ticks
 

@@ -18,8 +18,8 @@ import textual.pilot
 from servetop.core.clock import ManualClock
 from servetop.tui.app import DashboardApp
 from servetop.tui.panels.panel import Panel
-from servetop.tui.playhead import Playhead
-from servetop.tui.run_so_far import Moment, RunSoFar, View
+from servetop.tui.state.playhead import Playhead
+from servetop.tui.state.run_state import Moment, RunSoFar, View
 
 if TYPE_CHECKING:
     from tests.tui.canned import CannedRun

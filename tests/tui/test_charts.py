@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.tui.braille import Trace, raster
-from servetop.tui.charts import Axes, Bars, bar_chart, block_bars, chart, gauge
-from servetop.tui.lines import Lines, row_width
-from servetop.tui.scale import peak_of, round_limit, steady_limit
+from servetop.tui.drawing.braille import Trace, raster
+from servetop.tui.drawing.charts import Axes, Bars, bar_chart, block_bars, chart, gauge
+from servetop.tui.drawing.scale import peak_of, round_limit, steady_limit
+from servetop.tui.drawing.text_runs import Lines, row_width
 
 TIMES = np.arange(1.0, 11.0)
 AXES = Axes(window=(0.0, 10.0), limit=10.0)

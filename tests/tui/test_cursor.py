@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.tui.app import DashboardApp
-from servetop.tui.cursor import MARK, Cursor, column_of, crossed, instant_of
+from servetop.tui.drawing.cursor import MARK, Cursor, column_of, crossed, instant_of
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.run_so_far import Moment
+from servetop.tui.state.run_state import Moment
 
 Dashboard = Callable[..., DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]

@@ -12,10 +12,10 @@ from servetop.core.clock import ManualClock
 from servetop.core.events import Action, LogLine, Note, Severity
 from servetop.tui.app import DashboardApp
 from servetop.tui.appearance import Surroundings
-from servetop.tui.panels.whole_log import WholeLog
+from servetop.tui.panels.log_view import WholeLog
 from servetop.tui.screens.help import HelpScreen
 from servetop.tui.screens.live import LiveScreen
-from servetop.tui.screens.log import LogScreen
+from servetop.tui.screens.log_screen import LogScreen
 from servetop.tui.screens.question import NoteQuestion, Question
 
 Dashboard = Callable[..., DashboardApp]

@@ -11,20 +11,20 @@ import pytest
 
 from servetop.core.config import PredictedCell, WorkloadConfig
 from servetop.core.histogram import LogHistogram
-from servetop.tui import formats
 from servetop.tui.app import DashboardApp
-from servetop.tui.distributions import draw_cdf, draw_ridges
-from servetop.tui.lines import Lines, row_width
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.distributions import draw_cdf, draw_ridges
+from servetop.tui.drawing.scatter import Point, draw_scatter, knees, pareto
+from servetop.tui.drawing.text_runs import Lines, row_width
 from servetop.tui.panels.config import config_rows
 from servetop.tui.panels.panel import Panel
 from servetop.tui.panels.sweep import SweepPanel, draw_sweep
-from servetop.tui.run_so_far import Moment
-from servetop.tui.scatter import Point, draw_scatter, knees, pareto
 from servetop.tui.screens.details import ConfigScreen, DistributionsScreen, SweepScreen
 from servetop.tui.screens.live import LiveScreen
-from servetop.tui.screens.log import LogScreen
-from servetop.tui.stage_figures import dips
-from servetop.tui.sweep_cells import Cell, deviations, measured, predicted
+from servetop.tui.screens.log_screen import LogScreen
+from servetop.tui.state.run_state import Moment
+from servetop.tui.state.stage_metrics import dips
+from servetop.tui.state.sweep_cells import Cell, deviations, measured, predicted
 
 Dashboard = Callable[..., DashboardApp]
 MomentOf = Callable[..., Moment]

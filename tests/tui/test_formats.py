@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.tui import formats
+from servetop.tui.drawing import formats
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from types import ModuleType
 
 from servetop.core.events import LogLine, Severity
 from servetop.tui.app import DashboardApp
-from servetop.tui.lines import Lines
-from servetop.tui.logbook import Entry, LogBook, found
-from servetop.tui.panels.whole_log import WholeLog, entry_row
-from servetop.tui.run_so_far import Moment
+from servetop.tui.drawing.text_runs import Lines
+from servetop.tui.panels.log_view import WholeLog, entry_row
+from servetop.tui.state.log_entries import Entry, LogBook, found
+from servetop.tui.state.run_state import Moment
 
 Dashboard = Callable[..., DashboardApp]
 MomentOf = Callable[..., Moment]

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from servetop.core import paged_columns
+from servetop.analysis.series import paged_columns
 from servetop.core.errors import RecordingError
 from servetop.core.events import ReplicaSample
-from servetop.core.source import RunUpdate
+from servetop.core.interfaces.run_source import RunUpdate
 from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.tui import app as app_module
 from servetop.tui.app import DashboardApp
-from servetop.tui.playhead import Playhead
-from servetop.tui.run_so_far import Moment, RunSoFar, View
-from servetop.tui.scratch_file import ScratchFile
+from servetop.tui.state.playhead import Playhead
+from servetop.tui.state.run_state import Moment, RunSoFar, View
+from servetop.tui.state.scratch_file import ScratchFile
 from tests.tui import canned
 
 END = 120.0

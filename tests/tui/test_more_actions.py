@@ -19,8 +19,8 @@ from servetop.core.events import Action
 from servetop.core.tick import Tick
 from servetop.tui.app import DashboardApp
 from servetop.tui.appearance import THEMES, Surroundings, suitable_theme
+from servetop.tui.drawing.palette import STYLES, THEME_NAMES
 from servetop.tui.keys import STEERING, VIEWING, WATCHING
-from servetop.tui.palette import STYLES, THEME_NAMES
 from servetop.tui.panels.throughput import ThroughputPanel
 from servetop.tui.screens.help import HelpScreen, HelpText
 from servetop.tui.screens.question import Choice, Question

@@ -8,20 +8,18 @@ from types import ModuleType
 
 import pytest
 
-from servetop.core.diagnosis import diagnose
+from servetop.analysis.live_stats import live_stats
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.verdicts.diagnosis import diagnose
+from servetop.analysis.verdicts.trust import Trust
 from servetop.core.events import Action, Command, GpuSample, LogLine
 from servetop.core.histogram import LogHistogram
-from servetop.core.history import TickHistory
-from servetop.core.stats import live_stats
 from servetop.core.tick import ClientTick, Tick
-from servetop.core.trust import Trust
 from servetop.tui.app import DashboardApp
-from servetop.tui.charts import Axes
-from servetop.tui.cursor import Cursor
-from servetop.tui.events import happenings
-from servetop.tui.exported import staleness, why_missing
+from servetop.tui.drawing.charts import Axes
+from servetop.tui.drawing.cursor import Cursor
+from servetop.tui.drawing.text_runs import Lines, Row, row_width
 from servetop.tui.keys import LIVE_LINE, REPLAY_LINE
-from servetop.tui.lines import Lines, Row, row_width
 from servetop.tui.panels.alert import alert_text, draw_alert
 from servetop.tui.panels.diagnosis import draw_diagnosis
 from servetop.tui.panels.footer import draw_keys, draw_status
@@ -37,9 +35,11 @@ from servetop.tui.panels.queue import draw_queue
 from servetop.tui.panels.throughput import draw_throughput
 from servetop.tui.panels.timeline import draw_timeline
 from servetop.tui.panels.trust import draw_trust
-from servetop.tui.playhead import Playhead
-from servetop.tui.run_so_far import Moment
 from servetop.tui.screens.help import help_rows
+from servetop.tui.state.availability import staleness, why_missing
+from servetop.tui.state.playhead import Playhead
+from servetop.tui.state.run_state import Moment
+from servetop.tui.state.timeline_events import happenings
 
 MomentOf = Callable[..., Moment]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.tui.playhead import FASTEST, SLOWEST, Playhead
+from servetop.tui.state.playhead import FASTEST, SLOWEST, Playhead
 
 instants = st.floats(min_value=0, max_value=1e4, allow_nan=False)
 playheads = st.builds(

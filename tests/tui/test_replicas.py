@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from servetop.core.events import ReplicaSample
-from servetop.core.source import EngineFacts
-from servetop.tui.replicas import ReplicaHistory
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.tui.state.replicas import ReplicaHistory
 
 FACTS = EngineFacts(name="vllm", title="vLLM", replica_urls=("http://gpu7:8000", "http://gpu8:8000"))
 

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.tui.app import DashboardApp
-from servetop.tui.lines import Lines, row_width
-from servetop.tui.panels.heat import HeatPanel
+from servetop.tui.drawing.request_timeline import draw_request
+from servetop.tui.drawing.text_runs import Lines, row_width
+from servetop.tui.panels.latency_heat import HeatPanel
 from servetop.tui.panels.requests import RequestsPanel
 from servetop.tui.panels.tokens import TokensPanel
-from servetop.tui.request_drawing import draw_request
-from servetop.tui.request_rows import COLUMNS, bar, ordered, row_of
-from servetop.tui.run_so_far import MOST_REQUESTS, Moment
 from servetop.tui.screens.live import LiveScreen
-from servetop.tui.screens.requests import RequestScreen, RequestsScreen
+from servetop.tui.screens.requests_screen import RequestScreen, RequestsScreen
+from servetop.tui.state.request_rows import COLUMNS, bar, ordered, row_of
+from servetop.tui.state.run_state import MOST_REQUESTS, Moment
 
 Dashboard = Callable[..., DashboardApp]
 TIMES = np.array([12.0, 12.1, 12.5, 12.6])
@@ -105,8 +105,8 @@ def test_what_the_server_told_of_a_request_is_there_where_it_told(
 
 @given(st.integers(40, 220), st.integers(4, 60))
 def test_a_request_fits_any_size(width: int, height: int) -> None:
-    from servetop.core.history import TickHistory
-    from servetop.core.stats import live_stats
+    from servetop.analysis.live_stats import live_stats
+    from servetop.analysis.series.tick_history import TickHistory
 
     stats = live_stats(TickHistory(), 14.0, span=4.0)
     empty = replace(RECORD, first_token_at=None, chunk_times=TIMES[:0], chunk_tokens=TIMES[:0])

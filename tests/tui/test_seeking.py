@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from servetop.core.errors import UsageError
 from servetop.tui.app import DashboardApp
-from servetop.tui.instants import next_instant, parsed_instant
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.question import InstantQuestion
+from servetop.tui.state.time_input import next_instant, parsed_instant
 
 Dashboard = Callable[..., DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]

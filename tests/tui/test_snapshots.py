@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from servetop.core.errors import RecordingError
-from servetop.core.shelf import Glance, RecordingInfo, RecordingState
-from servetop.core.source import RunSource
-from servetop.recordings.reader import RecordingReader
+from servetop.core.interfaces.recording_store import Glance, RecordingInfo, RecordingState
+from servetop.core.interfaces.run_source import RunSource
+from servetop.recordings.read.reader import RecordingReader
 from servetop.tui.app import DashboardApp
 from servetop.tui.appearance import Surroundings
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from servetop.core.events import Action
 from servetop.core.tick import LoadGauges
-from servetop.tui.steering import (
+from servetop.tui.state.command_requests import (
     Refusal,
     Target,
     Wish,
@@ -87,7 +87,7 @@ def test_a_burst_is_a_seconds_worth() -> None:
 
 @given(st.integers(1, 5000))
 def test_batch_sizes_go_up_and_come_down_but_never_below_one(current: int) -> None:
-    from servetop.tui.steering import _next_batch_size
+    from servetop.tui.state.command_requests import _next_batch_size
 
     assert _next_batch_size(current, 1) > current
     assert 1 <= _next_batch_size(current, -1) < max(current, 2)

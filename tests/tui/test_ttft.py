@@ -9,10 +9,10 @@ from types import ModuleType
 
 import pytest
 
-from servetop.core.ttft import TtftParts
-from servetop.tui.lines import Lines, row_width
+from servetop.analysis.ttft_breakdown import TtftParts
+from servetop.tui.drawing.text_runs import Lines, row_width
 from servetop.tui.panels.ttft import draw_ttft, ttft_remark
-from servetop.tui.run_so_far import Moment
+from servetop.tui.state.run_state import Moment
 
 MomentOf = Callable[..., Moment]
 PARTS = TtftParts(

@@ -1,1 +1,1 @@
-"""The command line: puts the parts together."""
+"""The command line: commands, options, text reports."""

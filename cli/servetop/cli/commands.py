@@ -6,13 +6,13 @@ from typing import Annotated, Optional
 
 import typer
 
-from servetop.cli import arguments as a
-from servetop.cli import connection_options as c
-from servetop.cli import options as o
-from servetop.cli import workload_options as w
-from servetop.cli.command_classes import HELP_SETTINGS, PlainCommand, PlainGroup
-from servetop.cli.completions import ServeCommand
+from servetop.cli.framework.command_classes import HELP_SETTINGS, PlainCommand, PlainGroup
 from servetop.cli.invocation import invocation_of
+from servetop.cli.options import arguments as a
+from servetop.cli.options import connection_options as c
+from servetop.cli.options import options as o
+from servetop.cli.options import workload_options as w
+from servetop.cli.options.completions import ServeCommand
 from servetop.cli.recording_commands import ls, summary, verify
 from servetop.cli.run_commands import add_run_commands
 
@@ -118,22 +118,22 @@ def run(
     if context.invoked_subcommand is not None:
         return 0
     if version:
-        from servetop.cli.console import out
-        from servetop.cli.versions import servetop_version
+        from servetop.run.console import out
+        from servetop.run.process.versions import servetop_version
 
         out(f"servetop {servetop_version()}")
         return 0
-    from servetop.cli.config_file import config_file_of, settled
-    from servetop.cli.configure import run_config
-    from servetop.cli.launch import Output, launch
-    from servetop.cli.look import Look
+    from servetop.cli.configuration.configure import run_config
+    from servetop.cli.options.config_file import config_file_of, settled
+    from servetop.cli.viewing.display_options import Look
+    from servetop.cli.viewing.launch import Output, launch
 
     invocation = invocation_of(context)
     run = run_config(settled(context), invocation.engine_args, config_file_of(context))
     look = Look(theme=theme, reduced_motion=reduced_motion)
     address = None
     if web:
-        from servetop.cli.web import WebAddress
+        from servetop.cli.web.web import WebAddress
 
         address = WebAddress(host=web_host, port=web_port, steer=web_steer)
     output = Output(
@@ -165,13 +165,13 @@ def sweep(
     ] = False,
 ) -> int:
     """Measure a grid of batch sizes and request rates, cell by cell, in one recording."""
-    from servetop.cli.launch import Output
-    from servetop.cli.look import Look
-    from servetop.cli.presets import example_sweep
-    from servetop.cli.sweep import run_sweep
+    from servetop.cli.sweep_command import run_sweep
+    from servetop.cli.viewing.display_options import Look
+    from servetop.cli.viewing.launch import Output
+    from servetop.run.sweep.presets import example_sweep
 
     if example:
-        from servetop.cli.console import out
+        from servetop.run.console import out
 
         out(*example_sweep().splitlines())
         return 0
@@ -201,13 +201,13 @@ def replay(
     web_steer: o.WebSteer = False,
 ) -> int:
     """Open the dashboard on a recording, or on the list of all; one that still grows is followed live."""
-    from servetop.cli.dashboard import replay_recording
-    from servetop.cli.look import Look
+    from servetop.cli.viewing.dashboard import replay_recording
+    from servetop.cli.viewing.display_options import Look
 
     look = Look(theme=theme, reduced_motion=reduced_motion)
     if web:
-        from servetop.cli.web import WebAddress, serve_recording
-        from servetop.recordings.catalog import resolve
+        from servetop.cli.web.web import WebAddress, serve_recording
+        from servetop.recordings.library.catalog import resolve
 
         return serve_recording(
             resolve(file or "latest"), WebAddress(host=web_host, port=web_port, steer=web_steer), look
@@ -225,7 +225,7 @@ def engines(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> int:
     """List the engines: which are here, what each tells, how to get the others."""
-    from servetop.cli.engines_table import print_engines
+    from servetop.cli.report.engines_table import print_engines
 
     return print_engines(name, as_json=as_json)
 
@@ -233,7 +233,7 @@ def engines(
 @app.command(cls=PlainCommand)
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> int:
     """Look at this machine and say what to fix; exit code 1 when something must be fixed before a run."""
-    from servetop.cli.doctor import run_doctor
+    from servetop.cli.doctor.doctor import run_doctor
 
     return run_doctor(as_json=as_json)
 
@@ -257,7 +257,7 @@ def predict(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> int:
     """Predict a grid of batch sizes and request rates with the simulator, in virtual time."""
-    from servetop.cli.predict import run_predict
+    from servetop.cli.predict_command import run_predict
     from servetop.core.errors import UsageError
 
     if file is not None and preset is not None:
@@ -273,7 +273,7 @@ def predict(
 @app.command(cls=PlainCommand)
 def validate(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> int:
     """Hold the simulator against the published tables; exit code 99 when a target is missed."""
-    from servetop.cli.predict import run_validate
+    from servetop.cli.predict_command import run_validate
 
     return run_validate(as_json=as_json)
 
@@ -283,6 +283,6 @@ def serve(
     arguments: a.ServerArguments = None,
 ) -> int:
     """Run the simulator as a standalone OpenAI-compatible server (serve --help lists its options)."""
-    from servetop.engines.sim.server import main as serve_simulator
+    from servetop.simulator.server.server import main as serve_simulator
 
     return serve_simulator(arguments or [])

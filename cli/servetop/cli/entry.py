@@ -15,8 +15,8 @@ import sys
 
 def main() -> int:
     """Load the command line, then run it; the exit code. What the system refuses meanwhile is one line."""
-    from servetop.cli import console
-    from servetop.cli.shortages import end_quietly, shortage
+    from servetop.run import console
+    from servetop.run.process.shortages import end_quietly, shortage
 
     try:
         return _loaded_and_run()
@@ -32,9 +32,9 @@ def _loaded_and_run() -> int:
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from servetop.cli.first_sender import FirstSender, plays_here
-    from servetop.core.environment import limit_own_threads
     from servetop.core.errors import LoadError
+    from servetop.core.system.environment import limit_own_threads
+    from servetop.run.process.first_sender import FirstSender, plays_here
 
     limit_own_threads(os.environ)
     sender = None

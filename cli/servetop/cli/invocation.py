@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import typer
 
-    from servetop.cli.first_sender import FirstSender
+    from servetop.run.process.first_sender import FirstSender
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import typer
 from typer.exceptions import TyperException
 
-from servetop.cli import console
 from servetop.cli.commands import app
+from servetop.cli.framework.lazy_commands import command_line
 from servetop.cli.invocation import Invocation
-from servetop.cli.lazy_commands import command_line
-from servetop.cli.option_names import usage_message
-from servetop.cli.shortages import end_quietly, shortage
+from servetop.cli.options.option_names import usage_message
 from servetop.core.errors import EngineError, ExitCode, ServetopError
+from servetop.run import console
+from servetop.run.process.shortages import end_quietly, shortage
 
 if TYPE_CHECKING:
-    from servetop.cli.first_sender import FirstSender
-    from servetop.core.redaction import Redactor
+    from servetop.core.text.redaction import Redactor
+    from servetop.run.process.first_sender import FirstSender
 
 _SLO = re.compile(r"^[a-z0-9]+:[0-9.]+$")
 
@@ -91,6 +91,6 @@ def _print_reason(reason: str, code: ExitCode, argv: Sequence[str]) -> None:
 
 
 def _redactor(argv: Sequence[str]) -> Redactor:
-    from servetop.core.known_secrets import redactor_of_command  # not for every start
+    from servetop.core.text.known_secrets import redactor_of_command  # not for every start
 
     return redactor_of_command(argv)

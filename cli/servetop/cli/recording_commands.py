@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from servetop.cli import arguments as a
-from servetop.cli import options as o
+from servetop.cli.options import arguments as a
+from servetop.cli.options import options as o
 
 
 def summary(
@@ -17,8 +17,8 @@ def summary(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> int:
     """Print the summary of a recording."""
-    from servetop.cli.configure import parse_percentiles
-    from servetop.cli.report import print_recording
+    from servetop.cli.configuration.configure import parse_percentiles
+    from servetop.cli.report.report import print_recording
 
     percentiles = None if metric_percentiles is None else parse_percentiles(metric_percentiles)
     return print_recording(file, as_json=as_json, percentiles=percentiles)
@@ -29,7 +29,7 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> int:
     """Say what of a recording is sound and what is not; exit code 1: something is not; 2: it is no recording."""
-    from servetop.cli.verify_report import run_verify
+    from servetop.cli.report.verify_report import run_verify
 
     return run_verify(files, as_json=as_json)
 
@@ -39,6 +39,6 @@ def ls(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> int:
     """List the recordings, newest first."""
-    from servetop.cli.report import print_recordings
+    from servetop.cli.report.report import print_recordings
 
     return print_recordings(folder, as_json=as_json)

@@ -11,8 +11,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from servetop.cli import console
-from servetop.core.sanitize import sanitize_line, sanitize_text
+from servetop.core.text.sanitize import sanitize_line, sanitize_text
+from servetop.run import console
 
 UNLIMITED = 10_000
 """Columns where stdout is no terminal: what goes into a file or a pipe is neither cut off nor folded."""

@@ -1,1 +1,1 @@
-"""The vocabulary of servetop: events, ticks, statistics, configuration, units, time and errors."""
+"""The vocabulary: clock, events, ticks, histograms, configuration, units and errors."""

@@ -1,1 +1,1 @@
-"""Start, attach, sample and stop serving engines; their wire dialects; the simulator."""
+"""Starts, attaches to, samples and stops serving engines."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample
 from servetop.engines.engine import Engine
-from servetop.engines.metrics import GAUGES, MetricMap, PageReader, believable, not_exported
+from servetop.engines.metrics.metrics_reader import GAUGES, MetricMap, PageReader, believable, not_exported
 from servetop.engines.registry import engine_names, load_engine
 
 

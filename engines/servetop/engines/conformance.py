@@ -8,10 +8,10 @@ from typing import Any
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.events import EngineSample
-from servetop.core.wire import Dialect, Prompt
-from servetop.engines.dialects.choose import dialect_for
+from servetop.core.interfaces.dialect import Dialect, Prompt
+from servetop.engines.dialects.registry import dialect_for
 from servetop.engines.engine import Engine
-from servetop.engines.metrics import GAUGES, PageReader, not_exported
+from servetop.engines.metrics.metrics_reader import GAUGES, PageReader, not_exported
 
 _PROMPT = Prompt(text="One two three", token_ids=(1, 2, 3), input_tokens=3, output_tokens=4)
 _BROKEN = (b"", b"\xff\xfe\x00", b"{", b"[]", b"data: {\n\n", b"<html>", b"x" * 4096)

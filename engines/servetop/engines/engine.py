@@ -11,13 +11,13 @@ from typing import Any, Protocol
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.core.tick import TICK_SECONDS
-from servetop.engines.answers import Answers
-from servetop.engines.dialects.choose import OPENAI_ENDPOINTS
-from servetop.engines.facts import ServerFacts
-from servetop.engines.failures import COMMON_FAILURES, KnownFailure, known_failure, last_error
+from servetop.engines.control.control_client import Answers
+from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
 from servetop.engines.handle import EngineHandle, StopReport
-from servetop.engines.metrics import PageReader
-from servetop.engines.pages import SCRAPE_TIMEOUT
+from servetop.engines.metrics.metrics_reader import PageReader
+from servetop.engines.metrics.metrics_source import SCRAPE_TIMEOUT
+from servetop.engines.process.startup_failures import COMMON_FAILURES, KnownFailure, known_failure, last_error
+from servetop.engines.server_facts import ServerFacts
 
 __all__ = ["Adapter", "BatchSizeChange", "Engine", "EngineHandle", "LaunchCommand", "StopReport"]
 

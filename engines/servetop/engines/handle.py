@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 from servetop.core.clock import Clock
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample
-from servetop.core.source import EngineFacts
-from servetop.engines.answers import Answer, ServerClient, bodies, is_local
-from servetop.engines.pages import MetricsFeed
-from servetop.engines.wording import first_words
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.engines.control.control_client import Answer, ServerClient, bodies, is_local
+from servetop.engines.control.one_line import first_words
+from servetop.engines.metrics.metrics_source import MetricsFeed
 
 if TYPE_CHECKING:
     from servetop.engines.engine import Engine
-    from servetop.engines.process import EngineProcess
+    from servetop.engines.process.engine_process import EngineProcess
 
 PROBE_EVERY = 0.5
 """Seconds between looks whether an attached engine that nobody samples is still there."""
@@ -218,7 +218,7 @@ async def stop_process(
     """Stop a server process and look at what is left; nothing to do for None."""
     if process is None:
         return StopReport()
-    from servetop.engines.ports import port_is_free  # with the process, for engines of our own
+    from servetop.engines.process.ports import port_is_free  # with the process, for engines of our own
 
     stopped = await process.stop(engine.stop_patience if patience is None else patience, first=engine.stop_signal)
     return StopReport(

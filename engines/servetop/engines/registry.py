@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 GROUP = "servetop.engines"
 BUILT_IN = {
-    "deepspeed-mii": "servetop.engines.deepspeed_mii:DeepSpeedMiiEngine",
-    "llama.cpp": "servetop.engines.llama_cpp:LlamaCppEngine",
-    "openai": "servetop.engines.openai:OpenAIEngine",
-    "ray-serve-llm": "servetop.engines.ray_serve:RayServeEngine",
-    "sglang": "servetop.engines.sglang:SglangEngine",
-    "sim": "servetop.engines.sim.engine:SimEngine",
-    "tensorrt-llm": "servetop.engines.tensorrt_llm:TensorRtLlmEngine",
-    "tgi": "servetop.engines.tgi:TgiEngine",
-    "transformers": "servetop.engines.transformers:TransformersEngine",
-    "transformers-pipeline": "servetop.engines.pipeline:PipelineEngine",
-    "triton-tensorrt-llm": "servetop.engines.triton:TritonEngine",
-    "vllm": "servetop.engines.vllm:VllmEngine",
+    "deepspeed-mii": "servetop.engines.adapters.deepspeed_mii:DeepSpeedMiiEngine",
+    "llama.cpp": "servetop.engines.adapters.llama_cpp:LlamaCppEngine",
+    "openai": "servetop.engines.adapters.openai_compatible:OpenAIEngine",
+    "ray-serve-llm": "servetop.engines.adapters.ray_serve:RayServeEngine",
+    "sglang": "servetop.engines.adapters.sglang:SglangEngine",
+    "sim": "servetop.simulator.adapter:SimEngine",
+    "tensorrt-llm": "servetop.engines.adapters.tensorrt_llm:TensorRtLlmEngine",
+    "tgi": "servetop.engines.adapters.tgi:TgiEngine",
+    "transformers": "servetop.engines.adapters.transformers:TransformersEngine",
+    "transformers-pipeline": "servetop.engines.adapters.transformers_pipeline:PipelineEngine",
+    "triton-tensorrt-llm": "servetop.engines.adapters.triton:TritonEngine",
+    "vllm": "servetop.engines.adapters.vllm:VllmEngine",
 }
 """Ours; also there in a checkout that was never installed."""
 

@@ -12,12 +12,12 @@ from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import EngineSample, ReplicaSample
-from servetop.core.source import EngineFacts
-from servetop.engines.adding_up import CounterTotals, added_up
-from servetop.engines.answers import ServerClient, normalise_url
-from servetop.engines.attaching import MODELS, attach_engine
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.engines.attach import MODELS, attach_engine
+from servetop.engines.control.control_client import ServerClient, normalise_url
 from servetop.engines.engine import Engine
 from servetop.engines.handle import EXIT_LIMIT, EngineHandle, StopReport
+from servetop.engines.metrics.sample_merge import CounterTotals, added_up
 
 LOOK_AGAIN = 1.0
 """Seconds between looks whether a replica that went is back."""

@@ -1,1 +1,1 @@
-"""What to send and when, and the senders that do it."""
+"""Sender processes: transports, pacing, request state, reports."""

@@ -1,1 +1,1 @@
-"""The recording file: write, read, follow, summarise."""
+"""The recording file: write, read, follow, verify, summarise."""

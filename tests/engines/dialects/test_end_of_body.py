@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.core.wire import Chunk
-from servetop.engines.dialects.reading import read_completion
-from servetop.engines.dialects.shapes import Shapes
-from servetop.engines.dialects.stream import EventStream
+from servetop.core.interfaces.dialect import Chunk
+from servetop.engines.dialects.event_template import Shapes
+from servetop.engines.dialects.json_event import read_completion
+from servetop.engines.dialects.stream_parser import EventStream
 
 EVENT = b'data: {"choices":[{"index":0,"text":" a"}]}\n\n'
 ENDED = [Chunk(final=True)]

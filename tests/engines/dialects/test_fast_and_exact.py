@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.core.wire import Chunk
-from servetop.engines.dialects.llama_cpp import read_llama_cpp
-from servetop.engines.dialects.mii import read_mii
-from servetop.engines.dialects.reading import Reader, read_chat, read_completion
-from servetop.engines.dialects.responses import read_response
-from servetop.engines.dialects.shapes import Shapes
-from servetop.engines.dialects.stream import EventStream
-from servetop.engines.dialects.tgi import read_tgi
-from servetop.engines.dialects.transformers import read_transformers_chat, read_transformers_completion
-from servetop.engines.dialects.triton import read_triton
+from servetop.core.interfaces.dialect import Chunk
+from servetop.engines.dialects.event_template import Shapes
+from servetop.engines.dialects.json_event import Reader, read_chat, read_completion
+from servetop.engines.dialects.llama_cpp_completion import read_llama_cpp
+from servetop.engines.dialects.mii_generate import read_mii
+from servetop.engines.dialects.openai_responses import read_response
+from servetop.engines.dialects.stream_parser import EventStream
+from servetop.engines.dialects.tgi_generate import read_tgi
+from servetop.engines.dialects.transformers_api import read_transformers_chat, read_transformers_completion
+from servetop.engines.dialects.triton_generate import read_triton
 from tests.engines.dialects.rendered_events import (
     CHATS,
     COMPLETIONS,

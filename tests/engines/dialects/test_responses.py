@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from servetop.core.config import WorkloadConfig
-from servetop.core.wire import Chunk, Prompt
-from servetop.engines.dialects.choose import dialect_for
+from servetop.core.interfaces.dialect import Chunk, Prompt
+from servetop.engines.dialects.registry import dialect_for
 
 Captured = Callable[[str], bytes]
 PROMPT = Prompt(text="hello there", token_ids=(11, 12, 13), input_tokens=3, output_tokens=6)

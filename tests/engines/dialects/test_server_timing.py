@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.core.wire import Chunk, ServerTiming
+from servetop.core.interfaces.dialect import Chunk, ServerTiming
 from servetop.engines.dialects import dialect_for
-from servetop.engines.dialects.reading import timing_of
+from servetop.engines.dialects.json_event import timing_of
 
 LLAMA_CPP = Path(__file__).parents[1] / "data" / "llama.cpp"
 VLLM = {
@@ -49,7 +49,7 @@ def timings(chunks: list[Chunk]) -> list[ServerTiming]:
     [
         ("v1_completions_stream.txt", "completions", 0.269, 0.914),
         ("chat_stream.txt", "chat", 3.635, 1.124),
-        ("completion_stream.txt", "servetop.engines.dialects.llama_cpp:LlamaCppDialect", 0.259, 0.81),
+        ("completion_stream.txt", "servetop.engines.dialects.llama_cpp_completion:LlamaCppDialect", 0.259, 0.81),
     ],
 )
 def test_llama_cpp_tells_prefill_and_decode_and_no_queue(
@@ -112,7 +112,7 @@ def test_whatever_stands_there_times_are_seconds_or_unknown(content: dict[str, A
     assert timing is None or all(value is None or 0 <= value < 1e6 for value in timing)
 
 
-TRITON = "servetop.engines.dialects.triton:TritonDialect"
+TRITON = "servetop.engines.dialects.triton_generate:TritonDialect"
 INSTANTS = ("arrival_time_ns", "first_scheduled_time_ns", "first_token_time_ns", "last_token_time_ns")
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig
 from servetop.core.events import Action, Command, EngineSample, RequestRecord, RequestStatus, RunEnd
-from servetop.core.source import RunHeader
+from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import ClientTick, LogHistogram, Tick
-from servetop.recordings.batch import Batch
-from servetop.recordings.recorder import Recorder
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
 
 REQUESTS_PER_TICK = 4
 

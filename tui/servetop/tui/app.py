@@ -9,24 +9,24 @@ from typing import Any, ClassVar
 from textual.binding import BindingType
 from textual.screen import Screen
 
+from servetop.analysis.live_stats import LATENCIES
 from servetop.core.clock import Clock, MonotonicClock
 from servetop.core.errors import ServetopError
 from servetop.core.events import Action
-from servetop.core.source import RunSource, RunUpdate
-from servetop.core.stats import LATENCIES
-from servetop.tui import steering
+from servetop.core.interfaces.run_source import RunSource, RunUpdate
 from servetop.tui.appearance import CALM_REDRAW_SECONDS, Surroundings
-from servetop.tui.drawn_text import FORGET_SECONDS, forget_drawn_text
+from servetop.tui.drawing.rich_cache import FORGET_SECONDS, forget_drawn_text
 from servetop.tui.keys import STEERING, VIEWING, WATCHING, bindings
 from servetop.tui.more_actions import MoreActions
-from servetop.tui.playhead import Playhead
-from servetop.tui.run_so_far import CLOSED_TICKS, LIVE_TICKS, Moment, RunSoFar, View
-from servetop.tui.scratch_file import ScratchFile
+from servetop.tui.playback import Watching
+from servetop.tui.screens.frame_screen import MomentScreen
 from servetop.tui.screens.live import LiveScreen
-from servetop.tui.screens.moment_screen import MomentScreen
 from servetop.tui.screens.question import Choice, NoteQuestion, Question
-from servetop.tui.steering import Refusal, Wish
-from servetop.tui.watching import Watching
+from servetop.tui.state import command_requests
+from servetop.tui.state.command_requests import Refusal, Wish
+from servetop.tui.state.playhead import Playhead
+from servetop.tui.state.run_state import CLOSED_TICKS, LIVE_TICKS, Moment, RunSoFar, View
+from servetop.tui.state.scratch_file import ScratchFile
 
 POLL_SECONDS = 0.05
 LEAVE_SECONDS = 0.5
@@ -215,15 +215,15 @@ class DashboardApp(Watching, MoreActions):
 
     def action_scale_rate(self, factor: float) -> None:
         """Multiply the request rate."""
-        self.ask(steering.scaled_rate(self._run.target, factor))
+        self.ask(command_requests.scaled_rate(self._run.target, factor))
 
     def action_step_concurrency(self, direction: int) -> None:
         """Lower (-1) or raise (1) the concurrency limit."""
-        self.ask(steering.stepped_concurrency(self._run.target, direction))
+        self.ask(command_requests.stepped_concurrency(self._run.target, direction))
 
     def action_step_batch_size(self, direction: int) -> None:
         """Lower (-1) or raise (1) the engine's batch size."""
-        self.ask(steering.stepped_batch_size(self._run.target, direction))
+        self.ask(command_requests.stepped_batch_size(self._run.target, direction))
 
     def action_next_stage(self) -> None:
         """End this stage now."""
@@ -231,7 +231,7 @@ class DashboardApp(Watching, MoreActions):
 
     def action_burst(self) -> None:
         """About a second's worth of requests at once."""
-        self.ask(steering.burst(self._run.target))
+        self.ask(command_requests.burst(self._run.target))
 
     def action_mark(self) -> None:
         """Ask for a note, then mark this instant with it."""
@@ -284,13 +284,13 @@ class DashboardApp(Watching, MoreActions):
 
 def _screen(name: str, moment: Moment) -> MomentScreen:
     """Loaded when first looked at: start-up is for the live screen."""
-    from servetop.tui.screens import details, log, requests
+    from servetop.tui.screens import details, log_screen, requests_screen
 
     kinds: dict[str, type[MomentScreen]] = {
-        "requests": requests.RequestsScreen,
+        "requests": requests_screen.RequestsScreen,
         "distributions": details.DistributionsScreen,
         "sweep": details.SweepScreen,
-        "log": log.LogScreen,
+        "log": log_screen.LogScreen,
         "config": details.ConfigScreen,
     }
     return kinds[name](moment)

@@ -17,9 +17,9 @@ from textual.theme import BUILTIN_THEMES, Theme
 from textual.widgets import Input
 
 from servetop.core.events import Note
-from servetop.core.shelf import Shelf
+from servetop.core.interfaces.recording_store import Shelf
+from servetop.tui.drawing.palette import THEME_NAMES
 from servetop.tui.keys import tables
-from servetop.tui.palette import THEME_NAMES
 from servetop.tui.terminal_output import economical_driver
 
 _TEXTUAL_NAMES = ("textual-dark", "textual-light", "servetop-contrast", "ansi-dark", "servetop-mono")

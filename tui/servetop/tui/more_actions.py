@@ -6,12 +6,12 @@ from pathlib import Path
 
 from servetop.core.errors import ServetopError
 from servetop.core.events import Action
-from servetop.core.source import RunSource
-from servetop.tui import steering
+from servetop.core.interfaces.run_source import RunSource
 from servetop.tui.appearance import Appearance
-from servetop.tui.run_so_far import RunSoFar
 from servetop.tui.screens.question import Choice, Question
-from servetop.tui.steering import Refusal, Wish
+from servetop.tui.state import command_requests
+from servetop.tui.state.command_requests import Refusal, Wish
+from servetop.tui.state.run_state import RunSoFar
 
 STOP_CHOICES = (
     Choice(key="d", label="drain and stop", result="stop", hint="send nothing more, let requests finish"),
@@ -53,7 +53,7 @@ class MoreActions(Appearance):
 
     def action_switch_loop(self) -> None:
         """Open loop to closed, or back."""
-        self.ask(steering.switched_loop(self._run.target))
+        self.ask(command_requests.switched_loop(self._run.target))
 
     def action_stop(self) -> None:
         """Ask how; once it drains, the same key cancels."""
@@ -75,7 +75,7 @@ class MoreActions(Appearance):
 
     def action_recordings(self) -> None:
         """Choose another run to watch."""
-        from servetop.tui.screens.recordings import RecordingsScreen
+        from servetop.tui.screens.recordings_screen import RecordingsScreen
 
         shelf = self.surroundings.shelf
         if shelf is None:

@@ -1,5 +1,5 @@
 """Wire dialects: how each kind of server is asked, and what its answer's bytes mean."""
 
-from servetop.engines.dialects.choose import dialect_for
+from servetop.engines.dialects.registry import dialect_for
 
 __all__ = ["dialect_for"]

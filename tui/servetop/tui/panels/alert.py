@@ -8,10 +8,10 @@ from rich.cells import cell_len
 from textual.geometry import Size
 
 from servetop.core.events import Severity
-from servetop.core.sanitize import sanitize_line
-from servetop.tui.lines import Row, fitted
+from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing.text_runs import Row, fitted
 from servetop.tui.panels.panel import Panel
-from servetop.tui.run_so_far import Moment
+from servetop.tui.state.run_state import Moment
 
 _SETTLED = (0, 130)
 _SHOWN_FOR = 15.0

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from servetop.core.goodput import goodput_bounds, limited, share_within
-from servetop.core.sanitize import sanitize_line
-from servetop.tui import formats
-from servetop.tui.distributions import draw_cdf, draw_ridges, stage_swatch
-from servetop.tui.lines import Row, joined, spread
+from servetop.analysis.goodput import goodput_bounds, limited, share_within
+from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.distributions import draw_cdf, draw_ridges, stage_swatch
+from servetop.tui.drawing.sanitize import shortened
+from servetop.tui.drawing.text_runs import Row, joined, spread
 from servetop.tui.panels.latency import axis_seconds
 from servetop.tui.panels.panel import Panel
-from servetop.tui.printable import shortened
-from servetop.tui.run_so_far import Moment
-from servetop.tui.stage_figures import LENGTHS, StageFigures
+from servetop.tui.state.run_state import Moment
+from servetop.tui.state.stage_metrics import LENGTHS, StageFigures
 
 LABELS = {
     "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "e2el": "E2E", "input_len": "Prompt tokens",

@@ -8,12 +8,12 @@ from typing import Any
 from textual.reactive import reactive
 
 from servetop.core.config import PredictedCell, to_data
-from servetop.core.sanitize import sanitize_line
-from servetop.core.source import RunHeader
-from servetop.tui import formats
-from servetop.tui.lines import Row, fitted
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.text_runs import Row, fitted
 from servetop.tui.panels.panel import Panel
-from servetop.tui.run_so_far import Moment
+from servetop.tui.state.run_state import Moment
 
 _NAME = 34
 """Cells for a setting's name."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.tui.lines import Row
+from servetop.tui.drawing.scatter import Point, draw_scatter
+from servetop.tui.drawing.text_runs import Row
 from servetop.tui.panels.panel import Panel
-from servetop.tui.run_so_far import Moment
-from servetop.tui.scatter import Point, draw_scatter
-from servetop.tui.stage_figures import StageFigures
+from servetop.tui.state.run_state import Moment
+from servetop.tui.state.stage_metrics import StageFigures
 
 
 class CurvePanel(Panel):

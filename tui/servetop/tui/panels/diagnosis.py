@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from servetop.core.diagnosis import Diagnosis, Limit, diagnose
+from servetop.analysis.verdicts.diagnosis import Diagnosis, Limit, diagnose
 from servetop.core.errors import ExitCode
-from servetop.tui.lines import Row, Run, fitted, row_width
+from servetop.tui.drawing.text_runs import Row, Run, fitted, row_width
 from servetop.tui.panels.panel import Panel
-from servetop.tui.run_so_far import Moment
+from servetop.tui.state.run_state import Moment
 
 _LOOKS = {Limit.LOAD: ("✓", "good"), Limit.IDLE: ("·", "muted"), Limit.INCONCLUSIVE: ("?", "muted")}
 """Symbol and style; all other limits are warnings."""

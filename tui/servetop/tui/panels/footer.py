@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.core.sanitize import sanitize_line
-from servetop.tui import formats
+from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.text_runs import Row, Run, fitted, joined, row_width, spread
 from servetop.tui.keys import ALWAYS, LIVE_LINE, REPLAY_LINE
-from servetop.tui.lines import Row, Run, fitted, joined, row_width, spread
 from servetop.tui.panels.panel import Panel
-from servetop.tui.run_so_far import Moment
-from servetop.tui.steering import described
+from servetop.tui.state.command_requests import described
+from servetop.tui.state.run_state import Moment
 
 _REPLY_SHOWN_FOR = 8.0
 """Seconds of run time."""

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 
 from servetop.core.events import GpuSample
-from servetop.core.sanitize import sanitize_line
-from servetop.tui import formats
-from servetop.tui.charts import gauge
-from servetop.tui.lines import Row, Run, joined, row_width
+from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.charts import gauge
+from servetop.tui.drawing.text_runs import Row, Run, joined, row_width
 from servetop.tui.panels.panel import Panel
-from servetop.tui.run_so_far import Moment
+from servetop.tui.state.run_state import Moment
 
 
 class GpuPanel(Panel):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from servetop.core.sanitize import sanitize_line
-from servetop.tui import formats
-from servetop.tui.exported import engine_name
-from servetop.tui.lines import Row, Run, joined, row_width, spread
+from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.sanitize import shortened
+from servetop.tui.drawing.text_runs import Row, Run, joined, row_width, spread
 from servetop.tui.panels.gpu import gpu_name
 from servetop.tui.panels.panel import Panel
-from servetop.tui.printable import shortened
-from servetop.tui.run_so_far import Moment
+from servetop.tui.state.availability import engine_name
+from servetop.tui.state.run_state import Moment
 
 _SETTLED = (0, 130)
 """Exit codes of runs that ended as planned or as asked."""

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from servetop.core.stats import LiveStats
-from servetop.tui import formats
-from servetop.tui.blockmap import block_map, blocks_per_cell
-from servetop.tui.braille import Trace
-from servetop.tui.charts import Axes, Bars, block_bars, chart, gauge
-from servetop.tui.exported import staleness, why_missing
-from servetop.tui.lines import Row, Run, fitted, placard, row_width, spread
+from servetop.analysis.live_stats import LiveStats
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.block_map import block_map, blocks_per_cell
+from servetop.tui.drawing.braille import Trace
+from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, gauge
+from servetop.tui.drawing.text_runs import Row, Run, fitted, placard, row_width, spread
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.run_so_far import Moment
+from servetop.tui.state.availability import staleness, why_missing
+from servetop.tui.state.run_state import Moment
 
 NEARLY_FULL = 0.9
 _ROOM_FOR_A_MAP = 44

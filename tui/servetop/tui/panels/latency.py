@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from servetop.core.stats import LATENCIES, LiveStats, Percentiles
-from servetop.tui import formats
-from servetop.tui.braille import SWATCHES, Trace
-from servetop.tui.charts import Axes, Bars, block_bars, chart
-from servetop.tui.lines import Row, Run, fitted
+from servetop.analysis.live_stats import LATENCIES, LiveStats, Percentiles
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.braille import SWATCHES, Trace
+from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart
+from servetop.tui.drawing.scale import peak_of
+from servetop.tui.drawing.text_runs import Row, Run, fitted
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.run_so_far import Moment
-from servetop.tui.scale import peak_of
+from servetop.tui.state.run_state import Moment
 
 LABELS = {"ttft": "TTFT", "itl": "ITL", "e2el": "E2E"}
 _NAME, _FIGURE = 6, 10

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.core.stats import LiveStats
-from servetop.tui import formats
-from servetop.tui.braille import Trace
-from servetop.tui.charts import Axes, Bars, block_bars, chart, legend
-from servetop.tui.lines import Row, joined
+from servetop.analysis.live_stats import LiveStats
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.braille import Trace
+from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, legend
+from servetop.tui.drawing.scale import peak_of
+from servetop.tui.drawing.text_runs import Row, joined
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.run_so_far import Moment
-from servetop.tui.scale import peak_of
+from servetop.tui.state.run_state import Moment
 
 
 class LoadPanel(TimeChart):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.core.boot import boot_step
-from servetop.core.causes import severity_of
+from servetop.analysis.verdicts.anomalies import severity_of
 from servetop.core.events import LogLine, Severity
-from servetop.core.sanitize import sanitize_line, sanitize_log_line
-from servetop.tui import formats
-from servetop.tui.lines import Row, fitted, placard
+from servetop.core.text.sanitize import sanitize_line, sanitize_log_line
+from servetop.engines.process.startup_progress import boot_step
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.text_runs import Row, fitted, placard
 from servetop.tui.panels.panel import Panel
-from servetop.tui.run_so_far import Moment
+from servetop.tui.state.run_state import Moment
 
 _RECENT = 50
 """Lines that are looked at for what the engine is busy with."""

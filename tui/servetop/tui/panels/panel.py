@@ -10,12 +10,12 @@ from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from servetop.tui.charts import Axes
-from servetop.tui.lines import Lines, Row, joined, row_width
-from servetop.tui.panels.remarks import remarks
-from servetop.tui.printable import in_cells
-from servetop.tui.run_so_far import Moment
-from servetop.tui.scale import steady_limit
+from servetop.tui.drawing.charts import Axes
+from servetop.tui.drawing.sanitize import in_cells
+from servetop.tui.drawing.scale import steady_limit
+from servetop.tui.drawing.text_runs import Lines, Row, joined, row_width
+from servetop.tui.panels.panel_footer import remarks
+from servetop.tui.state.run_state import Moment
 
 
 class Panel(Widget):

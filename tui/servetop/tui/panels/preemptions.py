@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.core.stats import LiveStats
-from servetop.tui import formats
-from servetop.tui.charts import Axes, Bars, bar_chart, block_bars
-from servetop.tui.exported import staleness, why_missing
-from servetop.tui.lines import Row, joined, placard
+from servetop.analysis.live_stats import LiveStats
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.charts import Axes, Bars, bar_chart, block_bars
+from servetop.tui.drawing.scale import peak_of
+from servetop.tui.drawing.text_runs import Row, joined, placard
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.run_so_far import Moment
-from servetop.tui.scale import peak_of
+from servetop.tui.state.availability import staleness, why_missing
+from servetop.tui.state.run_state import Moment
 
 
 class PreemptionsPanel(TimeChart):

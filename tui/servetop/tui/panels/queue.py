@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from servetop.core.stats import LiveStats
-from servetop.tui import formats
-from servetop.tui.braille import Trace
-from servetop.tui.charts import Axes, Bars, block_bars, chart, legend
-from servetop.tui.exported import staleness, why_missing
-from servetop.tui.lines import Row, joined, placard
+from servetop.analysis.live_stats import LiveStats
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.braille import Trace
+from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, legend
+from servetop.tui.drawing.scale import peak_of
+from servetop.tui.drawing.text_runs import Row, joined, placard
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.run_so_far import Moment
-from servetop.tui.scale import peak_of
+from servetop.tui.state.availability import staleness, why_missing
+from servetop.tui.state.run_state import Moment
 
 ROOM_FOR_REPLICAS = 14
 """Rows of a panel that fills the screen; a smaller one shows the chart alone."""

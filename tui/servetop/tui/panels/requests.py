@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 
 from servetop.core.events import RequestRecord
-from servetop.tui import formats
-from servetop.tui.cursor import Cursor
-from servetop.tui.lines import Row, joined, placard
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.cursor import Cursor
+from servetop.tui.drawing.request_table import header, request_row, why_empty
+from servetop.tui.drawing.text_runs import Row, joined, placard
 from servetop.tui.panels.panel import Panel
-from servetop.tui.request_rows import COLUMNS, KnownRows, RequestRow, ended_at, ordered, pointed_at
-from servetop.tui.request_table import header, request_row, why_empty
-from servetop.tui.run_so_far import MOST_REQUESTS, Moment
+from servetop.tui.state.request_rows import COLUMNS, KnownRows, RequestRow, ended_at, ordered, pointed_at
+from servetop.tui.state.run_state import MOST_REQUESTS, Moment
 
 _SHORTEST = 2.0
 """Seconds of the time axis at least."""

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from servetop.tui import formats
-from servetop.tui.heat import SHADES
-from servetop.tui.lines import Row, Run, fitted, placard
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.heat_map import SHADES
+from servetop.tui.drawing.text_runs import Row, Run, fitted, placard
 from servetop.tui.panels.panel import Panel
-from servetop.tui.run_so_far import Moment
-from servetop.tui.stage_figures import dips
-from servetop.tui.sweep_cells import Cell, CellKey, deviations, measured, planned_cells, predicted
+from servetop.tui.state.run_state import Moment
+from servetop.tui.state.stage_metrics import dips
+from servetop.tui.state.sweep_cells import Cell, CellKey, deviations, measured, planned_cells, predicted
 
 _HEAD = 9
 """Cells of the batch sizes at the left."""

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from servetop.core.stats import LiveStats
-from servetop.tui import formats
-from servetop.tui.braille import Trace
-from servetop.tui.charts import Axes, Bars, block_bars, chart, legend
-from servetop.tui.lines import Row, Run, fitted, joined
+from servetop.analysis.live_stats import LiveStats
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.braille import Trace
+from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, legend
+from servetop.tui.drawing.scale import peak_of, round_limit
+from servetop.tui.drawing.text_runs import Row, Run, fitted, joined
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.run_so_far import Moment
-from servetop.tui.scale import peak_of, round_limit
+from servetop.tui.state.run_state import Moment
 
 
 class ThroughputPanel(TimeChart):

@@ -7,10 +7,10 @@ from typing import ClassVar
 from textual import events
 from textual.message import Message
 
-from servetop.tui.charts import GUTTER
-from servetop.tui.cursor import instant_of
+from servetop.tui.drawing.charts import GUTTER
+from servetop.tui.drawing.cursor import instant_of
 from servetop.tui.panels.panel import Panel
-from servetop.tui.run_so_far import Moment
+from servetop.tui.state.run_state import Moment
 
 
 class TimeChart(Panel):

@@ -8,16 +8,16 @@ import numpy as np
 from textual import events
 from textual.message import Message
 
-from servetop.core.sanitize import sanitize_line
-from servetop.tui import formats
-from servetop.tui.charts import Axes, Bars, block_bars
-from servetop.tui.cursor import MARK
-from servetop.tui.events import happenings
-from servetop.tui.lines import Row, Run, merged, row_width
+from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.charts import Axes, Bars, block_bars
+from servetop.tui.drawing.cursor import MARK
+from servetop.tui.drawing.sanitize import shortened
+from servetop.tui.drawing.scale import peak_of, round_limit
+from servetop.tui.drawing.text_runs import Row, Run, merged, row_width
 from servetop.tui.panels.panel import Panel
-from servetop.tui.printable import shortened
-from servetop.tui.run_so_far import Moment
-from servetop.tui.scale import peak_of, round_limit
+from servetop.tui.state.run_state import Moment
+from servetop.tui.state.timeline_events import happenings
 
 
 class TimelinePanel(Panel):

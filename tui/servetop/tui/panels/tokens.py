@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from servetop.core.events import RequestRecord, RequestStatus
-from servetop.core.sanitize import sanitize_line
-from servetop.tui import formats
-from servetop.tui.lines import Row
+from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.request_timeline import draw_request
+from servetop.tui.drawing.text_runs import Row
 from servetop.tui.panels.panel import Panel
-from servetop.tui.request_drawing import draw_request
-from servetop.tui.request_rows import ended_at
-from servetop.tui.run_so_far import Moment
+from servetop.tui.state.request_rows import ended_at
+from servetop.tui.state.run_state import Moment
 
 
 class TokensPanel(Panel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.widget import Widget
 
-from servetop.tui.lines import Lines, placard
+from servetop.tui.drawing.text_runs import Lines, placard
 
 NEEDED = (60, 16)
 """Columns and rows below which the dashboard is not drawn."""

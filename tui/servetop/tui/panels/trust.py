@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from servetop.core.trust import (
+from servetop.analysis.verdicts.trust import (
     AGREEMENT_LIMIT,
     LATE_SHARE_LIMIT,
     LOOP_LAG_LIMIT,
@@ -15,10 +15,10 @@ from servetop.core.trust import (
     Trust,
     Verdict,
 )
-from servetop.tui import formats
-from servetop.tui.lines import Row, Run, fitted, joined
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.text_runs import Row, Run, fitted, joined
 from servetop.tui.panels.panel import Panel
-from servetop.tui.run_so_far import Moment
+from servetop.tui.state.run_state import Moment
 
 SYMBOLS: dict[Verdict, Run] = {
     Verdict.OK: ("✓ ok", "good"),

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from servetop.core.ttft import TtftParts
-from servetop.tui import formats
-from servetop.tui.exported import staleness, why_missing
-from servetop.tui.lines import Row, Run, joined, placard
+from servetop.analysis.ttft_breakdown import TtftParts
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.text_runs import Row, Run, joined, placard
 from servetop.tui.panels.panel import Panel
-from servetop.tui.run_so_far import Moment
+from servetop.tui.state.availability import staleness, why_missing
+from servetop.tui.state.run_state import Moment
 
 _LOOKS = (
     ("client queue", "client", "▓", "rose"),

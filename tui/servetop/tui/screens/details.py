@@ -14,8 +14,8 @@ from servetop.tui.panels.curve import CurvePanel
 from servetop.tui.panels.footer import StatusLine
 from servetop.tui.panels.header import HeaderLine
 from servetop.tui.panels.sweep import SweepPanel
-from servetop.tui.screens.moment_screen import MomentScreen
-from servetop.tui.stage_figures import METRICS
+from servetop.tui.screens.frame_screen import MomentScreen
+from servetop.tui.state.stage_metrics import METRICS
 
 
 class DetailScreen(MomentScreen):

@@ -11,11 +11,11 @@ from textual.containers import VerticalScroll
 from textual.geometry import Size
 from textual.widget import Widget
 
-from servetop.core.trust import AGREEMENT_LIMIT, LOOP_LAG_LIMIT, SENT_SHARE_LIMIT, SLIP_LIMIT
-from servetop.tui import formats
+from servetop.analysis.verdicts.trust import AGREEMENT_LIMIT, LOOP_LAG_LIMIT, SENT_SHARE_LIMIT, SLIP_LIMIT
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.palette import STYLES
+from servetop.tui.drawing.text_runs import Lines, Row
 from servetop.tui.keys import tables
-from servetop.tui.lines import Lines, Row
-from servetop.tui.palette import STYLES
 from servetop.tui.screens.modal import Modal
 
 _INDENT = 18

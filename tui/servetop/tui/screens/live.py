@@ -13,9 +13,9 @@ from servetop.tui.panels.diagnosis import DiagnosisLine
 from servetop.tui.panels.footer import KeyLine, StatusLine
 from servetop.tui.panels.gpu import GpuPanel
 from servetop.tui.panels.header import HeaderLine
-from servetop.tui.panels.heat import HeatPanel
 from servetop.tui.panels.kv import KvPanel
 from servetop.tui.panels.latency import LatencyPanel
+from servetop.tui.panels.latency_heat import HeatPanel
 from servetop.tui.panels.load import LoadPanel
 from servetop.tui.panels.log import LogPanel
 from servetop.tui.panels.preemptions import PreemptionsPanel
@@ -25,8 +25,8 @@ from servetop.tui.panels.timeline import TimelinePanel
 from servetop.tui.panels.too_small import NEEDED, TooSmall
 from servetop.tui.panels.trust import TrustPanel
 from servetop.tui.panels.ttft import TtftPanel
-from servetop.tui.run_so_far import Moment
-from servetop.tui.screens.choosing import Choosing
+from servetop.tui.screens.panel_focus import Choosing
+from servetop.tui.state.run_state import Moment
 
 
 class LiveScreen(Choosing):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.visual import VisualType
 from textual.widgets import Static
 
-from servetop.core.sanitize import sanitize_text
+from servetop.core.text.sanitize import sanitize_text
 
 
 class PlainText(Static):

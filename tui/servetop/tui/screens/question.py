@@ -14,10 +14,10 @@ from textual.content import Content
 from textual.widgets import Button, Input
 
 from servetop.core.errors import UsageError
-from servetop.tui.formats import clock_time
-from servetop.tui.instants import parsed_instant
+from servetop.tui.drawing.formats import clock_time
 from servetop.tui.screens.modal import Modal
 from servetop.tui.screens.plain_text import PlainText
+from servetop.tui.state.time_input import parsed_instant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,301 @@
+"""Everything that a panel may show at one instant, as a pure function of the ticks up to that instant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from servetop.analysis.gpu_summary import joules_per_token, newest_gpus
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.ttft_breakdown import TtftParts, ttft_parts
+from servetop.analysis.verdicts.consistency import agreement_between
+from servetop.analysis.verdicts.trust import Trust, is_stamped
+from servetop.core.arrays import FloatArray, IntArray
+from servetop.core.events import EngineSample, GpuSample
+from servetop.core.tick import TICK_SECONDS, LoadGauges
+
+LATENCIES = ("ttft", "itl", "e2el")
+"""Metrics whose percentiles are shown over time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Percentiles:
+    """Of one metric over the sliding window, in seconds; NaN when nothing was measured in it."""
+
+    p50: float = math.nan
+    p90: float = math.nan
+    p99: float = math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """Per second, means over the sliding window; NaN before the first tick or where not exported."""
+
+    offered: float = math.nan
+    sent: float = math.nan
+    completed: float = math.nan
+    failed: float = math.nan
+    output_tokens: float = math.nan
+    prompt_tokens: float = math.nan
+    engine_output_tokens: float = math.nan
+    preemptions: float = math.nan
+    prefix_cache_hit_rate: float = math.nan
+    """Share, 0..1, of the tokens looked up in the window that were found; NaN also where none was looked up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Since the run began."""
+
+    offered: int = 0
+    sent: int = 0
+    completed: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    output_tokens: int = 0
+    prompt_tokens: int = 0
+    preemptions: float = math.nan
+    prefix_cache_hit_rate: float = math.nan
+    """Of the tokens looked up in this run: what the engine's counters held before is not counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Series:
+    """What charts draw: one value per time bin; NaN is a gap. All arrays have shape (bins,)."""
+
+    times: FloatArray
+    """End of each bin, seconds since the run's origin."""
+    offered: FloatArray
+    sent: FloatArray
+    completed: FloatArray
+    in_flight: FloatArray
+    queued: FloatArray
+    output_tokens: FloatArray
+    prompt_tokens: FloatArray
+    engine_output_tokens: FloatArray
+    kv_usage: FloatArray
+    running: FloatArray
+    waiting: FloatArray
+    preemptions: FloatArray
+    latencies: Mapping[str, FloatArray]
+    """By metric: p50, p90, p99 over the sliding window; shape (3, bins)."""
+    stages: IntArray
+    """Index of the stage in force at the end of each bin; -1 before the load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LiveStats:
+    """One instant of a run, live or replayed."""
+
+    at: float
+    window: float
+    """Length in seconds of the sliding window that rates and percentiles cover."""
+    span: float
+    """Seconds of time axis that `series` covers, ending at `at`."""
+    load: LoadGauges = LoadGauges()
+    rates: Rates = Rates()
+    totals: Totals = Totals()
+    latencies: Mapping[str, Percentiles] = field(default_factory=dict)
+    events_unsized: bool = False
+    """Events came in the window, but how many tokens each of them brought is not known (yet): there is no ITL."""
+    engine: EngineSample | None = None
+    """The newest sample; its age is `at - engine.scrape_end`."""
+    gpus: tuple[GpuSample, ...] = ()
+    """The newest reading, at most two seconds old."""
+    joules_per_token: float = math.nan
+    """Energy of the GPUs over the sliding window for each output token that arrived in it."""
+    trust: Trust = Trust()
+    ttft: TtftParts = TtftParts()
+    series: Series
+
+
+def live_stats(
+    history: TickHistory, at: float, *, window: float = 10.0, span: float = 120.0, columns: int = 120
+) -> LiveStats:
+    """Statistics at `at` (seconds): window figures, totals, and series of at most `columns` bins over `span`."""
+    stop = history.up_to(at)
+    start = history.first_from(at - window)
+    series = _series(history, at, window=window, span=span, columns=columns)
+    if stop == 0:
+        return LiveStats(at=at, window=window, span=span, series=series)
+    newest = history.ticks[stop - 1]
+    return LiveStats(
+        at=at,
+        window=window,
+        span=span,
+        load=newest.client.gauges,
+        rates=_rates(history, start, stop),
+        totals=_totals(history, stop),
+        latencies={name: Percentiles(**_named(history, name, start, stop)) for name in LATENCIES},
+        events_unsized=_events_unsized(history, start, stop),
+        engine=_newest_sample(history, stop),
+        gpus=newest_gpus(history, stop),
+        joules_per_token=joules_per_token(history, start, stop),
+        trust=trust_between(history, start, stop),
+        ttft=ttft_parts(history, start, stop),
+        series=series,
+    )
+
+
+def trust_between(history: TickHistory, start: int, stop: int) -> Trust:
+    """The trust meter's figures over ticks `start` to `stop`."""
+    if stop <= start:
+        return Trust()
+    lag = history.histogram("loop_lag", start=start, stop=stop)
+    rates = _rates(history, start, stop)
+    held = history.column("queued", start=start, stop=stop)
+    agreement = agreement_between(history, start, stop)
+    chunks, stamped = (float(history.column(each, start=start, stop=stop).sum()) for each in ("chunks", "stamped"))
+    return Trust(
+        slip_p99=history.percentiles("slip", start=start, stop=stop)[2],
+        loop_lag_p99=lag.percentile(99),
+        stamped=is_stamped(stamped, chunks),
+        late_share=_late_share(history, start, stop),
+        offered_rate=rates.offered,
+        sent_rate=rates.sent,
+        completed_rate=rates.completed,
+        seconds=(stop - start) * TICK_SECONDS,
+        all_failed=_all_failed(history, start, stop),
+        held_back=bool(np.any(held > 0)),
+        concurrency_limit=_only_limit(history, start, stop),
+        littles_law_error=agreement.littles_law_error,
+        token_error=agreement.token_error,
+        in_flight=agreement.in_flight,
+    )
+
+
+def _all_failed(history: TickHistory, start: int, stop: int) -> bool:
+    """Requests failed, and of no other one a token came."""
+    failed, ok = (float(history.column(each, start=start, stop=stop).sum()) for each in ("failed", "ok"))
+    return failed > 0 and not ok and not history.histogram("ttft", start=start, stop=stop).buckets.size
+
+
+def _late_share(history: TickHistory, start: int, stop: int) -> float:
+    """Of a closed loop some of whose requests have ended; NaN for any other load."""
+    rates, limits = (history.column(each, start=start, stop=stop) for each in ("request_rate", "max_concurrency"))
+    loaded = rates > 0
+    if not loaded.any() or np.isfinite(rates[loaded]).any() or np.isnan(limits[loaded]).any():
+        return math.nan
+    late, took = (history.histogram(each, start=start, stop=stop).mean for each in ("slip", "e2el"))
+    return late / (late + took)
+
+
+def _only_limit(history: TickHistory, start: int, stop: int) -> int | None:
+    """The concurrency limit that held requests back; None where there were several."""
+    gauges = [tick.client.gauges for tick in history.ticks[start:stop]]
+    limits = {each.max_concurrency for each in gauges if each.queued}
+    return limits.pop() if len(limits) == 1 else None
+
+
+def _named(history: TickHistory, name: str, start: int, stop: int) -> dict[str, float]:
+    p50, p90, p99 = history.percentiles(name, start=start, stop=stop)
+    return {"p50": p50, "p90": p90, "p99": p99}
+
+
+def _events_unsized(history: TickHistory, start: int, stop: int) -> bool:
+    clients = [tick.client for tick in history.ticks[start:stop]]
+    gaps = sum(client.chunks - client.ttft.count for client in clients)
+    return gaps > 0 and not any(client.itl.buckets.size for client in clients)
+
+
+def _newest_sample(history: TickHistory, stop: int) -> EngineSample | None:
+    sampled = history.last_known("scrape_end", stop=stop)
+    return None if sampled is None else history.ticks[sampled].engine
+
+
+def _rates(history: TickHistory, start: int, stop: int) -> Rates:
+    seconds = (stop - start) * TICK_SECONDS
+    if seconds <= 0:
+        return Rates()
+
+    def rate(column: str) -> float:
+        values = history.column(column, start=start, stop=stop)
+        return float(np.nansum(values)) / seconds if not np.isnan(values).all() else math.nan
+
+    return Rates(
+        offered=rate("due"),
+        sent=rate("sent"),
+        completed=rate("ok"),
+        failed=rate("failed"),
+        output_tokens=rate("output_tokens"),
+        prompt_tokens=rate("prompt_tokens"),
+        engine_output_tokens=rate("engine_output_tokens"),
+        preemptions=rate("preemptions"),
+        prefix_cache_hit_rate=_hit_rate(history, start, stop),
+    )
+
+
+def _hit_rate(history: TickHistory, start: int, stop: int) -> float:
+    hits, queries = (history.column(f"prefix_cache_{name}", start=start, stop=stop) for name in ("hits", "queries"))
+    return math.nan if np.isnan(hits).all() else _share(float(np.nansum(hits)), float(np.nansum(queries)))
+
+
+def _share(hits: float, queries: float) -> float:
+    return hits / queries if queries > 0 else math.nan
+
+
+def _totals(history: TickHistory, stop: int) -> Totals:
+    def total(column: str) -> int:
+        amount = history.total(column, stop=stop)
+        return 0 if math.isnan(amount) else int(amount)
+
+    return Totals(
+        offered=total("due"),
+        sent=total("sent"),
+        completed=total("ok"),
+        failed=total("failed"),
+        cancelled=total("cancelled"),
+        output_tokens=total("output_tokens"),
+        prompt_tokens=total("prompt_tokens"),
+        preemptions=history.total("preemptions", stop=stop),
+        prefix_cache_hit_rate=_share(
+            *(history.total(f"prefix_cache_{name}", stop=stop) for name in ("hits", "queries"))
+        ),
+    )
+
+
+def _series(history: TickHistory, at: float, *, window: float, span: float, columns: int) -> Series:
+    width = max(1, math.ceil(span / TICK_SECONDS / max(columns, 1)))
+    bins = history.bins(max(0.0, at - span), until=at, width=width)
+    window_ticks = round(window / TICK_SECONDS)
+    first, last = (bins[0][0], bins[-1][1]) if bins else (0, 0)
+
+    def each(column: str) -> list[FloatArray]:
+        values = history.column(column, start=first, stop=last)
+        return [values[low - first : high - first] for low, high in bins]
+
+    def rate(column: str) -> FloatArray:
+        return np.array([part.sum() / (width * TICK_SECONDS) for part in each(column)], dtype=np.float64)
+
+    def newest(column: str) -> FloatArray:
+        return np.array([part[-1] if part.size else math.nan for part in each(column)], dtype=np.float64)
+
+    def percentiles(metric: str) -> FloatArray:
+        rows = [history.percentiles(metric, start=max(0, high - window_ticks), stop=high) for _, high in bins]
+        return np.array(rows, dtype=np.float64).reshape(-1, 3).T
+
+    low_index = math.ceil(max(0.0, at - span) / TICK_SECONDS / width - 1e-9)
+    return Series(
+        times=np.asarray((low_index + 1 + np.arange(len(bins))) * width * TICK_SECONDS, dtype=np.float64),
+        offered=rate("due"),
+        sent=rate("sent"),
+        completed=rate("ok"),
+        in_flight=newest("in_flight"),
+        queued=newest("queued"),
+        output_tokens=rate("output_tokens"),
+        prompt_tokens=rate("prompt_tokens"),
+        engine_output_tokens=rate("engine_output_tokens"),
+        kv_usage=newest("kv_usage"),
+        running=newest("running"),
+        waiting=newest("waiting"),
+        preemptions=rate("preemptions"),
+        latencies={metric: percentiles(metric) for metric in LATENCIES},
+        stages=np.array([_stage(history, high) for _, high in bins], dtype=np.int64),
+    )
+
+
+def _stage(history: TickHistory, stop: int) -> int:
+    return int(history.value("stage", stop - 1)) if stop else -1

@@ -1,0 +1,63 @@
+"""Sums of histograms over blocks of ticks, and over 16, 256, … blocks, so that any long time is the sum of a few."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from servetop.analysis.series.scratch import Pieces, Scratch
+from servetop.core.histogram import LogHistogram
+
+FEW = 16
+"""Sums of one level that make one of the next."""
+_TOTAL = np.dtype("<f8")
+_NARROW = np.dtype([("bucket", "<u2"), ("count", "<u4")])
+_WIDE = np.dtype([("bucket", "<u2"), ("count", "<i8")])
+_KINDS = {b"n": _NARROW, b"w": _WIDE}
+
+
+class BlockSums:
+    """Of one histogram, block after block; they lie in a scratch."""
+
+    def __init__(self, scratch: Scratch) -> None:
+        self._scratch = scratch
+        self._levels = [Pieces(scratch)]
+
+    def __len__(self) -> int:
+        return len(self._levels[0])
+
+    def append(self, block: LogHistogram) -> None:
+        """Take in the sum of the next block."""
+        for level in range(len(self._levels) + 1):
+            if level == len(self._levels):
+                self._levels.append(Pieces(self._scratch))
+            kept = self._levels[level]
+            kept.append(_packed(block))
+            if len(kept) % FEW:
+                return
+            block = LogHistogram.merged(_unpacked(kept[number]) for number in range(len(kept) - FEW, len(kept)))
+
+    def between(self, first: int, last: int) -> list[LogHistogram]:
+        """Sums that together cover blocks `first` to `last`, as few as there are."""
+        found = []
+        while first < last:
+            level = size = 0
+            while first % FEW ** (level + 1) == 0 and first + FEW ** (level + 1) <= last:
+                level += 1
+            size = FEW**level
+            found.append(_unpacked(self._levels[level][first // size]))
+            first += size
+        return found
+
+
+def _packed(histogram: LogHistogram) -> bytes:
+    widest = int(histogram.counts.max(initial=0))
+    kind = b"n" if widest <= np.iinfo(np.uint32).max else b"w"
+    records = np.empty(histogram.buckets.size, _KINDS[kind])
+    records["bucket"], records["count"] = histogram.buckets, histogram.counts
+    return kind + np.array(histogram.total, _TOTAL).tobytes() + records.tobytes()
+
+
+def _unpacked(piece: bytes) -> LogHistogram:
+    records = np.frombuffer(piece, _KINDS[piece[:1]], offset=1 + _TOTAL.itemsize)
+    total = float(np.frombuffer(piece, _TOTAL, count=1, offset=1)[0])
+    return LogHistogram(records["bucket"], records["count"], total)

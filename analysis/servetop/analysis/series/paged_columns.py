@@ -1,0 +1,97 @@
+"""Columns of numbers that grow at their end; what is no longer new is put into a scratch, page by page."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from servetop.analysis.series.scratch import Pieces, Scratch
+from servetop.core.arrays import FloatArray
+
+PAGE = 512
+"""Entries of a column that are put away together."""
+
+
+class PagedColumns:
+    """Several columns of one length, by name; NaN is an entry that is not known."""
+
+    def __init__(self, names: Sequence[str], scratch: Scratch | None = None) -> None:
+        scratch = Scratch() if scratch is None else scratch
+        self._newest = {name: array("d") for name in names}
+        self._pages = {name: Pieces(scratch) for name in names}
+        self._sums = {name: array("d", [math.nan]) for name in names}
+        """Of all before each page and, the last one, of all before the newest entries; NaN where none was known."""
+        self._any = next(iter(names))
+
+    def __len__(self) -> int:
+        return self._away + len(self._newest[self._any])
+
+    @property
+    def _away(self) -> int:
+        return PAGE * len(self._pages[self._any])
+
+    def extend(self, name: str, values: Iterable[float]) -> None:
+        """Add entries to one column; all must get as many before they are read."""
+        self._newest[name].extend(values)
+
+    def put_away(self) -> None:
+        """Leave only the entries of the last page or two in memory."""
+        while len(self._newest[self._any]) >= 2 * PAGE:
+            for name, sums in self._sums.items():
+                sums.append(self.total(name, stop=self._away + PAGE))
+            for name, values in self._newest.items():
+                self._pages[name].append(values[:PAGE].tobytes())
+                del values[:PAGE]
+
+    def forget(self, count: int) -> None:
+        """Drop the first entries for good; sums still count them. Not for columns that were put away."""
+        for name, sums in self._sums.items():
+            sums[-1] = self.total(name, stop=count)
+        for values in self._newest.values():
+            del values[:count]
+
+    def column(self, name: str, *, start: int = 0, stop: int | None = None) -> FloatArray:
+        """Entries `start` to `stop`; shape (stop - start,)."""
+        start, stop, _ = slice(start, stop).indices(len(self))
+        away = self._away
+        parts = [np.array(self._newest[name][max(start - away, 0) : max(stop - away, 0)], dtype=np.float64)]
+        if start < away:
+            first, last = start // PAGE, -(-min(stop, away) // PAGE)
+            pages = [np.frombuffer(self._pages[name][number]) for number in range(first, last)]
+            parts.insert(
+                0, np.concatenate([np.empty(0), *pages])[start - first * PAGE : max(min(stop, away) - first * PAGE, 0)]
+            )
+        return np.concatenate(parts) if len(parts) > 1 else parts[0]
+
+    def value(self, name: str, position: int) -> float:
+        """One entry."""
+        if position >= self._away:
+            return self._newest[name][position - self._away]
+        return float(self.column(name, start=position, stop=position + 1)[0])
+
+    def total(self, name: str, *, stop: int) -> float:
+        """The sum of the known entries before `stop`, forgotten ones too; NaN when none is known."""
+        page = min(stop, self._away) // PAGE
+        before, values = self._sums[name][page], self.column(name, start=page * PAGE, stop=stop)
+        known = values[~np.isnan(values)]
+        if not known.size:
+            return before
+        return float(known.sum()) + (0.0 if math.isnan(before) else before)
+
+    def last_known(self, name: str, *, stop: int) -> int | None:
+        """Position of the last known entry before `stop`; None when there is none."""
+        while stop > 0:
+            start = (stop - 1) // PAGE * PAGE
+            known = np.flatnonzero(~np.isnan(self.column(name, start=start, stop=stop)))
+            if known.size:
+                return start + int(known[-1])
+            stop = start
+        return None
+
+    def up_to(self, name: str, value: float) -> int:
+        """How many entries of an ascending column are at most `value`."""
+        return bisect.bisect_right(range(len(self)), value, key=lambda position: self.value(name, position))

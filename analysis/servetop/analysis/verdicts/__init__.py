@@ -1,0 +1,1 @@
+"""Judgements with their evidence: trust, consistency, steady state, diagnosis, anomalies."""

@@ -1,0 +1,181 @@
+"""Causes, marked where they happen: the instants at which something began to go wrong, and the load's knee.
+
+A fold over ticks, stages and log lines as they come: what was found is never taken back, the knee apart, which moves as
+further stages end. Each rule speaks once, and again only after what it saw had been over for a while.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from servetop.analysis.knee import knee
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.verdicts.diagnosis import KEEPS_UP, QUEUE_GROWS
+from servetop.core.events import LogLine, Severity, StageChange
+from servetop.core.tick import TICK_SECONDS, Tick
+
+KV_HIGH = 0.9
+"""Share of KV blocks from which on running requests soon have no room to grow."""
+KV_LOW = 0.8
+"""Below it the rule is armed again."""
+QUIET = 10.0
+"""Seconds without it, after which a thing that begins again is told again."""
+STALL = 2.0
+"""Seconds without any token while requests are in flight."""
+QUEUE_WINDOW = 20.0
+"""Seconds over which a queue must have grown."""
+_LEAST_GROWTH = 5
+"""Requests; fewer come and go by chance."""
+_LEVEL = re.compile(
+    r"(?P<warning>(?i:WARN))|(?P<calm>\b(?:INFO|DEBUG)\b)|(?i:ERROR\b|\b(?:CRITICAL|FATAL|TRACEBACK)\b)"
+)
+"""A level that a log writes, or an error's own word in whatever letters."""
+_READ = 200
+"""Characters of a log line that are looked at."""
+
+
+class CauseKind(StrEnum):
+    """What began."""
+
+    PREEMPTIONS = "preemptions began"
+    KV_FULL = "KV blocks above 90 %"
+    QUEUE = "the queue grows"
+    STALL = "stall"
+    LOG_ERROR = "error in the engine's log"
+    KNEE = "knee"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """One of them: `at` is where it began, which may lie before the tick that made it sure."""
+
+    at: float
+    kind: CauseKind
+    text: str
+
+
+def severity_of(text: str) -> Severity:
+    """How loud a line of an engine's log is, by the first level near its start: a warning may speak of an error."""
+    found = _LEVEL.search(text[:_READ])
+    if found is None or found["calm"]:
+        return Severity.INFO
+    return Severity.WARNING if found["warning"] else Severity.ERROR
+
+
+@dataclass(slots=True, eq=False)
+class Causes:
+    """What was found so far, by time of finding."""
+
+    streamed: bool = True
+    """Answers come as streams; without, silence is no stall."""
+    found: list[Cause] = field(default_factory=list)
+    knee: Cause | None = None
+    _seen: int = 0
+    _told: dict[CauseKind, float] = field(default_factory=dict)
+    """When each kind was last seen going on."""
+    _kv_armed: bool = True
+    _queue_grew: bool = False
+    _silent: int = 0
+    _any_token: bool = False
+    _points: list[tuple[StageChange, float]] = field(default_factory=list)
+    """Stages that ended, with their TTFT at p90."""
+
+    @property
+    def all(self) -> tuple[Cause, ...]:
+        """Those found and the knee, by instant."""
+        return tuple(sorted([*self.found, *([self.knee] if self.knee else [])], key=lambda cause: cause.at))
+
+    def look(self, history: TickHistory) -> None:
+        """Take in the ticks that were added since the last look."""
+        for position in range(self._seen, len(history)):
+            tick = history.ticks[position]
+            self._kv(tick)
+            self._preemptions(history, position)
+            self._stall(tick)
+            if tick.index % 4 == 3:
+                self._queue(history, position)
+        self._seen = len(history)
+
+    def read(self, lines: Sequence[LogLine]) -> None:
+        """Take in log lines."""
+        for line in lines:
+            if severity_of(line.text) is Severity.ERROR:
+                self._begin(CauseKind.LOG_ERROR, line.at, line.text.strip())
+
+    def stage_ended(self, stage: StageChange, *, until: float, history: TickHistory) -> None:
+        """A stage with a load came to its end: where the knee is may be known better now."""
+        span = {"start": history.first_from(stage.at), "stop": history.first_from(until)}
+        if stage.request_rate is None or stage.warmup or math.isinf(stage.request_rate):
+            return
+        self._points.append((stage, history.histogram("ttft", **span).percentile(90)))
+        same = [each for each in self._points if each[0].max_num_seqs == stage.max_num_seqs and not math.isnan(each[1])]
+        same.sort(key=lambda each: each[0].request_rate or 0.0)
+        found = knee([each[0].request_rate or 0.0 for each in same], [each[1] for each in same])
+        if found is not None:
+            at, rate = same[found][0].at, same[found][0].request_rate
+            self.knee = Cause(at=at, kind=CauseKind.KNEE, text=f"knee: TTFT rises beyond {rate:g} req/s")
+
+    def _begin(self, kind: CauseKind, at: float, text: str) -> None:
+        before = self._told.get(kind, -math.inf)
+        self._told[kind] = at
+        if at - before >= QUIET:
+            self.found.append(Cause(at=at, kind=kind, text=text))
+
+    def _kv(self, tick: Tick) -> None:
+        usage = None if tick.engine is None else tick.engine.kv_usage
+        if usage is None:
+            return
+        if usage > KV_HIGH and self._kv_armed:
+            self.found.append(Cause(at=tick.end, kind=CauseKind.KV_FULL, text=CauseKind.KV_FULL.value))
+        self._kv_armed = usage < KV_LOW or (self._kv_armed and usage <= KV_HIGH)
+
+    def _preemptions(self, history: TickHistory, position: int) -> None:
+        if history.value("preemptions", position) > 0:
+            self._begin(CauseKind.PREEMPTIONS, history.ticks[position].end, CauseKind.PREEMPTIONS.value)
+
+    def _stall(self, tick: Tick) -> None:
+        client = tick.client
+        silent = self.streamed and self._any_token and not client.output_tokens and client.gauges.in_flight > 0
+        self._any_token = self._any_token or client.output_tokens > 0
+        self._silent = self._silent + 1 if silent else 0
+        if self._silent == round(STALL / TICK_SECONDS) + 1:
+            text = f"stall: no token for {STALL:g} s, {client.gauges.in_flight} in flight"
+            self.found.append(Cause(at=tick.end - self._silent * TICK_SECONDS, kind=CauseKind.STALL, text=text))
+
+    def _queue(self, history: TickHistory, position: int) -> None:
+        start = position - round(QUEUE_WINDOW / TICK_SECONDS)
+        grew = start >= 0 and queue_grew(history, start, position)
+        if grew and not self._queue_grew:
+            waiting = _queued(history, position)
+            text = f"the queue grows: {waiting:.0f} wait, {QUEUE_WINDOW:g} s before {_queued(history, start):.0f}"
+            self._begin(CauseKind.QUEUE, history.ticks[position].end, text)
+        self._queue_grew = grew
+
+
+def queue_grew(history: TickHistory, start: int, stop: int) -> bool:
+    """Whether more waits at the end of ticks `start` to `stop` because less was done than offered, in one stage.
+
+    Where the engine tells no queue, what is in flight stands for it, and has to have grown through a longer stage.
+    """
+    first, last = history.ticks[start].client.gauges, history.ticks[stop].client.gauges
+    growth = _queued(history, stop) - _queued(history, start)
+    if first.stage != last.stage or last.stage < 0 or growth < _LEAST_GROWTH:
+        return False
+    offered, done = (float(history.column(name, start=start + 1, stop=stop + 1).sum()) for name in ("due", "ok"))
+    middle = _queued(history, (start + stop) // 2)
+    rising = _queued(history, start) < middle < _queued(history, stop)
+    if math.isnan(history.value("waiting", stop)):
+        before = start - (stop - start)
+        rising = rising and before >= 0 and history.ticks[before].client.gauges.stage == last.stage
+    return rising and growth > QUEUE_GROWS * offered and done < KEEPS_UP * offered
+
+
+def _queued(history: TickHistory, position: int) -> float:
+    """Requests that wait after a tick: at the engine (else all in flight), and at the client."""
+    waiting = history.value("waiting", position)
+    gauges = history.ticks[position].client.gauges
+    return (gauges.in_flight if math.isnan(waiting) else waiting) + gauges.queued

@@ -1,0 +1,1 @@
+"""From parsed options and sweep files to a run configuration."""

@@ -1,0 +1,130 @@
+"""`servetop doctor`: what this machine has, what that means for a run, and what to do about it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError
+
+from servetop.cli.doctor import doctor_checks as checks
+from servetop.cli.doctor import doctor_facts as facts
+from servetop.cli.doctor.doctor_checks import Finding, Status
+from servetop.core.errors import ExitCode
+from servetop.run import console
+
+Check = Callable[[], Iterable[Finding]]
+
+
+def run_doctor(*, as_json: bool) -> int:
+    """Print the findings; RUN_FAILED when something must be fixed before servetop can run."""
+    findings = examine(CHECKS)
+    worst = checks.verdict(findings)
+    if as_json:
+        report = {"verdict": worst, "checks": [asdict(finding) for finding in findings]}
+        console.out_json(report)
+    else:
+        console.out(*report_lines(findings))
+    return int(ExitCode.RUN_FAILED if worst is Status.FIX else ExitCode.OK)
+
+
+def examine(named: Sequence[tuple[str, Check]]) -> list[Finding]:
+    """All findings in order. A check that fails is a finding too: whatever the machine is like, there is a report."""
+    found: list[Finding] = []
+    for name, check in named:
+        try:
+            found += check()
+        except Exception as error:  # of a machine that nobody has seen yet: anything
+            words = " ".join(f"{type(error).__name__}: {error}".split())
+            found.append(Finding(name, Status.NOTE, f"cannot be looked at ({words})"))
+    return found
+
+
+def report_lines(findings: Sequence[Finding]) -> list[str]:
+    """One line for each finding, what to do below it, and a sum of all in the last line."""
+    width = max((len(finding.name) for finding in findings), default=0)
+    lines = []
+    for finding in findings:
+        lines.append(f"{finding.status:<4}  {finding.name:<{width}}  {finding.found}")
+        lines += [f"{'':<4}  {'':<{width}}  → {finding.advice}"] if finding.advice else []
+    count = sum(finding.status is Status.FIX for finding in findings)
+    sums = {0: "all is well enough to run: try servetop", 1: "one thing must be fixed"}
+    return [*lines, "", sums.get(count, f"{count} things must be fixed")]
+
+
+def _python() -> list[Finding]:
+    from servetop.run.process.versions import servetop_version
+
+    return [checks.python_finding((sys.version_info[0], sys.version_info[1], sys.version_info[2]), servetop_version())]
+
+
+def _packages() -> list[Finding]:
+    try:
+        needed = facts.requirements()
+    except PackageNotFoundError:
+        return [checks.checkout_finding()]
+    missing, other = facts.unmet(needed)
+    return [checks.packages_finding(missing, other), checks.extras_finding(facts.extras(needed))]
+
+
+def _engines() -> list[Finding]:
+    from servetop.engines.inventory import startable_engines
+
+    engines = startable_engines()
+    here = {each.name: each.command for each in engines if not each.trouble}
+    return checks.engine_findings(here, [each.name for each in engines if each.trouble and each.name != "openai"])
+
+
+def _gpus() -> list[Finding]:
+    from servetop.engines.inventory import gpu_inventory
+
+    found = gpu_inventory()
+    devices = [
+        checks.Device(name=each.name, used=each.used, total=each.total, holders=each.holders) for each in found.devices
+    ]
+    return checks.gpu_findings(devices, driver=found.driver, trouble=found.trouble)
+
+
+def _ports() -> list[Finding]:
+    from servetop.engines.process.ports import free_port, port_holder, port_is_free
+
+    try:
+        free: int | None = free_port()
+    except OSError:
+        free = None
+    defaults = ((8000, "servetop serve"), (8765, "servetop --web"))
+    holders = [None if port_is_free(port) else port_holder(port) for port, _ in defaults]
+    found = [
+        checks.port_finding(port, purpose, holder=holder)
+        for (port, purpose), holder in zip(defaults, holders, strict=True)
+    ]
+    return [checks.free_port_finding(free), *found]
+
+
+def _clock() -> list[Finding]:
+    source, slack = facts.clock_source()
+    return [checks.clock_finding(source, slack=slack)]
+
+
+def _recordings() -> list[Finding]:
+    from servetop.recordings.library.paths import recordings_folder
+
+    return [checks.disk_finding(facts.recordings_disk(recordings_folder()))]
+
+
+CHECKS: Sequence[tuple[str, Check]] = (
+    ("python", _python),
+    ("packages", _packages),
+    ("engines", _engines),
+    ("containers", lambda: [checks.runtimes_finding(facts.runtimes())]),
+    ("gpu", _gpus),
+    ("ports", _ports),
+    ("connections", lambda: [checks.ephemeral_finding(facts.local_ports())]),
+    ("open files", lambda: [checks.files_finding(facts.hard_file_limit())]),
+    ("clock", _clock),
+    ("processors", lambda: [checks.processors_finding(*facts.processors())]),
+    ("limits", lambda: [checks.limits_finding(*facts.group_limits())]),
+    ("recordings", _recordings),
+    ("terminal", lambda: [checks.terminal_finding(facts.terminal())]),
+)
+"""In the order of the report."""

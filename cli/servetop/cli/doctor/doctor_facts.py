@@ -1,0 +1,151 @@
+"""What `servetop doctor` reads of the machine; a reader may fail in any way, the caller sees to that."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from servetop.cli.doctor.doctor_checks import Disk, Terminal
+from servetop.run import console
+
+CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+TIMER_SLACK = Path("/proc/self/timerslack_ns")
+PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+CGROUPS = Path("/sys/fs/cgroup")
+NO_LIMIT = 1 << 60
+"""Bytes: what version 1 of control groups says where there is none."""
+
+_EXTRA = re.compile(r"extra == [\"']([\w-]+)[\"']")
+_NOT_FOR_USERS = ("dev", "bench")
+
+
+def requirements() -> list[str]:
+    """What servetop says that it needs; PackageNotFoundError in a checkout that was never installed."""
+    return metadata.requires("servetop") or []
+
+
+def unmet(needed: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Packages that are missing, and those of a version that servetop is not made for; extras are left out."""
+    missing, other = [], []
+    for requirement in map(Requirement, needed):
+        if not _concerns(requirement, extra=""):
+            continue
+        version = _version(requirement.name)
+        if version is None:
+            missing.append(requirement.name)
+        elif not requirement.specifier.contains(version, prereleases=True):
+            other.append(f"{requirement.name} {version} (needs {requirement.specifier})")
+    return missing, other
+
+
+def extras(needed: Iterable[str]) -> dict[str, bool]:
+    """Each extra that a user may want, and whether all that it needs is installed."""
+    requirements = [Requirement(text) for text in needed]
+    names = {name for each in requirements if each.marker for name in _EXTRA.findall(str(each.marker))}
+    return {
+        name: all(_version(each.name) is not None for each in requirements if _is_of_extra(each, name))
+        for name in sorted(names.difference(_NOT_FOR_USERS))
+    }
+
+
+def _is_of_extra(requirement: Requirement, name: str) -> bool:
+    return _concerns(requirement, extra=name) and not _concerns(requirement, extra="")
+
+
+def _concerns(requirement: Requirement, *, extra: str) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def hard_file_limit() -> int | None:
+    """Most open files that a process may ask for; None: as many as it likes, or the system has no such limit."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return None if hard == resource.RLIM_INFINITY else hard
+
+
+def local_ports() -> tuple[int, int] | None:
+    """First and last port for the client's end of a connection."""
+    words = _read(PORT_RANGE).split()
+    return (int(words[0]), int(words[1])) if len(words) == 2 else None
+
+
+def clock_source() -> tuple[str | None, float | None]:
+    """The kernel's clock source, and this process's timer slack in seconds."""
+    slack = _read(TIMER_SLACK)
+    return _read(CLOCK_SOURCE) or None, int(slack) / 1e9 if slack.isdigit() else None
+
+
+def processors() -> tuple[int, float | None]:
+    """Processors that this process may use, and the load of the last minute."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return usable, os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def group_limits(root: Path = CGROUPS) -> tuple[float | None, int | None]:
+    """Processors and bytes that the control group allows, by version 2 or version 1 of its files; None: no limit."""
+    quota, _, period = _read(root / "cpu.max").partition(" ")
+    if not quota:
+        quota, period = _read(root / "cpu/cpu.cfs_quota_us"), _read(root / "cpu/cpu.cfs_period_us")
+    memory = _read(root / "memory.max") or _read(root / "memory/memory.limit_in_bytes")
+    share = int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
+    size = int(memory) if memory.isdigit() else NO_LIMIT
+    return share, size if size < NO_LIMIT else None
+
+
+def recordings_disk(folder: Path) -> Disk:
+    """The place of recordings, which may not exist yet: then the nearest folder above it that does."""
+    import psutil
+
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    mounts = {part.mountpoint: part.fstype for part in psutil.disk_partitions(all=True)}
+    return Disk(
+        folder=str(folder),
+        writable=there.is_dir() and os.access(there, os.W_OK | os.X_OK),
+        free=float(shutil.disk_usage(there).free),
+        file_system=file_system_of(there.resolve(), mounts),
+    )
+
+
+def file_system_of(path: Path, mounts: Mapping[str, str]) -> str | None:
+    """The type of the file system mounted nearest above a path."""
+    return next((mounts[str(each)] for each in (path, *path.parents) if str(each) in mounts), None)
+
+
+def terminal() -> Terminal:
+    """The terminal that this process writes to."""
+    size = shutil.get_terminal_size()
+    return Terminal(
+        is_terminal=console.is_terminal(),
+        columns=size.columns,
+        lines=size.lines,
+        encoding=console.encoding(),
+        colours=os.environ.get("COLORTERM") or os.environ.get("TERM", ""),
+    )
+
+
+def runtimes() -> list[str]:
+    """Container runtimes on the path."""
+    return [path for name in ("docker", "podman") if (path := shutil.which(name))]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""

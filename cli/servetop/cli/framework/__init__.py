@@ -1,0 +1,1 @@
+"""Typer's command classes without the parts that are slow to import."""

@@ -1,0 +1,1 @@
+"""Runs without a dashboard: progress on stderr, the summary on stdout."""

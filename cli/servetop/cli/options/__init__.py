@@ -1,0 +1,1 @@
+"""Option declarations, their values and shell completion."""

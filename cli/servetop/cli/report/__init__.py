@@ -1,0 +1,1 @@
+"""Summaries and tables on the terminal."""

@@ -1,0 +1,111 @@
+"""`servetop sweep`: a grid of cells in one recording, its table, and going on where it was interrupted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from servetop.cli.configuration.sweep_file import read_sweep, simulator_data, sweep_config
+from servetop.cli.viewing.launch import Output, launch
+from servetop.core.config import PredictedCell, RunConfig, StageConfig
+from servetop.core.errors import RecordingError, UsageError
+from servetop.core.events import StageChange
+from servetop.core.failure_limit import FailureLimit
+from servetop.recordings.format.header import as_recorded
+from servetop.recordings.library.catalog import list_recordings
+from servetop.recordings.library.paths import recordings_folder
+from servetop.recordings.library.run_sessions import finished_stages
+from servetop.recordings.read.reader import RecordingReader
+from servetop.run import console
+from servetop.simulator.predict.predict import predict
+from servetop.simulator.predict.presets import specs_of_preset
+
+
+def run_sweep(
+    file: str,
+    given: Mapping[str, Any],
+    *,
+    engine_args: Sequence[str],
+    max_failures: str | None = None,
+    output: Output,
+    resume: bool,
+) -> int:
+    """Measure all cells of a sweep file, or those that an interrupted run of it left; the exit code."""
+    sweep = read_sweep(file, given, engine_args)
+    if max_failures is not None:
+        sweep = dataclasses.replace(sweep, max_failures=FailureLimit.parse(max_failures).text)
+    config = sweep_config(sweep)
+    if sweep.engine.url is not None and sweep.max_num_seqs:
+        console.message("an attached engine keeps its batch size: sweeping max_concurrency instead")
+    if not resume:
+        return launch(dataclasses.replace(config, predicted=predicted_cells(file)), output)
+    recording = output.record or find_interrupted(config)
+    left = cells_left(recording, config)
+    if not left:
+        console.message(f"all {len(config.stages)} cells are in {recording}: nothing to resume")
+        from servetop.cli.report.report import print_recording
+
+        return print_recording(str(recording), as_json=output.as_json)
+    console.message(f"{len(left)} of {len(config.stages)} cells left, going on in {recording}")
+    return launch(dataclasses.replace(config, stages=left), output, resume=recording)
+
+
+def find_interrupted(config: RunConfig) -> Path:
+    """The newest recording of this very sweep; UsageError when there is none."""
+    for info in list_recordings(recordings_folder()):
+        try:
+            reader = RecordingReader.open(info.path)
+        except RecordingError:
+            continue
+        same = _asked(reader, config) == as_recorded(config)
+        reader.close()
+        if same:
+            return info.path
+    raise UsageError(f"no recording of {config.label} in {recordings_folder()}: run it without --resume first")
+
+
+def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
+    """The cells that a recording does not hold completely, in order; RecordingError if it is another sweep's."""
+    reader = RecordingReader.open(recording)
+    try:
+        if reader.is_live():
+            raise RecordingError(f"{recording} is still being written: watch it with servetop replay {recording}")
+        if _asked(reader, config) != as_recorded(config):
+            raise RecordingError(f"{recording} was recorded with another configuration: run without --resume")
+        update = reader.poll()
+    finally:
+        reader.close()
+    finished = finished_stages(update.stages, update.notes, end=update.end)
+    return tuple(cell for cell in config.stages if not any(_measures(stage, cell) for stage in finished))
+
+
+def _asked(reader: RecordingReader, config: RunConfig) -> RunConfig:
+    """What was to be measured; the simulator's opinion of it may have changed since, and how it is judged too."""
+    return dataclasses.replace(reader.header.config, predicted=(), max_failures=config.max_failures)
+
+
+def predicted_cells(file: str) -> tuple[PredictedCell, ...]:
+    """What the simulator says of a sweep file with a table `[sim]`; nothing where that speaks of several engines."""
+    data = simulator_data(file)
+    specs = specs_of_preset(data, label=file) if data.get("sim") else []
+    if len(specs) != 1:
+        return ()
+    return tuple(
+        PredictedCell(
+            max_num_seqs=cell["max_num_seqs"] or None,
+            request_rate=float(cell["request_rate"]),
+            output_throughput=cell["output_throughput"],
+            preemptions=cell["preemptions"],
+        )
+        for cell in predict(specs)["cells"]
+        if "error" not in cell
+    )
+
+
+def _measures(stage: StageChange, cell: StageConfig) -> bool:
+    """The stage was that cell; a cell without a batch size was measured under the engine's own."""
+    batch = cell.max_num_seqs in (None, stage.max_num_seqs)
+    rest = ("request_rate", "max_concurrency", "repeat")
+    return batch and all(getattr(stage, name) == getattr(cell, name) for name in rest)

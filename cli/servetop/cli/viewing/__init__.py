@@ -1,0 +1,1 @@
+"""Commands that open a dashboard, on a run of their own or on a recording."""

@@ -1,0 +1,148 @@
+"""The dashboard in front of a run in another process, or of a recording."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from servetop.cli.viewing.display_options import Look, check_theme, end_with_terminal, surroundings
+from servetop.cli.viewing.viewer_signals import PAGE_SERVER, ViewerSignals
+from servetop.core.clock import MonotonicClock
+from servetop.core.config import RunConfig
+from servetop.core.errors import ExitCode
+from servetop.core.events import Note
+from servetop.run import console
+from servetop.run.process.alert_lines import alert_note
+from servetop.run.process.owned_run import OwnedRun, complaints_file
+from servetop.run.process.recording_trouble import RecordingTrouble
+
+
+def replay_recording(name: str | None, look: Look, *, read_only: bool = False) -> int:
+    """The dashboard on a finished or a growing recording; without a name, on the list of all, over the newest."""
+    end_with_terminal()
+    gc.disable()  # until all is loaded: a tenth of the time to the first frame
+    from servetop.cli.viewing.read_only import ReadOnlyShelf
+    from servetop.recordings.library.catalog import resolve
+    from servetop.recordings.library.folder_store import RecordingsShelf
+    from servetop.tui.app import run_dashboard
+
+    shelf = RecordingsShelf()
+    shown = ReadOnlyShelf(shelf) if read_only else shelf
+    signals = ViewerSignals()
+    asked_to_leave = _with_page_server(signals)
+    first = shelf.newest() if name is None else resolve(name)
+    try:
+        source = shown.open(first)
+        around = surroundings(
+            look,
+            shown,
+            browse=name is None,
+            asked_to_leave=asked_to_leave,
+            read_only=read_only,
+            unrecorded=RecordingTrouble(source.header) if source.is_live() else None,
+        )
+        with signals.caught():
+            run_dashboard(source, surroundings=around)
+    finally:
+        shelf.close()
+    return int(ExitCode.INTERRUPTED if signals.asked_to_leave() else ExitCode.OK)
+
+
+def _with_page_server(signals: ViewerSignals) -> Callable[[], str]:
+    """How a viewer is asked to leave: by a signal, or, without a terminal, by the death of its page's server."""
+    named = os.environ.get(PAGE_SERVER, "")
+    server = int(named) if named.isdecimal() else None if sys.stdin.isatty() else os.getppid()
+
+    def asked() -> str:
+        return signals.asked_to_leave() or ("abandoned" if server is not None and os.getppid() != server else "")
+
+    return asked
+
+
+def run_with_dashboard(
+    config: RunConfig, recording: Path, *, look: Look, resume: bool = False, throw_away: bool = False
+) -> int:
+    """Start the run process, show its recording as it grows, tell how it ended; the run's exit code.
+
+    The run process is started before anything heavy is loaded here: both load at the same time. Its engine and senders
+    are started after the first frame, which would wait for them otherwise.
+    """
+    gc.disable()  # until all is loaded
+    check_theme(look.theme)
+    with complaints_file() as complaints:
+        run = OwnedRun.start(
+            config, recording, complaints=complaints, resume=resume, throw_away=throw_away, await_frame=True
+        )
+        signals = ViewerSignals(run.signal)
+        end_with_terminal(run.end_with_terminal)
+        with signals.caught():
+            left = _show(run, look, signals)
+            if left == "detach" and not run.ended:
+                from servetop.cli.viewing.detached import find_registered, found_again
+
+                run.release()
+                console.out(*found_again(asyncio.run(find_registered(run)), recording))
+                return int(ExitCode.OK)
+            if left in _BY_SIGNAL and not run.ended:
+                run.signal(_BY_SIGNAL[left])
+            if not run.ended:
+                console.message(_WAITING.get(left, _WAITING[""]))
+            return conclude(run)
+
+
+_WAITING = {
+    "stop": "finishing the run (Ctrl-C cancels what is in flight)",
+    "terminated": "finishing the run (a second SIGTERM cancels what is in flight)",
+    "stop by signal": "finishing the run (Ctrl-C cancels what is in flight)",
+    "cancel": "stopping the run",
+    "cancel by signal": "stopping the run",
+    "interrupted": "stopping the run",
+    "": "the dashboard failed, the run goes on (Ctrl-C cancels it)",
+}
+"""What is said while a run is waited for, by how its dashboard was left."""
+
+
+_BY_SIGNAL = {"stop by signal": signal.SIGTERM, "cancel by signal": signal.SIGINT}
+"""For a run whose recording takes no command."""
+
+
+def _show(run: OwnedRun, look: Look, signals: ViewerSignals) -> str:
+    """How the dashboard was left."""
+    from servetop.recordings.library.folder_store import RecordingsShelf
+    from servetop.tui.app import run_dashboard
+
+    reader = asyncio.run(run.opened())
+    shelf = RecordingsShelf()
+    clock = MonotonicClock(reader.header.anchor.origin_ns)
+
+    def unrecorded() -> list[Note]:
+        notes = [alert_note(line, at=clock.now()) for line in run.said()]
+        return [note for note in notes if note is not None]
+
+    around = surroundings(look, shelf, asked_to_leave=signals.asked_to_leave, unrecorded=unrecorded)
+    try:
+        return signals.asked_to_leave() or run_dashboard(
+            reader, owns_run=True, surroundings=replace(around, shown=run.shown)
+        )
+    finally:
+        shelf.close()
+        reader.close()
+
+
+def conclude(run: OwnedRun) -> int:
+    """Wait for the run's end, then print its summary, and the reason of a failure; the exit code."""
+    from servetop.cli.report.report import print_recorded_end, print_recording
+
+    try:
+        code = run.wait()
+    finally:
+        print_recording(str(run.recording), as_json=False)
+    if code and not print_recorded_end(run.recording):
+        console.message(run.last_words())
+    return code

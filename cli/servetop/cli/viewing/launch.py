@@ -1,0 +1,99 @@
+"""Start a run: with a dashboard (the run in a process of its own), or headless (in this one)."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from servetop.cli.viewing.display_options import Look
+from servetop.core.clock import wall_clock
+from servetop.core.config import RunConfig
+from servetop.core.errors import RecordingError, UsageError
+from servetop.run import console
+
+if TYPE_CHECKING:
+    from servetop.cli.web.web import WebAddress
+    from servetop.run.process.first_sender import FirstSender
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Where a run's results go."""
+
+    record: Path | None = None
+    no_record: bool = False
+    headless: bool = False
+    detach: bool = False
+    """The run goes on in the background, without an owner."""
+    as_json: bool = False
+    look: Look = field(default_factory=Look)
+    web: WebAddress | None = None
+    """Where the dashboard is served as a page; None: it is in this terminal."""
+    sender: FirstSender | None = None
+    """For a headless run: its first sender, if it has been started already."""
+
+
+def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> int:
+    """Run and show it as wanted; `resume` is a recording to go on with. The exit code."""
+    if output.record and output.no_record:
+        raise UsageError("--record and --no-record exclude each other: give one of them")
+    headless = output.headless or output.as_json
+    if headless and output.web:
+        raise UsageError("--web and --headless exclude each other: give one of them")
+    if output.detach and (output.web or output.no_record):
+        other = "--web" if output.web else "--no-record"
+        raise UsageError(f"--detach and {other} exclude each other: a detached run is found by its recording")
+    if not headless and not output.web and not output.detach and not console.is_terminal():
+        raise UsageError("the dashboard needs a terminal: add --headless, or --detach")
+    with _recording_path(config, output) as new_path:
+        place, again = resume or new_path, resume is not None
+        if output.detach:
+            from servetop.cli.viewing.detached import start_detached
+
+            return start_detached(config, place, resume=again, as_json=output.as_json)
+        if headless:
+            from servetop.cli.headless.headless import run_headless
+
+            return run_headless(
+                config, place, as_json=output.as_json, resume=again, throw_away=output.no_record, sender=output.sender
+            )
+        if output.web is not None:
+            from servetop.cli.web.web import run_in_browser
+
+            return run_in_browser(
+                config, place, address=output.web, look=output.look, resume=again, throw_away=output.no_record
+            )
+        from servetop.cli.viewing.dashboard import run_with_dashboard
+
+        return run_with_dashboard(config, place, look=output.look, resume=again, throw_away=output.no_record)
+
+
+@contextlib.contextmanager
+def _recording_path(config: RunConfig, output: Output) -> Iterator[Path]:
+    from servetop.recordings.library.paths import new_recording_path
+
+    if output.no_record:
+        recording = Path(tempfile.mkdtemp(prefix="servetop-")) / "run.servetop"
+        try:
+            yield recording
+        finally:
+            if not _goes_on(recording):
+                shutil.rmtree(recording.parent, ignore_errors=True)
+    else:
+        yield output.record or new_recording_path(config, wall_clock())
+
+
+def _goes_on(recording: Path) -> bool:
+    """Its run was left running, and removes the recording itself."""
+    from servetop.recordings.read.reader import RecordingReader
+
+    try:
+        with contextlib.closing(RecordingReader.open(recording)) as reader:
+            return reader.is_live()
+    except RecordingError:
+        return False

@@ -1,0 +1,102 @@
+"""The dashboard in a browser: the run, or a recording, is served by viewers, one for each page that is open."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from servetop.cli.viewing.display_options import Look, check_theme
+from servetop.cli.viewing.viewer_signals import ViewerSignals
+from servetop.core.config import RunConfig
+from servetop.core.errors import ExitCode, UsageError
+from servetop.run import console
+
+WEB_PORT = 8765
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebAddress:
+    """Where the page is, the loopback address by default, and what it may do."""
+
+    host: str = "127.0.0.1"
+    port: int = WEB_PORT
+    steer: bool = False
+    """Who has the page may steer the run, rename and delete recordings; else pages only watch."""
+
+
+def serve_recording(recording: Path, address: WebAddress, look: Look) -> int:
+    """Serve viewers of a recording until ctrl+c."""
+    check_web(look)
+    signals = ViewerSignals()
+    with signals.caught():
+        _serve(recording, address, look, signals)
+    return int(ExitCode.OK)
+
+
+def run_in_browser(
+    config: RunConfig, recording: Path, *, address: WebAddress, look: Look, resume: bool, throw_away: bool = False
+) -> int:
+    """Start the run process once, and serve viewers of its recording; the signal that ends this ends both.
+
+    The exit code is the run's.
+    """
+    from servetop.cli.viewing.dashboard import conclude
+    from servetop.run.process.owned_run import OwnedRun, complaints_file
+
+    check_web(look)
+    with complaints_file() as complaints:
+        run = OwnedRun.start(config, recording, complaints=complaints, resume=resume, throw_away=throw_away)
+        signals = ViewerSignals(run.signal)
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
+            signal.signal(signal.SIGHUP, run.end_with_terminal)
+        with signals.caught():
+            asyncio.run(run.opened()).close()
+            try:
+                if not signals.asked_to_leave():
+                    _serve(recording, address, look, signals)
+            except UsageError:
+                run.signal(signal.SIGINT)
+                run.wait()
+                raise
+            if not run.ended:
+                console.message("ending the run")
+            return conclude(run)
+
+
+def check_web(look: Look) -> None:
+    """UsageError when the server is not installed, or there is no such theme."""
+    import importlib.util
+
+    check_theme(look.theme)
+    if importlib.util.find_spec("textual_serve") is None:
+        raise UsageError("--web needs textual-serve, which is not installed: pip install 'servetop[web]'")
+
+
+def viewer_command(recording: Path, look: Look, *, steer: bool) -> list[str]:
+    """What the server runs for each page: any number of viewers of one recording."""
+    words = [sys.executable, "-m", "servetop", "replay", str(recording.absolute())]
+    words += [] if steer else ["--read-only"]
+    words += ["--theme", look.theme] if look.theme else []
+    words += ["--reduced-motion"] if look.reduced_motion else []
+    return words
+
+
+def _serve(recording: Path, address: WebAddress, look: Look, signals: ViewerSignals) -> None:
+    """Until a signal comes."""
+    from servetop.cli.web.web_server import ViewerServer
+
+    server = ViewerServer(
+        viewer_command(recording, look, steer=address.steer),
+        address,
+        token=secrets.token_urlsafe(24),
+        asked_to_leave=signals.asked_to_leave,
+    )
+    try:
+        asyncio.run(server.serve())
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise UsageError(f"cannot serve at {address.host}:{address.port} ({why}): try another --web-port") from error

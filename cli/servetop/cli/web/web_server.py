@@ -1,0 +1,222 @@
+"""The server behind --web: one viewer process for each page that is open; needs the extra `web`."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import html
+import json
+import logging
+import secrets
+import string
+from collections.abc import Awaitable, Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from servetop.cli.web.web import WebAddress
+from servetop.cli.web.web_names import is_own_name, page_url
+from servetop.cli.web.web_viewer import ViewerProcess
+from servetop.core.system.package_data import package_path
+from servetop.run import console
+
+MOST_PAGES = 8
+"""Open at once; each has a viewer process."""
+PAGE = "web_page/app_index.html"
+"""Unlike that of Textual's server it loads nothing from another host."""
+LARGEST_MESSAGE = 64 << 10
+"""Bytes of one message from a page: more than a person types or pastes."""
+HEARTBEAT = 15.0
+"""Seconds between two questions whether a page is still there."""
+_PATIENCE = 10.0
+"""Seconds that viewers may take to end."""
+_ASK_EVERY = 0.1
+"""Seconds between two looks whether to leave."""
+_FONT_SIZES = range(6, 65)
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Of every answer; the page itself may load its own files besides."""
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ViewerServer:
+    """Serves the page to whoever knows the token, and to no page of another site."""
+
+    def __init__(
+        self, command: Sequence[str], address: WebAddress, *, token: str, asked_to_leave: Callable[[], str] = str
+    ) -> None:
+        """`asked_to_leave`: asked ten times a second; the server ends with its first answer that is not empty."""
+        self._command = command
+        self._address = address
+        self._token = token
+        self._asked_to_leave = asked_to_leave
+        self._cookie = f"servetop-token-{address.port}"
+        self._pages: set[asyncio.Task[object]] = set()
+        self._endings: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        """Serve pages until asked to leave; signals are not the server's to handle. OSError: it cannot listen."""
+        logging.basicConfig(level=logging.ERROR, handlers=[_Complaints()])
+        runner = web.AppRunner(self.make_app(), access_log=None, shutdown_timeout=_PATIENCE)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self._address.host, self._address.port).start()
+            console.message(f"the dashboard is at {page_url(self._address, self._token)} (Ctrl-C ends it)")
+            while not self._asked_to_leave():
+                await asyncio.sleep(_ASK_EVERY)
+        finally:
+            await runner.cleanup()
+
+    def make_app(self) -> web.Application:
+        """The routes, behind the checks of who asks."""
+        app = web.Application(middlewares=[self._check])
+        package = find_spec("textual_serve")
+        assert package is not None
+        assert package.origin is not None
+        app.add_routes(
+            [
+                web.get("/", self._page),
+                web.get("/ws", self._websocket),
+                web.static("/static", Path(package.origin).with_name("static")),
+            ]
+        )
+        app.on_shutdown.append(self._end_pages)
+        app.on_response_prepare.append(_add_headers)
+        return app
+
+    async def _end_pages(self, app: web.Application) -> None:  # noqa: ARG002
+        """End the viewers of all pages, and wait for them."""
+        for page in self._pages:
+            page.cancel()
+        if self._pages:
+            await asyncio.wait(self._pages, timeout=_PATIENCE)
+        if self._endings:
+            await asyncio.wait(self._endings, timeout=_PATIENCE)
+
+    @web.middleware
+    async def _check(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """The Host is ours (DNS rebinding), the page that asks is ours, and it knows the token."""
+        origin = request.headers.get("Origin")
+        if not is_own_name(self._address, request.host) or (origin is not None and not _same(origin, request)):
+            raise web.HTTPForbidden(text="servetop: only pages of this server may ask\n")
+        if not any(self._is_token(each) for each in (request.query.get("token"), request.cookies.get(self._cookie))):
+            raise web.HTTPForbidden(text="servetop: open the address that servetop printed, with its token\n")
+        return await handler(request)
+
+    def _is_token(self, given: str | None) -> bool:
+        return given is not None and hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        """The page; its first answer moves the token from the address, which is seen and kept, into a cookie."""
+        if "token" in request.query:
+            kept = {key: value for key, value in request.query.items() if key != "token"}
+            moved = web.HTTPSeeOther(request.rel_url.with_query(kept))
+            moved.set_cookie(self._cookie, self._token, httponly=True, samesite="Lax", path="/")
+            raise moved
+        nonce, websocket = secrets.token_urlsafe(16), f"{'wss' if request.secure else 'ws'}://{request.host}/ws"
+        size = _whole(request.query.get("fontsize"), otherwise=16)
+        text = string.Template(package_path("servetop.cli", PAGE).read_text(encoding="utf-8")).substitute(
+            nonce=nonce, websocket=html.escape(websocket), font_size=size if size in _FONT_SIZES else 16
+        )
+        return web.Response(
+            text=text, content_type="text/html", headers={"Content-Security-Policy": _policy(nonce, websocket)}
+        )
+
+    async def _websocket(self, request: web.Request) -> web.StreamResponse:
+        """One page's viewer, as long as the page is open."""
+        socket = web.WebSocketResponse(heartbeat=HEARTBEAT, max_msg_size=LARGEST_MESSAGE)
+        if not socket.can_prepare(request):
+            raise web.HTTPUpgradeRequired(text="servetop: this address is for the page's WebSocket\n")
+        if len(self._pages) >= MOST_PAGES:
+            raise web.HTTPServiceUnavailable(text=f"servetop: {MOST_PAGES} pages are open already: close one\n")
+        task: asyncio.Task[object] | None = asyncio.current_task()
+        assert task is not None
+        self._pages.add(task)
+        try:
+            await self._serve_page(request, socket)
+        finally:
+            self._pages.discard(task)
+        return socket
+
+    async def _serve_page(self, request: web.Request, socket: web.WebSocketResponse) -> None:
+        size = {name: _whole(request.query.get(name), otherwise=usual) for name, usual in _USUAL_SIZE.items()}
+        await socket.prepare(request)
+        viewer = await ViewerProcess.start(self._command, **size)
+        drawing = asyncio.ensure_future(_draw(viewer, socket))
+        try:
+            async for message in socket:
+                if message.type is not WSMsgType.TEXT or not await _obey(viewer, socket, message.data):
+                    await socket.close(code=WSCloseCode.UNSUPPORTED_DATA)
+        finally:
+            drawing.cancel()
+            ending = asyncio.ensure_future(viewer.stop())
+            self._endings.add(ending)
+            ending.add_done_callback(self._endings.discard)
+            await asyncio.shield(ending)  # the end of the server breaks the waiting off, not the ending
+
+
+_USUAL_SIZE = {"width": 80, "height": 24}
+
+
+async def _draw(viewer: ViewerProcess, socket: web.WebSocketResponse) -> None:
+    """Until the viewer has ended: then its page is closed."""
+    await viewer.pump(socket.send_bytes)
+    if not socket.closed and (complaint := await viewer.complaint()):
+        console.message(f"a viewer failed: {complaint.removeprefix('servetop: ')}")
+    await socket.close()
+
+
+async def _obey(viewer: ViewerProcess, socket: web.WebSocketResponse, text: str) -> bool:
+    """Do what the page's script asks for; False when that makes no sense."""
+    try:
+        match json.loads(text):
+            case ["stdin", str(keys)]:
+                await viewer.type(keys)
+            case ["resize", {"width": int(width), "height": int(height)}]:
+                await viewer.resize(width, height)
+            case ["ping", str() | int() | float() as mark]:
+                await socket.send_json(["pong", mark])
+            case ["focus" | "blur" as what, *_]:
+                await viewer.focus(gained=what == "focus")
+            case _:
+                return False
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _same(origin: str, request: web.Request) -> bool:
+    return origin.partition("://")[2].lower() == request.host.lower()
+
+
+def _policy(nonce: str, websocket: str) -> str:
+    """The page's own files and its own WebSocket; xterm.js makes style sheets as it goes."""
+    own = f"script-src 'self' 'nonce-{nonce}'; style-src 'self' 'unsafe-inline'; font-src 'self' data:; "
+    return f"{_HEADERS['Content-Security-Policy']}; {own}img-src 'self' data:; connect-src 'self' {websocket}"
+
+
+def _whole(text: str | None, *, otherwise: int) -> int:
+    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 10 else otherwise
+
+
+async def _add_headers(_request: web.Request, response: web.StreamResponse) -> None:
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+
+
+class _Complaints(logging.Handler):
+    """What goes wrong in the server, one line each."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Without the traceback: it may hold what a page sent."""
+        error: Any = record.exc_info[1] if record.exc_info else None
+        console.message(f"{record.getMessage()}{f': {error}' if error else ''}")

@@ -1,0 +1,1 @@
+"""Protocols between packages that must not import each other."""

@@ -1,0 +1,1 @@
+"""Keeps terminal control sequences and secrets out of printed and stored text."""

@@ -1,0 +1,1 @@
+"""One adapter for each engine: launch command, readiness, options and limits."""

@@ -1,0 +1,20 @@
+"""Any server that speaks OpenAI's completions API: attached only, and with metrics only where they look like vLLM's."""
+
+from __future__ import annotations
+
+from servetop.engines.control.control_client import Answers
+from servetop.engines.engine import Adapter
+from servetop.engines.metrics.vllm_metrics import VLLM_METRICS
+
+
+class OpenAIEngine(Adapter):
+    """The fallback for what no other adapter claims."""
+
+    name = "openai"
+    title = "OpenAI-compatible server"
+    install_words = "any server: start it yourself and attach with --url"
+    metric_map = VLLM_METRICS
+
+    def recognises(self, answers: Answers) -> int:
+        """Anything that lists models, as the last resort."""
+        return 1 if self.facts(answers).models else 0

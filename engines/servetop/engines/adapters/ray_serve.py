@@ -1,0 +1,149 @@
+"""Ray Serve LLM, which runs vLLM behind Ray's proxy: started by an app of ours (`servers/ray_app.py`), or attached to.
+
+Its metrics are vLLM's under other names, on the port of Ray's agent and not on that of its API.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError
+from servetop.core.system.package_data import package_path
+from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
+from servetop.engines.adapters.launch_argv import checked, refuse_containers
+from servetop.engines.adapters.model_names import resolve_model
+from servetop.engines.control.control_client import Answer, Answers
+from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
+from servetop.engines.engine import Adapter, LaunchCommand, package_version
+from servetop.engines.metrics.metrics_reader import CacheInfo, MetricMap, Series
+from servetop.engines.metrics.metrics_source import with_port
+from servetop.engines.metrics.vllm_metrics import VLLM_FIELDS
+from servetop.engines.process.ports import free_port
+from servetop.engines.process.startup_failures import KnownFailure
+from servetop.engines.server_facts import ServerFacts
+
+SCRIPT = "adapters/servers/ray_app.py"
+USUAL_METRICS_PORT = 8080
+"""As in Ray's documentation: `ray start --metrics-export-port=8080`."""
+_HISTOGRAMS = ("first_token", "queue", "prefill")
+"""Of these Ray exports sums that it makes up from the buckets' middles: not used."""
+_PREFIX = re.compile(r"^(\(\w[^)]*pid=\d+[^)]*\) )?")
+
+
+def _fields() -> dict[str, Series]:
+    """vLLM's, by the names that Ray gives them; a counter appears there only when it first counts."""
+    fields = {}
+    for name, series in VLLM_FIELDS.items():
+        renamed = tuple(each.replace("vllm:", "ray_vllm_") for each in series.names)
+        counts = name.endswith("_total") and not name.startswith("kv_")
+        if not name.startswith(_HISTOGRAMS):
+            fields[name] = replace(series, names=renamed, absent=0.0 if counts else None)
+    return fields
+
+
+class RayServeEngine(Adapter):
+    """Tried for real with 2.60 over vLLM 0.32; docs/engines/ray-serve-llm.md."""
+
+    name = "ray-serve-llm"
+    title = "Ray Serve LLM"
+    ready_path = "/v1/models"
+    questions: Sequence[str] = ("/-/healthz", "/-/routes", "/v1/models")
+    endpoints: Mapping[str, str] = {each: OPENAI_ENDPOINTS[each] for each in ("completions", "chat")}
+    metric_map = MetricMap(
+        fields=_fields(),
+        cache=CacheInfo(
+            name="ray_vllm_cache_config_info", blocks="num_gpu_blocks", block_size="block_size", reserved=1
+        ),
+        lazy=True,
+    )
+    batch_size_words = "sequences in a batch of each replica (engine_kwargs.max_num_seqs); only a new start changes it"
+    install_words = "pip install 'ray[serve,llm]', and name that Python by --engine-command"
+    metrics_off_words = "name the port of Ray's metrics by --metrics-url (ray start --metrics-export-port)"
+    metrics_caveat = "Ray refreshes its metrics every 5 to 10 s (every second where servetop started it): they lag"
+    scrape_timeout = 3.0
+    scrape_period = 1.0
+    stop_signal = signal.SIGTERM
+    stop_patience = 30.0
+    failures = (
+        KnownFailure.of(
+            r"Device string must not be empty", "vLLM does not find its platform there: is its build for this machine?"
+        ),
+        KnownFailure.of(r"HFValidationError|RepositoryNotFoundError", "there is no such model: check --model ({line})"),
+        KnownFailure.of(
+            r"LocalEntryNotFoundError|couldn't connect to 'https://",
+            "the model is not on this machine and the model hub cannot be reached: give a local folder as --model",
+        ),
+        KnownFailure.of(r"error: (?P<what>unrecognized arguments: .+|argument .+)", "its app: {what}"),
+        KnownFailure.of(r"No available node types can fulfill|Insufficient resources|cannot be scheduled",
+                        "Ray finds no GPU or processor free for it: -- --accelerator cpu goes without GPU ({line})"),
+    )  # fmt: skip
+
+    def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
+        """EngineError without Ray; metrics get a port of their own."""
+        refuse_containers(config, self.title)
+        extra = config.extra_args
+        metrics = agreed(None, extra, "--metrics-port") or free_port()
+        host = flag_value(extra, "--host") or "127.0.0.1"
+        flags: dict[str, object] = {
+            "--host": host,
+            "--port": port,
+            "--metrics-port": metrics,
+            "--max-num-seqs": agreed(config.max_num_seqs, extra, "--max-num-seqs"),
+        }
+        return LaunchCommand(
+            argv=(*_app(config.command), self.resolve_model(config.model), *with_flags(extra, flags)),
+            env={} if "PYTHONUNBUFFERED" in os.environ else {"PYTHONUNBUFFERED": "1"},
+            host="127.0.0.1" if host == "0.0.0.0" else host,
+            port=port,
+            metrics_port=metrics,
+        )
+
+    def resolve_model(self, model: str) -> str:
+        """Aliases by data/models.toml."""
+        return resolve_model(model)
+
+    def installed(self) -> str | None:
+        """Of Ray, beside our Python."""
+        return package_version("ray")
+
+    def metrics_url(self, url: str) -> str:
+        """The agent's usual port; it is random unless somebody sets it."""
+        return with_port(url, USUAL_METRICS_PORT)
+
+    def recognises(self, answers: Answers) -> int:
+        """By the proxy's own paths."""
+        health, routes = (answers.get(path, Answer()) for path in ("/-/healthz", "/-/routes"))
+        return 2 if health.ok and health.body == b"success" and isinstance(routes.json(), dict) else 0
+
+    def facts(self, answers: Answers) -> ServerFacts:
+        """Its models, and the context that the first of them takes."""
+        data = answers["/v1/models"].json() if "/v1/models" in answers else None
+        cards = data.get("data") if isinstance(data, dict) else None
+        told = [card.get("metadata") for card in cards or () if isinstance(card, dict)]
+        lengths = [each.get("max_request_context_length") for each in told if isinstance(each, dict)]
+        longest = next((each for each in lengths if isinstance(each, int)), None)
+        return ServerFacts(max_model_len=longest).or_else(super().facts(answers))
+
+    def failure_reason(self, lines: Sequence[str]) -> str | None:
+        """From its lines without the names of Ray's processes."""
+        return super().failure_reason([_PREFIX.sub("", line) for line in lines])
+
+
+def _app(command: Sequence[str]) -> list[str]:
+    """A Python that runs our app, or a whole command that takes the same options."""
+    if not command and find_spec("ray") is None:
+        raise EngineError(
+            "Ray is not installed in this environment: pip install 'ray[serve,llm]', "
+            "or point --engine-command at a Python that has it"
+        )
+    words = checked(command) or [sys.executable]
+    lone = len(words) == 1 and re.fullmatch(r"python[\d.]*", Path(words[0]).name)
+    return [*words, str(package_path("servetop.engines", SCRIPT))] if lone else words

@@ -1,0 +1,1 @@
+"""Programs that run in an engine's own environment."""

@@ -1,0 +1,167 @@
+"""SGLang: `python -m sglang.launch_server --model-path MODEL --enable-metrics`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from servetop.core.config import EngineConfig
+from servetop.engines.adapters.engine_flags import agreed, flag_value, reachable, with_flags
+from servetop.engines.adapters.launch_argv import module_words
+from servetop.engines.adapters.model_names import resolve_model
+from servetop.engines.control.control_client import Answers
+from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
+from servetop.engines.engine import Adapter, BatchSizeChange, LaunchCommand, package_version
+from servetop.engines.metrics.metrics_reader import MetricMap, counter, gauge, share
+from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
+from servetop.engines.server_facts import ServerFacts
+
+SERVER = "sglang.launch_server"
+_INFOS = ("/server_info", "/get_server_info")
+_REFUSED = re.compile(rb'"updated": *false|^\s*\[?\s*false')
+"""A list with an answer of each rank, or one object of an older version."""
+_BOOT = {
+    "kv_blocks_total": re.compile(r"max_total_num_tokens=(\d+)"),
+    "max_num_seqs": re.compile(r"max_running_requests=(\d+)"),
+    "max_model_len": re.compile(r"context_len=(\d+)"),
+}
+
+
+class SglangEngine(Adapter):
+    """Versions 0.4 to 0.5, of which none was at hand: proven against its wire only (docs/engines/sglang.md)."""
+
+    name = "sglang"
+    title = "SGLang"
+    questions: Sequence[str] = (*_INFOS, "/v1/models")
+    endpoints: Mapping[str, str] = {
+        **OPENAI_ENDPOINTS,
+        "generate": "servetop.engines.dialects.sglang_generate:SglangDialect",
+    }
+    metric_map = MetricMap(
+        fields={
+            "running": gauge("sglang:num_running_reqs"),
+            "waiting": gauge("sglang:num_queue_reqs"),
+            "kv_blocks_used": gauge("sglang:kv_used_tokens", "sglang:num_used_tokens"),
+            "kv_blocks_total": gauge("sglang:max_total_num_tokens"),
+            "kv_usage": share("sglang:full_token_usage", "sglang:token_usage"),
+            "preemptions_total": counter("sglang:num_retracted_requests", absent=0.0),
+            "prompt_tokens_total": counter("sglang:prompt_tokens", absent=0.0),
+            "generation_tokens_total": counter("sglang:generation_tokens", absent=0.0),
+            "prefix_cache_hits_total": counter("sglang:cached_tokens", absent=0.0),
+            "prefix_cache_queries_total": counter("sglang:prompt_tokens", absent=0.0),
+            "requests_finished_total": counter("sglang:num_requests", absent=0.0),
+            "first_token_seconds_total": gauge("sglang:time_to_first_token_seconds_sum"),
+            "first_tokens_total": gauge("sglang:time_to_first_token_seconds_count"),
+            "queue_seconds_total": gauge("sglang:queue_time_seconds_sum"),
+            "queued_requests_total": gauge("sglang:queue_time_seconds_count"),
+        },
+        block_size=1,
+        lazy=True,
+    )
+    continuous_usage = True
+    changes_batch_size_live = True
+    oldest_version = "0.4"
+    metrics_off_words = "metrics are off: start SGLang with --enable-metrics"
+    metrics_caveat = (
+        "SGLang refreshes its gauges with each prefill and every 40 decode steps (--decode-log-interval), and keeps "
+        "the last values while it is idle"
+    )
+    batch_size_flag = "--max-running-requests"
+    batch_size_words = (
+        "running requests (--max-running-requests); of a server that was attached to, any number up to that one takes "
+        "effect while it runs, and another only by a restart"
+    )
+    install_words = "pip install sglang, or --engine-command for a python that has it"
+    stop_patience = 20.0
+    failures = (
+        *HUB_FAILURES,
+        KnownFailure.of(
+            r"error: (?P<what>unrecognized arguments: .+|argument .+)", "SGLang refuses its command line: {what}"
+        ),
+        KnownFailure.of(
+            r"Not enough memory\. Please try to increase --mem-fraction-static",
+            "not enough GPU memory is left for the KV cache: raise --mem-fraction-static (after --)",
+        ),
+        KnownFailure.of(
+            r"Capture cuda graph failed", "no memory is left for CUDA graphs: lower --mem-fraction-static after --"
+        ),
+    )
+
+    def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
+        """With metrics; what stands in `extra_args` is not given twice. EngineError when SGLang is not installed."""
+        extra = config.extra_args
+        given = flag_value(extra, "--model-path") or flag_value(extra, "--model")
+        flags = {
+            "--model-path": None if given else self.resolve_model(config.model),
+            "--host": "127.0.0.1",
+            "--port": port,
+            "--max-running-requests": agreed(config.max_num_seqs, extra, self.batch_size_flag),
+        }
+        argv = [*module_words(config, SERVER, title=self.title, how=self.install_words), *with_flags(extra, flags)]
+        if "--enable-metrics" not in extra:
+            argv.append("--enable-metrics")
+        self.changes_batch_size_live = False  # a restart can do what its limit forbids: a sweep needs every size
+        return LaunchCommand(argv=tuple(argv), host=reachable(flag_value(extra, "--host")), port=port)
+
+    def installed(self) -> str | None:
+        """The version of the package beside us."""
+        return package_version("sglang")
+
+    def resolve_model(self, model: str) -> str:
+        """Aliases by data/models.toml."""
+        return resolve_model(model)
+
+    def recognises(self, answers: Answers) -> int:
+        """By what its servers say of themselves, or by models that it says to own."""
+        models = answers.get("/v1/models")
+        owned = models is not None and models.ok and b'"sglang"' in models.body
+        return 2 if owned or "mem_fraction_static" in _info(answers) else 0
+
+    def facts(self, answers: Answers) -> ServerFacts:
+        """From `/server_info`: the arguments of its start, and what became of them."""
+        info = _info(answers)
+        states = info.get("internal_states")
+        state = states[0] if isinstance(states, list) and states and isinstance(states[0], dict) else {}
+        limits = [
+            info.get("max_running_requests"),
+            state.get("effective_max_running_requests_per_dp"),
+            state.get("pp_max_micro_batch_size"),
+        ]
+        told = [limit for limit in limits if type(limit) is int]
+        tokens, longest, version = (info.get(key) for key in ("max_total_num_tokens", "context_length", "version"))
+        own = ServerFacts(
+            version=version if isinstance(version, str) else None,
+            max_model_len=longest if type(longest) is int else None,
+            kv_blocks_total=tokens if type(tokens) is int else None,
+            block_size=1,
+            max_num_seqs=min(told, default=None),
+        )
+        return own.or_else(super().facts(answers)) if info else super().facts(answers)
+
+    def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
+        """Its one line of limits: `max_total_num_tokens=…, max_running_requests=…, context_len=…`."""
+        found = {
+            name: int(match[1]) for line in lines for name, pattern in _BOOT.items() if (match := pattern.search(line))
+        }
+        return ServerFacts(
+            kv_blocks_total=found.get("kv_blocks_total"),
+            block_size=1 if found else None,
+            max_num_seqs=found.get("max_num_seqs"),
+            max_model_len=found.get("max_model_len"),
+        )
+
+    def batch_size_change(self, max_num_seqs: int) -> BatchSizeChange | None:
+        """In force from the next batch on; what is above the start's limit is refused."""
+        if not self.changes_batch_size_live:
+            return None
+        wanted = {"server_args": {"pp_max_micro_batch_size": max_num_seqs}}
+        return BatchSizeChange("/set_internal_state", wanted, refused_by=_REFUSED)
+
+
+def _info(answers: Answers) -> dict[str, Any]:
+    for path in _INFOS:
+        data = answers[path].json() if path in answers else None
+        if isinstance(data, dict):
+            return data
+    return {}

@@ -1,0 +1,156 @@
+"""TensorRT-LLM: `trtllm-serve MODEL`, with its iterations told by an options file of ours."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+
+from servetop.core.config import EngineConfig
+from servetop.core.errors import UsageError
+from servetop.engines.adapters.engine_flags import agreed, flag_value, reachable, with_flags, without_flag
+from servetop.engines.adapters.launch_argv import program_words
+from servetop.engines.adapters.model_names import resolve_model
+from servetop.engines.adapters.versions import is_older
+from servetop.engines.control.control_client import Answers
+from servetop.engines.engine import Adapter, LaunchCommand, package_version
+from servetop.engines.metrics.tensorrt_llm_metrics import ITERATIONS, PROMETHEUS, TensorRtLlmPages
+from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
+from servetop.engines.server_facts import ServerFacts
+
+PROGRAM = "trtllm-serve"
+_FILE_FLAGS = ("--extra_llm_api_options", "--config")
+_PERF_SINCE = "1.1"
+"""The version from which on `return_perf_metrics` is an option; older ones refuse what they do not know."""
+_SWITCHES = ("enable_iter_perf_stats", "return_perf_metrics")
+_BOOT = {
+    "version": re.compile(r"TensorRT[- ]LLM version: (\d[\w.+]*)"),
+    "kv_blocks_total": re.compile(r"Number of blocks in KV cache primary pool: (\d+)"),
+    "block_size": re.compile(r"Number of tokens per block: (\d+)"),
+}
+
+
+class TensorRtLlmEngine(Adapter):
+    """Versions 0.17 to 1.2, of which none was at hand: proven against its wire only (docs/engines/tensorrt-llm.md)."""
+
+    name = "tensorrt-llm"
+    title = "TensorRT-LLM"
+    questions: Sequence[str] = ("/version", "/v1/models", PROMETHEUS)
+    oldest_version = "0.17"
+    metrics_off_words = "metrics are off: put enable_iter_perf_stats: true into its --extra_llm_api_options file"
+    metrics_caveat = (
+        "TensorRT-LLM tells each iteration once, and nothing while idle: its gauges are as old as the panels say, "
+        "what it counts moves when a request ends, and another reader of its /metrics takes iterations away"
+    )
+    scrape_timeout = 3.0
+    """Longer than the 2 s that its page waits for an iteration."""
+    batch_size_flag = "--max_batch_size"
+    batch_size_words = "requests in a batch (--max_batch_size); only a restart changes it, its own tuner may lower it"
+    install_words = "pip install tensorrt-llm beside an NVIDIA GPU, or --engine-command for one that is elsewhere"
+    stop_patience = 20.0
+    failures = (
+        *HUB_FAILURES,
+        KnownFailure.of(r"No GPU devices found", "it needs an NVIDIA GPU, and finds none on this machine"),
+        KnownFailure.of(r"Failed to bind socket", "its port was taken by another process: choose another with --port"),
+        KnownFailure.of(r"^Error: (?P<what>No such option.+|Invalid value.+)", "it refuses its command line: {what}"),
+        KnownFailure.of(
+            r"Extra inputs are not permitted|extra fields not permitted",
+            "its options file has an option that this version does not know: see the log",
+        ),
+        KnownFailure.of(
+            r"no free GPU memory|insufficient.*KV cache|Max tokens in KV cache.* is (too )?small",
+            "no GPU memory is left for the KV cache: change --kv_cache_free_gpu_memory_fraction after -- ({line})",
+        ),
+    )
+
+    def __init__(self) -> None:
+        self._counting = False
+
+    def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
+        """What stands in `extra_args` is not given twice; an options file in it is copied, with our switches added.
+
+        In a container, which would not see the copy, it is the user's. EngineError without a trtllm-serve, UsageError
+        for an options file that cannot be read.
+        """
+        argv = program_words(config, PROGRAM, title=self.title, how=self.install_words)
+        extra = list(config.extra_args)
+        if config.launcher:
+            return self._command(argv, config, extra=extra, port=port)
+        given = next((value for flag in _FILE_FLAGS if (value := flag_value(extra, flag)) is not None), None)
+        for flag in _FILE_FLAGS:
+            extra = without_flag(extra, flag)
+        extra += ["--extra_llm_api_options", self._options(given)]
+        return self._command(argv, config, extra=extra, port=port)
+
+    def _command(self, argv: Sequence[str], config: EngineConfig, *, extra: Sequence[str], port: int) -> LaunchCommand:
+        flags = {
+            "--host": "127.0.0.1",
+            "--port": port,
+            "--max_batch_size": agreed(config.max_num_seqs, extra, self.batch_size_flag),
+        }
+        return LaunchCommand(
+            argv=(*argv, self.resolve_model(config.model), *with_flags(extra, flags)),
+            host=reachable(flag_value(extra, "--host")),
+            port=port,
+        )
+
+    def _options(self, given: str | None) -> str:
+        """The path of an options file that goes when this engine does."""
+        version = package_version("tensorrt-llm")
+        wanted = _SWITCHES[:1] if version is None or is_older(version, _PERF_SINCE) else _SWITCHES
+        text = switched_on(_read(given), wanted)
+        number, path = tempfile.mkstemp(prefix="servetop-trtllm-", suffix=".yaml")
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.write(text)
+        weakref.finalize(self, Path(path).unlink, missing_ok=True)
+        self._counting = "enable_iter_perf_stats: false" not in text
+        return path
+
+    def metrics(self) -> TensorRtLlmPages:
+        """A server that we started tells its iterations from the first one on."""
+        return TensorRtLlmPages(counting=self._counting)
+
+    def installed(self) -> str | None:
+        """The version of the package beside us; `yes` for a command elsewhere on the path."""
+        return package_version("tensorrt-llm") or ("yes" if shutil.which(PROGRAM) else None)
+
+    def resolve_model(self, model: str) -> str:
+        """Aliases by data/models.toml."""
+        return resolve_model(model)
+
+    def recognises(self, answers: Answers) -> int:
+        """By models that it says to own, or by either of its metrics pages."""
+        models, page, iterations = (answers.get(path) for path in ("/v1/models", PROMETHEUS, ITERATIONS))
+        owned = models is not None and models.ok and b'"tensorrt_llm"' in models.body
+        named = page is not None and page.ok and b"\ntrtllm_" in page.body
+        return 2 if owned or named or (iterations is not None and b'"kvCacheStats"' in iterations.body) else 0
+
+    def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
+        """Version, KV blocks and their size."""
+        found = {name: m[1] for line in lines for name, pattern in _BOOT.items() if (m := pattern.search(line))}
+        return ServerFacts(
+            version=found.get("version"),
+            kv_blocks_total=int(found["kv_blocks_total"]) if "kv_blocks_total" in found else None,
+            block_size=int(found["block_size"]) if "block_size" in found else None,
+        )
+
+
+def switched_on(text: str, names: Sequence[str]) -> str:
+    """An options file (YAML, or JSON which is YAML too) with these options true, unless it says something of them."""
+    wanted = [name for name in names if not re.search(rf"^[\s{{,]*[\"']?{name}[\"']?\s*:", text, re.MULTILINE)]
+    if text.lstrip().startswith("{"):
+        head, _, rest = text.partition("{")
+        return head + "{" + "".join(f'"{name}": true, ' for name in wanted) + rest
+    ends = "" if not text or text.endswith("\n") else "\n"
+    return text + ends + "".join(f"{name}: true\n" for name in wanted)
+
+
+def _read(path: str | None) -> str:
+    try:
+        return "" if path is None else Path(path).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the options file {path} cannot be read ({error}): check --extra_llm_api_options") from error

@@ -1,0 +1,129 @@
+"""Hugging Face Text Generation Inference: `text-generation-launcher --model-id MODEL`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from servetop.core.config import EngineConfig
+from servetop.engines.adapters.engine_flags import agreed, flag_value, reachable, with_flags
+from servetop.engines.adapters.launch_argv import program_words
+from servetop.engines.adapters.model_names import resolve_model
+from servetop.engines.control.control_client import Answers
+from servetop.engines.dialects.registry import TEXT_ENDPOINTS
+from servetop.engines.engine import Adapter, LaunchCommand
+from servetop.engines.metrics.metrics_reader import MetricMap, Series, counter, gauge
+from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
+from servetop.engines.server_facts import ServerFacts
+
+LAUNCHER = "text-generation-launcher"
+_BUDGET = re.compile(r"(?:Setting max batch total tokens to|Inferred max batch total tokens:) (\d+)")
+
+
+def _since_used(name: str) -> Series:
+    """A part of a histogram, which is not on the page before the first request."""
+    return Series((name,), absent=0.0)
+
+
+class TgiEngine(Adapter):
+    """Versions 2.0 to 3.3, of which none was at hand: proven against its wire only (docs/engines/tgi.md)."""
+
+    name = "tgi"
+    title = "TGI"
+    questions: Sequence[str] = ("/info", "/v1/models")
+    takes_token_ids = False
+    endpoints: Mapping[str, str] = {**TEXT_ENDPOINTS, "generate": "servetop.engines.dialects.tgi_generate:TgiDialect"}
+    metric_map = MetricMap(
+        fields={
+            "running": gauge("tgi_batch_current_size"),
+            "waiting": gauge("tgi_queue_size"),
+            "kv_blocks_used": gauge("tgi_batch_current_max_tokens"),
+            "kv_blocks_total": gauge("tgi_batch_max_total_tokens"),
+            "prompt_tokens_total": _since_used("tgi_request_input_length_sum"),
+            "generation_tokens_total": _since_used("tgi_request_generated_tokens_sum"),
+            "requests_finished_total": counter("tgi_request_success", absent=0.0),
+            "queue_seconds_total": _since_used("tgi_request_queue_duration_sum"),
+            "queued_requests_total": _since_used("tgi_request_queue_duration_count"),
+        },
+        block_size=1,
+        lazy=True,
+    )
+    metrics_caveat = (
+        "TGI counts tokens when a request ends, and KV memory as what its requests may need at most: it reserves that "
+        "when they are admitted, so nothing is ever preempted and a shortage shows as a queue"
+    )
+    oldest_version = "2.0"
+    batch_size_flag = "--max-batch-size"
+    batch_size_words = (
+        "requests in a batch (--max-batch-size); only a restart changes it. --max-concurrent-requests (128) is another "
+        "limit: requests beyond it are refused (HTTP 429)"
+    )
+    install_words = "it ships as a container: --launcher docker --image REGISTRY/huggingface/text-generation-inference"
+    stop_signal = signal.SIGTERM
+    stop_patience = 20.0
+    noise = None
+    failures = (
+        *HUB_FAILURES,
+        KnownFailure.of(r"error: (?P<what>unexpected argument .+|invalid value .+)", "TGI refuses its options: {what}"),
+        KnownFailure.of(
+            r"Not enough memory to handle (?P<tokens>\d+) prefill tokens",
+            "not enough GPU memory for {tokens} prefill tokens: give a smaller --max-batch-prefill-tokens after --",
+        ),
+        KnownFailure.of(
+            r"ArgumentValidation\(\"(?P<what>.+?)\"\)|(?P<other>`max_\w+` must be .+)", "TGI: {what}{other}"
+        ),
+        KnownFailure.of(r"(?P<what>Sharding is not supported .+)", "{what}: give --num-shard 1 after --"),
+    )
+
+    def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
+        """EngineError when there is no launcher; what stands in `extra_args` is not given twice."""
+        extra = config.extra_args
+        flags = {
+            "--model-id": None if flag_value(extra, "--model-id") else self.resolve_model(config.model),
+            "--hostname": "127.0.0.1",
+            "--port": port,
+            "--max-batch-size": agreed(config.max_num_seqs, extra, self.batch_size_flag),
+        }
+        argv = program_words(config, LAUNCHER, title=self.title, how=self.install_words)
+        return LaunchCommand(
+            argv=(*argv, *with_flags(extra, flags)), host=reachable(flag_value(extra, "--hostname")), port=port
+        )
+
+    def installed(self) -> str | None:
+        """Its launcher does not tell its version without being started."""
+        return "yes" if shutil.which(LAUNCHER) else None
+
+    def resolve_model(self, model: str) -> str:
+        """Aliases by data/models.toml."""
+        return resolve_model(model)
+
+    def recognises(self, answers: Answers) -> int:
+        """By `/info`, which names its router."""
+        info = _info(answers)
+        return 2 if "text-generation-router" in str(info.get("router")) or "max_best_of" in info else 0
+
+    def facts(self, answers: Answers) -> ServerFacts:
+        """From `/info`; its `max_concurrent_requests` is not the size of a batch."""
+        info = _info(answers)
+        told = {name: info.get(key) for name, key in (("version", "version"), ("model", "model_id"))}
+        texts = {name: text for name, text in told.items() if isinstance(text, str)}
+        longest = info.get("max_total_tokens")
+        own = ServerFacts(
+            version=texts.get("version"),
+            models=(texts["model"],) if "model" in texts else (),
+            max_model_len=longest if type(longest) is int else None,
+        )
+        return super().facts(answers).or_else(own)
+
+    def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
+        """The tokens that all running requests together may have."""
+        budgets = [int(match[1]) for line in lines if (match := _BUDGET.search(line))]
+        return ServerFacts(kv_blocks_total=budgets[-1], block_size=1) if budgets else ServerFacts()
+
+
+def _info(answers: Answers) -> dict[str, Any]:
+    data = answers["/info"].json() if "/info" in answers else None
+    return data if isinstance(data, dict) else {}

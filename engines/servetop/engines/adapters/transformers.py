@@ -1,0 +1,140 @@
+"""Hugging Face transformers: `transformers serve`, with continuous batching unless that is turned off after `--`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError, UsageError
+from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
+from servetop.engines.adapters.launch_argv import checked
+from servetop.engines.adapters.model_names import resolve_model
+from servetop.engines.control.control_client import Answer, Answers
+from servetop.engines.engine import Adapter, LaunchCommand, package_version
+from servetop.engines.process.startup_failures import KnownFailure
+from servetop.engines.server_facts import ServerFacts
+
+_MODULE = "transformers.cli.transformers"
+_POSTED = ("/load_model", "/reset")
+"""Paths that only `transformers serve` has; a GET is answered by 405 there."""
+QUIET = {"PYTHONUNBUFFERED": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
+
+
+class TransformersEngine(Adapter):
+    """Tried for real with 5.19; docs/engines/transformers.md."""
+
+    name = "transformers"
+    title = "transformers"
+    questions: Sequence[str] = (*_POSTED, "/health", "/metrics")
+    endpoints: Mapping[str, str] = {
+        "completions": "servetop.engines.dialects.transformers_api:TransformersCompletionsDialect",
+        "chat": "servetop.engines.dialects.transformers_api:TransformersChatDialect",
+    }
+    takes_token_ids = False
+    batch_size_words = (
+        "none of sequences; --cb-max-batch-tokens limits the tokens of a step, --cb-num-blocks the KV cache"
+    )
+    install_words = "pip install 'transformers[serving]' accelerate, or --engine-command /path/to/transformers"
+    stop_signal = signal.SIGTERM
+    """SIGINT hangs once continuous batching was used."""
+    noise = re.compile(rb'"(GET|POST) \S+ HTTP/1\.[01]" 2\d\d|\[Request received\]|GET /(metrics|version)')
+    failures = (
+        KnownFailure.of(
+            r"requires `accelerate`", "the Python package accelerate is missing in its environment: pip install it"
+        ),
+        KnownFailure.of(
+            r"is not a local folder and is not a valid model identifier|RepositoryNotFoundError",
+            "there is no such model: check --model (an alias, a hub name or a local folder)",
+        ),
+        KnownFailure.of(
+            r"LocalEntryNotFoundError|couldn't connect to 'https://|outgoing traffic has been disabled",
+            "the model is not on this machine and the model hub cannot be reached: give a local folder as --model",
+        ),
+        KnownFailure.of(r"No such option: (?P<what>\S+)", "transformers serve has no option {what}"),
+        KnownFailure.of(r"error: unrecognized arguments: (?P<what>.+)", "it has no option {what}"),
+    )
+
+    def __init__(self) -> None:
+        self._model = ""
+
+    def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
+        """EngineError when it is not found; UsageError for a batch size, which it does not have."""
+        extra = config.extra_args
+        if flag_value(extra, "--batching") is not None:
+            raise UsageError("--batching dynamic and none are of servetop's own server: --engine transformers-pipeline")
+        if agreed(config.max_num_seqs, extra, "--max-num-seqs") is not None:
+            raise UsageError(
+                "transformers serve has no limit of sequences in a batch: leave out --max-num-seqs, "
+                "and give --cb-max-batch-tokens after -- if you like"
+            )
+        self._model = self.resolve_model(config.model)
+        host = flag_value(extra, "--host") or "127.0.0.1"
+        told = any(arg.endswith("continuous-batching") for arg in extra)
+        serve = ["transformers", "serve"] if config.launcher and not config.command else _serve(config.command)
+        argv = [*serve, self._model, *([] if told else ["--continuous-batching"])]
+        flags: dict[str, object] = {"--host": host, "--port": port}
+        return LaunchCommand(
+            argv=(*argv, *with_flags(extra, flags)),
+            env={name: value for name, value in QUIET.items() if name not in os.environ},
+            host="127.0.0.1" if host == "0.0.0.0" else host,
+            port=port,
+        )
+
+    def resolve_model(self, model: str) -> str:
+        """Aliases by data/models.toml."""
+        return resolve_model(model)
+
+    def installed(self) -> str | None:
+        """The version of the package beside us; `yes` for a command elsewhere on the path."""
+        return package_version("transformers") or ("yes" if shutil.which("transformers") else None)
+
+    def recognises(self, answers: Answers) -> int:
+        """It tells no name: by what it takes as a POST only, and by having no metrics."""
+        known = all(answers.get(path, Answer()).status == 405 for path in _POSTED)
+        metrics = answers.get("/metrics", Answer())
+        return 2 if known and answers.get("/health", Answer()).ok and metrics.status == 404 else 0
+
+    def facts(self, answers: Answers) -> ServerFacts:
+        """A started one serves the model that it was started with; what it lists is all that is in its cache."""
+        return ServerFacts(models=(self._model,) if self._model else ()).or_else(super().facts(answers))
+
+
+def _serve(command: Sequence[str]) -> list[str]:
+    """The beginning of the command line, up to and with `serve`."""
+    words = checked(command) or [installed("transformers") or sys.executable]
+    last = Path(words[-1]).name
+    if re.fullmatch(r"python[\d.]*", last):
+        return [*words, "-m", _MODULE, "serve"]
+    return [*words, "serve"] if last == "transformers" else words
+
+
+def python_of(command: Sequence[str]) -> str:
+    """The interpreter that has transformers: the one named, or the one beside the command named."""
+    words = checked(command) or [installed("transformers") or sys.executable]
+    named = Path(shutil.which(words[0]) or words[0])
+    if re.fullmatch(r"python[\d.]*", named.name):
+        return str(named)
+    beside = named.with_name("python")
+    if not beside.exists():
+        raise EngineError(f"there is no Python beside {named}: name the one that has transformers by --engine-command")
+    return str(beside)
+
+
+def installed(name: str) -> str | None:
+    """The script on the path or beside our Python; None when the package alone is here; EngineError without it."""
+    beside = Path(sys.executable).with_name(name)
+    script = shutil.which(name) or (str(beside) if os.access(beside, os.X_OK) else None)
+    spec = find_spec(name) if script is None else None
+    if script is None and (spec is None or spec.origin is None):
+        raise EngineError(
+            "transformers is not installed in this environment: pip install 'transformers[serving]' accelerate, "
+            "or point --engine-command at a Python that has it"
+        )
+    return script

@@ -1,0 +1,96 @@
+"""Serving before continuous batching, as a baseline: servetop's own thin server over transformers' `generate`.
+
+`servers/pipeline_server.py` is started with the Python that has transformers. It gathers requests to a padded batch
+(`--batching dynamic`), or takes them one by one (`--batching none`); what is given after `--` goes to it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Mapping, Sequence
+
+from servetop.core.config import EngineConfig
+from servetop.core.errors import UsageError
+from servetop.core.system.package_data import package_path
+from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
+from servetop.engines.adapters.launch_argv import refuse_containers
+from servetop.engines.adapters.transformers import QUIET, TransformersEngine, python_of
+from servetop.engines.control.control_client import Answer, Answers
+from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
+from servetop.engines.engine import Adapter, LaunchCommand
+from servetop.engines.metrics.metrics_reader import MetricMap, gauge
+from servetop.engines.server_facts import ServerFacts
+
+BATCHING = ("dynamic", "none")
+OWNER = b'"servetop-pipeline"'
+"""Of the models that it lists."""
+SCRIPT = "adapters/servers/pipeline_server.py"
+_SERIES = {
+    "running": "requests_running",
+    "waiting": "requests_waiting",
+    "max_num_seqs": "max_num_seqs",
+    "requests_finished_total": "requests_finished_total",
+    "prompt_tokens_total": "prompt_tokens_total",
+    "generation_tokens_total": "generation_tokens_total",
+}
+_BOOT = re.compile(r"servetop pipeline: \w+ batching of (\d+), transformers (\S+)")
+
+
+class PipelineEngine(Adapter):
+    """An answer comes in one piece when its batch is complete: TTFT is then the whole time, and ITL nothing."""
+
+    name = "transformers-pipeline"
+    title = "transformers pipeline"
+    endpoints: Mapping[str, str] = {name: OPENAI_ENDPOINTS[name] for name in ("completions", "chat")}
+    metric_map = MetricMap(fields={name: gauge(f"servetop_pipeline_{series}") for name, series in _SERIES.items()})
+    metrics_caveat = "answers come in one piece when their batch is complete: TTFT is the whole time of a request"
+    continuous_usage = True
+    batch_size_words = "requests gathered to a padded batch (--max-num-seqs); only a restart changes it"
+    install_words = TransformersEngine.install_words
+    failures = TransformersEngine.failures
+    stop_signal = signal.SIGTERM
+
+    def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
+        """EngineError without a Python that has transformers; UsageError for an unknown kind of batching."""
+        refuse_containers(config, self.title)
+        extra = config.extra_args
+        kind = flag_value(extra, "--batching")
+        if kind is not None and kind not in BATCHING:
+            raise UsageError(f"--batching {kind!r}: give {' or '.join(BATCHING)}; --engine transformers is continuous")
+        host = flag_value(extra, "--host") or "127.0.0.1"
+        flags: dict[str, object] = {
+            "--host": host,
+            "--port": port,
+            "--max-num-seqs": agreed(config.max_num_seqs, extra, "--max-num-seqs"),
+        }
+        return LaunchCommand(
+            argv=(
+                python_of(config.command),
+                str(package_path("servetop.engines", SCRIPT)),
+                self.resolve_model(config.model),
+                *with_flags(extra, flags),
+            ),
+            env={name: value for name, value in QUIET.items() if name not in os.environ},
+            host="127.0.0.1" if host == "0.0.0.0" else host,
+            port=port,
+        )
+
+    def resolve_model(self, model: str) -> str:
+        """As for transformers."""
+        return TransformersEngine().resolve_model(model)
+
+    def installed(self) -> str | None:
+        """As for transformers."""
+        return TransformersEngine().installed()
+
+    def recognises(self, answers: Answers) -> int:
+        """By the owner of its models."""
+        models = answers.get("/v1/models", Answer())
+        return 2 if models.ok and OWNER in models.body else 0
+
+    def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
+        """Batch size and version, from its own line."""
+        found = next((match for line in lines if (match := _BOOT.search(line))), None)
+        return ServerFacts(max_num_seqs=int(found[1]), version=found[2]) if found else ServerFacts()

@@ -1,0 +1,162 @@
+"""Triton Inference Server with a TensorRT-LLM model: `tritonserver --model-repository=FOLDER`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError, UsageError
+from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
+from servetop.engines.adapters.launch_argv import program_words
+from servetop.engines.control.control_client import Answers
+from servetop.engines.engine import Adapter, LaunchCommand
+from servetop.engines.metrics.metrics_source import with_port
+from servetop.engines.metrics.triton_metrics import TritonPages
+from servetop.engines.process.ports import free_port, port_holder, port_is_free
+from servetop.engines.process.startup_failures import KnownFailure
+from servetop.engines.server_facts import ServerFacts
+
+SERVER = "/v2"
+_CONFIGS = {name: f"/v2/models/{name}/config" for name in ("ensemble", "tensorrt_llm_bls", "tensorrt_llm")}
+"""Where the models that take text are asked for; Triton lists its models on a POST only."""
+_HTTP_PORT, _METRICS_AFTER = 8000, 2
+_ADDRESSES = ("--http-address", "--grpc-address", "--metrics-address")
+
+
+class TritonEngine(Adapter):
+    """Tried for real with tritonserver 2.51 and a model that stands in for TensorRT-LLM (docs/engines)."""
+
+    name = "triton-tensorrt-llm"
+    title = "Triton (TensorRT-LLM)"
+    ready_path = "/v2/health/ready"
+    questions: Sequence[str] = (SERVER, *_CONFIGS.values())
+    endpoints: Mapping[str, str] = {"generate": "servetop.engines.dialects.triton_generate:TritonDialect"}
+    takes_token_ids = False
+    port_flag = "--http-port"
+    batch_size_flag = "--triton-max-batch-size"
+    batch_size_words = "the model's own (triton_max_batch_size in its config); change it there and start again"
+    install_words = (
+        "NVIDIA's container tritonserver-…-trtllm-python-py3; --engine-command names a tritonserver elsewhere"
+    )
+    metrics_off_words = "give --metrics-url where Triton's metrics are (usually two ports above its HTTP port)"
+    stop_signal = signal.SIGTERM
+    noise = None
+    stop_patience = 35.0
+    """Longer than the 30 s that it gives requests under way by itself (--exit-timeout-secs)."""
+    failures = (
+        KnownFailure.of(r"(Socket '[^']+' already in use|address already in use)", "one of its ports is taken: {line}"),
+        KnownFailure.of(
+            r"failed to (stat|poll|open) .*(model.repository|No such file)", "there is no model repository: {line}"
+        ),
+        KnownFailure.of(r"failed to load '(?P<model>[^']+)' version \d+: (?P<why>.+)", "model {model}: {why}"),
+        KnownFailure.of(r"error: creating server: (?P<why>.+)", "{why}"),
+        KnownFailure.of(r"unrecognized option '(?P<what>[^']+)'", "it does not understand its option {what}"),
+    )
+
+    def __init__(self) -> None:
+        self._models: tuple[str, ...] = ()
+
+    def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
+        """`config.model` is the folder of the model repository; UsageError for a batch size: it has none."""
+        extra, program = config.extra_args, _IN_CONTAINERS if shutil.which(_IN_CONTAINERS) else "tritonserver"
+        server = program_words(config, program, title=self.title, how=self.install_words)
+        if config.max_num_seqs is not None:
+            raise UsageError(
+                "tritonserver has no option for the batch size: set triton_max_batch_size in the model's config "
+                "and leave out --max-num-seqs"
+            )
+        metrics = _given(extra, "--metrics-port") or _free_beside(port)
+        grpc = _given(extra, "--grpc-port") or _free_beside(port, metrics)
+        repository = flag_value(extra, "--model-repository") or self.resolve_model(config.model)
+        self._models = _models_with_text(repository)
+        flags: dict[str, object] = {
+            "--model-repository": repository,
+            **dict.fromkeys(_ADDRESSES, "127.0.0.1"),
+            "--http-port": port,
+            "--grpc-port": grpc,
+            "--metrics-port": metrics,
+        }
+        host = flag_value(extra, "--http-address") or "127.0.0.1"
+        return LaunchCommand(
+            argv=(*server, *with_flags(extra, flags)),
+            host="127.0.0.1" if host == "0.0.0.0" else host,
+            port=port,
+            metrics_port=metrics,
+        )
+
+    def resolve_model(self, model: str) -> str:
+        """An existing folder; UsageError for anything else."""
+        path = Path(model).expanduser()
+        if not model or not path.is_dir():
+            raise UsageError(f"there is no folder {model!r}: for Triton --model is the folder of a model repository")
+        return str(path)
+
+    def installed(self) -> str | None:
+        """`yes` for a tritonserver on the path, or where NVIDIA's containers have it."""
+        return "yes" if shutil.which("tritonserver") or shutil.which(_IN_CONTAINERS) else None
+
+    def metrics(self) -> TritonPages:
+        """Keeps nothing."""
+        return TritonPages()
+
+    def metrics_url(self, url: str) -> str:
+        """Two ports above HTTP's, as 8002 is above 8000."""
+        return with_port(url, (urlsplit(url).port or _HTTP_PORT) + _METRICS_AFTER)
+
+    def recognises(self, answers: Answers) -> int:
+        """By the server's own name."""
+        return 2 if _object(answers, SERVER).get("name") == "triton" else 0
+
+    def facts(self, answers: Answers) -> ServerFacts:
+        """Version, and of the usual models those that take text."""
+        version = _object(answers, SERVER).get("version")
+        models = tuple(name for name, path in _CONFIGS.items() if _takes_text(_object(answers, path))) or self._models
+        return ServerFacts(version=version if isinstance(version, str) else None, models=models)
+
+    def failure_reason(self, lines: Sequence[str]) -> str | None:
+        """From its lines without their times."""
+        return super().failure_reason([_PREFIX.sub("", line) for line in lines])
+
+
+_PREFIX = re.compile(r"^[IWE]\d{4} [\d:.]+ \d+ [\w.]+:\d+\] ")
+_IN_CONTAINERS = "/opt/tritonserver/bin/tritonserver"
+
+
+def _given(extra: Sequence[str], flag: str) -> int | None:
+    """A port that the user chose; Triton itself crashes when one of them is taken."""
+    port = agreed(None, extra, flag)
+    if port is not None and not port_is_free(port):
+        raise EngineError(f"port {port} ({flag}) is in use by {port_holder(port)}: give another, or none")
+    return port
+
+
+def _models_with_text(repository: str) -> tuple[str, ...]:
+    """Of a repository with other names than the usual ones; EngineError when no model of it takes text."""
+    configs = sorted(Path(repository).expanduser().glob("*/config.pbtxt"))
+    names = tuple(each.parent.name for each in configs if "text_input" in each.read_text(errors="replace"))
+    if not names:
+        raise EngineError(f"no model in {repository} takes text: a config.pbtxt with an input text_input is looked for")
+    return names
+
+
+def _takes_text(config: dict[str, Any]) -> bool:
+    inputs = config.get("input")
+    named = [each.get("name") for each in inputs if isinstance(each, dict)] if isinstance(inputs, list) else []
+    return "text_input" in named
+
+
+def _object(answers: Answers, path: str) -> dict[str, Any]:
+    data = answers[path].json() if path in answers else None
+    return data if isinstance(data, dict) else {}
+
+
+def _free_beside(*taken: int) -> int:
+    while (port := free_port()) in taken:
+        pass
+    return port

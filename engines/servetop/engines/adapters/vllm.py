@@ -1,0 +1,168 @@
+"""vLLM: `vllm serve MODEL`, or the older `python -m vllm.entrypoints.openai.api_server --model MODEL`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError
+from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
+from servetop.engines.adapters.launch_argv import checked
+from servetop.engines.adapters.model_names import resolve_model
+from servetop.engines.control.control_client import Answers
+from servetop.engines.engine import Adapter, LaunchCommand, package_version
+from servetop.engines.metrics.vllm_metrics import VLLM_METRICS
+from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure, error_text, first_error, last_error
+from servetop.engines.server_facts import ServerFacts
+
+API_SERVER = "vllm.entrypoints.openai.api_server"
+QUIET = {"VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1"}
+"""Environment of a server that reports to nobody and whose log comes at once."""
+
+_PREFIX = re.compile(r"^(?:\([^()]*pid=\d+\) )?(?:(?P<level>[A-Z]+) \d\d-\d\d \d\d:\d\d:\d\d \[?[^\]]*\] )?")
+_WORKERS_WORD = re.compile(r"Worker failed with error ['\"](?P<cause>.+?)['\"], please check the stack trace")
+_BOOT = {
+    "version": re.compile(r"(?:version |LLM engine \(v)(\d[\w.+]*)"),
+    "kv_tokens_total": re.compile(r"KV cache size: ([\d,]+) tokens"),
+    "kv_blocks_total": re.compile(r"# (?:GPU|CUDA|cuda|TPU|HPU) blocks: ([\d,]+)"),
+    "max_model_len": re.compile(r"(?:max_seq_len=|[Uu]sing max model len )(\d+)"),
+    "max_num_seqs": re.compile(r"'max_num_seqs': (\d+)"),
+    "block_size": re.compile(r"'block_size': (\d+)"),
+}
+
+
+class VllmEngine(Adapter):
+    """Versions 0.4 to 0.32 and what follows; tried for real with 0.32 (docs/engines/vllm.md)."""
+
+    name = "vllm"
+    title = "vLLM"
+    metric_map = VLLM_METRICS
+    continuous_usage = True
+    batch_size_words = "sequences in a batch (--max-num-seqs); only a restart changes it"
+    oldest_version = "0.2.7"
+    metrics_off_words = "is it running with --disable-log-stats?"
+    install_words = "pip install 'servetop[vllm]', or --engine-command for one that is elsewhere"
+    failures = (
+        KnownFailure.of(
+            r"error: (?P<what>unrecognized arguments: .+|argument .+)",
+            "vLLM does not understand its command line: {what}",
+        ),
+        *HUB_FAILURES,
+        KnownFailure.of(
+            r"max_model_len \((?P<asked>\d+)\) is greater than the derived max_model_len \((?:\w+=)?(?P<most>\d+)",
+            "the model takes {most} tokens at most, not {asked}: give a smaller --max-model-len",
+        ),
+        KnownFailure.of(
+            r"No available memory for the cache blocks",
+            "no GPU memory is left for the KV cache: raise --gpu-memory-utilization, or take a smaller model",
+        ),
+        KnownFailure.of(r"(Free|Available) memory on (node|device) .*(less than)", "not enough memory: {line}"),
+        KnownFailure.of(
+            r"To serve at least one request with the model's max seq len", "the KV cache is too small: {line}"
+        ),
+        KnownFailure.of(
+            r"max_num_batched_tokens \(\d+\) must be greater than or equal to max_num_seqs \(\d+\)",
+            "{line}: give a larger --max-num-batched-tokens, or a smaller --max-num-seqs",
+        ),
+    )
+
+    def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
+        """EngineError when vLLM is not found; what stands in `extra_args` is not given twice."""
+        extra = config.extra_args
+        flags = {
+            "--host": "127.0.0.1",
+            "--port": port,
+            "--max-num-seqs": agreed(config.max_num_seqs, extra, "--max-num-seqs"),
+        }
+        argv = ["vllm", "serve"] if config.launcher and not config.command else _server(config.command)
+        if flag_value(extra, "--model") is None:
+            model = self.resolve_model(config.model)
+            argv += [model] if argv[-1] == "serve" else ["--model", model]
+        host = flag_value(extra, "--host") or "127.0.0.1"
+        return LaunchCommand(
+            argv=(*argv, *with_flags(extra, flags)),
+            env={name: value for name, value in QUIET.items() if name not in os.environ},
+            host="127.0.0.1" if host == "0.0.0.0" else host,
+            port=port,
+        )
+
+    def installed(self) -> str | None:
+        """The version of the package beside us; `yes` for a command elsewhere on the path."""
+        return package_version("vllm") or ("yes" if shutil.which("vllm") else None)
+
+    def resolve_model(self, model: str) -> str:
+        """Aliases by data/models.toml."""
+        return resolve_model(model)
+
+    def recognises(self, answers: Answers) -> int:
+        """By its metrics, or (with metrics turned off) by its version beside models that it says to own."""
+        page = answers.get("/metrics")
+        if page is not None and page.ok and b"\nvllm:" in page.body:
+            return 2
+        models = answers.get("/v1/models")
+        owned = models is not None and models.ok and b'"vllm"' in models.body
+        return 2 if owned and self.facts(answers).version else 0
+
+    def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
+        """Version, sizes of the KV cache and limits, in the words of V0 (`# GPU blocks`) and V1 (`KV cache size`)."""
+        found: dict[str, str] = {}
+        for line in lines:
+            for name, pattern in _BOOT.items():
+                if name not in found and (match := pattern.search(line)):
+                    found[name] = match[1].replace(",", "")
+        numbers = {name: int(text) for name, text in found.items() if name != "version"}
+        tokens, size, blocks = (numbers.get(name) for name in ("kv_tokens_total", "block_size", "kv_blocks_total"))
+        if blocks is None and tokens and size:
+            blocks = tokens // size - 1  # one is the null block
+        return ServerFacts(
+            version=found.get("version"),
+            kv_blocks_total=blocks,
+            kv_tokens_total=tokens,
+            block_size=size,
+            max_model_len=numbers.get("max_model_len"),
+            max_num_seqs=numbers.get("max_num_seqs"),
+        )
+
+    def failure_reason(self, lines: Sequence[str]) -> str | None:
+        """A known cause, else the first error of a worker or engine core, else the last error of all."""
+        bare = [_PREFIX.sub("", line) for line in lines]
+        workers = [_PREFIX.sub("", line) for line in lines if (m := _PREFIX.match(line)) and m["level"] == "ERROR"]
+        if (known := super().failure_reason([*workers, *bare])) is not None and known != last_error(bare):
+            return known
+        cause = first_error([text for text in workers if text]) or last_error(bare)
+        if cause and (word := _WORKERS_WORD.search(cause)):
+            return word["cause"]
+        return error_text(cause) if cause and cause.startswith(("ValueError", "RuntimeError")) else cause
+
+
+def _server(command: Sequence[str]) -> list[str]:
+    """The beginning of the command line; it ends in `serve` where the model follows as it is."""
+    if not command:
+        return _installed()
+    command = checked(command, program="vllm")
+    last = Path(command[-1]).name
+    if last == "vllm":
+        return [*command, "serve"]
+    if len(command) == 1 and re.fullmatch(r"python[\d.]*", last):
+        return [*command, "-m", API_SERVER]
+    return list(command)
+
+
+def _installed() -> list[str]:
+    beside = Path(sys.executable).with_name("vllm")
+    script = shutil.which("vllm") or (str(beside) if os.access(beside, os.X_OK) else None)
+    if script is not None:
+        return [script, "serve"]
+    spec = find_spec("vllm")
+    if spec is None or spec.origin is None:  # a folder that is called vllm is no package
+        raise EngineError(
+            "vLLM is not installed in this environment: pip install 'servetop[vllm]', "
+            "or point --engine-command at one that has it, or try --engine sim"
+        )
+    return [sys.executable, "-m", API_SERVER]

@@ -1,0 +1,165 @@
+"""Attaches to a server that somebody else started, and finds out what it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+
+from servetop.core.clock import Clock
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError, UsageError
+from servetop.core.events import LogLine
+from servetop.engines.adapters.versions import is_older
+from servetop.engines.control.connection import route_to
+from servetop.engines.control.control_client import ANSWER_TIMEOUT, Answers, ServerClient, normalise_url
+from servetop.engines.control.one_line import first_words
+from servetop.engines.control.url_scheme import refuse_wrong_scheme
+from servetop.engines.engine import Engine, EngineHandle
+from servetop.engines.metrics.metrics_reader import GAUGES
+from servetop.engines.metrics.metrics_source import metrics_feed
+from servetop.engines.registry import load_engine, loadable_engines
+from servetop.engines.start import api_key, engine_facts, look, refuse_without_key
+
+AUTO = "auto"
+"""The engine name that means: whatever answers."""
+MODELS = "/v1/models"
+ANYTHING = "openai"
+"""The engine that claims every server which speaks the API, and may be named for any of them."""
+
+
+async def attach_engine(
+    config: EngineConfig, clock: Clock, *, on_line: Callable[[LogLine], None] = lambda _: None
+) -> EngineHandle:
+    """Look at the server at `config.url`; with the name `auto` the engine is recognised by its answers.
+
+    A server that answers late, as a saturated one does, gets `attach_timeout`; `on_line` is told what is waited for.
+
+    EngineError, on one line with what to try next, when nothing answers there, when it wants a key, when it is not
+    the engine, too old a version of it, or does not serve the model that was named; UsageError for an address that is
+    none, and for a batch size that only a restart could change.
+    """
+    if config.url is None:
+        raise UsageError("no server is named to attach to: give --url http://host:port")
+    wanted = None if config.name == AUTO else load_engine(config.name)
+    engines = [wanted] if wanted is not None and wanted.name == ANYTHING else loadable_engines()
+    url = normalise_url(config.url)
+    way = route_to(url, config.connection, os.environ).connection
+    client = ServerClient(url, api_key=api_key(config, os.environ), connection=way)
+    try:
+        answers = await _first_answers(client, engines, clock=clock, limit=config.attach_timeout, on_line=on_line)
+        await refuse_wrong_scheme(client.url, answers)
+        _refuse_silence(answers, client.url)
+        refuse_without_key(answers[MODELS], client.url, config=config)
+        engine = _recognised(engines, answers, wanted=wanted, url=client.url)
+        _refuse_old(engine, answers, client.url)
+        model = _model(engine, answers, config=config, url=client.url)
+        _refuse_batch_size(engine, config.max_num_seqs, client.url)
+    except BaseException:
+        await client.close()
+        raise
+    feed = metrics_feed(engine, client, config=config, connection=way)
+    told, missing = await look(feed, instead=answers if feed is not None and feed.pages.url == client.url else None)
+    if missing == GAUGES and engine.name == ANYTHING and config.metrics_url is None:
+        feed = None  # it has no metrics that we know: not a trouble
+    known = engine.facts(answers).or_else(told)
+    facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)
+    handle = EngineHandle(engine, facts, client=client, clock=clock, feed=feed)
+    try:
+        if config.max_num_seqs is not None:
+            await handle.set_max_num_seqs(config.max_num_seqs)
+    except BaseException:
+        await handle.stop()
+        raise
+    return handle
+
+
+async def _first_answers(
+    client: ServerClient, engines: list[Engine], *, clock: Clock, limit: float, on_line: Callable[[LogLine], None]
+) -> Answers:
+    """All that is asked to recognise an engine; what timed out is asked again as long as it would help."""
+    began = clock.now()
+    specific = [engine for engine in engines if engine.name != ANYTHING] or engines
+
+    def left() -> float:
+        return limit - (clock.now() - began)
+
+    def tell() -> None:
+        text = f"waiting for {client.url} to answer: {left():.0f} s left of --attach-timeout {limit:g}"
+        on_line(LogLine(at=clock.now(), text=text, stream="servetop"))
+
+    first = await client.ask(MODELS, timeout=min(ANSWER_TIMEOUT, limit))
+    if first.trouble and not first.late:
+        return {MODELS: first}  # no HTTP is spoken there: the others would fail alike
+    if first.late:
+        tell()
+    others = await client.ask_all(_paths(engines), timeout=max(min(ANSWER_TIMEOUT, left()), 0.0))
+    answers = {**others, MODELS: first}
+    while late := [path for path, answer in answers.items() if answer.late]:
+        recognised = any(engine.recognises(answers) for engine in specific)
+        if left() <= 0 or (recognised and not answers[MODELS].late):
+            break
+        tell()
+        answers |= await client.ask_all(late, timeout=left())
+    return answers
+
+
+def _paths(engines: list[Engine]) -> list[str]:
+    paths = [path for engine in engines for path in engine.questions]
+    return paths + [path for engine in engines if (reader := engine.metrics()) is not None for path in reader.paths]
+
+
+def _refuse_silence(answers: Answers, url: str) -> None:
+    troubles = [answer.trouble for answer in answers.values()]
+    if all(troubles):
+        late = all(answer.late for answer in answers.values())
+        longer = "give it longer by --attach-timeout, or " if late else ""
+        raise EngineError(f"nothing answers at {url} ({troubles[0]}): is the server up? {longer}try: curl {url}/health")
+
+
+def _recognised(engines: list[Engine], answers: Answers, *, wanted: Engine | None, url: str) -> Engine:
+    claims = {engine.name: engine.recognises(answers) for engine in engines}
+    best = max(engines, key=lambda engine: claims[engine.name])
+    if wanted is None:
+        return best if claims[best.name] else load_engine(ANYTHING)
+    if wanted.name == ANYTHING or claims[wanted.name] == claims[best.name]:
+        return wanted
+    version = best.facts(answers).version
+    who = f"{best.title} {version}" if version and version[0].isdigit() else best.title
+    raise EngineError(f"{url} answers like {who}, not like {wanted.title}: say --engine {best.name}, or leave it out")
+
+
+def _refuse_old(engine: Engine, answers: Answers, url: str) -> None:
+    version = engine.facts(answers).version
+    if version and engine.oldest_version and is_older(version, engine.oldest_version):
+        raise EngineError(
+            f"{url} runs {engine.title} {version}, which is understood from {engine.oldest_version} on: update it, "
+            f"or say --engine {ANYTHING} to load it without its metrics"
+        )
+
+
+def _refuse_batch_size(engine: Engine, max_num_seqs: int | None, url: str) -> None:
+    if max_num_seqs is not None and not engine.changes_batch_size_live:
+        raise UsageError(
+            f"{engine.title} at {url} keeps its batch size while it runs: leave out --max-num-seqs, "
+            "or limit the client's side with --max-concurrency"
+        )
+
+
+def _model(engine: Engine, answers: Answers, *, config: EngineConfig, url: str) -> str:
+    served = engine.facts(answers).models
+    if not served and not config.model:
+        answer = answers[MODELS]
+        why = answer.trouble or f"HTTP {answer.status}: {first_words(answer.body)}"
+        raise EngineError(
+            f"{url}{MODELS} lists no models ({why}): is that the server's address? else name one by --model"
+        )
+    if not config.model:
+        return served[0]
+    names = [config.model]
+    with suppress(UsageError):  # no alias: then it is the served name itself, or wrong
+        names.append(engine.resolve_model(config.model))
+    found = next((name for name in names if name in served or not served), None)
+    if found is None:
+        raise EngineError(f"{url} does not serve {config.model!r}: it serves {', '.join(served[:8])}")
+    return found

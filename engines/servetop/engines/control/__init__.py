@@ -1,0 +1,1 @@
+"""Control-plane HTTP: health checks, model lists, metrics pages, proxies and TLS."""

@@ -1,0 +1,40 @@
+"""Questions to one server through a proxy."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+
+import httpx
+
+from servetop.engines.control.direct_http import ConnectError, ProtocolError
+from servetop.engines.control.http_body import Body
+
+
+class ProxiedHttp:
+    """The same questions as those of DirectHttp."""
+
+    def __init__(self, url: str, *, headers: Mapping[str, str], context: ssl.SSLContext | None, proxy: str) -> None:
+        self._url = url
+        verify = context if context is not None else False
+        self._http = httpx.AsyncClient(headers=dict(headers), timeout=None, trust_env=False, proxy=proxy, verify=verify)
+
+    async def ask(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        """See DirectHttp; a proxy that wants other credentials is a ProtocolError with its status, 407."""
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        try:
+            async with self._http.stream(method, self._url + path, content=body, headers=headers) as response:
+                if response.status_code == 407:
+                    raise ProtocolError("407")
+                content = Body(response.headers.get("Content-Encoding", ""))
+                async for piece in response.aiter_raw():
+                    content.take(piece)
+                return response.status_code, content.whole()
+        except httpx.ConnectError as error:
+            raise ConnectError(str(error)) from error
+        except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:
+            raise ProtocolError(str(error) or type(error).__name__) from error
+
+    async def close(self) -> None:
+        """Close its connections; later questions are a ProtocolError."""
+        await self._http.aclose()

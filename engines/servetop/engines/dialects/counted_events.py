@@ -1,0 +1,57 @@
+"""The end of events that carry the server's counts: the same bytes each time, but for numbers that go up by one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from servetop.core.interfaces.dialect import Chunk
+
+_TOTAL = re.compile(rb'"total_tokens": ?(\d+)')
+
+
+class CountedTail:
+    """Of one stream, made from the end of one of its events; an event whose end differs otherwise is none of its own.
+
+    The output tokens are one more with each event, and so is the total, where there is one.
+    """
+
+    __slots__ = ("_beyond", "_format", "_last", "suffix")
+
+    def __init__(self, tail: bytes, output: tuple[int, int], *, last: Chunk) -> None:
+        """`output` is where the output tokens stand in the tail; `last` is what its event said, without text."""
+        self._last = last
+        total = _TOTAL.search(tail)
+        holes = [output]
+        beyond = [0]
+        prompt = last.prompt_tokens or 0
+        if total is not None and int(total[1]) == prompt + (last.output_tokens or 0):
+            position = int(total.start() > output[0])
+            holes.insert(position, total.span(1))
+            beyond.insert(position, prompt)
+        self._beyond = tuple(beyond)
+        """What each number is more than the output tokens."""
+        literals, at = [], 0
+        for low, high in holes:
+            literals.append(tail[at:low].replace(b"%", b"%%"))
+            at = high
+        self._format = b"%d".join([*literals, b""])
+        self.suffix = tail[at:]
+        """The bytes after the last number."""
+
+    def texts(self, middles: Sequence[bytes], seen: int) -> list[bytes] | None:
+        """What stands before each tail, the first of which tells one token more than were seen; None: not so."""
+        form, found, count = self._format, [], seen
+        first, second = self._beyond[0], self._beyond[-1]
+        single = len(self._beyond) == 1
+        for middle in middles:
+            count += 1
+            tail = form % count if single else form % (count + first, count + second)
+            if not middle.endswith(tail):
+                return None
+            found.append(middle[: -len(tail)])
+        return found
+
+    def last(self, count: int, *, reasoning: bool) -> Chunk:
+        """What the event says that tells so many tokens."""
+        return self._last._replace(tokens=1, output_tokens=count, reasoning=reasoning)

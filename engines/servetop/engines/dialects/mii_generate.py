@@ -1,0 +1,62 @@
+"""DeepSpeed-MII's own wire: `/generate` of `python -m mii.entrypoints.api_server`.
+
+Source: deepspeedai/DeepSpeed-MII, `mii/entrypoints/api_server.py`. An event brings the new text of each prompt in a
+list; there are no counts at all, and `[DONE]` is the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from servetop.core.config import WorkloadConfig
+from servetop.core.interfaces.dialect import Chunk, Prompt
+from servetop.engines.dialects.json_dialect import JsonDialect
+from servetop.engines.dialects.json_event import Reading, parsed
+
+
+def read_mii(event: bytes) -> Reading:
+    """An event of `/generate`."""
+    content = parsed(event)
+    if isinstance(content, Reading):
+        return content
+    texts = [text for text in _texts(content) or () if text]
+    return Reading("".join(texts), len(texts))
+
+
+def _texts(content: object) -> list[str] | None:
+    found = content.get("text") if isinstance(content, dict) else None
+    if not isinstance(found, list):
+        return None
+    return [text if isinstance(text, str) else "" for text in found]
+
+
+class MiiDialect(JsonDialect):
+    """Text in, one answer out: token ids cannot be sent, nor is there a way to have the end of text ignored.
+
+    `min_tokens` asks for as many tokens as are wanted where the workload says so (`--ignore-eos`).
+    """
+
+    path = "/generate"
+    reader = staticmethod(read_mii)
+
+    def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
+        """The JSON body of one request; `extra_body` has the last word on every key."""
+        request: dict[str, Any] = {
+            "prompt": prompt.text,
+            "max_tokens": prompt.output_tokens,
+            "stream": workload.stream,
+        }
+        if workload.ignore_eos:
+            request["min_tokens"] = prompt.output_tokens
+        if workload.temperature is not None:
+            request["temperature"] = workload.temperature
+        return orjson.dumps({**request, **workload.extra_body})
+
+    def whole(self, content: Any) -> Chunk | None:
+        """Its text and counts."""
+        texts = _texts(content)
+        if texts is None:
+            return None
+        return Chunk("".join(texts), sum(map(bool, texts)), True)

@@ -1,0 +1,70 @@
+"""TGI's own wire: an event a token, the counts (asked for by `details`) in the last one, and no `[DONE]`.
+
+Source: huggingface/text-generation-inference, `router/src/lib.rs` and `server.rs`. The route is `/`, which is
+`/generate_stream` or `/generate` by the body's `stream`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from servetop.core.config import WorkloadConfig
+from servetop.core.interfaces.dialect import Chunk, Prompt
+from servetop.engines.dialects.json_dialect import JsonDialect
+from servetop.engines.dialects.json_event import Reading, Usage, parsed
+from servetop.engines.dialects.json_values import count_in
+
+
+def read_tgi(event: bytes) -> Reading:
+    """An event of `/generate_stream`; the one with the whole text is the end, and brings a token too."""
+    content = parsed(event)
+    if isinstance(content, Reading):
+        return content
+    token = content.get("token")
+    found = token.get("text") if isinstance(token, dict) else None
+    text = found if isinstance(found, str) else ""
+    final = isinstance(content.get("generated_text"), str)
+    return Reading(text, 1 if text else 0, usage=_usage(content), final=final)
+
+
+def _usage(content: dict[str, Any]) -> Usage | None:
+    """Of the last event, or of an answer in one piece: there each token of the prompt is listed in `prefill`."""
+    details = content.get("details")
+    if not isinstance(details, dict):
+        return None
+    prefill = details.get("prefill")
+    listed = len(prefill) if isinstance(prefill, list) and prefill else None
+    prompt = count_in(details, "input_length")
+    return Usage(listed if prompt is None else prompt, count_in(details, "generated_tokens"))
+
+
+class TgiDialect(JsonDialect):
+    """Text in, one answer out: token ids cannot be sent, nor is there a way to have the end of text ignored."""
+
+    path = "/"
+    reader = staticmethod(read_tgi)
+
+    def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
+        """The JSON body of one request; `extra_body` has the last word on every key, and on every parameter."""
+        parameters: dict[str, Any] = {"max_new_tokens": prompt.output_tokens, "details": True}
+        if workload.temperature is not None:
+            parameters["do_sample"] = workload.temperature > 0
+            if workload.temperature > 0:
+                parameters["temperature"] = workload.temperature
+        extra = dict(workload.extra_body)
+        if isinstance(more := extra.pop("parameters", {}), dict):
+            parameters |= more
+        return orjson.dumps({"inputs": prompt.text, "parameters": parameters, "stream": workload.stream, **extra})
+
+    def whole(self, content: Any) -> Chunk | None:
+        """Its text and counts."""
+        if isinstance(content, list) and len(content) == 1:
+            content = content[0]
+        text = content.get("generated_text") if isinstance(content, dict) else None
+        if not isinstance(text, str):
+            return None
+        usage = _usage(content) or Usage()
+        tokens = int(bool(text)) if usage.output is None else usage.output
+        return Chunk(text, tokens, True, usage.prompt, usage.output)

@@ -1,0 +1,1 @@
+"""GPU telemetry: NVIDIA through NVML, AMD through amdsmi."""

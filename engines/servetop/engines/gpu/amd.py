@@ -1,0 +1,107 @@
+"""AMD's devices, read through amdsmi: the Python package that comes with ROCm (and as the extra `amd`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from servetop.core.events import GpuSample
+from servetop.engines.gpu.gpu_processes import Owns, everybody, owned_memory
+
+MHZ = 1e6
+MIB = 1 << 20
+MICROJOULE = 1e-6
+HOTTEST = 1000
+"""A temperature above it is in thousandths of a degree: versions of amdsmi differ."""
+
+
+class AmdReader:
+    """Reads devices through a module with amdsmi's functions; what a device does not tell (`N/A`) is None."""
+
+    def __init__(self, smi: Any, devices: Sequence[Any], owns: Owns = everybody) -> None:
+        self._smi = smi
+        self._devices = list(devices)
+        self._owns = owns
+
+    def __call__(self, at: float) -> Sequence[GpuSample]:
+        """All devices, numbered in amdsmi's order."""
+        return [self._device(device, index, at) for index, device in enumerate(self._devices)]
+
+    def _device(self, device: Any, index: int, at: float) -> GpuSample:
+        smi = self._smi
+        used, total = self._numbers(smi.amdsmi_get_gpu_vram_usage, device, keys=("vram_used", "vram_total"))
+        (busy,) = self._numbers(smi.amdsmi_get_gpu_activity, device, keys=("gfx_activity",))
+        asic = self._answer(smi.amdsmi_get_gpu_asic_info, device)
+        name = asic.get("market_name") if isinstance(asic, dict) else None
+        return GpuSample(
+            at=at,
+            index=index,
+            name=str(name) if name not in (None, "", "N/A") else "AMD GPU",
+            utilisation=None if busy is None else busy / 100,
+            memory_used=None if used is None else int(used * MIB),
+            memory_total=None if total is None else int(total * MIB),
+            power=self._power(device),
+            temperature=self._temperature(device),
+            sm_clock=self._clock(device, "GFX"),
+            memory_clock=self._clock(device, "MEM"),
+            engine_memory=owned_memory(self._processes(device), self._owns),
+            energy=self._energy(device),
+        )
+
+    def _power(self, device: Any) -> float | None:
+        """Watts now; some cards tell a mean over some milliseconds only."""
+        keys = ("current_socket_power", "average_socket_power")
+        now, mean = self._numbers(self._smi.amdsmi_get_power_info, device, keys=keys)
+        return now or mean
+
+    def _temperature(self, device: Any) -> float | None:
+        """Of the hottest place, where all cards have a sensor."""
+        kinds = (self._smi.AmdSmiTemperatureType.HOTSPOT, self._smi.AmdSmiTemperatureMetric.CURRENT)
+        value = _number(self._answer(self._smi.amdsmi_get_temp_metric, device, *kinds))
+        return value / 1000 if value is not None and value > HOTTEST else value
+
+    def _clock(self, device: Any, kind: str) -> float | None:
+        ask, clock = self._smi.amdsmi_get_clock_info, getattr(self._smi.AmdSmiClkType, kind)
+        (value,) = self._numbers(ask, device, clock, keys=("clk",))
+        return None if value is None else value * MHZ
+
+    def _energy(self, device: Any) -> float | None:
+        keys = ("energy_accumulator", "power", "counter_resolution")  # `power` is the first one's older name
+        count, older, resolution = self._numbers(self._smi.amdsmi_get_energy_count, device, keys=keys)
+        total = older if count is None else count
+        return None if total is None or resolution is None else total * resolution * MICROJOULE
+
+    def _processes(self, device: Any) -> list[tuple[int, int | None]]:
+        listed = self._answer(self._smi.amdsmi_get_gpu_process_list, device)
+        rows = [row for row in listed if isinstance(row, dict) and "pid" in row] if isinstance(listed, list) else []
+        sizes = [_number((row.get("memory_usage") or {}).get("vram_mem", row.get("mem"))) for row in rows]
+        return [(row["pid"], None if size is None else int(size)) for row, size in zip(rows, sizes, strict=True)]
+
+    def _numbers(self, ask: Callable[..., Any], *arguments: Any, keys: Sequence[str]) -> list[float | None]:
+        answer = self._answer(ask, *arguments)
+        return [_number(answer.get(key)) if isinstance(answer, dict) else None for key in keys]
+
+    def _answer(self, ask: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return ask(*arguments)
+        except self._smi.AmdSmiException:
+            return None
+
+
+def open_amd(owns: Owns = everybody) -> AmdReader | None:
+    """A reader of this machine's AMD devices; None when amdsmi is not installed, cannot be loaded, or finds none."""
+    try:
+        import amdsmi
+    except (ImportError, OSError, KeyError):  # without ROCm's library it fails in ways of its own
+        return None
+    try:
+        amdsmi.amdsmi_init()
+        devices = amdsmi.amdsmi_get_processor_handles()
+    except amdsmi.AmdSmiException:
+        return None
+    return AmdReader(amdsmi, devices, owns) if devices else None
+
+
+def _number(value: object) -> float | None:
+    """None for `N/A`, for what is missing, and for what is no number."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,96 @@
+"""NVIDIA's devices, read through NVML (the package nvidia-ml-py, imported as pynvml)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from servetop.core.events import GpuSample
+from servetop.engines.gpu.gpu_processes import Owns, everybody, owned_memory
+
+MHZ = 1e6
+MILLIWATT = 1e-3
+MILLIJOULE = 1e-3
+THROTTLE_REASONS: Mapping[int, str] = {
+    0x004: "power cap",
+    0x008: "hardware slowdown",
+    0x010: "sync boost",
+    0x020: "heat",
+    0x040: "heat (hardware)",
+    0x080: "power brake",
+}
+"""Bits of nvmlClocksEventReasons (nvml.h) that hold the clocks down against one's will: idling (0x1) and clocks that
+somebody has set (0x2, 0x100) do not."""
+
+
+class NvmlReader:
+    """Reads devices through a module with NVML's functions; what a device does not support is None."""
+
+    def __init__(self, nvml: Any, devices: Sequence[Any], owns: Owns = everybody) -> None:
+        self._nvml = nvml
+        self._devices = list(devices)
+        self._owns = owns
+
+    def __call__(self, at: float) -> Sequence[GpuSample]:
+        """All devices, numbered as NVML does (which CUDA_VISIBLE_DEVICES does not change)."""
+        return [self._device(device, index, at) for index, device in enumerate(self._devices)]
+
+    def _device(self, device: Any, index: int, at: float) -> GpuSample:
+        nvml = self._nvml
+        memory = self._value(nvml.nvmlDeviceGetMemoryInfo, device)
+        use = self._value(nvml.nvmlDeviceGetUtilizationRates, device)
+        temperature = self._value(nvml.nvmlDeviceGetTemperature, device, nvml.NVML_TEMPERATURE_GPU)
+        sm_clock = self._value(nvml.nvmlDeviceGetClockInfo, device, nvml.NVML_CLOCK_SM)
+        memory_clock = self._value(nvml.nvmlDeviceGetClockInfo, device, nvml.NVML_CLOCK_MEM)
+        return GpuSample(
+            at=at,
+            index=index,
+            name=_text(self._value(nvml.nvmlDeviceGetName, device)),
+            utilisation=None if use is None else use.gpu / 100,
+            memory_used=None if memory is None else int(memory.used),
+            memory_total=None if memory is None else int(memory.total),
+            power=_scaled(self._value(nvml.nvmlDeviceGetPowerUsage, device), MILLIWATT),
+            temperature=_scaled(temperature, 1.0),
+            sm_clock=_scaled(sm_clock, MHZ),
+            memory_clock=_scaled(memory_clock, MHZ),
+            engine_memory=owned_memory(self._processes(device), self._owns),
+            energy=_scaled(self._value(nvml.nvmlDeviceGetTotalEnergyConsumption, device), MILLIJOULE),
+            throttled=throttle_words(self._value(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, device)),
+        )
+
+    def _processes(self, device: Any) -> list[tuple[int, int | None]]:
+        running = self._value(self._nvml.nvmlDeviceGetComputeRunningProcesses, device) or ()
+        return [(each.pid, each.usedGpuMemory) for each in running]
+
+    def _value(self, ask: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return ask(*arguments)
+        except self._nvml.NVMLError:
+            return None
+
+
+def open_nvml(owns: Owns = everybody) -> NvmlReader | None:
+    """A reader of this machine's NVIDIA devices; None when NVML cannot be had, loaded or opened, or finds none."""
+    try:
+        import pynvml
+    except (ImportError, OSError, MemoryError):  # few file descriptors or little memory: what is read of GPUs is extra
+        return None
+    try:
+        pynvml.nvmlInit()
+        devices = [pynvml.nvmlDeviceGetHandleByIndex(each) for each in range(pynvml.nvmlDeviceGetCount())]
+    except pynvml.NVMLError:
+        return None
+    return NvmlReader(pynvml, devices, owns) if devices else None
+
+
+def throttle_words(reasons: int | None) -> str | None:
+    """Why the clocks are held down; empty: they are not; None: the card does not tell."""
+    return None if reasons is None else ", ".join(words for bit, words in THROTTLE_REASONS.items() if reasons & bit)
+
+
+def _scaled(value: float | None, unit: float) -> float | None:
+    return None if value is None else value * unit
+
+
+def _text(name: object) -> str:
+    return name.decode("utf-8", errors="replace") if isinstance(name, bytes) else str(name or "GPU")

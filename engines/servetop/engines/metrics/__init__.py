@@ -1,0 +1,1 @@
+"""From an engine's metrics pages to engine samples."""

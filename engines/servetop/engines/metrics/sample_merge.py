@@ -1,0 +1,66 @@
+"""The samples of several servers as one: gauges added, counters through restarts, shares weighted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from servetop.core.events import EngineSample
+from servetop.engines.metrics.metrics_reader import GAUGES
+
+COUNTERS = tuple(name for name in GAUGES if name.endswith("_total") and name != "kv_blocks_total")
+"""Fields of EngineSample that only grow while an engine lives."""
+_SUMS = tuple(name for name in GAUGES if name not in (*COUNTERS, "kv_usage"))
+
+
+class CounterTotals:
+    """One server's counters, going on where they stood when it started anew; they stay when it is gone."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, float] = {}
+        self._newest: dict[str, float] = {}
+
+    def take(self, sample: EngineSample) -> None:
+        """Its next sample; a counter that fell has begun again at 0."""
+        for name in COUNTERS:
+            value = getattr(sample, name)
+            if value is None:
+                continue
+            last = self._newest.get(name, 0.0)
+            if value < last:
+                self._before[name] = self._before.get(name, 0.0) + last
+            self._newest[name] = value
+
+    def total(self, name: str) -> float | None:
+        """Of all its lives; None when it was never told."""
+        newest = self._newest.get(name)
+        return None if newest is None else self._before.get(name, 0.0) + newest
+
+
+def added_up(samples: Sequence[EngineSample], totals: Sequence[CounterTotals]) -> EngineSample:
+    """The sum of the newest samples of the servers that are there (at least one) and the counters of all.
+
+    `kv_usage` is the mean share, weighted by blocks where all tell how many they have.
+    """
+    values = {name: _sum([getattr(each, name) for each in samples]) for name in _SUMS}
+    values |= {name: _sum([each.total(name) for each in totals]) for name in COUNTERS}
+    return EngineSample(
+        scrape_start=min(each.scrape_start for each in samples),
+        scrape_end=max(each.scrape_end for each in samples),
+        kv_usage=_usage(samples),
+        **values,
+    )
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _usage(samples: Sequence[EngineSample]) -> float | None:
+    known = [each for each in samples if each.kv_usage is not None]
+    if not known:
+        return None
+    sized = all(each.kv_blocks_total for each in known)
+    weights = [each.kv_blocks_total or 0.0 if sized else 1.0 for each in known]
+    shares = [(each.kv_usage or 0.0) * weight for each, weight in zip(known, weights, strict=True)]
+    return sum(shares) / sum(weights)

@@ -1,0 +1,151 @@
+"""TensorRT-LLM's metrics: what each iteration was, as JSON that is gone once read, and a page for Prometheus.
+
+Sources: NVIDIA/TensorRT-LLM, `serve/openai_server.py`, `_torch/pyexecutor/py_executor.py`, `metrics/collector.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from servetop.core.bounds import LARGEST_VALUE
+from servetop.core.events import EngineSample
+from servetop.engines.control.control_client import parsed_json
+from servetop.engines.metrics.metrics_reader import GAUGES, MetricMap, Pages, believable, counter, gauge, share
+from servetop.engines.server_facts import ServerFacts
+
+ITERATIONS, PROMETHEUS = "/metrics", "/prometheus/metrics"
+
+PROMETHEUS_MAP = MetricMap(
+    fields={
+        "running": gauge("trtllm_num_requests_running"),
+        "waiting": gauge("trtllm_num_requests_waiting"),
+        "kv_blocks_used": gauge("trtllm_kv_cache_used_blocks"),
+        "kv_blocks_total": gauge("trtllm_kv_cache_max_blocks"),
+        "kv_usage": share("trtllm_kv_cache_utilization"),
+        "max_num_seqs": gauge("trtllm_max_batch_size_runtime"),
+        "prompt_tokens_total": counter("trtllm_prompt_tokens"),
+        "generation_tokens_total": counter("trtllm_generation_tokens"),
+        "prefix_cache_hits_total": counter("trtllm_prompt_cached_tokens"),
+        "prefix_cache_queries_total": counter("trtllm_prompt_tokens"),
+        "requests_finished_total": counter("trtllm_request_success"),
+        "first_token_seconds_total": gauge("trtllm_time_to_first_token_seconds_sum"),
+        "first_tokens_total": gauge("trtllm_time_to_first_token_seconds_count"),
+        "queue_seconds_total": gauge("trtllm_request_queue_time_seconds_sum"),
+        "queued_requests_total": gauge("trtllm_request_queue_time_seconds_count"),
+        "prefill_seconds_total": gauge("trtllm_request_prefill_time_seconds_sum"),
+        "prefilled_requests_total": gauge("trtllm_request_prefill_time_seconds_count"),
+    },
+    path=PROMETHEUS,
+)
+"""1.1 and 1.2 have the times and `request_success` alone, newer versions all of it; all move when a request ends."""
+_TOLD = ("running", "waiting", "kv_blocks_used", "kv_blocks_total", "kv_usage", "max_num_seqs", "preemptions_total",
+         "prefix_cache_hits_total", "prefix_cache_queries_total")  # fmt: skip
+"""What an iteration tells."""
+_AT_START = EngineSample(scrape_start=0.0, scrape_end=0.0)
+
+
+class TensorRtLlmPages:
+    """Reads both pages and keeps what they said last, for they are silent while nothing happens.
+
+    A sample of pages that tell nothing new is the one before it, with its own instants: so its age is seen. `counting`
+    says that iterations are known to be told, so that preemptions count from 0; else they do from the first one told.
+    """
+
+    def __init__(self, *, counting: bool = False) -> None:
+        self._counting = counting
+        self._paused = 0
+        self._iteration: Mapping[str, float | None] = {}
+        self._page: EngineSample | None = None
+        self._sample: EngineSample | None = None
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """Both; the second is there with `return_perf_metrics` alone."""
+        return (ITERATIONS, PROMETHEUS)
+
+    def sample(self, pages: Pages, *, start: float, end: float) -> EngineSample | None:
+        """None when the first page is no list of iterations and the second not there."""
+        iterations, page = _iterations(pages), PROMETHEUS_MAP.sample(pages, start=0.0, end=0.0)
+        if iterations is None and page is None:
+            return None
+        news = page is not None and page != self._page
+        if iterations:
+            self._counting = True
+            self._paused += sum(_paused(each) for each in iterations)
+            self._iteration = _told(iterations[-1])
+        elif news and page is not None and page.running is not None:
+            self._iteration = {}  # others read the iterations away: the page is newer than the last of ours
+        self._page = page or self._page
+        if self._sample is None or iterations or news:
+            self._sample = self._merged(start, end)
+        return self._sample
+
+    def _merged(self, start: float, end: float) -> EngineSample:
+        known = replace(self._page or _AT_START, scrape_start=start, scrape_end=end)
+        values = {name: value for name, value in self._iteration.items() if value is not None}
+        paused = float(self._paused) if self._counting else None
+        return believable(replace(known, **values, preemptions_total=paused))
+
+    def facts(self, pages: Pages) -> ServerFacts:
+        """Of the newest iteration, else of the other page."""
+        iterations = _iterations(pages)
+        if not iterations:
+            return PROMETHEUS_MAP.facts(pages)
+        told, size = _told(iterations[-1]), _number(_part(iterations[-1], "kvCacheStats"), "tokensPerBlock")
+        blocks, limit = told["kv_blocks_total"], told["max_num_seqs"]
+        return ServerFacts(
+            kv_blocks_total=None if blocks is None else int(blocks),
+            block_size=None if size is None else int(size),
+            max_num_seqs=None if limit is None else int(limit),
+        ).or_else(PROMETHEUS_MAP.facts(pages))
+
+    def missing(self, pages: Pages) -> tuple[str, ...]:
+        """What neither page has, or without pages, what neither ever has.
+
+        An iteration is taken to tell all it can, for there is none before the first load.
+        """
+        told = set(_TOLD) if not pages or _iterations(pages) is not None else set()
+        if not pages or PROMETHEUS in pages:
+            told |= set(PROMETHEUS_MAP.fields)
+        return tuple(name for name in GAUGES if name not in told)
+
+
+def _iterations(pages: Pages) -> list[dict[str, Any]] | None:
+    """Oldest first; None when the page is no list."""
+    found = parsed_json(pages.get(ITERATIONS, b""))
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else None
+
+
+def _told(iteration: Mapping[str, Any]) -> dict[str, float | None]:
+    """Blocks of the prefix cache as tokens; both of its counts grow since the start."""
+    cache = _part(iteration, "kvCacheStats")
+    reused, missed, size = (_number(cache, key) for key in ("reusedBlocks", "missedBlocks", "tokensPerBlock"))
+    known = reused is not None and missed is not None and size is not None
+    return {
+        "running": _number(iteration, "numActiveRequests"),
+        "waiting": _number(iteration, "numQueuedRequests"),
+        "kv_blocks_used": _number(cache, "usedNumBlocks"),
+        "kv_blocks_total": _number(cache, "maxNumBlocks"),
+        "max_num_seqs": _number(iteration, "maxBatchSizeRuntime") or _number(iteration, "maxBatchSizeStatic"),
+        "prefix_cache_hits_total": (reused or 0) * (size or 0) if known else None,
+        "prefix_cache_queries_total": ((reused or 0) + (missed or 0)) * (size or 0) if known else None,
+    }
+
+
+def _paused(iteration: Mapping[str, Any]) -> int:
+    """Requests that this iteration stopped for want of memory, to be computed again: a preemption each."""
+    return int(_number(_part(iteration, "inflightBatchingStats"), "numPausedRequests") or 0)
+
+
+def _part(iteration: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = iteration.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _number(part: Mapping[str, Any], key: str) -> float | None:
+    found = part.get(key)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= LARGEST_VALUE:
+        return None
+    return float(found)

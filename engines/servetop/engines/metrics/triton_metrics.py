@@ -1,0 +1,86 @@
+"""Triton's numbers with a TensorRT-LLM model: `nv_trt_llm_…` of the model, `nv_llm_…` and `nv_inference_…` of Triton.
+
+TensorRT-LLM's reporter writes the values of a family by their position: where its runtime leaves one out, those after
+it stand under the wrong label. So a KV cache whose numbers contradict each other is not believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from servetop.core.events import EngineSample
+from servetop.engines.metrics.metrics_reader import GAUGES, MetricMap, Pages, believable, gauge, not_exported
+from servetop.engines.metrics.prometheus_text import Row, scan
+from servetop.engines.server_facts import ServerFacts
+
+_REQUESTS, _BLOCKS = "nv_trt_llm_request_metrics", "nv_trt_llm_kv_cache_block_metrics"
+_FINISHED = "nv_inference_request_success"
+_MODELS = ("ensemble", "tensorrt_llm_bls", "tensorrt_llm")
+"""Who counts a request once: an ensemble's own models count it too."""
+
+_PAGE = MetricMap(
+    fields={
+        "running": gauge(_REQUESTS, labels={"request_type": "scheduled"}),
+        "waiting": gauge(_REQUESTS, labels={"request_type": "waiting"}),
+        "max_num_seqs": gauge(_REQUESTS, labels={"request_type": "max"}),
+        "kv_blocks_used": gauge(_BLOCKS, labels={"kv_cache_block_type": "used"}),
+        "kv_blocks_total": gauge(_BLOCKS, labels={"kv_cache_block_type": "max"}),
+        "prompt_tokens_total": gauge("nv_llm_input_token_len_sum"),
+        "generation_tokens_total": gauge("nv_llm_output_token_len_sum"),
+        "requests_finished_total": gauge(_FINISHED),
+    }
+)
+_TOKENS_PER_BLOCK = gauge(_BLOCKS, labels={"kv_cache_block_type": "tokens_per"})
+_FRACTION = gauge(_BLOCKS, labels={"kv_cache_block_type": "fraction"})
+
+
+@dataclass(frozen=True, slots=True)
+class TritonPages:
+    """Paused requests are a gauge there, too short-lived for four looks a second: preemptions are not known."""
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """One page, on a port of its own."""
+        return (_PAGE.path,)
+
+    def sample(self, pages: Pages, *, start: float, end: float) -> EngineSample | None:
+        """None for a page without any of Triton's series."""
+        sample = _PAGE.sample(pages, start=start, end=end)
+        if sample is None:
+            return None
+        finished = _finished(pages)
+        used, total = sample.kv_blocks_used, sample.kv_blocks_total
+        fraction = _FRACTION.value(_scan(pages, _BLOCKS))
+        if (used is not None and total is not None and used > total) or (fraction is not None and fraction > 1):
+            sample = replace(sample, kv_blocks_used=None, kv_blocks_total=None, kv_usage=None)
+        return believable(replace(sample, requests_finished_total=finished))
+
+    def facts(self, pages: Pages) -> ServerFacts:
+        """Blocks, their size, and the requests that run at once."""
+        sample = self.sample(pages, start=0.0, end=0.0)
+        size = _TOKENS_PER_BLOCK.value(_scan(pages, _BLOCKS))
+        if sample is None or sample.kv_blocks_total is None:
+            size = None
+        total, limit = (sample.kv_blocks_total, sample.max_num_seqs) if sample else (None, None)
+        return ServerFacts(
+            kv_blocks_total=None if total is None else round(total),
+            block_size=round(size) if size else None,
+            max_num_seqs=None if limit is None else round(limit),
+        )
+
+    def missing(self, pages: Pages) -> tuple[str, ...]:
+        """What is not on the page; without a page, what it never has."""
+        if not pages:
+            return tuple(name for name in GAUGES if name not in (*_PAGE.fields, "kv_usage"))
+        return not_exported(self.sample(pages, start=0.0, end=0.0))
+
+
+def _finished(pages: Pages) -> float | None:
+    found = _scan(pages, _FINISHED)
+    counts = (gauge(_FINISHED, labels={"model": model}).value(found) for model in _MODELS)
+    return next((count for count in counts if count is not None), None)
+
+
+def _scan(pages: Pages, name: str) -> Mapping[str, list[Row]]:
+    return scan(pages.get(_PAGE.path, b"").decode("utf-8", errors="replace"), (name,))

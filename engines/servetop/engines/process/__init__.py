@@ -1,0 +1,1 @@
+"""The engine's server process: start-up, log, watchdog, containers, ports."""

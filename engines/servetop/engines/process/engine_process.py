@@ -1,0 +1,248 @@
+"""An engine's server process: started in a session of its own, its output captured, stopped without a trace."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from servetop.core.clock import Clock
+from servetop.core.errors import EngineError
+from servetop.core.system.environment import engine_environment
+from servetop.core.system.package_data import package_path
+from servetop.engines.process import watchdog
+from servetop.engines.process.log_filter import LogCapture
+from servetop.engines.process.process_tree import ProcessTree
+
+LOOK_EVERY = 2.0
+"""Seconds between looks at who belongs to the engine."""
+CHECK_EVERY = 0.02
+"""Seconds between looks at who still lives, while stopping."""
+KILL_PATIENCE = 5.0
+"""Seconds for each step of an escalation after the polite one."""
+HURRIED_PATIENCE = 1.0
+"""Seconds for each step where nobody waits for the run any more: all three must fit into five seconds."""
+CLEANUP_PATIENCE = 20.0
+"""Seconds for the command that leaves nothing of an engine in a container; podman asks 10 s long before it kills."""
+ORPHAN_PATIENCE = 1.0
+"""Seconds that the other processes get to follow the main one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """How stopping went."""
+
+    seconds: float
+    signals: tuple[str, ...]
+    """Those that were needed, in order; empty when it had ended before."""
+    leftover_pids: tuple[int, ...]
+
+
+class EngineProcess:
+    """A running server process and its log; made by `start`."""
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        argv: Sequence[str],
+        *,
+        cleanup: Sequence[str],
+        log: LogCapture,
+        clock: Clock,
+    ) -> None:
+        self.argv = tuple(argv)
+        self._cleanup = cleanup
+        self.log = log
+        self.exited = asyncio.Event()
+        self._process = process
+        self._clock = clock
+        self._tree = ProcessTree(process.pid)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._pipe: asyncio.ReadTransport | None = None
+        self._leash: socket.socket | None = None
+        self._output_ended = asyncio.Event()
+        self._hurried = False
+
+    @classmethod
+    async def start(
+        cls,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        log: LogCapture,
+        clock: Clock,
+        cwd: str | None = None,
+        cleanup: Sequence[str] = (),
+    ) -> EngineProcess:
+        """Run a command in `cwd`, or here; `env` is added to ours. EngineError when the system refuses.
+
+        `cleanup` is a command that is run when it has ended, and has `CLEANUP_PATIENCE` for that.
+        """
+        ours, theirs = socket.socketpair()
+        read_end, write_end = os.pipe()
+        bootstrap = [sys.executable, "-I", "-S", str(package_path("servetop.engines", "process/watchdog.py"))]
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *bootstrap,
+                json.dumps(cleanup),
+                *argv,
+                stdin=theirs.fileno(),
+                stdout=write_end,
+                stderr=write_end,
+                env={**engine_environment(os.environ), **env},
+                cwd=cwd,
+                start_new_session=True,
+            )
+        except BaseException as error:
+            os.close(read_end)
+            ours.close()
+            if isinstance(error, OSError):
+                raise EngineError(f"cannot run {argv[0]}: {error.strerror}") from error
+            raise
+        finally:
+            theirs.close()
+            os.close(write_end)
+        started = cls(process, argv, cleanup=cleanup, log=log, clock=clock)
+        try:
+            await started._watch(read_end, ours)
+        except BaseException:
+            started.kill_now()
+            raise
+        return started
+
+    async def _watch(self, read_end: int, leash_end: socket.socket) -> None:
+        leash_end.setblocking(False)
+        self._leash = leash_end
+        loop = asyncio.get_running_loop()
+        pipe = os.fdopen(read_end, "rb", buffering=0)
+        self._pipe, _ = await loop.connect_read_pipe(lambda: _Output(self.log, self._output_ended), pipe)
+        self._tasks = [asyncio.create_task(self._wait()), asyncio.create_task(self._look())]
+
+    @property
+    def pid(self) -> int:
+        """Of the server's main process, which leads its group."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit status, negative for a signal; None while it runs."""
+        return self._process.returncode
+
+    def exit_words(self) -> str:
+        """How it ended, for a message: `exited with status 1`, `was killed by SIGKILL`."""
+        code = self.returncode
+        if code is None:
+            return "is still running"
+        if code >= 0:
+            return f"exited with status {code}"
+        words = f"was killed by {signal.Signals(-code).name}"
+        return f"{words} (out of memory? see dmesg)" if -code == signal.SIGKILL else words
+
+    async def stop(self, patience: float, *, first: signal.Signals = signal.SIGINT) -> Stopped:
+        """`first` to the main process, then SIGTERM and SIGKILL to all, each when the one before did not do."""
+        began = self._clock.now()
+        self._tree.look()
+        sent: list[str] = []
+        steps = [
+            (first, self._tree.signal_leader, patience),
+            (signal.SIGTERM, self._tree.signal_all, KILL_PATIENCE),
+            (signal.SIGKILL, self._tree.signal_all, KILL_PATIENCE),
+        ]
+        for number, send, seconds in steps if self.returncode is None else steps[1:]:
+            if not self._tree.living():
+                break
+            send(number)
+            sent.append(number.name)
+            await self._gone_within(seconds)
+        left = tuple(each.pid for each in self._tree.living())
+        await self._let_go()
+        await self._clean_up()
+        return Stopped(seconds=self._clock.now() - began, signals=tuple(sent), leftover_pids=left)
+
+    async def _clean_up(self) -> None:
+        if not self._cleanup:
+            return
+        with suppress(OSError, TimeoutError):
+            nothing = asyncio.subprocess.DEVNULL
+            ran = await asyncio.create_subprocess_exec(*self._cleanup, stdin=nothing, stdout=nothing, stderr=nothing)
+            try:
+                await asyncio.wait_for(ran.wait(), CLEANUP_PATIENCE)
+            finally:
+                if ran.returncode is None:
+                    ran.kill()
+
+    def hurry(self) -> None:
+        """From now on, also while it is being stopped, each step of `stop` takes HURRIED_PATIENCE at most."""
+        self._hurried = True
+
+    def kill_now(self) -> None:
+        """Kill everything without waiting, for when nothing can be waited for any more."""
+        self._tree.signal_all(signal.SIGKILL)
+
+    async def _gone_within(self, seconds: float) -> None:
+        began = self._clock.now()
+        until = began + seconds
+        led = self.returncode is None
+        while self._tree.living() and self._clock.now() < until:
+            await self._clock.sleep_until(self._clock.now() + CHECK_EVERY)
+            if self._hurried:
+                until = min(until, began + HURRIED_PATIENCE)
+            if led and self.returncode is not None:  # orphans will hardly end by themselves
+                led, until = False, min(until, self._clock.now() + ORPHAN_PATIENCE)
+
+    async def _let_go(self) -> None:
+        """End the watcher, the reading of output and the tasks; what follows needs no event loop."""
+        await self._release_leash()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.0):  # an escaped descendant may hold the pipe for ever
+                await self._process.wait()
+                await self._output_ended.wait()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._pipe is not None:
+            self._pipe.close()
+        self.log.end()
+
+    async def _release_leash(self) -> None:
+        end, self._leash = self._leash, None
+        if end is None:
+            return
+        with suppress(OSError, TimeoutError):
+            end.send(watchdog.ALL_DONE)
+            async with asyncio.timeout(1.0):
+                await asyncio.get_running_loop().sock_recv(end, 1)  # ends when the watcher has
+        end.close()
+
+    async def _wait(self) -> None:
+        await self._process.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await self._output_ended.wait()  # its last words are often the reason
+        self.exited.set()
+
+    async def _look(self) -> None:
+        at = self._clock.now()
+        while True:
+            await asyncio.to_thread(self._tree.look)
+            at = max(at + LOOK_EVERY, self._clock.now())
+            await self._clock.sleep_until(at)
+
+
+class _Output(asyncio.Protocol):
+    def __init__(self, log: LogCapture, ended: asyncio.Event) -> None:
+        self._log = log
+        self._ended = ended
+
+    def data_received(self, data: bytes) -> None:
+        self._log.feed(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        self._ended.set()

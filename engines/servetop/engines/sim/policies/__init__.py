@@ -1,1 +1,0 @@
-"""Scheduling policies: small classes for admission, memory, eviction and the make-up of an iteration."""

@@ -1,0 +1,204 @@
+"""Starts an engine's server and waits until it can serve."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from servetop.core.bounds import LARGEST_VALUE
+from servetop.core.clock import Clock
+from servetop.core.config import EngineConfig
+from servetop.core.errors import EngineError, UsageError
+from servetop.core.events import LogLine
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.text.known_secrets import engine_secrets
+from servetop.engines.adapters.engine_flags import agreed, refuse_secrets
+from servetop.engines.control.control_client import Answer, Answers, ServerClient, bodies
+from servetop.engines.engine import Engine, EngineHandle
+from servetop.engines.handle import stop_process
+from servetop.engines.metrics.metrics_reader import GAUGES
+from servetop.engines.metrics.metrics_source import MetricsFeed, metrics_feed
+from servetop.engines.process.log_filter import LogCapture
+from servetop.engines.process.ports import free_port, port_holder, port_is_free
+from servetop.engines.registry import load_engine
+from servetop.engines.server_facts import ServerFacts
+
+if TYPE_CHECKING:
+    from servetop.engines.process.engine_process import EngineProcess
+
+ASK_EVERY = 0.1
+"""Seconds between questions whether it is ready."""
+TAIL_LINES = 20
+"""Log lines that go with an error."""
+GIVE_UP_PATIENCE = 3.0
+"""Seconds that an engine whose start failed, or was interrupted, gets to stop in order."""
+
+
+async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[[LogLine], None]) -> EngineHandle:
+    """Start the engine that `config` names and wait until it answers; `on_line` gets its output as it comes.
+
+    EngineError, with the last log lines, when it is not installed, dies, or is not ready within `start_timeout`;
+    UsageError for an unknown engine or model, or options that contradict each other. Whatever happens, also when
+    cancelled, no process is left behind.
+    """
+    from servetop.engines.process.container import contained  # not for an engine that somebody else started
+    from servetop.engines.process.engine_process import EngineProcess
+
+    engine = load_engine(config.name)
+    refuse_secrets([*config.command, *config.extra_args])
+    key = api_key(config, os.environ)
+    port = _port(config, engine)
+    command = contained(engine.launch(config, port=port), config, environ=os.environ)
+    log = LogCapture(clock, on_line, secrets=engine_secrets(config, os.environ), noise=engine.noise)
+    client = ServerClient(f"http://{command.host}:{command.port}", api_key=key)
+    feed = metrics_feed(engine, client, config=config, port=command.metrics_port)
+    process = await EngineProcess.start(
+        command.argv, env=command.env, cwd=command.cwd, cleanup=command.cleanup, log=log, clock=clock
+    )
+    try:
+        await _ready(engine, process, client=client, config=config, clock=clock)
+        facts = await _facts(engine, process, feed, client=client, config=config)
+    except BaseException:
+        await _give_up(process, client, engine, port=command.port)
+        if feed is not None:
+            await feed.pages.close()
+        raise
+    return EngineHandle(engine, facts, client=client, clock=clock, process=process, feed=feed)
+
+
+def api_key(config: EngineConfig, environ: Mapping[str, str]) -> str | None:
+    """The key from the variable that `api_key_env` names; UsageError when that is not set."""
+    if config.api_key_env is None:
+        return None
+    key = environ.get(config.api_key_env, "").strip()
+    if not key or not key.isascii() or not key.isprintable():
+        raise UsageError(f"the environment variable {config.api_key_env} (--api-key-env) holds no API key: export it")
+    return key
+
+
+def _port(config: EngineConfig, engine: Engine) -> int:
+    port = agreed(config.port, config.extra_args, engine.port_flag)
+    if port is None:
+        return free_port()
+    if not 0 < port < 65536:
+        raise UsageError(f"{port} is no port: give one from 1 to 65535, or none to take a free one")
+    if not port_is_free(port):
+        raise EngineError(
+            f"port {port} is in use by {port_holder(port)}: stop that, give another --port, "
+            f"or none to take a free one; to use what runs there: --url http://127.0.0.1:{port}"
+        )
+    return port
+
+
+async def _ready(
+    engine: Engine, process: EngineProcess, *, client: ServerClient, config: EngineConfig, clock: Clock
+) -> None:
+    died = asyncio.create_task(process.exited.wait())
+    answers = asyncio.create_task(_answering(engine, client, clock))
+    try:
+        done, _ = await asyncio.wait({died, answers}, timeout=config.start_timeout, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        died.cancel()
+        answers.cancel()
+        await asyncio.gather(died, answers, return_exceptions=True)
+    if died in done:
+        cause = engine.failure_reason(process.log.tail())
+        words = cause or f"it {process.exit_words()}"
+        raise EngineError(f"{engine.title} did not start: {words}", process.log.tail(TAIL_LINES))
+    if not done:
+        raise EngineError(
+            f"{engine.title} was not ready after {config.start_timeout:g} s: see its log, or give it longer",
+            process.log.tail(TAIL_LINES),
+        )
+
+
+async def _answering(engine: Engine, client: ServerClient, clock: Clock) -> None:
+    while not (await client.ask(engine.ready_path)).ok:
+        await clock.sleep_until(clock.now() + ASK_EVERY)
+
+
+async def _facts(
+    engine: Engine, process: EngineProcess, feed: MetricsFeed | None, *, client: ServerClient, config: EngineConfig
+) -> EngineFacts:
+    answers = await client.ask_all(engine.questions)
+    refuse_without_key(answers.get("/v1/models", Answer()), client.url, config=config)
+    told, missing = await look(feed)
+    limit = agreed(config.max_num_seqs, config.extra_args, engine.batch_size_flag)
+    known = (
+        ServerFacts(max_num_seqs=limit)
+        .or_else(engine.facts(answers))
+        .or_else(told)
+        .or_else(engine.boot_facts(process.log.tail()))
+    )
+    model = known.models[0] if known.models else config.model
+    return engine_facts(engine, known, url=client.url, model=model, pid=process.pid, missing=missing)
+
+
+async def look(feed: MetricsFeed | None, *, instead: Answers | None = None) -> tuple[ServerFacts, tuple[str, ...]]:
+    """What an engine's metrics say of it, and what they lack; all of it without metrics.
+
+    `instead` are answers that its server gave before, for pages that come too late now.
+    """
+    if feed is None:
+        return ServerFacts(), GAUGES
+    pages = {**bodies({} if instead is None else instead), **bodies(await feed.fetch())}
+    pages = {path: page for path, page in pages.items() if path in feed.reader.paths}
+    return feed.reader.facts(pages), feed.reader.missing(pages)
+
+
+def engine_facts(
+    engine: Engine,
+    known: ServerFacts,
+    *,
+    url: str,
+    model: str | None,
+    pid: int | None = None,
+    missing: tuple[str, ...] = GAUGES,
+) -> EngineFacts:
+    """What was found out, as the recording keeps it; `model` is the name that requests ask for."""
+    return EngineFacts(
+        name=engine.name,
+        title=engine.title,
+        version=known.version,
+        model=model,
+        models=known.models,
+        url=url,
+        managed=pid is not None,
+        pid=pid,
+        kv_blocks_total=_count(known.kv_blocks_total),
+        block_size=_count(known.block_size),
+        max_num_seqs=_count(known.max_num_seqs),
+        max_model_len=_count(known.max_model_len),
+        changes_batch_size_live=engine.changes_batch_size_live,
+        not_exported=missing,
+        endpoints=tuple(engine.endpoints),
+    )
+
+
+def _count(told: int | None) -> int | None:
+    """None for what is no size of anything, whatever the server said."""
+    return told if told is not None and 0 < told <= LARGEST_VALUE else None
+
+
+def refuse_without_key(answer: Answer, url: str, *, config: EngineConfig) -> None:
+    """EngineError when the server wants an API key, or another one."""
+    if answer.status in (401, 403):
+        how = (
+            f"it refuses the key in {config.api_key_env}"
+            if config.api_key_env
+            else "put the API key into an environment variable and name that with --api-key-env"
+        )
+        raise EngineError(f"{url} asks for authentication (HTTP {answer.status}): {how}")
+
+
+async def _give_up(process: EngineProcess, client: ServerClient, engine: Engine, *, port: int) -> None:
+    stopping = asyncio.create_task(stop_process(process, engine, port=port, patience=GIVE_UP_PATIENCE))
+    try:
+        await asyncio.shield(stopping)
+        await client.close()
+    except asyncio.CancelledError:  # a second Ctrl-C: no more patience
+        process.kill_now()
+        stopping.cancel()
+        raise

@@ -1,1 +1,0 @@
-"""What requests are made of: traces, texts and corpora, read as streams."""

@@ -1,0 +1,1 @@
+"""One request from its rendering to its record."""

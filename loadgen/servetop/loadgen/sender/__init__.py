@@ -1,0 +1,1 @@
+"""The sender: plays a load plan over a transport and reports once a tick."""

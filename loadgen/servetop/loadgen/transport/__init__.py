@@ -1,0 +1,1 @@
+"""How requests reach a server: raw sockets, HTTP/1.1, httpx, several replicas."""

@@ -1,0 +1,1 @@
+"""Sender processes: start, messages, work split and merged reports."""

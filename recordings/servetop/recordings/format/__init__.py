@@ -1,0 +1,1 @@
+"""The layout of the file: tables, codecs, checksums and limits."""

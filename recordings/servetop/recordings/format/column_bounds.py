@@ -1,0 +1,66 @@
+"""Which numbers can be a column's, as conditions in SQL: a damaged or forged file may hold any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from servetop.recordings.format.reader_limits import LONGEST_CHUNKS
+from servetop.recordings.format.request_codec import ENDED, REQUESTS
+from servetop.recordings.format.row_codec import Column
+
+LONGEST_RUN = 10_000_000
+"""Seconds, four months; what is later is damage."""
+_LARGEST = 1.7e308
+"""A number of any other column: a server's metrics may be absurd, and are judged where they are used."""
+_LARGEST_COUNT = (1 << 63) - 1
+"""A whole number of a request, as tokens: a larger one is no whole number to SQLite, and sums of it may be no float."""
+_INSTANTS = frozenset(
+    {
+        "at", "due", "sent", "headers_at", "first_token_at", "done_at", "first_output_at", "obeyed_at",
+        "scrape_start", "scrape_end", "engine_scrape_start", "engine_scrape_end", ENDED,
+    }
+)  # fmt: skip
+_MAY_BE_INFINITE = frozenset({"request_rate"})
+ALWAYS_THERE = frozenset({"prompt_tokens", "output_tokens"})
+"""Columns of each request, and of each tick, that are never NULL."""
+_CHUNKS = {
+    "chunk_times": "ifnull(length(chunk_times), 0) % 4 = 0",
+    "chunk_tokens": """ifnull(length(chunk_tokens), 0) = 0 OR ifnull(length(chunk_times), 0) =
+        (length(chunk_tokens) - 1) * CASE substr(chunk_tokens, 1, 1) WHEN x'31' THEN 4 ELSE 1 END""",
+}
+"""Largest sizes in bytes (core/chunk_codec.py): four a time, one or four a count after the byte that says it."""
+_REQUEST_COLUMNS = {column.name: column for column in REQUESTS.columns}
+
+
+def sane(columns: Iterable[Column]) -> str:
+    """An SQL condition: the numbers of a row are of their type, and of a size that makes sense; most may be NULL."""
+    conditions = (_condition(column.name, column.sql_type) for column in columns)
+    return " AND ".join(filter(None, conditions)) or "1"
+
+
+def sane_request(names: Iterable[str]) -> str:
+    """The same for columns of table `request`, and the expression ENDED; anything else passes."""
+    types = ((name, "REAL" if name == ENDED else _type_of(name)) for name in names)
+    return " AND ".join(filter(None, (_condition(name, sql_type) for name, sql_type in types))) or "1"
+
+
+def _type_of(name: str) -> str:
+    column = _REQUEST_COLUMNS.get(name)
+    return "" if column is None else column.sql_type
+
+
+def _condition(name: str, sql_type: str) -> str:
+    if name in _CHUNKS:
+        kind_and_size = f"typeof({name}) IN ('blob', 'null') AND ifnull(length({name}), 0) <= {LONGEST_CHUNKS}"
+        return f"{kind_and_size} AND ({_CHUNKS[name]})"
+    if sql_type not in ("REAL", "INTEGER") or name == "seq":
+        return ""
+    if name in _MAY_BE_INFINITE:
+        return f"ifnull({name}, 0) >= 0 AND typeof({name}) IN ('real', 'null')"
+    largest = LONGEST_RUN if name in _INSTANTS else 4 * LONGEST_RUN if name == "number" else _LARGEST
+    if sql_type == "INTEGER" and name in _REQUEST_COLUMNS:
+        largest = _LARGEST_COUNT
+    smallest = 0 if name == "number" else -largest
+    if name in ALWAYS_THERE:
+        return f"typeof({name}) = 'integer' AND {name} BETWEEN {smallest!r} AND {largest!r}"
+    return f"ifnull({name}, 0) BETWEEN {smallest!r} AND {largest!r}"

@@ -1,0 +1,68 @@
+"""The header, table `run`'s one row: a RunHeader as JSON texts and numbers, without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from servetop.core.clock import ClockAnchor
+from servetop.core.config import RunConfig, from_data, to_data
+from servetop.core.events import RunEnd
+from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.core.text.known_secrets import redactor_of
+from servetop.core.text.redaction import Redactor
+from servetop.recordings.library.liveness import Writer
+
+
+def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> dict[str, Any]:
+    """Values by column of `run`; `pid` is the writer's unless the header names one."""
+    return {
+        "origin_ns": header.anchor.origin_ns,
+        "wall_epoch_s": header.anchor.wall_epoch_s,
+        "config": _dumped(redactor.data(to_data(header.config))),
+        "versions": _dumped(redactor.data(header.versions)),
+        "host": _dumped(redactor.data(header.host)),
+        "engine": None if header.engine is None else encode_engine(header.engine, redactor=redactor),
+        "pid": writer.pid if header.pid is None else header.pid,
+        "writer": writer.to_json(),
+    }
+
+
+def as_recorded(config: RunConfig) -> RunConfig:
+    """A configuration as a recording of it gives it back: without its secrets, so that the two can be compared."""
+    data = _dumped(redactor_of(config).data(to_data(config)))
+    return from_data(RunConfig, orjson.loads(data), strict=False, where="configuration")
+
+
+def encode_engine(facts: EngineFacts, *, redactor: Redactor) -> str:
+    """The JSON text of column `engine`."""
+    return _dumped(redactor.data(to_data(facts)))
+
+
+def decode_header(row: Mapping[str, Any]) -> RunHeader:
+    """The header as it was; what a newer minor version added is ignored. ValueError or UsageError if damaged."""
+    engine = orjson.loads(row["engine"]) if row.get("engine") else None
+    versions, host = (orjson.loads(row[name] or "{}") for name in ("versions", "host"))
+    if not isinstance(versions, dict) or not isinstance(host, dict):
+        raise ValueError("versions and host are objects")
+    return RunHeader(
+        config=from_data(RunConfig, orjson.loads(row["config"]), strict=False, where="recorded config"),
+        anchor=ClockAnchor(origin_ns=row["origin_ns"], wall_epoch_s=row["wall_epoch_s"]),
+        versions=versions,
+        host=host,
+        engine=None if engine is None else from_data(EngineFacts, engine, strict=False, where="recorded engine"),
+        pid=row.get("pid"),
+    )
+
+
+def decode_end(row: Mapping[str, Any]) -> RunEnd | None:
+    """None while the run goes on, and when it broke off."""
+    if row.get("end_at") is None:
+        return None
+    return RunEnd(at=row["end_at"], exit_code=row.get("exit_code") or 0, reason=row.get("end_reason") or "")
+
+
+def _dumped(data: Any) -> str:
+    return orjson.dumps(data, default=str, option=orjson.OPT_NON_STR_KEYS).decode()

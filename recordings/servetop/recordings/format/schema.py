@@ -1,0 +1,131 @@
+"""The file's layout, format 1: tables, indexes, marks. docs/recording-format.md explains it column by column."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from servetop.recordings.format.request_codec import ENDED, REQUESTS
+from servetop.recordings.format.row_codec import (
+    COMMANDS,
+    ENGINE_SAMPLES,
+    GPU_SAMPLES,
+    LOG_LINES,
+    NOTES,
+    REPLICA_SAMPLES,
+    STAGES,
+    EventCodec,
+)
+from servetop.recordings.format.tick_codec import TICKS
+
+APPLICATION_ID = 0x73767470
+"""`svtp`; bytes 68-71 of the file."""
+FORMAT_MAJOR = 1
+"""Files of a higher major version are refused."""
+FORMAT_MINOR = 5
+"""A new column or table raises it; readers ignore what they do not know."""
+USER_VERSION = FORMAT_MAJOR * 1000 + FORMAT_MINOR
+"""PRAGMA user_version; bytes 60-63 of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventTable:
+    """A table of events in the order in which they were written; `seq` numbers them."""
+
+    name: str
+    codec: EventCodec[Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names, `seq` apart."""
+        return tuple(column.name for column in self.codec.columns if column.name != "seq")
+
+    @property
+    def create(self) -> str:
+        """The CREATE TABLE statement."""
+        columns = [f"{each.name} {each.sql_type}" for each in self.codec.columns if each.name != "seq"]
+        return f"CREATE TABLE {self.name} (seq INTEGER PRIMARY KEY, {', '.join(columns)})"
+
+    @property
+    def insert(self) -> str:
+        """The INSERT statement for the values that the codec gives."""
+        return f"INSERT INTO {self.name} ({', '.join(self.names)}) VALUES ({', '.join('?' * len(self.names))})"
+
+
+REQUEST = EventTable("request", REQUESTS)
+TICK = EventTable("tick", TICKS)
+ENGINE_SAMPLE = EventTable("engine_sample", ENGINE_SAMPLES)
+REPLICA_SAMPLE = EventTable("replica_sample", REPLICA_SAMPLES)
+GPU_SAMPLE = EventTable("gpu_sample", GPU_SAMPLES)
+STAGE = EventTable("stage", STAGES)
+COMMAND = EventTable("command", COMMANDS)
+NOTE = EventTable("note", NOTES)
+LOG_LINE = EventTable("log_line", LOG_LINES)
+EVENT_TABLES: Sequence[EventTable] = (
+    REQUEST, TICK, ENGINE_SAMPLE, REPLICA_SAMPLE, GPU_SAMPLE, STAGE, COMMAND, NOTE, LOG_LINE,
+)  # fmt: skip
+
+RUN_COLUMNS = {
+    "origin_ns": "INTEGER",
+    "wall_epoch_s": "REAL",
+    "config": "TEXT",
+    "versions": "TEXT",
+    "host": "TEXT",
+    "engine": "TEXT",
+    "pid": "INTEGER",
+    "writer": "TEXT",
+    "end_at": "REAL",
+    "exit_code": "INTEGER",
+    "end_reason": "TEXT",
+    "steady": "TEXT",
+}
+"""Table `run`: one row, the header and how it ended; `config`, `versions`, `host`, `engine`, `writer`, `steady` are
+JSON."""
+
+TICK_TOTALS = ("number", "ok", "errors", "timeouts", "cancelled", "truncated", "output_tokens")
+"""What a list of recordings needs of the ticks: an index holds it, so that the wide rows stay unread."""
+
+INDEXES = (
+    f"CREATE INDEX request_by_end ON request ({ENDED}, sent)",
+    "CREATE INDEX request_by_stage ON request (stage)",
+    f"CREATE INDEX tick_totals ON tick ({', '.join(TICK_TOTALS)})",
+)
+
+
+def add_missing_columns(connection: sqlite3.Connection) -> None:
+    """Bring a file of an older minor version up to this one; a flag that was not there was not set."""
+    run = _columns_of(connection, "run")
+    for name in [name for name in RUN_COLUMNS if name not in run]:
+        connection.execute(f"ALTER TABLE run ADD COLUMN {name} {RUN_COLUMNS[name]}")
+    for table in EVENT_TABLES:
+        there = _columns_of(connection, table.name)
+        if not there:
+            connection.execute(table.create)
+            continue
+        for column in table.codec.columns:
+            if column.name not in {*there, "seq"}:
+                default = " DEFAULT 0" if column.required else ""
+                connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.sql_type}{default}")
+    connection.execute(f"PRAGMA user_version = {max(USER_VERSION, _version_of(connection))}")
+
+
+def _columns_of(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+
+
+def _version_of(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Lay out an empty file, within the caller's transaction; afterwards its first page names it a recording."""
+    run = ", ".join(f"{name} {sql_type}" for name, sql_type in RUN_COLUMNS.items())
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {USER_VERSION}")
+    connection.execute(f"CREATE TABLE run (seq INTEGER PRIMARY KEY, {run})")
+    for table in EVENT_TABLES:
+        connection.execute(table.create)
+    for statement in INDEXES:
+        connection.execute(statement)

@@ -1,0 +1,46 @@
+"""Steady windows by stage, as the JSON text of column `steady` of table `run`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.core.config import from_data
+from servetop.core.errors import UsageError
+from servetop.recordings.format.column_bounds import LONGEST_RUN
+
+
+def window_data(window: SteadyWindow) -> dict[str, Any]:
+    """Start and end in run time and their distance, null where there is no steady state; and why not."""
+    return {
+        "start": window.start,
+        "end": window.end,
+        "seconds": window.seconds,
+        "method": window.method,
+        "reason": window.reason or None,
+    }
+
+
+def encode_windows(windows: Mapping[int, SteadyWindow]) -> str:
+    """A list in order of stages."""
+    return orjson.dumps([{"stage": stage, **window_data(window)} for stage, window in windows.items()]).decode()
+
+
+def decode_windows(text: str | None) -> dict[int, SteadyWindow]:
+    """By stage; empty when there are none, or when they make no sense (they can be worked out again from ticks)."""
+    try:
+        rows = orjson.loads(text or "[]")
+        return {int(row["stage"]): _window(row) for row in rows}
+    except (ValueError, TypeError, KeyError, OverflowError, UsageError):
+        return {}
+
+
+def _window(row: Mapping[str, Any]) -> SteadyWindow:
+    known = {name: value for name, value in row.items() if value is not None}
+    window = from_data(SteadyWindow, known, strict=False, where="recorded steady window")
+    if window.start is not None and not (window.end is not None and 0 <= window.start < window.end <= LONGEST_RUN):
+        raise ValueError("a steady window ends after it begins")
+    return window

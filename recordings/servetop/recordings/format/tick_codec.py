@@ -1,0 +1,148 @@
+"""A tick as a row: gauges, counters and the engine sample as columns, GPUs as JSON, histograms as blobs."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from servetop.core.arrays import np
+from servetop.core.events import EngineSample, GpuSample
+from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
+from servetop.core.tick import COUNTERS, HISTOGRAMS, ClientTick, LoadGauges, Tick
+from servetop.recordings.format.row_codec import Column, FieldReader, Row, column_of, columns_of, encoded
+from servetop.recordings.format.tick_checksum import CHECKSUM, TickChecksum
+
+_TOTAL, _TOTAL_BYTES = "<f8", 8
+_LARGEST_TOTAL = 1e19
+_RECORD, _RECORD_BYTES = [("bucket", "<u2"), ("count", "<u4")], 6
+
+
+def pack_histogram(histogram: LogHistogram) -> bytes | None:
+    """Total (float64), then 6 bytes a bucket: number (uint16), count (uint32); little-endian. None when empty."""
+    if histogram is EMPTY or not histogram.buckets.size:
+        return None
+    records = np.empty(histogram.buckets.size, _RECORD)
+    records["bucket"] = histogram.buckets
+    records["count"] = np.minimum(histogram.counts, np.iinfo(np.uint32).max)
+    return np.array(histogram.total, _TOTAL).tobytes() + records.tobytes()
+
+
+def unpack_histograms(blobs: Sequence[bytes | None]) -> list[LogHistogram]:
+    """What `pack_histogram` packed, many at once; ValueError when one of them is impossible."""
+    full = [blob for blob in blobs if blob is not None]
+    if not full:
+        return [EMPTY] * len(blobs)
+    ends = _ends([len(blob) for blob in full])
+    records = np.frombuffer(b"".join([blob[_TOTAL_BYTES:] for blob in full]), _RECORD)
+    buckets, counts = records["bucket"], records["count"]  # as they lie in the file: half the memory of wider ones
+    if buckets.max() > MAX_BUCKET:
+        raise ValueError(f"a histogram has no bucket {buckets.max()}")
+    sums = np.frombuffer(b"".join([blob[:_TOTAL_BYTES] for blob in full]), _TOTAL)
+    if not (np.abs(sums) <= _LARGEST_TOTAL).all():  # NaN is not either
+        raise ValueError("the sum of a histogram's values makes no sense")
+    totals = sums.tolist()
+    unpacked = [
+        LogHistogram(buckets[start:end], counts[start:end], total)
+        for start, end, total in zip([0, *ends[:-1]], ends, totals, strict=True)
+    ]
+    rest = iter(unpacked)
+    return unpacked if len(full) == len(blobs) else [EMPTY if blob is None else next(rest) for blob in blobs]
+
+
+def _ends(lengths: Sequence[int]) -> list[int]:
+    """Where the buckets of each blob end among those of all."""
+    sizes, rests = np.divmod(np.array(lengths) - _TOTAL_BYTES, _RECORD_BYTES)
+    wrong = (sizes < 1) | (rests != 0)
+    if wrong.any():
+        raise ValueError(f"a histogram cannot have {lengths[int(wrong.argmax())]} bytes")
+    ends: list[int] = np.cumsum(sizes).tolist()
+    return ends
+
+
+def pack_gpus(gpus: tuple[GpuSample, ...]) -> str | None:
+    """A JSON list of objects, one a device; None when there is none."""
+    return orjson.dumps([dataclasses.asdict(gpu) for gpu in gpus]).decode() if gpus else None
+
+
+def unpack_gpus(text: str | None) -> tuple[GpuSample, ...]:
+    """What `pack_gpus` packed; unknown keys are ignored."""
+    if text is None:
+        return ()
+    gpus = orjson.loads(text)
+    if not isinstance(gpus, list) or not all(isinstance(gpu, dict) for gpu in gpus):
+        raise ValueError("the GPUs of a tick are no list of objects")
+    return tuple(_gpu({key: value for key, value in gpu.items() if key in _GPU_TYPES}) for gpu in gpus)
+
+
+def _gpu(fields: dict[str, Any]) -> GpuSample:
+    for name, value in fields.items():
+        if value is not None and (type(value) not in _GPU_TYPES[name] or value != value):
+            raise ValueError(f"{value!r:.40} is no {name} of a GPU")
+        if type(value) is not str and value is not None and abs(value) > _LARGEST_TOTAL:
+            raise ValueError(f"{value!r:.40} is no {name} of a GPU")
+    return GpuSample(**fields)
+
+
+_GPU_TYPES: dict[str, tuple[type, ...]] = {
+    name: (str,) if "str" in str(hint) else (int, float) for name, hint in typing.get_type_hints(GpuSample).items()
+}
+
+NUMBER = column_of("number", int, field="index")
+GAUGES = columns_of(LoadGauges)
+COUNTS = tuple(column_of(name, float if name == "cpu_seconds" else int) for name in COUNTERS)
+ENGINE = tuple(dataclasses.replace(each, required=False) for each in columns_of(EngineSample, prefix="engine_"))
+GPUS = Column("gpus", "TEXT", "gpus", pack_gpus, unpack_gpus)
+DISTRIBUTIONS = tuple(Column(name, "BLOB", name, pack_histogram, None) for name in HISTOGRAMS)
+_read_gauges, _read_counts, _read_engine = FieldReader(GAUGES), FieldReader(COUNTS), FieldReader(ENGINE)
+_NO_ENGINE = (None,) * len(ENGINE)
+
+
+_COVERED = (NUMBER, *GAUGES, *COUNTS, *ENGINE, GPUS, *DISTRIBUTIONS)
+
+
+class TickCodec:
+    """Rows of table `tick`. The blobs come last, so that counters can be read without paging them in."""
+
+    columns = (*_COVERED, Column(CHECKSUM, "INTEGER", CHECKSUM, int, None))
+    checksum = TickChecksum([("seq", "INTEGER"), *((column.name, column.sql_type) for column in columns)])
+    """As a new file has it."""
+
+    def encode(self, event: Tick) -> tuple[Any, ...]:
+        """The values of a row; a tick without an engine sample has NULL in all `engine_` columns."""
+        values = self._values(event)
+        return (*values, self.checksum.of((None, *values)))
+
+    @staticmethod
+    def _values(event: Tick) -> tuple[Any, ...]:
+        return (
+            event.client.index,
+            *encoded(event.client.gauges, GAUGES),
+            *encoded(event.client, COUNTS),
+            *(_NO_ENGINE if event.engine is None else encoded(event.engine, ENGINE)),
+            pack_gpus(event.gpus),
+            *(pack_histogram(getattr(event.client, name)) for name in HISTOGRAMS),
+        )
+
+    def decode_all(self, rows: Sequence[Row]) -> list[Tick]:
+        """The ticks, equal to those that were encoded; histograms are unpacked column by column, for speed."""
+        columns = [unpack_histograms([row.get(name) for row in rows]) for name in HISTOGRAMS]
+        return [self._tick(row, histograms) for row, histograms in zip(rows, zip(*columns, strict=True), strict=True)]
+
+    @staticmethod
+    def _tick(row: Row, histograms: Sequence[LogHistogram]) -> Tick:
+        gauges = LoadGauges(**_read_gauges(row))
+        fields = _read_counts(row)
+        fields.update(zip(HISTOGRAMS, histograms, strict=True))
+        client = ClientTick(index=row["number"], gauges=gauges, **fields)
+        sampled = row.get("engine_scrape_start") is not None
+        if sampled and row.get("engine_scrape_end") is None:
+            raise ValueError("the engine sample of a tick has no end")
+        engine = EngineSample(**_read_engine(row)) if sampled else None
+        return Tick(client=client, engine=engine, gpus=unpack_gpus(row.get("gpus")))
+
+
+TICKS = TickCodec()

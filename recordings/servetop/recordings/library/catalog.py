@@ -1,0 +1,117 @@
+"""The recordings that there are: where they lie, what they are called, what is in them at a glance."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+from servetop.core.errors import RecordingError
+from servetop.core.interfaces.recording_store import RecordingInfo, RecordingState
+from servetop.core.system.package_data import package_path
+from servetop.core.tick import TICK_SECONDS
+from servetop.recordings.library.paths import SUFFIX, recordings_folder
+from servetop.recordings.read.reader import RecordingReader
+
+SAMPLE = "sample:"
+"""What the name of a recording that comes with servetop begins with."""
+_TICKS_PER_SECOND = round(1 / TICK_SECONDS)
+
+
+def list_recordings(folder: Path | None = None) -> list[RecordingInfo]:
+    """All recordings in a folder, newest first; unreadable ones too. A folder that does not exist has none."""
+    place = recordings_folder() if folder is None else folder
+    try:
+        paths = [path for path in place.glob(f"*{SUFFIX}") if path.is_file()]
+    except OSError as error:
+        raise RecordingError(f"cannot list {place} ({(error.strerror or str(error)).lower()})") from error
+    return sorted((describe(path) for path in paths), key=lambda info: (info.started, info.path), reverse=True)
+
+
+def latest(folder: Path | None = None) -> Path:
+    """The newest recording that can be read; RecordingError when there is none."""
+    place = recordings_folder() if folder is None else folder
+    for info in list_recordings(place):
+        if info.state is not RecordingState.UNREADABLE:
+            return info.path
+    raise RecordingError(f"there is no recording in {place} yet: servetop makes one")
+
+
+def sample_names() -> list[str]:
+    """The recordings that come with servetop, as `sample:h200`."""
+    return sorted(f"{SAMPLE}{path.stem}" for path in _samples().glob(f"*{SUFFIX}"))
+
+
+def resolve(name: str, *, folder: Path | None = None) -> Path:
+    """The path of `latest`, a sample (`sample:h200`), a path, or a file's name in the folder, with or
+    without its suffix.
+
+    Raises RecordingError when there is no such recording, with the name that is nearest.
+    """
+    place = recordings_folder() if folder is None else folder
+    if name == "latest":
+        return latest(place)
+    if name.startswith(SAMPLE):
+        return _sample(name)
+    for path in (Path(name).expanduser(), place / name, place / f"{name}{SUFFIX}"):
+        if path.is_file():
+            return path
+    known = [path.stem for path in place.glob(f"*{SUFFIX}")]
+    near = difflib.get_close_matches(name.removesuffix(SUFFIX), known, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}?" if near else "servetop ls shows those that there are"
+    raise RecordingError(f"there is no recording {name}: {hint}")
+
+
+def _samples() -> Path:
+    return package_path("servetop.recordings", "shipped")
+
+
+def _sample(name: str) -> Path:
+    if name not in sample_names():
+        raise RecordingError(f"there is no sample {name}: servetop has {', '.join(sample_names())}")
+    return _samples() / f"{name.removeprefix(SAMPLE)}{SUFFIX}"
+
+
+def describe(path: Path) -> RecordingInfo:
+    """A recording at a glance: reads its header and an index over its ticks, and leaves the file as it is."""
+    return read_or_blame(path, described)
+
+
+def read_or_blame(path: Path, read: Callable[[RecordingReader], RecordingInfo]) -> RecordingInfo:
+    """What `read` finds in a recording, which is left as it is; of an unreadable one, why it is unreadable."""
+    try:
+        reader = RecordingReader.open(path, examine=False)
+        try:
+            return read(reader)
+        finally:
+            reader.close(tidy=False)
+    except RecordingError as error:
+        return RecordingInfo(path=path, started=_written(path), state=RecordingState.UNREADABLE, problem=str(error))
+
+
+def described(reader: RecordingReader) -> RecordingInfo:
+    """The line of the list for a recording that is open."""
+    header, end = reader.header, reader.end
+    totals = reader.tick_totals(ticks_per_bin=_TICKS_PER_SECOND)
+    state = RecordingState.FINISHED if end else RecordingState.LIVE if reader.is_live() else RecordingState.BROKEN_OFF
+    facts, config = header.engine, header.config
+    return RecordingInfo(
+        path=reader.path,
+        started=header.anchor.wall_epoch_s,
+        state=state,
+        engine=config.engine.name if facts is None else facts.name,
+        model=(facts and facts.model) or config.engine.model,
+        label=config.label,
+        duration=totals.ticks_until * TICK_SECONDS if end is None else end.at,
+        requests=totals.requests,
+        peak_output_tokens_per_s=totals.most_output_tokens * _TICKS_PER_SECOND / totals.ticks_per_bin,
+        exit_code=None if end is None else end.exit_code,
+        problem=reader.damage or "",
+    )
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,42 @@
+"""Where recordings lie and what they are called; knows nothing of what is in them, so that it loads in no time."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+import platformdirs
+
+from servetop.core.config import RunConfig
+from servetop.core.text.known_secrets import redactor_of
+
+SUFFIX = ".servetop"
+FOLDER_VARIABLE = "SERVETOP_RECORDINGS"
+_LONGEST_PART = 48
+
+
+def recordings_folder(environment: Mapping[str, str] | None = None) -> Path:
+    """`$SERVETOP_RECORDINGS`, else `servetop/recordings` in the user's data folder (XDG); it may not exist yet."""
+    chosen = (os.environ if environment is None else environment).get(FOLDER_VARIABLE)
+    return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("servetop") / "recordings"
+
+
+def new_recording_path(config: RunConfig, wall_time: float, *, folder: Path | None = None) -> Path:
+    """A path that does not exist yet: `{YYYYmmdd-HHMMSS}-{label or engine}-{model}.servetop`, in local time."""
+    stamp = datetime.fromtimestamp(wall_time).strftime("%Y%m%d-%H%M%S")
+    redactor = redactor_of(config)
+    names = [config.label or config.engine.name, Path(config.engine.model).name]
+    stem = "-".join(part for part in [stamp, *(_plain(redactor.text(name)) for name in names)] if part)
+    place = recordings_folder() if folder is None else folder
+    path, number = place / f"{stem}{SUFFIX}", 2
+    while path.exists():
+        path, number = place / f"{stem}-{number}{SUFFIX}", number + 1
+    return path
+
+
+def _plain(text: str) -> str:
+    """Letters, digits, `.`, `_` and `-` only, so that the name needs no quoting anywhere."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:_LONGEST_PART].strip("-.")

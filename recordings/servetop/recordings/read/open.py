@@ -1,0 +1,158 @@
+"""Opening a recording for reading, whatever state it is in: growing, finished, left behind, read-only, torn."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from servetop.core.errors import NotARecordingError, RecordingError
+from servetop.recordings.format.reader_limits import ReadBudget, harden
+from servetop.recordings.format.schema import APPLICATION_ID, FORMAT_MAJOR
+from servetop.recordings.format.schema_check import foreign_object, schema_rows
+
+_MAGIC = b"SQLite format 3\x00"
+_HEADER_BYTES = 100
+_BUSY_SECONDS = 2.0
+_CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_INTERRUPT)
+"""SQLITE_INTERRUPT: `ReadBudget` ended a query that read the same pages again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A connection that reads, and what was special about getting it."""
+
+    connection: sqlite3.Connection
+    damage: str | None = None
+    """Why not everything can be read, in SQLite's words."""
+    size: int | None = None
+    """Bytes of a damaged file and its write-ahead log: its first page may say another."""
+    scratch: Path | None = None
+    """A temporary folder with a copy, to be removed at the end."""
+    in_memory: bool = False
+    """A copy in memory: there is no file behind it."""
+
+
+def open_for_reading(path: Path) -> Opened:
+    """A read-only connection; NotARecordingError when the file is missing, none, too new or cannot be read.
+
+    RecordingError when it is one, and so damaged that nothing in it can be read.
+    """
+    _check_marks(path, _first_bytes(path))
+    try:
+        return _connect(path.absolute(), "mode=ro", shown=path)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if is_damage(error):
+            return _salvage(path, error)
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise NotARecordingError(f"cannot read {path} ({error}): is another program using it?") from error
+    return _open_in_read_only_folder(path)
+
+
+def is_damage(error: Exception) -> bool:
+    """The file's content is at fault, rather than the disk, a lock or a permission.
+
+    A text that is no UTF-8 is such damage, also when it is part of SQLite's own message (UnicodeDecodeError).
+    """
+    code = getattr(error, "sqlite_errorcode", None)
+    corrupt = code is not None and code & 0xFF in _CORRUPT
+    return corrupt or isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error)
+
+
+def in_short(error: Exception) -> str:
+    """SQLite's words for damage, without the text itself that cannot be decoded: it may be long, or a prompt."""
+    return str(error).partition(" with text '")[0]
+
+
+def fold_wal(connection: sqlite3.Connection) -> bool:
+    """Move the write-ahead log into the file and delete it; False when another connection still needs it."""
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return bool(connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0] == "delete")
+    except sqlite3.OperationalError:
+        return False
+
+
+def _first_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(_HEADER_BYTES)
+    except FileNotFoundError as error:
+        raise NotARecordingError(f"there is no recording {path}: servetop ls shows those that there are") from error
+    except OSError as error:
+        raise NotARecordingError(f"cannot read {path} ({(error.strerror or str(error)).lower()})") from error
+
+
+def _check_marks(path: Path, start: bytes) -> None:
+    if not start:
+        raise NotARecordingError(f"{path} is empty: its run ended before it began; it can be removed")
+    marked = start.startswith(_MAGIC) and int.from_bytes(start[68:72], "big") == APPLICATION_ID
+    if not marked or len(start) < _HEADER_BYTES:
+        raise NotARecordingError(f"{path} is no servetop recording: servetop ls shows those that there are")
+    major = int.from_bytes(start[60:64], "big") // 1000
+    if major > FORMAT_MAJOR:
+        raise NotARecordingError(
+            f"{path} was written by a newer servetop (format {major}); this one reads format {FORMAT_MAJOR}: "
+            "upgrade servetop"
+        )
+
+
+def _size_of(path: Path) -> int:
+    sizes = 0
+    for each in (path, path.with_name(f"{path.name}-wal")):
+        with contextlib.suppress(OSError):
+            sizes += each.stat().st_size
+    return sizes
+
+
+def _connect(path: Path, mode: str, *, shown: Path, salvaging: bool = False) -> Opened:
+    """Connect and prove that the schema can be read, and is one of ours; `shown` is what the user calls the file."""
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?{mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        harden(connection, salvaging=salvaging)
+        size = _size_of(path) if salvaging else None
+        ReadBudget(connection, size=size)
+        foreign = foreign_object(schema_rows(connection))
+    except (sqlite3.Error, UnicodeDecodeError):
+        connection.close()
+        raise
+    if foreign is not None:
+        connection.close()
+        raise NotARecordingError(f"{shown} is not opened: it holds {foreign}")
+    return Opened(connection, size=size)
+
+
+def _salvage(path: Path, cause: Exception) -> Opened:
+    try:
+        return replace(_connect(path.absolute(), "mode=ro", shown=path, salvaging=True), damage=in_short(cause))
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise RecordingError(f"{path} is damaged ({in_short(error)}): nothing in it can be read") from error
+
+
+def _open_in_read_only_folder(path: Path) -> Opened:
+    """SQLite needs to write beside a file with a write-ahead log; without one it need not, else read a copy."""
+    log = path.with_name(path.name + "-wal")
+    try:
+        if not log.exists() or log.stat().st_size == 0:
+            return _connect(path.absolute(), "mode=ro&immutable=1", shown=path)
+        return _open_copy(path, log)
+    except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
+        raise NotARecordingError(f"cannot read {path} ({error}): copy it to a folder of your own") from error
+
+
+def _open_copy(path: Path, log: Path) -> Opened:
+    scratch = Path(tempfile.mkdtemp(prefix="servetop-"))
+    try:
+        for each in (path, log):
+            shutil.copyfile(each, scratch / each.name)
+        os.chmod(scratch / path.name, 0o600)
+        return replace(_connect(scratch / path.name, "mode=ro", shown=path), scratch=scratch)
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise

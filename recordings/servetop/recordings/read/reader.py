@@ -1,0 +1,306 @@
+"""Reads a recording, finished or growing: the `RunSource` of every viewer, and the rows behind final numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import shutil
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.core.clock import MonotonicClock
+from servetop.core.errors import RecordingError, UsageError
+from servetop.core.events import (
+    Action,
+    Command,
+    EngineSample,
+    GpuSample,
+    Note,
+    ReplicaSample,
+    RequestRecord,
+    RunEnd,
+    Severity,
+    StageChange,
+)
+from servetop.core.interfaces.run_source import RunHeader, RunUpdate
+from servetop.core.tick import Tick
+from servetop.recordings.format import schema
+from servetop.recordings.format.column_bounds import sane_request
+from servetop.recordings.format.header import decode_end, decode_header
+from servetop.recordings.format.reader_limits import MOST_STAGES
+from servetop.recordings.format.request_codec import ENDED
+from servetop.recordings.format.run_row import end_problem, header_problem, without_end
+from servetop.recordings.format.steady_codec import decode_windows
+from servetop.recordings.library.liveness import Writer
+from servetop.recordings.read.open import Opened, fold_wal, open_for_reading
+from servetop.recordings.read.recent_requests import RecentRequests
+from servetop.recordings.read.table_reader import TableReader
+from servetop.recordings.read.tick_totals import TickTotals, output_tokens_by_bin, tick_totals
+from servetop.recordings.verify.damage import check_request_rows, look_for_losses
+
+SEND_TIMEOUT = 2.0
+"""Seconds that sending a command waits for the writer's transaction."""
+
+_END_COLUMNS = {"end_at", "exit_code", "end_reason", "steady"}
+
+
+class RecordingReader:
+    """One recording, opened for reading; give it to one thread at a time."""
+
+    def __init__(self, opened: Opened, path: Path) -> None:
+        self.path = path
+        self._opened = opened
+        self._tables = TableReader(opened, path)
+        self._recent = RecentRequests(self._tables)
+        self._run = self._read_run()
+        self._header = self._decoded_header()
+        self._version: int | None = None
+        self._polled: dict[str, Any] | None = None
+        self._seen: dict[str, int] = {}
+        self._pending: set[int] = set()
+        self._told: set[str] = set()
+
+    @classmethod
+    def open(cls, path: Path, *, examine: bool = True) -> RecordingReader:
+        """Open a file; RecordingError, one line, when it is missing, no recording, too new or beyond reading.
+
+        What a run left behind that did not end in order is looked through for damage, unless that would take too long
+        for a list of files (`examine`).
+        """
+        opened = open_for_reading(path)
+        try:
+            reader = cls(opened, path)
+            if examine and not reader.is_live():
+                look_for_losses(reader._tables, path, ended=reader.end is not None)
+        except RecordingError:
+            _release(opened)
+            raise
+        return reader
+
+    @property
+    def name(self) -> str:
+        """The file's name without its suffix."""
+        return self.path.stem
+
+    @property
+    def header(self) -> RunHeader:
+        """As of the last poll or refresh."""
+        return self._header
+
+    @property
+    def end(self) -> RunEnd | None:
+        """How the run ended, as of the last poll or refresh; None while it goes on, and when it broke off."""
+        return decode_end(self._run)
+
+    @property
+    def steady(self) -> dict[int, SteadyWindow]:
+        """Steady windows by stage, as they were stored at the run's end; empty before it."""
+        return {} if self.end is None else decode_windows(self._run["steady"])
+
+    @property
+    def damage(self) -> str | None:
+        """One line when some of the file could not be read (so far); None when all is well."""
+        return self._tables.damage
+
+    def poll(self, *, most_ticks: int | None = None) -> RunUpdate:
+        """All that was committed since the last call; costs next to nothing when there is nothing.
+
+        Where more than `most_ticks` are new it gives so many of them, and nothing else.
+        """
+        version = self._tables.data_version()
+        if version == self._version:
+            return RunUpdate()
+        with self._tables.snapshot():
+            ticks = self._new(schema.TICK, most=most_ticks)
+            if most_ticks is not None and len(ticks) >= most_ticks:
+                return RunUpdate(ticks=ticks, more=True)
+            self._version = version
+            self.refresh()
+            before, self._polled = self._polled, self._run
+            changed = {name for name, value in self._run.items() if before is None or before[name] != value}
+            return RunUpdate(
+                stages=self._few(self._new(schema.STAGE)),
+                commands=self._new_commands(),
+                log_lines=self._new(schema.LOG_LINE),
+                ticks=ticks,
+                replica_samples=self._new(schema.REPLICA_SAMPLE),
+                notes=[*self._new(schema.NOTE), *self._damage_note()],
+                header=self._header if changed - _END_COLUMNS else None,
+                end=self.end if "end_at" in changed else None,
+            )
+
+    def refresh(self) -> None:
+        """Read header and end again; the next poll tells of them all the same."""
+        before, self._run = self._run, self._read_run()
+        if before != self._run:
+            self._header = self._decoded_header()
+
+    def is_live(self) -> bool:
+        """The run has not ended and the process that writes it is there."""
+        if decode_end(self._run) is not None:
+            return False
+        writer = Writer.from_json(self._run["writer"])
+        return writer is not None and writer.is_alive()
+
+    def send(self, action: Action, *, value: float | None = None, text: str = "", source: str = "keyboard") -> None:
+        """Leave a command for the run; RecordingError when there is nobody to obey it, or it cannot be written."""
+        if not self.is_live():
+            raise RecordingError(f"{self.name} is not running: it can be watched, not steered")
+        at = MonotonicClock(self.header.anchor.origin_ns).now()
+        statement = "INSERT INTO command (at, action, value, text, source) VALUES (?, ?, ?, ?, ?)"
+        try:
+            with contextlib.closing(self._writing(SEND_TIMEOUT)) as connection:
+                connection.execute(statement, (at, str(action), value, text, source))
+        except sqlite3.Error as error:
+            raise RecordingError(f"cannot steer {self.name} ({error}): may you write to {self.path}?") from error
+
+    def requests(
+        self, start: float, until: float, *, ended_by: float = math.inf, most: int | None = None
+    ) -> Sequence[RequestRecord]:
+        """Finished requests that were in flight at any time between two instants, by due time; see `RunSource`."""
+        where, parameters = f"{ENDED} BETWEEN ? AND ? AND sent <= ?", (start, ended_by, until)
+        if most is not None:
+            return self._recent.last(most, where=where, parameters=parameters)
+        return list(self._tables.events(schema.REQUEST, where=where, parameters=parameters, order="due, seq"))
+
+    def request_count(self) -> int:
+        """Requests that ended, however they did."""
+        return next((int(row[0]) for row in self._tables.rows("request", ("count(*)",))), 0)
+
+    def next_request(self) -> int:
+        """The lowest number above those of all requests that ended; several senders may leave gaps."""
+        newest = next((row[0] for row in self._tables.rows("request", ("max(id)",))), None)
+        return 0 if newest is None else int(newest) + 1
+
+    def ticks(self) -> list[Tick]:
+        """All ticks, whatever `poll` gave."""
+        return self._tables.events(schema.TICK)
+
+    def past_ticks(self, first: int, last: int) -> list[Tick]:
+        """Ticks from number `first` to number `last`, both included, once more."""
+        return self._tables.past_ticks(first, last)
+
+    def stages(self) -> list[StageChange]:
+        """All stages, in order."""
+        stages: list[StageChange] = self._tables.events(schema.STAGE)
+        return self._few(stages)
+
+    def notes(self) -> list[Note]:
+        """All notes, in order."""
+        return self._tables.events(schema.NOTE)
+
+    def engine_samples(self) -> list[EngineSample]:
+        """All scrapes of the engine's metrics, in order."""
+        return self._tables.events(schema.ENGINE_SAMPLE)
+
+    def replica_samples(self) -> list[ReplicaSample]:
+        """All scrapes of each of several servers, in order; empty where there was one."""
+        return self._tables.events(schema.REPLICA_SAMPLE)
+
+    def gpu_samples(self) -> list[GpuSample]:
+        """All readings of the GPUs, in order."""
+        return self._tables.events(schema.GPU_SAMPLE)
+
+    def request_rows(
+        self, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = ()
+    ) -> Iterator[tuple[Any, ...]]:
+        """Raw rows of table `request`, streamed in the order in which they were written; stops at damage."""
+        names = self._tables.or_null("request", columns)
+        condition = sane_request(names)
+        return self._tables.rows(
+            "request", names, where=f"({where}) AND {condition}" if where else condition, parameters=parameters
+        )
+
+    def check_requests(self) -> None:
+        """Note it as damage when rows of table `request` make no sense; sums and figures leave them out."""
+        check_request_rows(self._tables)
+
+    def tick_totals(self, *, ticks_per_bin: int) -> TickTotals:
+        """Sums over all ticks, read from an index alone: milliseconds for an hour."""
+        return tick_totals(self._tables, ticks_per_bin=ticks_per_bin)
+
+    def output_tokens_by_bin(self, *, ticks_per_bin: int) -> Iterator[tuple[int, int]]:
+        """(bin, output tokens) of each bin of ticks that has any, from an index alone; bin 0 begins at second 0."""
+        return output_tokens_by_bin(self._tables, ticks_per_bin=ticks_per_bin)
+
+    def close(self, *, tidy: bool = True) -> None:
+        """Let go of the file; with `tidy` a run that is over becomes one file (its write-ahead log is folded in)."""
+        over = tidy and not self._opened.in_memory and (self.end is not None or self._writer_is_gone())
+        _release(self._opened)
+        if over and self._opened.scratch is None and self.damage is None and self._has_log():
+            with contextlib.suppress(sqlite3.Error), contextlib.closing(self._writing(0.0)) as connection:
+                fold_wal(connection)
+
+    def _has_log(self) -> bool:
+        return self.path.with_name(self.path.name + "-wal").exists()
+
+    def _writer_is_gone(self) -> bool:
+        writer = Writer.from_json(self._run["writer"])
+        return writer is not None and writer.is_here() and not writer.is_alive()
+
+    def _writing(self, timeout: float) -> sqlite3.Connection:
+        uri = f"{self.path.absolute().as_uri()}?mode=rw"
+        return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
+
+    def _read_run(self) -> dict[str, Any]:
+        rows = list(itertools.islice(self._tables.row_dicts("run", tuple(schema.RUN_COLUMNS)), 1))
+        if not rows:
+            raise RecordingError(f"{self.path} is damaged: its header is lost, so nothing in it can be read")
+        row = dict.fromkeys(schema.RUN_COLUMNS) | rows[0]
+        problem = header_problem(row)
+        if problem is not None:
+            raise RecordingError(f"{self.path} is damaged: its header makes no sense ({problem})")
+        ending = end_problem(row)
+        if ending is not None:
+            self._tables.blame(f"its end makes no sense: {ending}")
+            return without_end(row)
+        return row
+
+    def _decoded_header(self) -> RunHeader:
+        try:
+            return decode_header(self._run)
+        except (ValueError, TypeError, UsageError) as error:
+            raise RecordingError(f"{self.path} is damaged: its header cannot be understood ({error})") from error
+
+    def _new(self, table: schema.EventTable, *, most: int | None = None) -> list[Any]:
+        last = self._seen.get(table.name, 0)
+        events, self._seen[table.name] = self._tables.events_after(table, last, most=most)
+        return events
+
+    def _few(self, stages: list[StageChange]) -> list[StageChange]:
+        """As many stages as a run can have: figures are worked out for each of them."""
+        if len(stages) > MOST_STAGES:
+            self._tables.blame(f"it has more than {MOST_STAGES} stages")
+        return stages[:MOST_STAGES]
+
+    def _new_commands(self) -> list[Command]:
+        """New ones, and older ones again that were answered."""
+        waiting = ", ".join(map(str, sorted(self._pending)))
+        older: list[Command] = self._tables.events(schema.COMMAND, where=f"seq IN ({waiting})") if waiting else []
+        answered = [command for command in older if _is_answered(command)]
+        new: list[Command] = self._new(schema.COMMAND)
+        self._pending -= {command.id for command in answered}
+        self._pending |= {command.id for command in new if not _is_answered(command)}
+        return [*answered, *new]
+
+    def _damage_note(self) -> list[Note]:
+        """Damage is told once, on the time line, where the ticks end."""
+        if self.damage is None or self.damage in self._told:
+            return []
+        self._told.add(self.damage)
+        at = self._tables.last_tick_end or 0.0
+        return [Note(at=at, severity=Severity.ERROR, source="recorder", text=self.damage)]
+
+
+def _is_answered(command: Command) -> bool:
+    return command.reply is not None or command.obeyed_at is not None
+
+
+def _release(opened: Opened) -> None:
+    opened.connection.close()
+    if opened.scratch is not None:
+        shutil.rmtree(opened.scratch, ignore_errors=True)

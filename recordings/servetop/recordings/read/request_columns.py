@@ -1,0 +1,257 @@
+"""Columns of many requests, and what their chunks add up to, streamed from raw rows in blocks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from servetop.analysis.percentiles import Distribution
+from servetop.core.arrays import FloatArray, IntArray
+from servetop.core.chunk_codec import unpack_counts
+from servetop.core.errors import RecordingError
+from servetop.core.events import RequestStatus, TokenSource
+from servetop.core.token_counts import sizes_known
+from servetop.core.units import US_PER_S
+from servetop.recordings.format.column_bounds import ALWAYS_THERE, LONGEST_RUN
+from servetop.recordings.read.reader import RecordingReader
+
+BoolArray = npt.NDArray[np.bool_]
+StringArray = npt.NDArray[np.str_]
+
+BLOCK = 5000
+"""Requests whose chunks are in memory at a time."""
+STATUSES = tuple(RequestStatus)
+_NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
+            "first_output_at", "reasoning_tokens")  # fmt: skip
+_COLUMNS = (*_NUMBERS, "status", "token_source", "chunk_times", "chunk_tokens")
+_PLAIN = {
+    "status": np.empty(0, np.int64),
+    "token_source": np.empty(0, "<U1"),
+    "first_tokens": np.empty(0),
+    "sized": np.empty(0, np.bool_),
+}
+_STATUS = _COLUMNS.index("status")
+_NEVER_NULL = itemgetter(*(_COLUMNS.index(name) for name in ("due", *sorted(ALWAYS_THERE))))
+_SHORT_GAP, _FEW_TOKENS = 1 << 20, 16
+"""Microseconds, and tokens of a chunk, up to which gaps are counted rather than sorted."""
+_MOST_PENDING = 4_000_000
+"""Distinct gaps kept before they are added up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which requests: those that were due in a stage, or between two instants (seconds), or all."""
+
+    stage: int | None = None
+    start: float | None = None
+    until: float | None = None
+    left_out: Sequence[tuple[int, float]] = ()
+    """Stages, each with the instant from which on what was due in it does not count: their cool-downs."""
+    model: str | None = None
+    """Only those that asked for it; of a run whose requests asked for several."""
+    replica: int | None = None
+    """Only those that went to this one of several servers."""
+
+    @property
+    def where(self) -> tuple[str, tuple[float | str, ...]]:
+        """As an SQL condition with its parameters."""
+        conditions: dict[str, float | str | None] = {
+            "stage = ?": self.stage,
+            "due >= ?": self.start,
+            "due < ?": self.until,
+            "model = ?": self.model,
+            "replica = ?": self.replica,
+        }
+        chosen = {text: value for text, value in conditions.items() if value is not None}
+        cut = ["NOT (stage = ? AND due >= ?)"] * len(self.left_out)
+        return " AND ".join([*chosen, *cut]), (*chosen.values(), *(value for pair in self.left_out for value in pair))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Samples:
+    """Of the selected requests. Arrays have shape (requests,); NaN is "did not get that far"."""
+
+    due: FloatArray
+    sent: FloatArray
+    first_token_at: FloatArray
+    done_at: FloatArray
+    prompt_tokens: FloatArray
+    output_tokens: FloatArray
+    first_output_at: FloatArray
+    reasoning_tokens: FloatArray
+    """NaN: no reasoning."""
+    status: IntArray
+    """Index in STATUSES."""
+    token_source: StringArray
+    """Where the counts come from; empty in files that do not say."""
+    first_tokens: FloatArray
+    """Tokens of the first chunk, 1 where there is none."""
+    sized: BoolArray
+    """The tokens of each chunk are known: together they are those of the answer."""
+    itl: Distribution
+    """Gaps between chunks / tokens of the later chunk, weighted by those tokens, of requests that ended well and are
+    `sized`."""
+    tokens_by_second: FloatArray
+    """Output tokens that arrived in each whole second of the run, of all selected requests."""
+
+    def having(self, status: RequestStatus) -> BoolArray:
+        """Which requests ended so."""
+        return np.asarray(self.status == STATUSES.index(status))
+
+    @property
+    def ended_at(self) -> FloatArray:
+        """When a request left the engine as far as is known."""
+        first_or_sent = np.where(np.isnan(self.first_token_at), self.sent, self.first_token_at)
+        return np.where(np.isnan(self.done_at), first_or_sent, self.done_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Block:
+    numbers: dict[str, FloatArray]
+    status: IntArray
+    token_source: StringArray
+    first_tokens: FloatArray
+    sized: BoolArray
+    itl: Distribution
+    tokens_by_second: FloatArray
+
+
+def collect_samples(reader: RecordingReader, selection: Selection) -> Samples:
+    """Read the selected requests; memory grows by some 60 bytes a request, texts and chunks are not kept."""
+    numbers: dict[str, list[FloatArray]] = {name: [np.empty(0)] for name in _NUMBERS}
+    arrays: dict[str, list[Any]] = {name: [empty] for name, empty in _PLAIN.items()}
+    gaps: list[Distribution] = []
+    by_second = np.zeros(0)
+    for block in _blocks(reader, selection):
+        for name in _NUMBERS:
+            numbers[name].append(block.numbers[name])
+        for name in _PLAIN:
+            arrays[name].append(getattr(block, name))
+        by_second = _sum_of(by_second, block.tokens_by_second)
+        gaps.append(block.itl)
+        if sum(part.values.size for part in gaps) > _MOST_PENDING:
+            gaps = [Distribution.merged(gaps)]
+    columns: dict[str, Any] = {name: np.concatenate(parts) for name, parts in (numbers | arrays).items()}
+    return Samples(**columns, itl=Distribution.merged(gaps), tokens_by_second=by_second)
+
+
+def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[_Block]:
+    """Without rows that are the rest of a torn page."""
+    where, parameters = selection.where
+    rows = reader.request_rows(_COLUMNS, where=where, parameters=parameters)
+    sensible = (row for row in rows if row[_STATUS] in STATUSES and None not in _NEVER_NULL(row))
+    while block := list(itertools.islice(sensible, BLOCK)):
+        try:
+            yield _block(dict(zip(_COLUMNS, zip(*block, strict=True), strict=True)))
+        except (ValueError, TypeError) as error:
+            raise RecordingError(f"{reader.path} is damaged: its request rows make no sense ({error})") from error
+
+
+def _block(columns: dict[str, tuple[Any, ...]]) -> _Block:
+    numbers = {name: np.array(columns[name], dtype=np.float64) for name in _NUMBERS}
+    status = np.array([STATUSES.index(each) for each in columns["status"]], dtype=np.int64)
+    base = np.where(np.isnan(numbers["sent"]), numbers["due"], numbers["sent"])
+    chunked = Chunks.of(columns["chunk_times"], columns["chunk_tokens"])
+    chunks, micros, tokens = chunked.counts, chunked.micros, chunked.tokens
+    sources = np.array([each or "" for each in columns["token_source"]], dtype=np.str_)
+    sized = chunked.sized(numbers["output_tokens"], sources)
+    well = np.repeat((status == STATUSES.index(RequestStatus.OK)) & sized, chunks)
+    well[_first_chunks(chunks)] = False
+    return _Block(
+        numbers=numbers,
+        status=status,
+        token_source=sources,
+        first_tokens=chunked.first_tokens,
+        sized=sized,
+        itl=_inter_token_latencies(micros[well], tokens[well]),
+        tokens_by_second=_by_second(_arrivals(micros, chunks, base=base), tokens),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chunks:
+    """Of several requests, one after the other."""
+
+    counts: IntArray
+    """Chunks of each request."""
+    micros: IntArray
+    """Of each chunk: microseconds since the one before it, of a request's first since it was sent."""
+    tokens: IntArray
+    """Of each chunk."""
+
+    @classmethod
+    def of(cls, times: Sequence[bytes | None], tokens: Sequence[bytes | None]) -> Chunks:
+        """From columns `chunk_times` and `chunk_tokens`; ValueError when they do not fit together."""
+        blobs = [blob or b"" for blob in times]
+        counts = np.array([len(blob) // 4 for blob in blobs], dtype=np.int64)
+        micros = np.frombuffer(b"".join(blobs), dtype="<u4").astype(np.int64)
+        found = _tokens(tokens, counts)
+        if found.size != micros.size:
+            raise ValueError(f"{micros.size} chunk times but {found.size} chunk token counts")
+        return cls(counts=counts, micros=micros, tokens=found)
+
+    @property
+    def first_tokens(self) -> FloatArray:
+        """Tokens of each request's first chunk, 1 where there is none."""
+        found = np.ones(self.counts.size)
+        found[self.counts > 0] = self.tokens[_first_chunks(self.counts)]
+        return found
+
+    def sized(self, output_tokens: FloatArray, sources: StringArray) -> BoolArray:
+        """Of each request, whether its chunks' tokens together are those of its answer."""
+        sums = np.concatenate([[0], np.cumsum(self.tokens)])
+        ends = np.cumsum(self.counts)
+        known = sizes_known(output_tokens, sums[ends] - sums[ends - self.counts])
+        return np.asarray(known | (sources == TokenSource.DISPUTED))  # then the chunks are believed, not the server
+
+
+def _tokens(blobs: Sequence[bytes | None], chunks: IntArray) -> IntArray:
+    """Tokens of all chunks of all requests, one after the other."""
+    if not any(blobs):
+        return np.ones(int(chunks.sum()), dtype=np.int64)
+    parts = [unpack_counts(blob or b"", chunks=int(count)) for blob, count in zip(blobs, chunks, strict=True)]
+    return np.concatenate(parts)
+
+
+def _first_chunks(chunks: IntArray) -> IntArray:
+    """Positions of each request's first chunk; requests without chunks have none."""
+    return (np.cumsum(chunks) - chunks)[chunks > 0]
+
+
+def _inter_token_latencies(micros: IntArray, tokens: IntArray) -> Distribution:
+    """Gaps are whole microseconds of a narrow range: counting them is some thirty times as fast as sorting."""
+    known = (tokens > 0) & (micros < _SHORT_GAP) & (tokens <= _FEW_TOKENS)
+    rest = ~known & (tokens > 0)
+    parts = [Distribution.of(micros[rest] / tokens[rest] / US_PER_S, weights=tokens[rest])]
+    for each in np.flatnonzero(np.bincount(tokens[known])):
+        counts = np.bincount(micros[known & (tokens == each)])
+        seen = np.flatnonzero(counts)
+        parts.append(Distribution(seen / each / US_PER_S, counts[seen] * each))
+    return Distribution.merged(parts)
+
+
+def _arrivals(micros: IntArray, chunks: IntArray, *, base: FloatArray) -> FloatArray:
+    """Instants of all chunks: each request's gaps summed up from its base."""
+    total = np.concatenate([[0], np.cumsum(micros)])
+    before = total[np.cumsum(chunks) - chunks]
+    return np.asarray(np.repeat(base, chunks) + (total[1:] - np.repeat(before, chunks)) / US_PER_S)
+
+
+def _by_second(instants: FloatArray, tokens: IntArray) -> FloatArray:
+    seconds = np.maximum(np.floor(instants), 0).astype(np.int64)
+    if seconds.size and seconds.max() > LONGEST_RUN:
+        raise ValueError(f"a token came in second {seconds.max():,} of the run")
+    return np.bincount(seconds, weights=tokens).astype(np.float64)
+
+
+def _sum_of(left: FloatArray, right: FloatArray) -> FloatArray:
+    short, long = sorted((left, right), key=len)
+    total = long.copy()
+    total[: short.size] += short
+    return total

@@ -1,0 +1,47 @@
+"""Sums over the ticks of a recording, read from an index alone: milliseconds for an hour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from servetop.core.tick import TICK_SECONDS
+from servetop.recordings.format.column_bounds import LONGEST_RUN
+from servetop.recordings.read.table_reader import TableReader
+
+_LAST_TICK = round(LONGEST_RUN / TICK_SECONDS)
+_MOST = 10**12
+"""Requests or tokens in a tick; sums of more are no sums."""
+_ENDED = "ok + errors + timeouts + cancelled + truncated"
+_SANE = f"number BETWEEN 0 AND {_LAST_TICK} AND output_tokens BETWEEN 0 AND {_MOST} AND {_ENDED} BETWEEN 0 AND {_MOST}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickTotals:
+    """What can be said of a run by adding up its ticks."""
+
+    ticks_until: int
+    """Number of the last tick + 1."""
+    requests: int
+    """Requests that ended."""
+    most_output_tokens: int
+    """In any bin of `ticks_per_bin` ticks, aligned to the run's origin."""
+    ticks_per_bin: int
+
+
+def tick_totals(tables: TableReader, *, ticks_per_bin: int) -> TickTotals:
+    """Sums over all ticks."""
+    columns = ("coalesce(max(number) + 1, 0)", f"coalesce(sum({_ENDED}), 0)")
+    ticks_until, requests = next(tables.rows("tick", columns, where=_SANE), (0, 0))
+    (most,) = next(tables.rows(f"({_bins(ticks_per_bin)})", ("coalesce(max(tokens), 0)",)), (0,))
+    return TickTotals(ticks_until=ticks_until, requests=requests, most_output_tokens=most, ticks_per_bin=ticks_per_bin)
+
+
+def output_tokens_by_bin(tables: TableReader, *, ticks_per_bin: int) -> Iterator[tuple[int, int]]:
+    """(bin, output tokens) of each bin of ticks that has any; bin 0 begins at second 0."""
+    for number, tokens in tables.rows(f"({_bins(ticks_per_bin)})", ("bin", "tokens")):
+        yield int(number), int(tokens)
+
+
+def _bins(ticks_per_bin: int) -> str:
+    return f"SELECT number / {ticks_per_bin} AS bin, sum(output_tokens) AS tokens FROM tick WHERE {_SANE} GROUP BY bin"

@@ -1,0 +1,1 @@
+"""Final numbers of a run, exact, from raw rows."""

@@ -1,0 +1,32 @@
+"""Why requests failed, counted by reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from servetop.analysis.failure_reasons import FAILED, FailureTally
+from servetop.recordings.format.request_codec import ENDED
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.read.request_columns import Selection
+
+MOST_REASONS = 10
+"""Reasons in a summary; what is rarer is counted as other reasons."""
+
+
+def failures(reader: RecordingReader, selection: Selection) -> list[dict[str, Any]]:
+    """The most frequent reasons, each with its count and when the first failed; empty when no request did."""
+    where, parameters = selection.where
+    failed = f"status IN ({', '.join('?' * len(FAILED))})"
+    rows = reader.request_rows(
+        ("status", "error", "http_status", ENDED),
+        where=" AND ".join([failed, where] if where else [failed]),
+        parameters=(*map(str, FAILED), *parameters),
+    )
+    tally = FailureTally()
+    for status, error, http_status, at in rows:
+        words = error if isinstance(error, str) else None  # a torn page may hold anything
+        instant = float(at) if isinstance(at, int | float) and math.isfinite(at) else None
+        tally.add(status, words, http_status=http_status, at=instant)
+    return [dataclasses.asdict(each) for each in tally.most_frequent(MOST_REASONS)]

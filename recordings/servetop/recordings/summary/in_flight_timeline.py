@@ -1,0 +1,70 @@
+"""How many requests were in flight at the client at any instant of a run, from all of its raw rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.core.arrays import FloatArray, IntArray
+from servetop.recordings.format.request_codec import ENDED
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.read.request_columns import BoolArray, Samples
+from servetop.recordings.read.run_columns import Period, RunData
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flights:
+    """Every instant at which a request was sent or ended, ascending, and how many were in flight after it."""
+
+    instants: FloatArray
+    levels: IntArray
+
+    @classmethod
+    def load(cls, reader: RecordingReader) -> Flights:
+        """Read when each request was sent and ended (an index holds both); 16 bytes a request."""
+        rows = reader.request_rows(("sent", ENDED), where=f"{ENDED} IS NOT NULL")
+        pairs = np.fromiter(rows, dtype=[("sent", "f8"), ("ended", "f8")])
+        return cls.of(pairs["sent"], pairs["ended"])
+
+    @classmethod
+    def of(cls, sent: FloatArray, ended: FloatArray) -> Flights:
+        """From both instants of each request."""
+        instants = np.concatenate([ended, sent])
+        steps = np.repeat(np.array([-1, 1]), [ended.size, sent.size])
+        order = np.argsort(instants, kind="stable")  # ends first, where an end and a start coincide
+        return cls(instants[order], np.cumsum(steps[order]))
+
+    def at(self, instants: FloatArray) -> IntArray:
+        """Requests in flight at each instant."""
+        position = np.searchsorted(self.instants, instants, side="right")
+        return np.concatenate([[0], self.levels])[position]
+
+    def in_flight(self, run: RunData, instants: FloatArray) -> FloatArray:
+        """The same; of a run that broke off, which has no rows of what was in flight at its end, by the ticks."""
+        if run.end is not None or not run.tick_ends.size:
+            return self.at(instants).astype(np.float64)
+        return np.interp(instants, run.tick_ends, run.in_flight)
+
+    def busy(self, run: RunData, period: Period) -> Period | None:
+        """From the first to the last instant of the period at which requests were in flight; None when none was."""
+        edges = np.array([each for each in (period.start, period.until) if math.isfinite(each)])
+        known = self.instants if run.end is not None or not run.tick_ends.size else run.tick_ends
+        instants = np.sort(np.concatenate([edges, known[period.holds(known)]]))
+        loaded = np.flatnonzero(self.in_flight(run, instants) > 0)
+        if not loaded.size:
+            return None
+        last = min(int(loaded[-1]) + 1, instants.size - 1)  # what is in flight after an instant is so until the next
+        return Period(start=float(instants[loaded[0]]), until=float(instants[last]))
+
+    def held_back(self, samples: Samples, run: RunData) -> BoolArray:
+        """Which requests the concurrency limit made wait: it was reached at some time between due and sent."""
+        if not np.isfinite(run.limits).any():
+            return np.zeros(samples.due.shape, dtype=bool)
+        full = np.concatenate([[False], self.levels >= run.limit_at(self.instants)])
+        times_full = np.cumsum(full)
+        at_due = np.searchsorted(self.instants, samples.due, side="right")
+        at_sent = np.searchsorted(self.instants, samples.sent, side="left")
+        since_due = times_full[np.maximum(at_sent, at_due)] - times_full[at_due]
+        return np.asarray(~np.isnan(samples.sent) & (full[at_due] | (since_due > 0)))

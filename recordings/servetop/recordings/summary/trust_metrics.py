@@ -1,0 +1,206 @@
+"""The trust meter over a whole period, from raw rows: the judgement itself is analysis/verdicts/trust.py's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from servetop.analysis.verdicts.consistency import LONGEST_SCRAPE
+from servetop.analysis.verdicts.trust import COUNT_LIMIT, Trust, is_stamped
+from servetop.core.arrays import FloatArray
+from servetop.core.events import RequestStatus, TokenSource
+from servetop.core.histogram import LogHistogram
+from servetop.core.units import MS_PER_S
+from servetop.recordings.read.request_columns import BoolArray, Samples
+from servetop.recordings.read.run_columns import Period, RunData
+from servetop.recordings.summary.in_flight_timeline import Flights
+from servetop.recordings.summary.request_metrics import finite, span_of
+
+TRUST = (
+    "slip_p99_ms", "loop_lag_p99_ms", "offered_rate", "sent_rate", "completed_rate", "littles_law_error", "token_error",
+    "itl_uncertainty_p99_ms",
+)  # fmt: skip
+_LONGEST_STEP = 1.0
+"""Seconds that one scrape may stand for: a gap without scrapes weighs no more."""
+
+
+def trust_figures(run: RunData, samples: Samples, *, flights: Flights, period: Period) -> dict[str, Any]:
+    """TRUST with verdict, reasons, and on which requests the slip was measured; None is "cannot be said"."""
+    held = flights.held_back(samples, run)
+    slip = samples.sent - samples.due
+    free = slip[~held & ~np.isnan(slip)]
+    within = period.holds(run.tick_ends)
+    law = littles_law(run, flights, period=period)
+    lag = LogHistogram.merged(lag for lag, wanted in zip(run.loop_lags, within, strict=True) if wanted)
+    trust = Trust(
+        slip_p99=float(np.percentile(free, 99)) if free.size else math.nan,
+        loop_lag_p99=lag.percentile(99),
+        stamped=is_stamped(float(run.stamped[within].sum()), float(run.chunks[within].sum())),
+        late_share=late_share(run, samples, period),
+        offered_rate=offered_rate(samples),
+        sent_rate=sent_rate(samples),
+        completed_rate=completed_rate(samples),
+        seconds=math.nan if np.isnan(samples.sent).any() else span_of_sending(samples),
+        all_failed=bool(samples.status.size) and not samples.having(RequestStatus.OK).any(),
+        held_back=bool(held.any() or (run.queued[within] > 0).any()),
+        concurrency_limit=_only_limit(run, within),
+        littles_law_error=law.error,
+        in_flight=law.in_flight,
+        token_error=token_error(run, period),
+        itl_p99=samples.itl.percentile(99),
+        itl_uncertainty_p99=itl_uncertainty(run, period),
+        guessed=share_of(samples, TokenSource.CHUNKS, TokenSource.ESTIMATE),
+        disputed=share_of(samples, TokenSource.DISPUTED),
+    )
+    return {**_as_data(trust, basis=_basis(held)), "token_source": token_source(samples)}
+
+
+def late_share(run: RunData, samples: Samples, period: Period) -> float:
+    """Of closed loops that hold no request back: mean lateness / mean time from due to done; NaN for another load."""
+    stages = [each.change for each in run.stages if period.overlaps(each.period)]
+    if not stages or not all(math.isinf(each.request_rate or 0.0) and each.max_concurrency for each in stages):
+        return math.nan
+    ended = ~np.isnan(samples.sent) & ~np.isnan(samples.done_at)
+    took = float((samples.done_at - samples.due)[ended].sum())
+    return float((samples.sent - samples.due)[ended].sum()) / took if took > 0 else math.nan
+
+
+def itl_uncertainty(run: RunData, period: Period) -> float:
+    """Seconds, at p99 of all gaps of the period, those that are known exactly included; NaN when no chunk came."""
+    within = period.holds(run.tick_ends)
+    gaps = float(run.chunks[within].sum())
+    doubtful = LogHistogram.merged(each for each, wanted in zip(run.itl_uncertainties, within, strict=True) if wanted)
+    if not gaps:
+        return math.nan
+    exact = 1 - doubtful.count / gaps
+    return doubtful.percentile(100 * (0.99 - exact) / (1 - exact)) if exact < 0.99 else 0.0
+
+
+def share_of(samples: Samples, *sources: TokenSource) -> float:
+    """Of the completed requests, those whose tokens come from there; 0 when none is."""
+    ok = samples.having(RequestStatus.OK)
+    return float(np.isin(samples.token_source[ok], sources).mean()) if ok.any() else 0.0
+
+
+def token_source(samples: Samples) -> str | None:
+    """Where the completed requests' counts come from: the worst that more than a hundredth of them have."""
+    ok = samples.having(RequestStatus.OK)
+    found = [source for source in TokenSource if share_of(samples, source) > COUNT_LIMIT] if ok.any() else []
+    return str(found[-1]) if found else None
+
+
+def offered_rate(samples: Samples) -> float:
+    """Requests due per second: gaps between due times by the time they span; NaN below two, or all at once."""
+    return _rate(samples.due.size - 1, np.ptp(samples.due) if samples.due.size else 0.0)
+
+
+def sent_rate(samples: Samples) -> float:
+    """Requests sent per second, over at least the time in which they were due: what was never sent lowers it."""
+    sent = int((~np.isnan(samples.sent)).sum())
+    if not sent:
+        return 0.0 if samples.due.size else math.nan
+    return _rate(sent - 1, span_of_sending(samples))
+
+
+def span_of_sending(samples: Samples) -> float:
+    """Seconds from the first request sent to the last one sent, or due; NaN when none was sent."""
+    sent = samples.sent[~np.isnan(samples.sent)]
+    return float(max(sent.max(), samples.due.max()) - sent.min()) if sent.size else math.nan
+
+
+def completed_rate(samples: Samples) -> float:
+    """Requests that ended well, per second of first sent … last done."""
+    return _rate(int(samples.having(RequestStatus.OK).sum()), span_of(samples))
+
+
+@dataclass(frozen=True, slots=True)
+class LittlesLaw:
+    """The engine's requests against the client's, and the mean of the client's."""
+
+    error: float = math.nan
+    in_flight: float = math.nan
+
+
+def littles_law(run: RunData, flights: Flights, *, period: Period) -> LittlesLaw:
+    """(engine running + waiting) / client in flight - 1: means over the scrapes, weighted by the time they stand for.
+
+    Scrapes with nothing in flight at the client, and those longer than LONGEST_SCRAPE, are left out. A run that broke
+    off has no rows of what was in flight at its end: there the ticks' gauge stands in.
+    """
+    within = period.holds(run.scraped_at) & (run.scrape_ends - run.scrape_starts <= LONGEST_SCRAPE)
+    instants = run.scraped_at[within]
+    engine = (run.engine["running"] + run.engine["waiting"])[within]
+    client = flights.in_flight(run, instants)
+    both = ~np.isnan(engine) & (client > 0)
+    if not both.any():
+        return LittlesLaw()
+    weights = _time_shares(instants[both])
+    in_flight = float(np.average(client[both], weights=weights))
+    return LittlesLaw(float(np.average(engine[both], weights=weights)) / in_flight - 1, in_flight)
+
+
+def token_error(run: RunData, period: Period) -> float:
+    """Engine's generated tokens / tokens that reached the client - 1, between the period's first and last scrape.
+
+    Tokens that arrived in the same tick as one of these scrapes may have come before or after it: the split that agrees
+    best is assumed.
+    """
+    known = period.holds(run.scraped_at) & ~np.isnan(run.engine["generation_tokens_total"])
+    starts, ends = run.scrape_starts[known], run.scrape_ends[known]
+    if starts.size < 2 or not run.tick_ends.size:
+        return math.nan
+    totals = np.concatenate([[0.0], np.cumsum(run.output_tokens)])
+    whole = totals[np.searchsorted(run.tick_ends, starts[[0, -1]], side="right")]
+    begun = totals[np.minimum(np.searchsorted(run.tick_ends, ends[[0, -1]]) + 1, run.tick_ends.size)]
+    generated = float(run.engine["generation_tokens_total"][known][1:].sum())
+    received = float(np.clip(generated, max(whole[1] - begun[0], 0.0), begun[1] - whole[0]))
+    return generated / received - 1 if received > 0 else math.nan
+
+
+def _time_shares(instants: FloatArray) -> FloatArray:
+    """Half of the time to the scrape before and to the one after; equal shares when they are all at one instant."""
+    if instants.size < 2 or instants[0] == instants[-1]:
+        return np.ones(instants.shape)
+    steps = np.minimum(np.diff(instants), _LONGEST_STEP)
+    return np.asarray(np.concatenate([[0.0], steps]) + np.concatenate([steps, [0.0]])) / 2
+
+
+def _rate(amount: int, seconds: float) -> float:
+    return amount / float(seconds) if amount > 0 and seconds > 0 else math.nan
+
+
+def _only_limit(run: RunData, within: BoolArray) -> int | None:
+    """The concurrency limit in force; None where there were several, or none."""
+    limits = np.unique(run.limits[within & np.isfinite(run.limits)])
+    return int(limits[0]) if limits.size == 1 else None
+
+
+def _basis(held: BoolArray) -> str:
+    """How it is known that the slip is the client's own."""
+    if not held.any():
+        return "all requests: the concurrency limit held none back"
+    return f"{int((~held).sum())} requests that were due and sent while fewer than the limit were in flight"
+
+
+def _as_data(trust: Trust, *, basis: str) -> dict[str, Any]:
+    return {
+        "slip_p99_ms": finite(trust.slip_p99 * MS_PER_S),
+        "slip_basis": basis,
+        "loop_lag_p99_ms": finite(trust.loop_lag_p99 * MS_PER_S),
+        "stamped": trust.stamped,
+        "late_share": finite(trust.late_share),
+        "offered_rate": finite(trust.offered_rate),
+        "sent_rate": finite(trust.sent_rate),
+        "completed_rate": finite(trust.completed_rate),
+        "itl_uncertainty_p99_ms": finite(trust.itl_uncertainty_p99 * MS_PER_S),
+        "littles_law_error": finite(trust.littles_law_error),
+        "token_error": finite(trust.token_error),
+        "held_back": trust.held_back,
+        "littles_law_limit": trust.littles_law_limit,
+        "sent_exemption": trust.checks["sent_share"].exemption or None,
+        "verdict": str(trust.verdict),
+        "reasons": list(trust.reasons),
+    }

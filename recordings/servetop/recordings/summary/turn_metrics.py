@@ -1,0 +1,81 @@
+"""What each turn of the conversations met: the history grows, and with it prompts, waits and what a cache finds."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from servetop.analysis.percentiles import Distribution
+from servetop.core.arrays import FloatArray
+from servetop.core.errors import RecordingError
+from servetop.core.events import RequestStatus
+from servetop.core.units import MS_PER_S
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.read.request_columns import BLOCK, Chunks, Selection
+from servetop.recordings.summary.request_metrics import finite, no_itl_reason
+
+_NUMBERS = ("turn", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens", "cached_tokens")
+_COLUMNS = (*_NUMBERS, "status", "token_source", "chunk_times", "chunk_tokens")
+_MEASURED = (*_NUMBERS, "ok", "first_tokens", "sized")
+
+
+def turn_figures(reader: RecordingReader, selection: Selection) -> dict[str, Any]:
+    """`turns`: for each turn, from 1, its requests and, of those that ended well, latencies and prompts.
+
+    Empty for a workload without conversations.
+    """
+    if not reader.header.config.workload.conversational:
+        return {}
+    where, parameters = selection.where
+    rows = reader.request_rows(_COLUMNS, where=f"turn > 0 AND {where}" if where else "turn > 0", parameters=parameters)
+    parts = [np.empty((0, len(_MEASURED)))]
+    while block := list(itertools.islice(rows, BLOCK)):
+        try:
+            parts.append(_measured(dict(zip(_COLUMNS, zip(*block, strict=True), strict=True))))
+        except (ValueError, TypeError) as error:
+            raise RecordingError(f"{reader.path} is damaged: its request rows make no sense ({error})") from error
+    columns = dict(zip(_MEASURED, np.concatenate(parts).T, strict=True))
+    return {"turns": [_figures(columns, turn) for turn in np.unique(columns["turn"])]}
+
+
+def _measured(columns: dict[str, tuple[Any, ...]]) -> FloatArray:
+    """What figures need of some requests; shape (requests, columns)."""
+    numbers = {name: np.array(columns[name], dtype=np.float64) for name in _NUMBERS}
+    chunks = Chunks.of(columns["chunk_times"], columns["chunk_tokens"])
+    sources = np.array([each or "" for each in columns["token_source"]], dtype=np.str_)
+    more = {
+        "ok": np.array([each == RequestStatus.OK for each in columns["status"]], dtype=np.float64),
+        "first_tokens": chunks.first_tokens,
+        "sized": chunks.sized(numbers["output_tokens"], sources).astype(np.float64),
+    }
+    return np.stack([(numbers | more)[name] for name in _MEASURED], axis=1)
+
+
+def _figures(columns: dict[str, FloatArray], turn: float) -> dict[str, Any]:
+    mine = columns["turn"] == turn
+    ok = {name: values[mine & (columns["ok"] == 1)] for name, values in columns.items()}
+    ttft = ok["first_token_at"] - ok["sent"]
+    later = ok["output_tokens"] - ok["first_tokens"]
+    tpot = (ok["done_at"] - ok["first_token_at"]) / np.where(later > 0, later, np.nan)
+    reason = no_itl_reason(ok["sized"] == 1)
+    told = ~np.isnan(ok["cached_tokens"])
+    prompts = ok["prompt_tokens"]
+    cached = ok["cached_tokens"][told].sum() / max(1.0, prompts[told].sum()) if told.any() else np.nan
+    return {
+        "turn": int(turn),
+        "requests": int(mine.sum()),
+        "completed": int(ok["turn"].size),
+        **_statistics("ttft", ttft),
+        **_statistics("tpot", np.empty(0) if reason else tpot),
+        "tpot_reason": reason,
+        "mean_prompt_tokens": finite(prompts.mean()) if prompts.size else None,
+        "cached_share": finite(cached),
+    }
+
+
+def _statistics(name: str, seconds: FloatArray) -> dict[str, float | None]:
+    pool = Distribution.of(seconds)
+    values = {"mean": pool.mean, "p50": pool.percentile(50), "p99": pool.percentile(99)}
+    return {f"{statistic}_{name}_ms": finite(value * MS_PER_S) for statistic, value in values.items()}

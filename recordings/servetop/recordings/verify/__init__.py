@@ -1,0 +1,1 @@
+"""Finds damage in a recording."""

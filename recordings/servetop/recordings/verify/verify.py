@@ -1,0 +1,178 @@
+"""Says what of a recording is sound and what is not: pages, header, ticks, requests, other rows, log and end."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from servetop.core.errors import NotARecordingError, RecordingError
+from servetop.core.events import RequestStatus
+from servetop.core.tick import TICK_SECONDS, Tick
+from servetop.recordings.format.schema import (
+    COMMAND,
+    ENGINE_SAMPLE,
+    EVENT_TABLES,
+    GPU_SAMPLE,
+    LOG_LINE,
+    NOTE,
+    REPLICA_SAMPLE,
+    STAGE,
+    TICK,
+    EventTable,
+)
+from servetop.recordings.format.tick_checksum import CHECKSUM
+from servetop.recordings.read.open import Opened, open_for_reading
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.read.table_reader import TableReader
+from servetop.recordings.verify.damage import check_request_rows
+from servetop.recordings.verify.wal_check import check_wal
+
+_COUNTERS = {
+    RequestStatus.OK: "ok",
+    RequestStatus.ERROR: "errors",
+    RequestStatus.TIMEOUT: "timeouts",
+    RequestStatus.CANCELLED: "cancelled",
+    RequestStatus.TRUNCATED: "truncated",
+}
+_OTHERS: Sequence[EventTable] = (STAGE, NOTE, COMMAND, LOG_LINE, ENGINE_SAMPLE, REPLICA_SAMPLE, GPU_SAMPLE)
+
+
+class Verdict(StrEnum):
+    """What a file is found to be."""
+
+    SOUND = "sound"
+    """Nothing is wrong: each tick is as it was written, none is missing, and they count the request rows."""
+    NOT_SOUND = "not sound"
+    """It is a recording, and something in it is torn, missing or altered."""
+    NOT_A_RECORDING = "not a recording"
+    """Its marks or its tables are not those of a recording, or the file cannot be opened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    sound: bool
+    detail: str
+    """One line: what was found, or what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was found in a file."""
+
+    verdict: Verdict
+    checks: Sequence[Check]
+    """In order; only the first one when the file cannot be opened."""
+
+
+def verify(path: Path) -> Verified:
+    """Look at everything in a file."""
+    try:
+        opened = open_for_reading(path)
+    except RecordingError as error:
+        verdict = Verdict.NOT_A_RECORDING if isinstance(error, NotARecordingError) else Verdict.NOT_SOUND
+        return Verified(verdict, [Check(name="file", sound=False, detail=str(error))])
+    try:
+        reader = RecordingReader(opened, path)
+        opened.connection.execute("BEGIN")  # ticks and requests of one instant, also while the run goes on
+        checks = list(_checks(reader, opened, path))
+    except RecordingError as error:
+        checks = [Check(name="header", sound=False, detail=str(error))]
+    finally:
+        _release(opened)
+    return Verified(Verdict.SOUND if all(each.sound for each in checks) else Verdict.NOT_SOUND, checks)
+
+
+def _release(opened: Opened) -> None:
+    opened.connection.close()
+    if opened.scratch is not None:
+        shutil.rmtree(opened.scratch, ignore_errors=True)
+
+
+def _checks(reader: RecordingReader, opened: Opened, path: Path) -> Iterator[Check]:
+    version = opened.connection.execute("PRAGMA user_version").fetchone()[0]
+    written_by = reader.header.versions.get("servetop", "an unknown version")
+    yield Check(name="header", sound=True, detail=f"format {version // 1000}.{version % 1000}, servetop {written_by}")
+
+    def looked_at(name: str, look: Callable[[TableReader], str]) -> Check:
+        tables = TableReader(replace(opened, damage=None), path)
+        try:
+            detail = look(tables)
+        except RecordingError as error:
+            return Check(name=name, sound=False, detail=str(error))
+        return Check(name=name, sound=tables.cause is None, detail=tables.cause or detail)
+
+    yield Check(name="pages", sound=False, detail=opened.damage) if opened.damage else looked_at("pages", _pages)
+    yield looked_at("ticks", _ticks)
+    yield looked_at("requests", _requests)
+    yield looked_at("other rows", _other_rows)
+    yield _log(path, live=reader.is_live())
+    yield _end(reader)
+
+
+def _pages(tables: TableReader) -> str:
+    tables.quick_check(["run", *(table.name for table in EVENT_TABLES)])
+    if tables.cause is None:
+        tables.integrity_check()
+    return "SQLite finds nothing wrong with them"
+
+
+def _ticks(tables: TableReader) -> str:
+    ticks: list[Tick] = tables.events(TICK)
+    numbers = [tick.index for tick in ticks]
+    gap = next((number for number, after in itertools.pairwise(numbers) if after != number + 1), None)
+    if gap is not None:
+        tables.blame(f"ticks are missing or out of order after second {(gap + 1) * TICK_SECONDS:.2f}")
+    elif numbers and numbers[0] != 0:
+        tables.blame(f"the ticks before second {numbers[0] * TICK_SECONDS:.2f} are missing")
+    unchecked = len(ticks)
+    if CHECKSUM in dict(tables.columns_of(TICK.name)):
+        (unchecked,) = next(tables.rows(TICK.name, ("count(*)",), where=f"{CHECKSUM} IS NULL"), (0,))
+    words = f"{len(ticks):,} without a gap, {len(ticks) * TICK_SECONDS:.1f} s"
+    return f"{words}; {unchecked:,} of an older version have no checksum" if unchecked else f"{words}; checksums match"
+
+
+def _requests(tables: TableReader) -> str:
+    """Rows against the counters of the ticks: both were written together."""
+    check_request_rows(tables)
+    deque(tables.rows("request", tuple(dict(tables.columns_of("request")))), maxlen=0)  # texts that are none
+    rows = dict(tables.rows("request GROUP BY status", ("status", "count(*)")))
+    sums = ", ".join(f"coalesce(sum({name}), 0)" for name in _COUNTERS.values())
+    counted = next(tables.rows(TICK.name, (sums,)), (0,) * len(_COUNTERS))
+    for status, ticks in zip(_COUNTERS, counted, strict=True):
+        if rows.get(status, 0) != ticks:
+            tables.blame(f"{rows.get(status, 0):,} rows say {status}, the ticks count {ticks:,}")
+    return f"{sum(rows.values()):,}, as many as the ticks count"
+
+
+def _other_rows(tables: TableReader) -> str:
+    counts = {table.name: len(tables.events(table)) for table in _OTHERS}
+    return ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count) or "none"
+
+
+def _log(path: Path, *, live: bool) -> Check:
+    try:
+        state = check_wal(path)
+    except OSError as error:
+        return Check(name="log", sound=False, detail=f"the write-ahead log cannot be read ({error.strerror})")
+    if state.damage is not None and not live:
+        return Check(name="log", sound=False, detail=state.damage)
+    words = f"{state.commits:,} commits in the write-ahead log" if state.commits else "no write-ahead log is needed"
+    return Check(name="log", sound=True, detail=words)
+
+
+def _end(reader: RecordingReader) -> Check:
+    if reader.damage is not None:
+        return Check(name="end", sound=False, detail=reader.damage)
+    if reader.end is None:
+        words = "still being written" if reader.is_live() else "none: the run was killed or lost its disk"
+        return Check(name="end", sound=True, detail=words)
+    words = f"after {reader.end.at:.1f} s, exit code {reader.end.exit_code}"
+    return Check(name="end", sound=True, detail=f"{words}: {reader.end.reason}" if reader.end.reason else words)

@@ -1,0 +1,1 @@
+"""The one writer of a recording, and how a run resumes."""

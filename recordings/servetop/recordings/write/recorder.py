@@ -1,0 +1,302 @@
+"""The one writer of a recording: a transaction each tick, and a queue in memory while the disk refuses."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.core.errors import RecordingError
+from servetop.core.events import Command, Note, RunEnd, Severity
+from servetop.core.interfaces.run_source import EngineFacts, RunHeader
+from servetop.core.text.known_secrets import redactor_of
+from servetop.core.text.redaction import Redactor
+from servetop.recordings.format import schema
+from servetop.recordings.format.header import encode_engine, encode_header
+from servetop.recordings.format.row_codec import COMMANDS
+from servetop.recordings.format.steady_codec import encode_windows
+from servetop.recordings.format.tick_checksum import checksum_in
+from servetop.recordings.library.liveness import Writer
+from servetop.recordings.read.open import Opened, fold_wal
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.write.memory_copy import copy_to_memory
+from servetop.recordings.write.open_file import OpenFile
+from servetop.recordings.write.tick_transaction import Batch, EncodedBatch, encode_batch
+
+BUSY_SECONDS = 0.25
+"""How long a commit waits for a viewer that is writing a command; then it is tried again at the next one."""
+MAX_WAITING_ROWS = 100_000
+"""Rows kept in memory while the disk refuses them; beyond it the oldest batches are dropped, and counted."""
+
+_END = "UPDATE run SET end_at = ?, exit_code = ?, end_reason = ?, steady = ?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrecorded:
+    """What was measured and is not in the recording."""
+
+    ticks: int
+    requests: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.ticks:,} ticks, {self.requests:,} requests not recorded: {self.reason}"
+
+
+class Recorder:
+    """Writes a run to its file. A disk that is full, or a file that is removed, never stops the run: see `failing`."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, redactor: Redactor) -> None:
+        self._file, self._opened_as = OpenFile(path), path
+        self._removed = False
+        self._checksum = checksum_in(connection)
+        self._connection: sqlite3.Connection | None = connection
+        self._redactor = redactor
+        self._waiting: deque[EncodedBatch] = deque()
+        self._failure: str | None = None
+        self._last_failure = ""
+        self._memory_copy: sqlite3.Connection | None = None
+        self._ticks = self._requests = 0
+        self._dropped_ticks = self._dropped_requests = 0
+        self._last_command = 0
+        self._last_time = 0.0
+
+    @classmethod
+    def create(cls, path: Path, header: RunHeader) -> Recorder:
+        """Start a new file (and its folder) with the run's header; RecordingError if there is one, or it cannot be."""
+        redactor = redactor_of(header.config)
+        _claim(path)
+        try:
+            connection = connect_for_writing(path)
+            try:
+                connection.execute("BEGIN")  # tables and header at once: no reader sees a recording without a header
+                schema.create_tables(connection)
+                columns = encode_header(header, writer=Writer.this_process(), redactor=redactor)
+                marks = ", ".join("?" * len(columns))
+                connection.execute(f"INSERT INTO run ({', '.join(columns)}) VALUES ({marks})", [*columns.values()])
+                connection.execute("COMMIT")
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+            except sqlite3.Error:
+                connection.close()
+                raise
+        except sqlite3.Error as error:
+            path.unlink(missing_ok=True)
+            raise RecordingError(
+                f"cannot record to {path} ({error}): free some space, or choose another file with --record"
+            ) from error
+        try:
+            return cls(connection, path, redactor=redactor)
+        except (OSError, sqlite3.Error) as error:
+            connection.close()
+            raise RecordingError(f"cannot record to {path}: it was removed at once, or its disk fails") from error
+
+    @property
+    def path(self) -> Path:
+        """Of the file, wherever it was moved to."""
+        return self._file.path
+
+    @property
+    def failing(self) -> str | None:
+        """Why nothing can be written to the file now, the same words as long as it lasts; None when it can be."""
+        if self._removed:
+            return f"{self.path} was removed while it was written"
+        return None if self._failure is None else f"{self.path} cannot be written ({self._last_failure})"
+
+    @property
+    def unrecorded(self) -> Unrecorded | None:
+        """What is not in the file now; None when everything is."""
+        if self._removed:
+            return Unrecorded(ticks=self._ticks, requests=self._requests, reason=self.failing or "")
+        if self._failure is None and not self._dropped:
+            return None
+        ticks = self._dropped_ticks + sum(each.ticks for each in self._waiting)
+        requests = self._dropped_requests + sum(each.requests for each in self._waiting)
+        reason = f"{self.path} {'cannot' if self._failure else 'could not'} be written ({self._last_failure})"
+        return Unrecorded(ticks=ticks, requests=requests, reason=reason)
+
+    @property
+    def trouble(self) -> str | None:
+        """One line while something is not on disk, and for good once something was dropped; None when all is well."""
+        if self._failure is None and not self._dropped:
+            return None
+        parts = [f"{self.path.name}: "]
+        if self._failure is not None:
+            parts.append(f"cannot be written ({self._failure}), {self._waiting_words()} kept in memory")
+        if self._dropped:
+            parts.append(f"{'; ' if self._failure else ''}{self._dropped} were dropped")
+        return "".join(parts)
+
+    def _waiting_words(self) -> str:
+        ticks, requests = (sum(getattr(each, name) for each in self._waiting) for name in ("ticks", "requests"))
+        return f"{ticks} ticks and {requests} requests"
+
+    @property
+    def _dropped(self) -> str:
+        if not (self._dropped_ticks or self._dropped_requests):
+            return ""
+        return f"{self._dropped_ticks} ticks and {self._dropped_requests} requests"
+
+    def commit(self, batch: Batch) -> None:
+        """Write a batch in one transaction, after those that could not be written before; never raises for the disk."""
+        if batch.tick is not None:
+            self._last_time = batch.tick.end
+        encoded = encode_batch(batch, redactor=self._redactor, checksum=self._checksum)
+        self._ticks += encoded.ticks
+        self._requests += encoded.requests
+        self._look_for_file()
+        self._add(encoded)
+
+    def _look_for_file(self) -> None:
+        """Notice that the file was moved, which is written on where it is, or removed."""
+        place = self._file.place()
+        self._removed = place is None
+        if place is not None:
+            self._file.path = place
+
+    def reader(self) -> RecordingReader:
+        """Of all that was measured, also after `close`: of the file, or of a copy in memory with what it lacks.
+
+        RecordingError when the file cannot be read.
+        """
+        if self._connection is None:
+            source, missing = self._memory_copy, []
+        else:
+            self._look_for_file()
+            self._add(EncodedBatch(statements=[]))  # once more
+            source, missing = self._connection if self._needs_copy else None, [*self._waiting]
+        if source is None:
+            return RecordingReader.open(self.path)
+        return RecordingReader(Opened(copy_to_memory(source, missing), in_memory=True), self.path)
+
+    @property
+    def _needs_copy(self) -> bool:
+        """The file is not complete, or its write-ahead log is not beside it."""
+        return bool(self._waiting) or self._removed or self.path != self._opened_as
+
+    def set_engine(self, facts: EngineFacts) -> None:
+        """Fill the engine in, or replace it after a restart."""
+        row = (encode_engine(facts, redactor=self._redactor),)
+        self._add(EncodedBatch(statements=[("UPDATE run SET engine = ?", [row])]))
+
+    def new_commands(self) -> list[Command]:
+        """Commands that viewers wrote since the last call, oldest first; none while the file cannot be read."""
+        names = ", ".join(("seq", *schema.COMMAND.names))
+        query = f"SELECT {names} FROM command WHERE seq > ? ORDER BY seq"
+        try:
+            rows = self._open().execute(query, (self._last_command,)).fetchall()
+        except sqlite3.OperationalError:
+            return []
+        if rows:
+            self._last_command = rows[-1][0]
+        return COMMANDS.decode_all([dict(zip(("seq", *schema.COMMAND.names), row, strict=True)) for row in rows])
+
+    def close(self, end: RunEnd, *, steady: Mapping[int, SteadyWindow] | None = None) -> None:
+        """Write how the run ended, and each stage's steady window, and leave one plain file; further calls do nothing.
+
+        What the disk still refuses stays in memory, for `reader`: `unrecorded` says what.
+        """
+        if self._connection is None:
+            return
+        self._look_for_file()
+        reason = self._redactor.sentence(end.reason)
+        windows = None if steady is None else encode_windows(steady)
+        last = EncodedBatch(statements=[(_END, [(end.at, int(end.exit_code), reason, windows)])])
+        if self._failure is None:
+            self._add(last)
+        else:
+            _write(self._connection, last)  # a small row may fit: the file then says that it is not complete
+        if self._waiting or self._removed:
+            with contextlib.suppress(RecordingError):
+                self._memory_copy = copy_to_memory(self._connection, [*self._waiting, last])
+        self._let_go(self._connection)
+        self._connection = None
+
+    def _let_go(self, connection: sqlite3.Connection) -> None:
+        """Leave one plain file. SQLite deletes the log of a file that it knows by its first name only."""
+        if self.path == self._opened_as and not self._removed:
+            fold_wal(connection)
+            connection.close()
+            return
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        connection.close()
+        for suffix in () if self._opened_as.exists() else ("-wal", "-shm"):  # another run may have taken the name
+            self._opened_as.with_name(self._opened_as.name + suffix).unlink(missing_ok=True)
+        if not self._removed:
+            with contextlib.suppress(sqlite3.Error), contextlib.closing(connect_for_writing(self.path)) as moved:
+                fold_wal(moved)
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise RecordingError(f"{self.path} is closed: nothing more can be recorded")
+        return self._connection
+
+    def _add(self, batch: EncodedBatch) -> None:
+        connection = self._open()
+        if batch.statements:
+            self._waiting.append(batch)
+        while self._waiting:
+            failure = _write(connection, self._waiting[0])
+            if failure is not None:
+                self._failure = self._last_failure = failure
+                self._drop_oldest()
+                return
+            self._waiting.popleft()
+        if self._failure is not None:
+            self._failure = None
+            self._tell_what_was_dropped()
+
+    def _drop_oldest(self) -> None:
+        rows = sum(each.rows for each in self._waiting)
+        while rows > MAX_WAITING_ROWS and len(self._waiting) > 1:
+            dropped = self._waiting.popleft()
+            rows -= dropped.rows
+            self._dropped_ticks += dropped.ticks
+            self._dropped_requests += dropped.requests
+
+    def _tell_what_was_dropped(self) -> None:
+        if self._dropped:
+            text = f"{self._dropped} are missing: the disk refused them for too long"
+            note = Note(at=self._last_time, severity=Severity.ERROR, source="recorder", text=text)
+            self._add(encode_batch(Batch(notes=[note]), redactor=self._redactor, checksum=self._checksum))
+
+
+def connect_for_writing(path: Path) -> sqlite3.Connection:
+    """A connection without transactions of its own making, and without patience; sqlite3.Error if it cannot be."""
+    return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+
+
+def _write(connection: sqlite3.Connection, batch: EncodedBatch) -> str | None:
+    """None when the batch is on disk, else why not."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        for statement, rows in batch.statements:
+            connection.executemany(statement, rows)
+        connection.execute("COMMIT")
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.ProgrammingError):
+            raise
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        return str(error)
+    return None
+
+
+def _claim(path: Path) -> None:
+    """Create the empty file, so that no other run can take the name."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as error:
+        if isinstance(error, FileExistsError) and path.exists():
+            raise RecordingError(f"{path} exists already: remove it, or choose another file with --record") from error
+        reason = (error.strerror or str(error)).lower()
+        raise RecordingError(
+            f"cannot record to {path} ({reason}): choose another file with --record, or --no-record"
+        ) from error

@@ -1,0 +1,82 @@
+"""Going on with a recording whose run was interrupted: the run's time goes on where it stood still."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from servetop.core.clock import ClockAnchor
+from servetop.core.config import RunConfig
+from servetop.core.errors import RecordingError
+from servetop.core.events import Note, Severity
+from servetop.core.text.known_secrets import redactor_of
+from servetop.core.tick import TICK_SECONDS
+from servetop.core.units import NS_PER_S
+from servetop.recordings.format.schema import add_missing_columns
+from servetop.recordings.library.liveness import Writer
+from servetop.recordings.library.run_sessions import RESUMED
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.write.recorder import Recorder, connect_for_writing
+from servetop.recordings.write.tick_transaction import Batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStart:
+    """Where a run begins, or goes on: the numbers of its next tick, stage and request."""
+
+    anchor: ClockAnchor
+    """Of a resumed run: its origin lies so that run time goes on after the last tick."""
+    first_tick: int = 0
+    first_stage: int = 0
+    first_request: int = 0
+
+
+def resume_recording(path: Path, config: RunConfig | None = None) -> tuple[Recorder, RunStart]:
+    """Open an interrupted recording for writing; RecordingError when it cannot be, or is being written still.
+
+    `config` is that of the run to come: the recorded one no longer has the secrets that must not get into the file.
+    """
+    with contextlib.closing(RecordingReader.open(path)) as reader:
+        if reader.is_live():
+            raise RecordingError(f"{path} is still being written: watch it with servetop replay {path}")
+        if reader.damage is not None:
+            raise RecordingError(f"{path} is damaged ({reader.damage}): measure anew, into another file")
+        update, header = reader.poll(), reader.header
+        first_request = reader.next_request()
+    first_tick = update.ticks[-1].index + 1 if update.ticks else 0
+    now = ClockAnchor.take()
+    anchor = ClockAnchor(
+        origin_ns=now.origin_ns - round(first_tick * TICK_SECONDS * NS_PER_S), wall_epoch_s=header.anchor.wall_epoch_s
+    )
+    recorder = Recorder(_connect(path, anchor), path, redactor=redactor_of(config or header.config))
+    recorder.new_commands()  # those of the sitting before are history
+    recorder.commit(Batch(notes=[_note(first_tick * TICK_SECONDS, now.wall_epoch_s - anchor.wall_epoch_s)]))
+    stages = [stage.index for stage in update.stages]
+    first_stage = max(stages, default=-1) + 1
+    return recorder, RunStart(
+        anchor=anchor, first_tick=first_tick, first_stage=first_stage, first_request=first_request
+    )
+
+
+def _connect(path: Path, anchor: ClockAnchor) -> sqlite3.Connection:
+    try:
+        connection = connect_for_writing(path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        add_missing_columns(connection)
+        connection.execute(
+            "UPDATE run SET origin_ns = ?, pid = ?, writer = ?, end_at = NULL, exit_code = NULL, end_reason = NULL,"
+            " steady = NULL",
+            (anchor.origin_ns, os.getpid(), Writer.this_process().to_json()),
+        )
+    except sqlite3.Error as error:
+        raise RecordingError(f"cannot go on with {path} ({error}): may you write to it?") from error
+    return connection
+
+
+def _note(at: float, since_start: float) -> Note:
+    words = f"resumed {since_start:.0f} s after the run began; run time stood still in between"
+    return Note(at=at, severity=Severity.INFO, source=RESUMED, text=words)

@@ -1,0 +1,94 @@
+"""What one tick adds to a recording, and the same as SQL statements with their rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from servetop.core.events import (
+    Command,
+    EngineSample,
+    GpuSample,
+    LogLine,
+    Note,
+    ReplicaSample,
+    RequestRecord,
+    StageChange,
+)
+from servetop.core.text.redaction import Redactor
+from servetop.core.tick import Tick
+from servetop.recordings.format import schema
+from servetop.recordings.format.tick_checksum import TickChecksum
+from servetop.recordings.format.tick_codec import TICKS
+
+_OBEYED = "UPDATE command SET obeyed_at = ?, reply = ? WHERE seq = ?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Everything that became known in one interval; it is written in one transaction, or not at all."""
+
+    tick: Tick | None = None
+    requests: Sequence[RequestRecord] = ()
+    """Requests that ended."""
+    engine_samples: Sequence[EngineSample] = ()
+    replica_samples: Sequence[ReplicaSample] = ()
+    gpu_samples: Sequence[GpuSample] = ()
+    stages: Sequence[StageChange] = ()
+    notes: Sequence[Note] = ()
+    log_lines: Sequence[LogLine] = ()
+    commands: Sequence[Command] = ()
+    """Commands that were obeyed: their rows get `obeyed_at` and `reply`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedBatch:
+    """A batch ready to be written, as often as it takes."""
+
+    statements: Sequence[tuple[str, Sequence[tuple[Any, ...]]]]
+    """SQL and the rows of parameters to execute it with."""
+    ticks: int = 0
+    requests: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Number of rows that it writes: a measure of the memory that it takes."""
+        return sum(len(rows) for _, rows in self.statements)
+
+
+def encode_batch(batch: Batch, *, redactor: Redactor, checksum: TickChecksum = TICKS.checksum) -> EncodedBatch:
+    """Rows for every table that has something new; free texts are redacted.
+
+    `checksum` is that of the file: one that is resumed may have its columns in another order.
+    """
+    events: tuple[tuple[schema.EventTable, Sequence[Any]], ...] = (
+        (schema.STAGE, [dataclasses.replace(each, label=redactor.text(each.label)) for each in batch.stages]),
+        (schema.REQUEST, [_redacted(each, redactor) for each in batch.requests]),
+        (schema.ENGINE_SAMPLE, batch.engine_samples),
+        (schema.REPLICA_SAMPLE, batch.replica_samples),
+        (schema.GPU_SAMPLE, batch.gpu_samples),
+        (schema.NOTE, [dataclasses.replace(note, text=redactor.sentence(note.text)) for note in batch.notes]),
+        (schema.LOG_LINE, [dataclasses.replace(line, text=redactor.text(line.text)) for line in batch.log_lines]),
+    )
+    statements = [(table.insert, [table.codec.encode(each) for each in rows]) for table, rows in events if rows]
+    if batch.tick is not None:
+        statements.append((schema.TICK.insert, [_tick_row(batch.tick, checksum)]))
+    if batch.commands:
+        replies = [each.reply and redactor.sentence(each.reply) for each in batch.commands]
+        rows = [(each.obeyed_at, reply, each.id) for each, reply in zip(batch.commands, replies, strict=True)]
+        statements.append((_OBEYED, rows))
+    return EncodedBatch(statements=statements, ticks=0 if batch.tick is None else 1, requests=len(batch.requests))
+
+
+def _tick_row(tick: Tick, checksum: TickChecksum) -> tuple[Any, ...]:
+    row = TICKS.encode(tick)
+    if checksum.names == TICKS.checksum.names:
+        return row
+    values = dict(zip(schema.TICK.names, row, strict=True))
+    return (*row[:-1], checksum.of([values.get(name) for name in checksum.names]))
+
+
+def _redacted(request: RequestRecord, redactor: Redactor) -> RequestRecord:
+    return request if request.error is None else dataclasses.replace(request, error=redactor.text(request.error))

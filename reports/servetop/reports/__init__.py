@@ -1,0 +1,1 @@
+"""Reports and exports for use outside the terminal."""

@@ -1,0 +1,1 @@
+"""One run from boot to end, sweeps, and the processes behind them."""

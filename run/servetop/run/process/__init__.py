@@ -1,0 +1,1 @@
+"""The run process: registry, signals, the pipe to its owner."""

@@ -1,0 +1,196 @@
+"""The runs of this user that go on, each with a small file that its run process keeps up to date."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import orjson
+import platformdirs
+
+from servetop.core.errors import ServetopError, UsageError
+from servetop.recordings.library.liveness import Writer
+
+_LETTERS, _DIGITS = "bcdfghjkmnpqrstvwxz", "23456789"
+"""Without vowels, so that no id is a word, and without what looks alike."""
+_ID_LENGTH = 4
+_LARGEST = 1 << 16
+"""Bytes of a file; a run's takes a few hundred."""
+_SUFFIX = ".json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredRun:
+    """One run that goes on."""
+
+    id: str
+    """A few letters and digits, to be typed."""
+    pid: int
+    began: float
+    """Unix time at which its process started; with the pid it identifies the process."""
+    host: str
+    engine: str
+    model: str
+    label: str
+    recording: Path
+    state: str
+    """A RunPhase."""
+    detached: bool = False
+    """It has no owner whose end would end it."""
+    trouble: str = ""
+    """Why its recording cannot be written now, as its note of it says; empty while it can."""
+
+    @property
+    def process(self) -> Writer:
+        """The run process."""
+        return Writer(pid=self.pid, started=self.began, host=self.host)
+
+
+class RegistryError(ServetopError):
+    """The folder of running runs cannot be read or written."""
+
+
+def registry_folder() -> Path:
+    """`servetop/runs` in the user's state folder (XDG); for a user without a home, a folder of the temporary one."""
+    with contextlib.suppress(RuntimeError):
+        folder = platformdirs.user_state_path("servetop") / "runs"
+        if folder.is_absolute():
+            return folder
+    return Path(tempfile.gettempdir()) / f"servetop-runs-{os.getuid()}"
+
+
+class RunRegistry:
+    """A folder of files named by run ids; readable by their user alone."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Without a folder: the user's."""
+        self._folder = registry_folder() if folder is None else folder
+
+    def runs(self) -> list[RegisteredRun]:
+        """Those that go on, newest first; files of runs that have ended are removed."""
+        try:
+            self._check_folder()
+            names = os.listdir(self._folder)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise RegistryError(
+                f"cannot list the runs in {self._folder} ({_reason(error)}): may you read it?"
+            ) from error
+        found = [self._read(self._folder / name) for name in names if name.endswith(_SUFFIX)]
+        return sorted((run for run in found if run is not None), key=lambda run: (run.began, run.id), reverse=True)
+
+    def find(self, name: str) -> RegisteredRun:
+        """The run that a person means by `latest`, an id or its beginning, or a recording; UsageError for none."""
+        runs = self.runs()
+        if not runs:
+            raise UsageError(f"no run {name}: no run of yours goes on on this machine (servetop ls lists recordings)")
+        if name == "latest":
+            return runs[0]
+        meant = [run for run in runs if run.id.startswith(name.lower())] if name else []
+        meant = meant or [run for run in runs if name in (run.recording.stem, str(run.recording))]
+        if len(meant) == 1:
+            return meant[0]
+        going_on = ", ".join(run.id for run in meant or runs)
+        what = f"{name!r} is the beginning of several runs" if meant else f"no run {name!r} goes on"
+        raise UsageError(f"{what}: choose one of {going_on} (see servetop ps)")
+
+    def of_process(self, pid: int) -> RegisteredRun | None:
+        """The run that a process plays."""
+        return next((run for run in self.runs() if run.pid == pid), None)
+
+    def new_id(self) -> str:
+        """An id that no run has."""
+        while True:
+            letters = [secrets.choice(_LETTERS), *(secrets.choice(_LETTERS + _DIGITS) for _ in range(_ID_LENGTH - 1))]
+            if not (self._folder / ("".join(letters) + _SUFFIX)).exists():
+                return "".join(letters)
+
+    def write(self, run: RegisteredRun) -> None:
+        """Add a run, or replace what is known of it; RegistryError when that cannot be."""
+        path = self._folder / f"{run.id}{_SUFFIX}"
+        draft = path.with_suffix(".new")
+        try:
+            self._make_folder()
+            draft.unlink(missing_ok=True)
+            fd = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            with os.fdopen(fd, "wb") as file:
+                file.write(orjson.dumps(asdict(run), default=str))
+            draft.replace(path)
+        except OSError as error:
+            raise RegistryError(f"cannot write to {self._folder} ({_reason(error)})") from error
+
+    def remove(self, run_id: str) -> None:
+        """Forget a run; nothing happens when it is not there."""
+        for suffix in (_SUFFIX, ".new"):
+            with contextlib.suppress(OSError):
+                (self._folder / f"{run_id}{suffix}").unlink()
+
+    def _make_folder(self) -> None:
+        """For this user alone."""
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        if stat.S_IMODE(self._check_folder().st_mode) & 0o077:
+            self._folder.chmod(0o700)
+
+    def _check_folder(self) -> os.stat_result:
+        """Refuse a folder of somebody else's: it may name processes that are no runs."""
+        found = self._folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            raise PermissionError(0, "it is not a folder of yours")
+        return found
+
+    def _read(self, path: Path) -> RegisteredRun | None:
+        """The run of a file; None when it has ended, when it is another machine's, and when the file is not sound."""
+        try:
+            with path.open("rb") as file:
+                data = orjson.loads(file.read(_LARGEST))
+            run = RegisteredRun(**{**data, "id": path.stem, "recording": Path(data["recording"])})
+            process = run.process
+            if not process.is_here():
+                return None
+            alive = process.is_alive()
+        except (OSError, ValueError, TypeError, KeyError, OverflowError):
+            return None
+        if not alive:
+            self.remove(path.stem)
+            return None
+        return run
+
+
+class Registration:
+    """One run's place in the registry, for as long as it goes on; trouble with the folder never stops the run."""
+
+    def __init__(self, registry: RunRegistry, run: RegisteredRun, *, warn: Callable[[str], None]) -> None:
+        self._registry = registry
+        self._run = run
+        self._warn = warn
+        self._listed = False
+        self._refused = False
+
+    def update(self, *, state: str, detached: bool, trouble: str = "") -> None:
+        """Write what has changed; the first time that it cannot be written, say so."""
+        run = replace(self._run, state=state, detached=detached, trouble=trouble)
+        if self._refused or (self._listed and run == self._run):
+            return
+        self._run = run
+        try:
+            self._registry.write(run)
+            self._listed = True
+        except RegistryError as error:
+            self._refused = True
+            self._warn(f"servetop ps does not list this run: {error}")
+
+    def end(self) -> None:
+        """Take the run off the list."""
+        self._registry.remove(self._run.id)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

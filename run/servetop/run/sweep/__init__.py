@@ -1,0 +1,1 @@
+"""Sweeps: presets and the grid of cells."""

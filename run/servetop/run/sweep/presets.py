@@ -1,0 +1,54 @@
+"""The presets: sweep files that come with servetop, the published studies among them."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from servetop.core.errors import UsageError
+
+
+def preset_names() -> list[str]:
+    """Presets that come with servetop, in order."""
+    folder = resources.files("servetop.run") / "presets"
+    return sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
+
+
+def preset_data(name: str) -> dict[str, Any]:
+    """A preset's parsed TOML; a study's name alone means its vLLM part (`whitepaper-1` is `whitepaper-1-vllm`)."""
+    names = preset_names()
+    full = f"{name}-vllm" if name not in names and f"{name}-vllm" in names else name
+    if full not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"presets are {', '.join(names)}"
+        raise UsageError(f"no sweep file and no preset is called {name}: {hint}")
+    text = (resources.files("servetop.run") / "presets" / f"{full}.toml").read_text(encoding="utf-8")
+    return {"label": full} | tomllib.loads(text)
+
+
+def example_sweep() -> str:
+    """A sweep file that explains itself and runs as it is."""
+    return (resources.files("servetop.run") / "sweep_example.toml").read_text(encoding="utf-8")
+
+
+def sweep_data(name: str) -> dict[str, Any]:
+    """The parsed TOML of a sweep file or of a preset; UsageError when it is neither, or no TOML."""
+    if not name:
+        raise UsageError("sweep: give a file or a preset's name; servetop sweep --example prints a file to begin with")
+    path = Path(name)
+    if not path.is_file():
+        return preset_data(name)
+    try:
+        return {"label": path.stem} | tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{name} is no TOML file: {error}") from None
+
+
+def simulator_flags(sim: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the table `[sim]` of a sweep file means to a simulator that runs in real time."""
+    named = {"gpu": "--gpu", "engine_profile": "--engine-profile"}
+    return tuple(word for key, flag in named.items() if key in sim for word in (flag, str(sim[key])))

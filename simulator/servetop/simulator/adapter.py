@@ -1,0 +1,99 @@
+"""The simulator as an engine: its own server in a process of its own, with a batch size that changes at run time."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from servetop.core.config import EngineConfig
+from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
+from servetop.engines.control.control_client import Answers
+from servetop.engines.engine import Adapter, BatchSizeChange, LaunchCommand, package_version
+from servetop.engines.metrics.metrics_reader import CacheInfo, MetricMap, gauge
+from servetop.engines.metrics.vllm_metrics import VLLM_FIELDS
+from servetop.engines.process.startup_failures import KnownFailure
+from servetop.engines.server_facts import ServerFacts
+from servetop.simulator.model.profiles import load_model
+
+CONFIG = "/servetop/config"
+SERVER = "servetop.simulator.server.server"
+
+
+class SimEngine(Adapter):
+    """vLLM's wire and metric names, without a null block; `/servetop/config` tells it apart and changes it."""
+
+    name = "sim"
+    title = "servetop simulator"
+    questions: Sequence[str] = (CONFIG, "/v1/models")
+    metric_map = MetricMap(
+        fields={**VLLM_FIELDS, "max_num_seqs": gauge("servetop_sim_max_num_seqs")},
+        cache=CacheInfo(name="vllm:cache_config_info", blocks="num_gpu_blocks", block_size="block_size"),
+    )
+    continuous_usage = True
+    batch_size_words = "sequences in a batch; changes at once, while it runs"
+    install_words = "part of servetop"
+    changes_batch_size_live = True
+    stop_patience = 3.0
+    failures = (KnownFailure.of(r"(?:^|: )error: (?P<what>.+)", "{what}"),)
+
+    def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
+        """Always possible: the simulator is part of servetop. UsageError for a model that it has no profile of."""
+        extra = config.extra_args
+        if not config.command:
+            load_model(flag_value(extra, "--model") or config.model)
+        flags = {
+            "--host": "127.0.0.1",
+            "--port": port,
+            "--model": config.model or None,
+            "--max-num-seqs": agreed(config.max_num_seqs, extra, "--max-num-seqs"),
+        }
+        host = flag_value(extra, "--host") or "127.0.0.1"
+        return LaunchCommand(
+            argv=(*(config.command or (sys.executable, "-m", SERVER)), *with_flags(extra, flags)),
+            env=_checkout_path(),
+            host="127.0.0.1" if host == "0.0.0.0" else host,
+            port=port,
+        )
+
+    def installed(self) -> str | None:
+        """Of servetop itself."""
+        return package_version("servetop") or "yes"
+
+    def recognises(self, answers: Answers) -> int:
+        """By its own page, which vLLM does not have."""
+        return 3 if "engine_profile" in _config(answers) else 0
+
+    def facts(self, answers: Answers) -> ServerFacts:
+        """As version the engine generation that is simulated, such as `vllm-0.2.1`."""
+        config = _config(answers)
+        if "engine_profile" not in config:
+            return super().facts(answers)
+        own = ServerFacts(
+            version=str(config["engine_profile"]),
+            kv_blocks_total=config.get("kv_blocks"),
+            block_size=config.get("block_size"),
+            max_num_seqs=config.get("max_num_seqs"),
+        )
+        return own.or_else(super().facts(answers))
+
+    def batch_size_change(self, max_num_seqs: int) -> BatchSizeChange:
+        """In force from the next iteration on."""
+        return BatchSizeChange(CONFIG, {"max_num_seqs": max_num_seqs})
+
+
+def _config(answers: Answers) -> dict[str, Any]:
+    data = answers[CONFIG].json() if CONFIG in answers else None
+    return data if isinstance(data, dict) else {}
+
+
+def _checkout_path() -> dict[str, str]:
+    """PYTHONPATH for a checkout that was never installed, where only our own sys.path knows the packages."""
+    spec = find_spec("servetop")
+    roots = [str(Path(place).parent) for place in (spec.submodule_search_locations if spec else None) or ()]
+    ours = [root for root in roots if "site-packages" not in root]
+    before = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([*ours, *([before] if before else [])])} if ours else {}

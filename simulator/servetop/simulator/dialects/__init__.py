@@ -1,0 +1,1 @@
+"""The engines' HTTP APIs and metrics pages, as the simulator serves them."""

@@ -1,0 +1,172 @@
+"""llama.cpp's llama-server: `/completion`, `/props`, `/slots`, its OpenAI routes and the `llamacpp:` metrics.
+
+As captured from build b1-0c1e570. A slot's context is its share of all cells; nothing is preempted, and no metric tells
+how full the cache is: `/slots` does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+import orjson
+
+from servetop.simulator.dialects.llama_cpp_completions import (
+    BUILD,
+    CHAT_SHAPE,
+    PARAMS,
+    TEXT_SHAPE,
+    LlamaStream,
+    LlamaWhole,
+    NativeStream,
+    NativeWhole,
+    params_of,
+)
+from servetop.simulator.dialects.llama_cpp_metrics import LlamaTally
+from servetop.simulator.dialects.server_dialect import TEXT, Handler, Site, Wire, telling
+from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.server.admission import AnswerKind
+from servetop.simulator.server.generation_request import ApiError, Generation, read_body, read_generation
+from servetop.simulator.server.httpd import Connection, HttpRequest
+from servetop.simulator.server.realtime import RealTimeEngine
+
+_UNLIMITED = 2**31
+
+
+class ContextError(ApiError):
+    """A prompt that is too long for a slot."""
+
+    def __init__(self, prompt_tokens: int, *, limit: int) -> None:
+        text = (
+            f"request ({prompt_tokens} tokens) exceeds the available context size ({limit} tokens), try increasing it"
+        )
+        super().__init__(text, kind="exceed_context_size_error")
+        self.counts = {"n_prompt_tokens": prompt_tokens, "n_ctx": limit}
+
+
+class LlamaWire(Wire):
+    """llama-server with one model."""
+
+    title = f"llama.cpp {BUILD}"
+    profile = "llama-cpp"
+    counts: LlamaTally
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site, LlamaTally())
+        self._places: dict[int, int] = {}
+        """Slots of running sequences, both by number."""
+
+    def open(self, engine: RealTimeEngine) -> None:
+        """See Wire."""
+        super().open(engine)
+        self.counts.engine = engine
+        blocks = engine.scheduler.blocks
+        share = blocks.total // self.site.spec.batch_limit * blocks.block_size
+        self.slot_tokens = min(share, self.site.spec.context_limit)
+
+    def routes(self) -> dict[tuple[str, str], Handler]:
+        """See Wire."""
+        text = (partial(LlamaStream, shape=TEXT_SHAPE), partial(LlamaWhole, shape=TEXT_SHAPE))
+        chat = (partial(LlamaStream, shape=CHAT_SHAPE), partial(LlamaWhole, shape=CHAT_SHAPE))
+        native = partial(self._complete, chat=False, kinds=(NativeStream, NativeWhole))
+        return {
+            ("POST", "/completion"): native,
+            ("POST", "/completions"): native,
+            ("POST", "/v1/completions"): partial(self._complete, chat=False, kinds=text),
+            ("POST", "/v1/chat/completions"): partial(self._complete, chat=True, kinds=chat),
+            ("GET", "/v1/models"): telling(self._models),
+            ("GET", "/models"): telling(self._models),
+            ("GET", "/health"): telling(lambda: {"status": "ok"}),
+            ("GET", "/props"): telling(self._props),
+            ("GET", "/slots"): telling(self._slots),
+            ("GET", "/metrics"): telling(self.page, kind=TEXT),
+        }
+
+    def page(self) -> bytes:
+        """See Wire; ApiError as by a server that was started without `--metrics`."""
+        if not self.site.switches.metrics:
+            text = "This server does not support metrics endpoint. Start it with `--metrics`"
+            raise ApiError(text, status=501, kind="not_supported_error")
+        return self.counts.page()
+
+    def refusal(self, error: ApiError) -> bytes:
+        """`{"error": {"code", "message", "type"}}`, with the counts of a prompt that is too long."""
+        kind = {"BadRequestError": "invalid_request_error"}.get(error.kind, error.kind)
+        fields = {"code": error.status, "message": str(error), "type": kind}
+        return orjson.dumps({"error": fields | (error.counts if isinstance(error, ContextError) else {})})
+
+    def unknown(self, _: HttpRequest, /) -> ApiError:
+        """See Wire."""
+        return ApiError("File Not Found", status=404, kind="not_found_error")
+
+    def _complete(
+        self, request: HttpRequest, to: Connection, *, chat: bool, kinds: tuple[AnswerKind, AnswerKind]
+    ) -> None:
+        generation = self._read(read_body(request.body), chat=chat)
+        kind = kinds[0 if generation.stream else 1]
+        self.intake.take(generation, to, kind=kind, model=self.site.names[0], prefix="chatcmpl-")
+
+    def _read(self, data: dict[str, Any], *, chat: bool) -> Generation:
+        """The request; its limit is what the slot has room for, as the server ends an answer there."""
+        asked = [data.get(name) for name in ("max_completion_tokens", "max_tokens", "n_predict")]
+        counted = {**data, "max_tokens": 1, "max_completion_tokens": None, "min_tokens": None}
+        generation = read_generation(counted, chat=chat, context_limit=_UNLIMITED)
+        room = self.slot_tokens - generation.prompt_tokens
+        if room < 1:
+            raise ContextError(generation.prompt_tokens, limit=self.slot_tokens)
+        limit = next((value for value in asked if isinstance(value, int) and value > 0), room)
+        return dataclasses.replace(generation, max_tokens=min(limit, room), min_tokens=1)
+
+    def _models(self) -> dict[str, object]:
+        spec, name = self.site.spec, self.site.names[0]
+        meta = {"n_ctx": self.slot_tokens, "n_ctx_train": spec.model.max_model_len, "n_embd": spec.model.hidden}
+        meta |= {"n_params": int(spec.model.parameters), "size": int(spec.model.weight_bytes)}
+        one = {"id": name, "aliases": [name], "tags": [], "object": "model", "created": self.born}
+        listed = {"name": name, "model": name, "type": "model", "capabilities": ["completion"]}
+        return {"models": [listed], "object": "list", "data": [{**one, "owned_by": "llamacpp", "meta": meta}]}
+
+    def _props(self) -> dict[str, object]:
+        return {
+            "default_generation_settings": {"params": PARAMS, "n_ctx": self.slot_tokens},
+            "total_slots": self.site.spec.batch_limit,
+            "model_alias": self.site.names[0],
+            "model_ftype": "F16",
+            "model_path": self.site.spec.model.hub_name,
+            "modalities": {"vision": False, "video": False, "audio": False},
+            "endpoint_slots": True,
+            "endpoint_props": False,
+            "endpoint_metrics": self.site.switches.metrics,
+            "chat_template": "{% for m in messages %}{{m['content']}}{% endfor %}",
+            "bos_token": "<s>",
+            "eos_token": "</s>",
+            "build_info": BUILD,
+            "is_sleeping": False,
+        }
+
+    def _slots(self) -> list[dict[str, object]]:
+        scheduler = self.engine.scheduler
+        running = {**scheduler.prefilling, **scheduler.batch.members}
+        self._places = {index: slot for index, slot in self._places.items() if index in running}
+        free = [slot for slot in range(self.site.spec.batch_limit) if slot not in self._places.values()]
+        self._places |= dict(zip([index for index in running if index not in self._places], free, strict=False))
+        busy = {slot: running[index] for index, slot in self._places.items()}
+        common = {"n_ctx": self.slot_tokens, "speculative": False}
+        return [
+            {"id": slot, **common, "is_processing": slot in busy, **(_task(busy[slot]) if slot in busy else {})}
+            for slot in range(self.site.spec.batch_limit)
+        ]
+
+
+def _task(seq: Sequence) -> dict[str, object]:
+    """What a slot says of its request; `n_prompt_tokens` counts what was generated too."""
+    decoded = seq.sink.sent if seq.sink is not None else seq.generated
+    going = {"has_next_token": True, "has_new_line": False}
+    return {
+        "id_task": seq.index,
+        "n_prompt_tokens": seq.prompt_tokens + decoded,
+        "n_prompt_tokens_processed": seq.prompt_tokens - seq.cached_tokens,
+        "n_prompt_tokens_cache": seq.cached_tokens,
+        "params": params_of(seq.sink.generation) if seq.sink is not None else PARAMS,
+        "next_token": [{**going, "n_remain": seq.request.limit - decoded, "n_decoded": decoded}],
+    }

@@ -1,0 +1,141 @@
+"""What a wire's metrics page counts: sums and histograms, filled by the engine's events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.server.exposition import Histogram, Labels, Series
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """Where the time of one request went, in seconds up to its last token so far, and its tokens."""
+
+    queue: float
+    prefill: float
+    decode: float
+    inference: float
+    """Prefill and decode."""
+    ttft: float
+    e2e: float
+    per_token: float
+    """Mean seconds per token after the first; 0 for an answer of one token."""
+    prompt_tokens: int
+    output_tokens: int
+    max_tokens: int
+
+
+def phases_of(seq: Sequence, *, tokens: int) -> Phases:
+    """The phases of a sequence that has given out `tokens` tokens."""
+    now = seq.emitted_at if seq.finished_at is None else seq.finished_at
+    scheduled = seq.arrival if seq.scheduled_at is None else seq.scheduled_at
+    first = now if seq.first_token_at is None else seq.first_token_at
+    return Phases(
+        queue=scheduled - seq.arrival,
+        prefill=first - scheduled,
+        decode=now - first,
+        inference=now - scheduled,
+        ttft=first - seq.arrival,
+        e2e=now - seq.arrival,
+        per_token=(now - first) / (tokens - 1) if tokens > 1 else 0.0,
+        prompt_tokens=seq.prompt_tokens,
+        output_tokens=tokens,
+        max_tokens=seq.request.limit,
+    )
+
+
+class Measure(NamedTuple):
+    """A histogram of finished requests: which of their `Phases`, the page's words for it, upper bounds."""
+
+    phase: str
+    text: str
+    bounds: tuple[float, ...]
+
+
+class Tally:
+    """Sums since the server began: tokens as they are made, and those of requests at their end (`finished_…`)."""
+
+    def __init__(self, measures: Mapping[str, Measure] | None = None, *, labels: Labels | None = None) -> None:
+        self._measures = measures or {}
+        self.histograms = {
+            name: Histogram(name, measure.text, bounds=measure.bounds, labels=labels or {})
+            for name, measure in self._measures.items()
+        }
+        self.prompted = 0
+        self.generated = 0
+        self.steps = 0
+        self.aborts = 0
+        self.reasons: Counter[str] = Counter()
+        """Finished requests by reason: `length` or `stop`."""
+        self.finished_prompt_tokens = 0
+        self.finished_output_tokens = 0
+        self.cached_tokens = 0
+        """Prompt tokens of finished requests that came out of the prefix cache."""
+        self.seconds: Counter[str] = Counter()
+        """Sums of the finished requests' phases that are times."""
+
+    @property
+    def finishes(self) -> int:
+        """Requests that were answered to their end."""
+        return sum(self.reasons.values())
+
+    def stepped(self, _tokens: int, /) -> None:
+        """An iteration ended."""
+        self.steps += 1
+
+    def emitted(self, count: int, *, due: float) -> None:  # noqa: ARG002
+        """Tokens were written to their sockets."""
+        self.generated += count
+
+    def first(self, seq: Sequence, _at: float, /) -> None:
+        """The first token of a request."""
+        self.prompted += seq.prompt_tokens
+
+    def gap(self, _seconds: float, _count: int, /) -> None:
+        """Equal waits for the next token; few engines export them."""
+
+    def finished(self, seq: Sequence, _at: float, /) -> None:
+        """A request is complete."""
+        phases = phases_of(seq, tokens=seq.output_tokens)
+        self.reasons["length" if seq.output_tokens >= seq.request.limit else "stop"] += 1
+        self.finished_prompt_tokens += seq.prompt_tokens
+        self.finished_output_tokens += seq.output_tokens
+        self.cached_tokens += seq.cached_tokens
+        for phase in ("queue", "prefill", "decode", "inference", "e2e"):
+            self.seconds[phase] += getattr(phases, phase)
+        for name, measure in self._measures.items():
+            self.histograms[name].observe(getattr(phases, measure.phase))
+
+    def aborted(self) -> None:
+        """A client went away before its answer was complete."""
+        self.aborts += 1
+
+
+class Metric(NamedTuple):
+    """One line of a table of gauges and counters: the page's words, and the value now."""
+
+    text: str
+    value: float
+    kind: str = "gauge"
+
+
+def series(table: Mapping[str, Metric], *, labels: Labels | None = None) -> list[Series]:
+    """One series for each name of the table."""
+    made = []
+    for name, metric in table.items():
+        one = Series(name, metric.text, kind=metric.kind, labels=labels or {})
+        one.set(metric.value)
+        made.append(one)
+    return made
+
+
+def page_of(parts: Iterable[Series | Histogram]) -> bytes:
+    """A page in Prometheus' text format: the parts of one family stand together, below one HELP and TYPE."""
+    families: dict[str, dict[str, None]] = {}
+    for part in parts:
+        families.setdefault(part.name, {}).update(dict.fromkeys(part.lines()))
+    return "".join(f"{line}\n" for lines in families.values() for line in lines).encode()

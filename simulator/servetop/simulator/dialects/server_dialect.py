@@ -1,0 +1,160 @@
+"""What all wires share: the table of routes, the way into the engine, and errors in the engine's own shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import orjson
+
+from servetop.core.clock import wall_clock
+from servetop.simulator.model.settings import SimSpec
+from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.server.admission import AnswerKind, Intake
+from servetop.simulator.server.exposition import openmetrics
+from servetop.simulator.server.generation_request import ApiError, read_body, read_generation
+from servetop.simulator.server.httpd import Connection, HttpRequest
+from servetop.simulator.server.realtime import Events, RealTimeEngine
+
+Handler = Callable[[HttpRequest, Connection], None]
+TEXT = b"text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS = b"application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+
+class Counts(Events, Protocol):
+    """The engine's events, summed up. Tokens since the server began."""
+
+    @property
+    def prompted(self) -> int:
+        """Prompt tokens computed."""
+        ...
+
+    @property
+    def generated(self) -> int:
+        """Output tokens given out."""
+        ...
+
+    def aborted(self) -> None:
+        """A client went away before its answer was complete."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switches:
+    """What an engine of some dialects can be started with."""
+
+    metrics: bool = True
+    """False: as if SGLang or llama.cpp were started without their metrics."""
+    metrics_port: int = 0
+    """Triton's port for metrics; 0: two above the server's own, or a free one where that is free too."""
+    max_concurrent_requests: int = 128
+    """TGI's limit: requests beyond it are refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What a wire is made with. `names` are the served models, the base model first."""
+
+    spec: SimSpec
+    names: tuple[str, ...]
+    clock: Callable[[], float]
+    seed: int = 0
+    switches: Switches = Switches()
+
+
+class Wire:
+    """One engine's HTTP face. Subclasses give `routes`, and errors in the engine's shape by `refusal`."""
+
+    title: ClassVar[str]
+    """The engine and version that is imitated, for the log."""
+    profile: ClassVar[str]
+    """The engine profile unless another is asked for."""
+    metrics_apart: ClassVar[bool] = False
+    """Whether the metrics have a port of their own (`route_metrics`)."""
+
+    def __init__(self, site: Site, counts: Counts) -> None:
+        self.site = site
+        self.counts = counts
+        self.born = int(wall_clock())
+        self._routes: dict[tuple[str, str], Handler] = {}
+
+    def open(self, engine: RealTimeEngine) -> None:
+        """Begin to serve this engine; before that no route works."""
+        self.engine = engine
+        site = self.site
+        self.intake = Intake(engine, site.spec, served_names=site.names, aborted=self.counts.aborted, seed=site.seed)
+        self._routes = self.routes()
+
+    def routes(self) -> dict[tuple[str, str], Handler]:
+        """Handlers by method and path."""
+        raise NotImplementedError
+
+    def route(self, request: HttpRequest, to: Connection) -> None:
+        """Answer one request."""
+        handler = self._routes.get((request.method, request.path))
+        try:
+            if handler is None:
+                raise self.unknown(request)
+            handler(request, to)
+        except ApiError as error:
+            to.respond(error.status, self.refusal(error))
+
+    def route_metrics(self, request: HttpRequest, to: Connection) -> None:
+        """Answer one request to the port of the metrics, where there is one."""
+        if (request.method, request.path) == ("GET", "/metrics"):
+            to.respond(200, self.page(), kind=TEXT)
+        else:
+            to.respond(404, b"", kind=b"text/plain")
+
+    def page(self) -> bytes:
+        """The metrics in Prometheus' text format, as of now."""
+        raise NotImplementedError
+
+    def refusal(self, error: ApiError) -> bytes:
+        """The body of an error answer; vLLM's unless the engine has its own."""
+        return error.body()
+
+    def unknown(self, request: HttpRequest) -> ApiError:
+        """The error for a path that does not exist, or not for this method."""
+        known = any(path == request.path for _, path in self._routes)
+        text, status = ("Method Not Allowed", 405) if known else ("Not Found", 404)
+        return ApiError(text, status=status, kind=text.replace(" ", ""))
+
+    def ask(
+        self, data: dict[str, Any], to: Connection, *, chat: bool, kinds: tuple[AnswerKind, AnswerKind], prefix: str
+    ) -> Sequence:
+        """Take a request in the OpenAI API's fields; `kinds` answer a streamed and a whole one."""
+        name = self.intake.asked_model(data.get("model"))
+        generation = read_generation(data, chat=chat, context_limit=self.site.spec.context_limit)
+        return self.intake.take(generation, to, kind=kinds[0 if generation.stream else 1], model=name, prefix=prefix)
+
+    def asking(self, *, chat: bool, kinds: tuple[AnswerKind, AnswerKind], prefix: str) -> Handler:
+        """The handler of a route that `ask`s."""
+        return lambda request, to: _ignore(self.ask(read_body(request.body), to, chat=chat, kinds=kinds, prefix=prefix))
+
+
+def _ignore(_: object) -> None:
+    """A handler gives nothing back."""
+
+
+def negotiated(page: Callable[[], bytes]) -> Handler:
+    """The handler of a metrics page that is OpenMetrics for who accepts it, as Python's Prometheus client has it."""
+
+    def tell(request: HttpRequest, to: Connection) -> None:
+        if b"application/openmetrics-text" in request.accept:
+            to.respond(200, openmetrics(page().decode()).encode(), kind=OPENMETRICS)
+        else:
+            to.respond(200, page(), kind=TEXT)
+
+    return tell
+
+
+def telling(body: Callable[[], object], *, kind: bytes = b"application/json") -> Handler:
+    """The handler of a route that answers 200 with what `body` gives: bytes as they are, else as JSON."""
+
+    def tell(_: HttpRequest, to: Connection) -> None:
+        made = body()
+        to.respond(200, made if isinstance(made, bytes) else orjson.dumps(made), kind=kind)
+
+    return tell

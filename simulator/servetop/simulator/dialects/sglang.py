@@ -1,0 +1,191 @@
+"""SGLang 0.5: `/generate` with the text so far in each event, its OpenAI routes, and the `sglang:` metrics.
+
+Routes: sglang 0.5.23, `srt/entrypoints/http_server.py`. The fields of its answers are unproven: neither a server nor a
+captured answer was at hand.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import orjson
+
+from servetop.simulator.dialects.completion_templates import Shape, ShapedAnswer, ShapedStream, ShapedWhole, seconds_of
+from servetop.simulator.dialects.server_dialect import Handler, Site, Wire, negotiated, telling
+from servetop.simulator.dialects.sglang_metrics import SglangTally
+from servetop.simulator.server.generation_request import ApiError, read_body, read_generation
+from servetop.simulator.server.httpd import STREAM_END, Connection, HttpRequest, chunk
+from servetop.simulator.server.realtime import RealTimeEngine
+from servetop.simulator.server.tokens import token_ids
+
+VERSION = "0.5.23"
+_HEAD = '"id":"$id","object":"%s","created":$created,"model":"$model"'
+_TEXT, _CHUNK = _HEAD % "text_completion", _HEAD % "chat.completion.chunk"
+_ENDS = '"logprobs":null,"finish_reason":$finish,"matched_stop":null'
+_DELTA = '{"role":%s,"content":"%s","reasoning_content":null,"tool_calls":null}'
+_BEGUN = _DELTA % ('"assistant"', "")
+_SAID = '{"role":"assistant","content":"$text","reasoning_content":null,"tool_calls":null}'
+TEXT_SHAPE = Shape(
+    token=f'{{{_TEXT},"choices":[{{"index":0,"text":"$word",{_ENDS}}}],"usage":null}}',
+    closing=f'{{{_TEXT},"choices":[{{"index":0,"text":"",{_ENDS}}}],"usage":null}}',
+    usage=f'{{{_TEXT},"choices":[],"usage":$usage}}',
+    whole=f'{{{_TEXT},"choices":[{{"index":0,"text":"$text",{_ENDS}}}],"usage":$usage}}',
+)
+CHAT_SHAPE = Shape(
+    role=f'{{{_CHUNK},"choices":[{{"index":0,"delta":{_BEGUN},{_ENDS}}}],"usage":null}}',
+    token=f'{{{_CHUNK},"choices":[{{"index":0,"delta":{_DELTA % ("null", "$word")},{_ENDS}}}],"usage":null}}',
+    closing=f'{{{_CHUNK},"choices":[{{"index":0,"delta":{_DELTA % ("null", "")},{_ENDS}}}],"usage":null}}',
+    usage=f'{{{_CHUNK},"choices":[],"usage":$usage}}',
+    whole=f'{{{_HEAD % "chat.completion"},"choices":[{{"index":0,"message":{_SAID},{_ENDS}}}],"usage":$usage}}',
+)
+BATCH = "pp_max_micro_batch_size"
+"""The one setting that cuts the running batch without a restart."""
+
+
+class SglangWire(Wire):
+    """`sglang.launch_server`, with `--enable-metrics` unless metrics are switched off."""
+
+    title = f"SGLang {VERSION}"
+    profile = "sglang-current"
+    counts: SglangTally
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site, SglangTally(site.names[0]))
+
+    def open(self, engine: RealTimeEngine) -> None:
+        """See Wire."""
+        super().open(engine)
+        self.counts.engine = engine
+
+    def routes(self) -> dict[tuple[str, str], Handler]:
+        """See Wire."""
+        text = (partial(ShapedStream, shape=TEXT_SHAPE), partial(ShapedWhole, shape=TEXT_SHAPE))
+        chat = (partial(ShapedStream, shape=CHAT_SHAPE), partial(ShapedWhole, shape=CHAT_SHAPE))
+        empty, server, model = telling(lambda: b""), telling(self._server_info), telling(self._model_info)
+        table: dict[tuple[str, str], Handler] = {
+            ("POST", "/generate"): self._generate,
+            ("POST", "/v1/completions"): self.asking(chat=False, kinds=text, prefix=""),
+            ("POST", "/v1/chat/completions"): self.asking(chat=True, kinds=chat, prefix=""),
+            ("GET", "/v1/models"): telling(self._models),
+            ("POST", "/set_internal_state"): self._set_internal_state,
+        }
+        table |= {("GET", path): empty for path in ("/health", "/health_generate", "/ready")}
+        table |= {("GET", path): server for path in ("/server_info", "/get_server_info")}
+        table |= {("GET", path): model for path in ("/model_info", "/get_model_info")}
+        if self.site.switches.metrics:
+            table["GET", "/metrics"] = negotiated(self.page)
+        return table
+
+    def page(self) -> bytes:
+        """See Wire."""
+        return self.counts.page()
+
+    def refusal(self, error: ApiError) -> bytes:
+        """The OpenAI error without the object around it; of a path that does not exist, FastAPI's."""
+        if error.status in (404, 405) and error.kind in ("NotFound", "MethodNotAllowed"):
+            return orjson.dumps({"detail": str(error)})
+        fields = {"object": "error", "message": str(error), "type": error.kind, "param": error.param}
+        return orjson.dumps({**fields, "code": error.status})
+
+    def _generate(self, request: HttpRequest, to: Connection) -> None:
+        data = read_body(request.body)
+        asked = data.get("sampling_params") or {}
+        body = {
+            "prompt": data.get("text", data.get("input_ids")),
+            "max_tokens": asked.get("max_new_tokens", 128),
+            "min_tokens": asked.get("min_new_tokens"),
+            "ignore_eos": asked.get("ignore_eos"),
+            "seed": asked.get("sampling_seed"),
+            "stream": data.get("stream"),
+        }
+        generation = read_generation(body, chat=False, context_limit=self.site.spec.context_limit)
+        kind = NativeStream if generation.stream else NativeWhole
+        self.intake.take(generation, to, kind=kind, model=self.site.names[0], prefix="")
+
+    def _set_internal_state(self, request: HttpRequest, to: Connection) -> None:
+        asked = read_body(request.body).get("server_args")
+        limit = asked.get(BATCH) if isinstance(asked, dict) and set(asked) == {BATCH} else None
+        updated = isinstance(limit, int) and 1 <= limit <= self.site.spec.batch_limit
+        if isinstance(limit, int) and updated:
+            self.engine.set_max_num_seqs(limit)
+        to.respond(200, orjson.dumps({"updated": updated, "server_args": asked}))
+
+    def _server_info(self) -> dict[str, object]:
+        scheduler, spec = self.engine.scheduler, self.site.spec
+        tokens = scheduler.blocks.total * scheduler.blocks.block_size
+        return {
+            "model_path": spec.model.hub_name,
+            "served_model_name": self.site.names[0],
+            "context_length": spec.context_limit,
+            "max_running_requests": spec.batch_limit,
+            "mem_fraction_static": spec.engine.memory_utilization,
+            "max_total_num_tokens": tokens,
+            "page_size": scheduler.blocks.block_size,
+            "chunked_prefill_size": spec.batched_tokens,
+            "tp_size": spec.tensor_parallel,
+            "enable_metrics": self.site.switches.metrics,
+            "disable_radix_cache": not spec.engine.prefix_cache,
+            "status": "ready",
+            "version": VERSION,
+            "internal_states": [{BATCH: scheduler.limits.max_num_seqs}],
+        }
+
+    def _model_info(self) -> dict[str, object]:
+        return {"model_path": self.site.spec.model.hub_name, "is_generation": True, "preferred_sampling_params": None}
+
+    def _models(self) -> dict[str, object]:
+        common = {"object": "model", "created": self.born, "owned_by": "sglang"}
+        limit = self.site.spec.context_limit
+        return {
+            "object": "list",
+            "data": [{"id": name, **common, "root": name, "max_model_len": limit} for name in self.site.names],
+        }
+
+
+class _Native(ShapedAnswer):
+    """`/generate`."""
+
+    def so_far(self, *, last: bool) -> bytes:
+        """The text and the counts up to now."""
+        assert self.seq is not None
+        ends = {"length": {"type": "length", "length": self.sent}, "stop": {"type": "stop", "matched": 2}}
+        meta: dict[str, Any] = {
+            "id": self.heading.identity,
+            "finish_reason": ends[self.finish_reason] if last else None,
+            "prompt_tokens": self.generation.prompt_tokens,
+            "completion_tokens": self.sent,
+            "cached_tokens": self.seq.cached_tokens,
+        }
+        if last:
+            meta["e2e_latency"] = seconds_of(self)["e2e"]
+        ids = [token_ids(word.decode())[0] for word in self.words]
+        return b'{"text":"%b","output_ids":%b,"meta_info":%b}' % (self.text, orjson.dumps(ids), orjson.dumps(meta))
+
+
+class NativeStream(_Native):
+    """An event per token with all text so far, then `[DONE]`."""
+
+    def __init__(self, *args: Any, **heading: Any) -> None:
+        super().__init__(*args, **heading)
+        self.connection.start_stream()
+
+    def token(self, *, last: bool) -> None:
+        """Send the text so far."""
+        self.next_word()
+        events = chunk(b"data: " + self.so_far(last=last) + b"\n\n")
+        if last:
+            events += chunk(b"data: [DONE]\n\n") + STREAM_END
+        self.connection.send(events)
+        if last:
+            self.connection.finish()
+
+
+class NativeWhole(_Native):
+    """One object at the end."""
+
+    def token(self, *, last: bool) -> None:
+        """Keep the word; answer with the last one."""
+        self.next_word()
+        if last:
+            self.connection.respond(200, self.so_far(last=True))

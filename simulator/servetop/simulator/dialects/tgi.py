@@ -1,0 +1,157 @@
+"""Text Generation Inference 3.3: `/generate`, `/generate_stream`, its OpenAI routes, and its errors.
+
+Source: huggingface/text-generation-inference, `router/src/server.rs`. Its native streams refuse inside the stream, with
+status 200.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import orjson
+
+from servetop.simulator.dialects.server_dialect import TEXT, Handler, Site, Wire, telling
+from servetop.simulator.dialects.tgi_completions import (
+    CHAT_SHAPE,
+    TEXT_SHAPE,
+    VERSION,
+    NativeStream,
+    NativeWhole,
+    OpenAIStream,
+    OpenAIWhole,
+)
+from servetop.simulator.dialects.tgi_metrics import TgiTally
+from servetop.simulator.server.admission import AnswerKind
+from servetop.simulator.server.generation_request import ApiError, read_body, read_generation
+from servetop.simulator.server.httpd import STREAM_END, Connection, HttpRequest, chunk
+from servetop.simulator.server.realtime import RealTimeEngine
+from servetop.simulator.server.tokens import count_tokens, token_ids
+
+
+class TgiWire(Wire):
+    """TGI's router."""
+
+    title = f"TGI {VERSION}"
+    profile = "tgi-2024"
+    counts: TgiTally
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site, TgiTally())
+
+    def open(self, engine: RealTimeEngine) -> None:
+        """See Wire."""
+        super().open(engine)
+        self.counts.engine = engine
+
+    def routes(self) -> dict[tuple[str, str], Handler]:
+        """See Wire."""
+        health = telling(lambda: b"", kind=b"text/plain")
+        return {
+            ("POST", "/generate"): lambda request, to: self._generate(read_body(request.body), to, stream=False),
+            ("POST", "/generate_stream"): lambda request, to: self._generate(read_body(request.body), to, stream=True),
+            ("POST", "/"): self._compatible,
+            ("POST", "/v1/completions"): partial(self._openai, chat=False),
+            ("POST", "/v1/chat/completions"): partial(self._openai, chat=True),
+            ("GET", "/v1/models"): telling(self._models),
+            ("GET", "/info"): telling(self._info),
+            ("GET", "/health"): health,
+            ("GET", "/ping"): health,
+            ("GET", "/metrics"): telling(self.page, kind=TEXT),
+            ("POST", "/tokenize"): self._tokenize,
+        }
+
+    def refusal(self, error: ApiError) -> bytes:
+        """`{"error", "error_type"}`."""
+        return orjson.dumps({"error": str(error), "error_type": error.kind})
+
+    def unknown(self, request: HttpRequest) -> ApiError:
+        """See Wire; in this engine's shape."""
+        error = super().unknown(request)
+        return ApiError(str(error), status=error.status, kind="not_found")
+
+    def _generate(self, data: dict[str, Any], to: Connection, *, stream: bool, listed: bool = False) -> None:
+        asked = data.get("parameters") or {}
+        if not isinstance(data.get("inputs"), str) or not isinstance(asked, dict):
+            text = "Failed to deserialize the JSON body into the target type: inputs: expected a string"
+            to.respond(422, text.encode(), kind=b"text/plain; charset=utf-8")
+            return
+        details = bool(asked.get("details"))
+        body = {"prompt": data["inputs"], "seed": asked.get("seed"), "max_tokens": asked.get("max_new_tokens")}
+        if body["max_tokens"] is None:
+            body["max_tokens"] = max(self.site.spec.context_limit - count_tokens(data["inputs"]), 1)
+        try:
+            whole = partial(NativeWhole, details=details, listed=listed)
+            kind = partial(NativeStream, details=details) if stream else whole
+            self._take(body, to, chat=False, kind=kind)
+        except ApiError as error:
+            if not stream:
+                raise
+            event = chunk(b"data:" + self.refusal(error) + b"\n\n")
+            to.start_stream()
+            to.send(event + STREAM_END)
+            to.finish()
+
+    def _compatible(self, request: HttpRequest, to: Connection) -> None:
+        data = read_body(request.body)
+        self._generate(data, to, stream=bool(data.get("stream")), listed=True)
+
+    def _openai(self, request: HttpRequest, to: Connection, *, chat: bool) -> None:
+        data = {**read_body(request.body), "ignore_eos": False, "min_tokens": None}  # TGI overlooks these
+        shape = CHAT_SHAPE if chat else TEXT_SHAPE
+        kind = partial(OpenAIStream if data.get("stream") else OpenAIWhole, shape=shape)
+        self._take(data, to, chat=chat, kind=kind)
+
+    def _take(self, data: dict[str, Any], to: Connection, *, chat: bool, kind: AnswerKind) -> None:
+        self.counts.requests += 1
+        try:
+            self._check_load()
+            generation = read_generation(data, chat=chat, context_limit=self.site.spec.context_limit)
+            self.intake.take(generation, to, kind=kind, model=self.site.names[0], prefix="")
+        except ApiError as error:
+            kind_of = "overloaded" if error.status == 429 else "validation"
+            self.counts.refused(kind_of)
+            text = str(error) if error.status == 429 else f"Input validation error: {error}"
+            raise ApiError(text, status=429 if error.status == 429 else 422, kind=kind_of) from None
+        sizes = (generation.prompt_tokens, generation.max_tokens, 0.0)
+        for histogram, value in zip(self.counts.accepted.values(), sizes, strict=True):
+            histogram.observe(value)
+
+    def _check_load(self) -> None:
+        if self.engine.scheduler.unfinished >= self.site.switches.max_concurrent_requests:
+            raise ApiError("Model is overloaded", status=429)
+
+    def _tokenize(self, request: HttpRequest, to: Connection) -> None:
+        text = str(read_body(request.body).get("inputs", ""))
+        tokens = [
+            {"id": token, "text": text[4 * at : 4 * at + 4], "start": 4 * at, "stop": min(4 * at + 4, len(text))}
+            for at, token in enumerate(token_ids(text))
+        ]
+        to.respond(200, orjson.dumps(tokens))
+
+    def _models(self) -> dict[str, object]:
+        name = self.site.names[0]
+        return {"object": "list", "data": [{"id": name, "object": "model", "created": 0, "owned_by": name}]}
+
+    def _info(self) -> dict[str, object]:
+        limit = self.site.spec.context_limit
+        return {
+            "model_id": self.site.names[0],
+            "model_sha": None,
+            "model_pipeline_tag": "text-generation",
+            "max_concurrent_requests": self.site.switches.max_concurrent_requests,
+            "max_best_of": 2,
+            "max_stop_sequences": 4,
+            "max_input_tokens": limit - 1,
+            "max_total_tokens": limit,
+            "validation_workers": 2,
+            "max_client_batch_size": 4,
+            "router": "text-generation-router",
+            "version": VERSION,
+            "sha": None,
+            "docker_label": None,
+        }
+
+    def page(self) -> bytes:
+        """See Wire."""
+        return self.counts.page()

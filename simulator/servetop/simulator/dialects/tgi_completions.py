@@ -1,0 +1,126 @@
+"""Answers of Text Generation Inference 3.3, its own and the OpenAI API's.
+
+Shapes: huggingface/text-generation-inference, `router/src/server.rs` and `router/src/lib.rs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from servetop.simulator.dialects.completion_templates import Shape, ShapedAnswer, ShapedStream, ShapedWhole, seconds_of
+from servetop.simulator.server.httpd import STREAM_END, chunk
+from servetop.simulator.server.tokens import token_ids
+
+VERSION = "3.3.6-dev0"
+_FINGERPRINT = f'"system_fingerprint":"{VERSION}-native"'
+_HEAD = f'"id":"","created":$created,"model":"$model",{_FINGERPRINT}'
+_CHOICE = '"choices":[{"index":0,"text":"%s","logprobs":null,"finish_reason":$finish}]'
+_DELTA = (
+    '"choices":[{"index":0,"delta":{"role":"assistant","content":"$word"},"logprobs":null,"finish_reason":$finish}]'
+)
+_SAID = (
+    '"choices":[{"index":0,"message":{"role":"assistant","content":"$text"},"logprobs":null,"finish_reason":$finish}]'
+)
+TEXT_SHAPE = Shape(
+    token=f'{{"object":"text_completion",{_HEAD},{_CHOICE % "$word"}}}',
+    last=f'{{"object":"text_completion",{_HEAD},{_CHOICE % "$word"},"usage":$usage}}',
+    whole=f'{{"object":"text_completion",{_HEAD},{_CHOICE % "$text"},"usage":$usage}}',
+    prefix="data:",
+    unfinished='""',
+    reasons=("length", "eos_token"),
+)
+CHAT_SHAPE = Shape(
+    token=f'{{"object":"chat.completion.chunk",{_HEAD},{_DELTA},"usage":null}}',
+    last=f'{{"object":"chat.completion.chunk",{_HEAD},{_DELTA},"usage":$asked}}',
+    whole=f'{{"object":"chat.completion",{_HEAD},{_SAID},"usage":$usage}}',
+    prefix="data:",
+)
+
+
+class _NativeAnswer(ShapedAnswer):
+    """The JSON of TGI's own answers."""
+
+    details = False
+
+    def ended(self) -> str:
+        """`length` or `eos_token`."""
+        return "length" if self.finish_reason == "length" else "eos_token"
+
+    def token_json(self, word: bytes) -> bytes:
+        """One token; its id stands for its word."""
+        return b'{"id":%d,"text":"%b","logprob":-0.5,"special":false}' % (token_ids(word.decode())[0], word)
+
+
+class NativeStream(_NativeAnswer):
+    """`/generate_stream`: the last event carries the whole text, and with `details` the counts. No `[DONE]`."""
+
+    def __init__(self, *args: Any, details: bool, **heading: Any) -> None:
+        super().__init__(*args, **heading)
+        self.details = details
+        self.connection.start_stream()
+
+    def token(self, *, last: bool) -> None:
+        """Send the token's event."""
+        token = self.token_json(self.next_word())
+        text, details = (b'"%b"' % self.text if last else b"null"), b"null"
+        if last and self.details:
+            counts = {"finish_reason": self.ended(), "generated_tokens": self.sent, "seed": self.generation.seed}
+            details = orjson.dumps({**counts, "input_length": self.generation.prompt_tokens})
+        event = b'data:{"index":%d,"token":%b,"generated_text":%b,"details":%b}\n\n' % (self.sent, token, text, details)
+        self.connection.send(chunk(event) + STREAM_END if last else chunk(event))
+        if last:
+            self.connection.finish()
+
+
+def _headers(answer: ShapedAnswer) -> dict[str, object]:
+    """What TGI says of a whole answer; times in whole milliseconds, as it gives them."""
+    seconds = seconds_of(answer)
+    return {
+        "x-compute-type": "1-simulated",
+        "x-compute-time": seconds["e2e"],
+        "x-total-time": int(seconds["e2e"] * 1e3),
+        "x-validation-time": 0,
+        "x-queue-time": int(seconds["queue"] * 1e3),
+        "x-inference-time": int(seconds["inference"] * 1e3),
+        "x-time-per-token": int(seconds["inference"] / answer.sent * 1e3),
+        "x-prompt-tokens": answer.generation.prompt_tokens,
+        "x-generated-tokens": answer.sent,
+    }
+
+
+class NativeWhole(_NativeAnswer):
+    """`/generate`; at `/` the same in a list of one."""
+
+    def __init__(self, *args: Any, details: bool, listed: bool, **heading: Any) -> None:
+        super().__init__(*args, **heading)
+        self.details = details
+        self.listed = listed
+
+    def token(self, *, last: bool) -> None:
+        """Keep the word; answer with the last one."""
+        self.next_word()
+        if last:
+            tokens = [orjson.loads(self.token_json(word)) for word in self.words]
+            counts = {"finish_reason": self.ended(), "generated_tokens": self.sent, "seed": self.generation.seed}
+            details = {**counts, "prefill": [], "tokens": tokens} if self.details else None
+            body = {"generated_text": orjson.loads(b'"' + self.text + b'"'), "details": details}
+            self.connection.respond(200, orjson.dumps([body] if self.listed else body), headers=_headers(self))
+
+
+class OpenAIStream(ShapedStream):
+    """An event per token; the last one of a text tells the counts, that of a chat if they are asked for."""
+
+    def values(self) -> dict[str, str]:
+        """See ShapedAnswer; a chat's counts only if asked for."""
+        values = super().values()
+        return {**values, "$asked": values["$usage"] if self.generation.include_usage else "null"}
+
+
+class OpenAIWhole(ShapedWhole):
+    """One object, with TGI's headers."""
+
+    def headers(self) -> dict[str, object]:
+        """See ShapedWhole."""
+        return _headers(self)

@@ -1,0 +1,85 @@
+"""`transformers serve --continuous-batching` 5.19: OpenAI routes with strict fields; no metrics, no `[DONE]`.
+
+As captured. Every stream tells its counts with its end, unasked; a model list that cannot be had is a status 500 there.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import orjson
+
+from servetop.simulator.dialects.completion_templates import Shape, ShapedStream, ShapedWhole
+from servetop.simulator.dialects.metric_counters import Tally
+from servetop.simulator.dialects.server_dialect import Handler, Site, Wire, telling
+from servetop.simulator.server.admission import AnswerKind
+from servetop.simulator.server.generation_request import ApiError, read_body
+from servetop.simulator.server.httpd import Connection, HttpRequest
+
+VERSION = "5.19.0"
+_TAIL = '"created":$created,"model":"$model@main","object":"%s"'
+_TEXT, _CHUNK = _TAIL % "text_completion", _TAIL % "chat.completion.chunk"
+_PRINT = '"system_fingerprint":""'
+_SAID = '{"content":"$text","role":"assistant"}'
+TEXT_SHAPE = Shape(
+    token=f'{{"id":"$id","choices":[{{"index":0,"text":"$word"}}],{_TEXT}}}',
+    closing=f'{{"id":"$id","choices":[{{"finish_reason":$finish,"index":0,"text":""}}],{_TEXT},"usage":$usage}}',
+    whole=f'{{"id":"$id","choices":[{{"finish_reason":$finish,"index":0,"text":"$text"}}],{_TEXT},"usage":$usage}}',
+    done=False,
+)
+CHAT_SHAPE = Shape(
+    role=f'{{"id":"$id","choices":[{{"delta":{{"role":"assistant"}},"index":0}}],{_CHUNK},{_PRINT}}}',
+    token=f'{{"id":"$id","choices":[{{"delta":{{"content":"$word"}},"index":0}}],{_CHUNK},{_PRINT}}}',
+    closing=(
+        f'{{"id":"$id","choices":[{{"delta":{{}},"finish_reason":$finish,"index":0}}],{_CHUNK},{_PRINT},"usage":$usage}}'
+    ),
+    whole=(
+        f'{{"id":"$id","choices":[{{"finish_reason":$finish,"index":0,"message":{_SAID}}}],'
+        f'{_TAIL % "chat.completion"},"usage":$usage}}'
+    ),
+    done=False,
+)
+_COMMON = {
+    *("model", "max_tokens", "stream", "stream_options", "seed", "stop", "temperature", "top_p", "n", "logprobs"),
+    *("frequency_penalty", "presence_penalty", "logit_bias", "user", "generation_config"),
+}
+FIELDS = {
+    False: _COMMON | {"prompt", "best_of", "echo", "suffix"},
+    True: _COMMON | {"messages", "max_completion_tokens", "tools", "tool_choice", "response_format", "top_logprobs"},
+}
+"""Fields that a text completion (False) and a chat (True) may have."""
+
+
+class TransformersWire(Wire):
+    """`transformers serve`."""
+
+    title = f"transformers {VERSION}"
+    profile = "transformers-current"
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site, Tally())
+
+    def routes(self) -> dict[tuple[str, str], Handler]:
+        """See Wire."""
+        text = (partial(ShapedStream, shape=TEXT_SHAPE), partial(ShapedWhole, shape=TEXT_SHAPE))
+        chat = (partial(ShapedStream, shape=CHAT_SHAPE), partial(ShapedWhole, shape=CHAT_SHAPE))
+        return {
+            ("POST", "/v1/completions"): partial(self._complete, chat=False, kinds=text),
+            ("POST", "/v1/chat/completions"): partial(self._complete, chat=True, kinds=chat),
+            ("GET", "/v1/models"): lambda _, to: to.respond(500, b"Internal Server Error", kind=b"text/plain"),
+            ("GET", "/health"): telling(lambda: {"status": "ok"}),
+        }
+
+    def refusal(self, error: ApiError) -> bytes:
+        """FastAPI's `{"detail": "…"}`."""
+        return orjson.dumps({"detail": str(error)})
+
+    def _complete(
+        self, request: HttpRequest, to: Connection, *, chat: bool, kinds: tuple[AnswerKind, AnswerKind]
+    ) -> None:
+        data = read_body(request.body)
+        unknown = [field for field in data if field not in FIELDS[chat]]
+        if unknown:
+            listed = ", ".join(f"'{field}'" for field in unknown)
+            raise ApiError(f"Unexpected fields in the request: {{{listed}}}", status=422)
+        self.ask({**data, "model": None}, to, chat=chat, kinds=kinds, prefix="")

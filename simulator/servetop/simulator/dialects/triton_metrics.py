@@ -1,0 +1,161 @@
+"""Triton's metrics: its own `nv_inference_…` families as captured, and those of the TensorRT-LLM backend.
+
+Names: the captured page of Triton 2.51; triton-inference-server/tensorrtllm_backend, README, "Triton Metrics". The
+backend's numbers are gauges, paused requests too: those of the last iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from servetop.core.clock import wall_clock
+from servetop.simulator.dialects.metric_counters import Measure, Tally, page_of
+from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.server.exposition import Series
+from servetop.simulator.server.realtime import RealTimeEngine
+
+ENSEMBLE, BACKEND = {"model": "ensemble", "version": "1"}, {"model": "tensorrt_llm", "version": "1"}
+_LENGTHS = (10.0, 50.0, 100.0, 500.0, 1000.0)
+_MEASURES = {
+    "nv_llm_input_token_len": Measure("prompt_tokens", "Input token length", _LENGTHS),
+    "nv_llm_output_token_len": Measure("output_tokens", "Output token length", _LENGTHS),
+}
+_DURATIONS = {
+    "request": "inference request duration in microseconds (includes cached requests)",
+    "queue": "inference queuing duration in microseconds (includes cached requests)",
+    "compute_input": "compute input duration in microseconds (does not include cached requests)",
+    "compute_infer": "compute inference duration in microseconds (does not include cached requests)",
+    "compute_output": "inference compute output duration in microseconds (does not include cached requests)",
+}
+_FAILURES = ("OTHER", "BACKEND", "CANCELED", "REJECTED")
+_MEMORY = {
+    "nv_pinned_memory_pool_total_bytes": "Pinned memory pool total memory size, in bytes",
+    "nv_pinned_memory_pool_used_bytes": "Pinned memory pool used memory size, in bytes",
+    "nv_cpu_utilization": "CPU utilization rate [0.0 - 1.0]",
+    "nv_cpu_memory_total_bytes": "CPU total memory (RAM), in bytes",
+    "nv_cpu_memory_used_bytes": "CPU used memory (RAM), in bytes",
+}
+
+
+class _Step(NamedTuple):
+    """The last iteration's requests and tokens."""
+
+    context: int = 0
+    context_tokens: int = 0
+    generating: int = 0
+    paused: int = 0
+
+
+class TritonTally(Tally):
+    """Gauges of the last iteration; durations of finished requests."""
+
+    def __init__(self) -> None:
+        super().__init__(_MEASURES, labels=BACKEND)
+        self.engine: RealTimeEngine | None = None
+        self._step = _Step()
+        self._preempted = 0
+        self.last_inference = 0.0
+        """Unix time at which a request was last answered to its end."""
+
+    def stepped(self, tokens: int, /) -> None:
+        """An iteration ended."""
+        super().stepped(tokens)
+        if self.engine is None or (work := self.engine.work) is None:
+            return
+        preempted = self.engine.scheduler.preemptions
+        context_tokens = sum(chunk.tokens for chunk in work.chunks)
+        self._step = _Step(len(work.chunks), context_tokens, work.decoding, preempted - self._preempted)
+        self._preempted = preempted
+
+    def finished(self, seq: Sequence, at: float, /) -> None:
+        """A request is complete."""
+        super().finished(seq, at)
+        self.last_inference = wall_clock()
+
+    def durations(self) -> dict[str, float]:
+        """Seconds of all finished requests, by Triton's names for the phases."""
+        by_name = {"request": "e2e", "queue": "queue", "compute_infer": "inference"}
+        return {name: self.seconds[by_name[name]] if name in by_name else 0.0 for name in _DURATIONS}
+
+    def page(self) -> bytes:
+        """The page of the metrics' port."""
+        return page_of([*self._server(), *self._backend(), *self.histograms.values()])
+
+    def _server(self) -> list[Series]:
+        failures = _family(
+            "nv_inference_request_failure", "Number of failed inference requests, all batch sizes", kind="counter"
+        )
+        for reason in _FAILURES:
+            failures.set(self.aborts if reason == "CANCELED" else 0, reason=reason)
+        counts = {
+            "request_success": "Number of successful inference requests, all batch sizes",
+            "count": "Number of inferences performed (does not include cached requests)",
+            "exec_count": "Number of model executions performed (does not include cached requests)",
+        }
+        success, *others = (
+            _value(f"nv_inference_{name}", text, value=self.finishes, kind="counter") for name, text in counts.items()
+        )
+        durations = [
+            _value(
+                f"nv_inference_{name}_duration_us",
+                f"Cumulative {_DURATIONS[name]}",
+                value=int(seconds * 1e6),
+                kind="counter",
+            )
+            for name, seconds in self.durations().items()
+        ]
+        text = "Instantaneous number of pending requests awaiting execution per-model."
+        pending = _value("nv_inference_pending_request_count", text, value=0)
+        memory = [_value(name, text, value=0, labels={}) for name, text in _MEMORY.items()]
+        return [success, failures, *others, *durations, pending, *memory]
+
+    def _backend(self) -> list[Series]:
+        assert self.engine is not None
+        scheduler, blocks, step = self.engine.scheduler, self.engine.scheduler.blocks, self._step
+        if not scheduler.running:
+            step = _Step()
+        used, waiting = self.engine.kv_blocks_used, len(scheduler.waiting)
+        families: dict[tuple[str, str], dict[str, float]] = {
+            ("request", "request_type"): {
+                "active": scheduler.unfinished,
+                "max": scheduler.limits.max_num_seqs,
+                "scheduled": scheduler.running,
+                "context": step.context,
+                "waiting": waiting,
+            },
+            ("kv_cache_block", "kv_cache_block_type"): {
+                "fraction": used / blocks.total,
+                "tokens_per": blocks.block_size,
+                "max": blocks.total,
+                "free": blocks.total - used,
+                "used": used,
+            },
+            ("inflight_batcher", "inflight_batcher_specific_metric"): {
+                "paused_requests": step.paused,
+                "total_context_tokens": step.context_tokens,
+                "generation_requests": step.generating,
+                "micro_batch_id": 0,
+            },
+            ("general", "general_type"): {"iteration_counter": self.steps, "timestamp": int(wall_clock())},
+        }
+        return [_family_of(name, label, values=values) for (name, label), values in families.items()]
+
+
+def _family(name: str, text: str, *, kind: str) -> Series:
+    return Series(name, text, kind=kind, labels=ENSEMBLE)
+
+
+def _value(name: str, text: str, *, value: float, kind: str = "gauge", labels: Mapping[str, str] = ENSEMBLE) -> Series:
+    one = Series(name, text, kind=kind, labels=labels)
+    one.set(value)
+    return one
+
+
+def _family_of(name: str, label: str, *, values: Mapping[str, float]) -> Series:
+    words = {"request": "request", "kv_cache_block": "KV cache block", "inflight_batcher": "inflight_batcher-specific"}
+    text = f"TRT LLM {words.get(name, name)} metrics"
+    one = Series(f"nv_trt_llm_{name}_metrics", text, kind="gauge", labels=BACKEND)
+    for key, value in values.items():
+        one.set(value, **{label: key})
+    return one

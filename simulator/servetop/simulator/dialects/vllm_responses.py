@@ -1,0 +1,94 @@
+"""`/v1/responses` of the simulator's server: the same answers as a chat's, in the typed events that vLLM sends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from servetop.simulator.dialects.vllm_completions import Answer, Heading, WholeAnswer
+from servetop.simulator.server.generation_request import ApiError, Generation
+from servetop.simulator.server.httpd import STREAM_END, Connection
+
+
+def as_chat(data: dict[str, Any]) -> dict[str, Any]:
+    """The body of the chat request that asks the same; `input` is a text, or a list of messages."""
+    asked = data.get("input")
+    if not isinstance(asked, str | list):
+        raise ApiError("input should be a string or a list of messages", param="input")
+    messages = [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
+    return {**data, "messages": messages, "max_completion_tokens": data.get("max_output_tokens")}
+
+
+def _whole(answer: Answer, text: str, *, status: str) -> dict[str, Any]:
+    """The object of an answer, complete or in the making."""
+    counts = answer.usage()
+    details = counts.get("prompt_tokens_details") or {"cached_tokens": 0}
+    usage = {
+        "input_tokens": counts["prompt_tokens"],
+        "input_tokens_details": details,
+        "output_tokens": counts["completion_tokens"],
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": counts["total_tokens"],
+    }
+    parts: list[dict[str, Any]] = [{"annotations": [], "text": text, "type": "output_text", "logprobs": None}]
+    message = {"id": _item(answer), "content": parts, "role": "assistant", "status": status, "type": "message"}
+    ended = status != "in_progress"
+    return {
+        "id": answer.heading.identity,
+        "created_at": answer.heading.created,
+        "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+        "model": answer.heading.model,
+        "object": "response",
+        "output": [message] if ended else [],
+        "status": status,
+        "usage": usage if ended else None,
+    }
+
+
+def _item(answer: Answer) -> str:
+    return f"msg_{answer.heading.identity.removeprefix('resp_')}"
+
+
+class WholeResponse(WholeAnswer):
+    """One object of the Responses API at the end."""
+
+    def whole(self, text: str) -> dict[str, object]:
+        """See WholeAnswer."""
+        return _whole(self, text, status="incomplete" if self.finish_reason == "length" else "completed")
+
+
+class StreamedResponse(Answer):
+    """One delta per token; `response.completed` is the end, also of an answer that a limit ended, as with vLLM."""
+
+    def __init__(self, generation: Generation, connection: Connection, *, heading: Heading) -> None:
+        super().__init__(generation, connection, heading=heading)
+        self._text: list[bytes] = []
+        self._number = 0
+        self._after = b'","item_id":"%b","logprobs":[],"output_index":0,"sequence_number":' % _item(self).encode()
+        connection.start_stream()
+        begun = {"response": _whole(self, "", status="in_progress")}
+        self.connection.send(self._event("response.created", **begun) + self._event("response.in_progress", **begun))
+
+    def token(self, *, last: bool) -> None:
+        """Send the token's delta; after the last one the whole answer."""
+        word = self.word()
+        self._text.append(word)
+        self.sent += 1
+        data = b'{"content_index":0,"delta":"' + word + self._after + b"%d" % self._number
+        events = self._framed(b"response.output_text.delta", data + b',"type":"response.output_text.delta"}')
+        if last:
+            text = orjson.loads(b'"' + b"".join(self._text) + b'"')
+            status = "incomplete" if self.finish_reason == "length" else "completed"
+            events += self._event("response.completed", response=_whole(self, text, status=status)) + STREAM_END
+        self.connection.send(events)
+        if last:
+            self.connection.finish()
+
+    def _event(self, kind: str, **content: object) -> bytes:
+        return self._framed(kind.encode(), orjson.dumps({**content, "sequence_number": self._number, "type": kind}))
+
+    def _framed(self, kind: bytes, data: bytes) -> bytes:
+        self._number += 1
+        event = b"event: %b\ndata: %b\n\n" % (kind, data)
+        return b"%x\r\n%b\r\n" % (len(event), event)

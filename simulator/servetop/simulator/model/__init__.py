@@ -1,0 +1,1 @@
+"""Profiles of GPUs, models and engines, the cost model and the KV capacity."""

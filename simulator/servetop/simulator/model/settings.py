@@ -1,0 +1,108 @@
+"""One simulated engine as a value, and overrides of any of its numbers by name (`--set KEY=VALUE`)."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_type_hints
+
+from servetop.core.errors import UsageError
+from servetop.simulator.model.profiles import EngineProfile, GpuProfile, ModelProfile
+
+ALIASES = {"tile": "gpu.tile", "bandwidth": "gpu.bandwidth", "flops": "gpu.flops"}
+_Part = TypeVar("_Part", "SimSpec", GpuProfile, ModelProfile, EngineProfile)
+_NOT_SETTABLE = {"name", "sources", "gpu", "model", "engine"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimSpec:
+    """Everything that defines one simulated engine. Zero or None: as the profiles say."""
+
+    gpu: GpuProfile
+    model: ModelProfile
+    engine: EngineProfile
+    max_num_seqs: int = 0
+    kv_blocks: int | None = None
+    max_model_len: int = 0
+    tensor_parallel: int = 1
+    time_scale: float = 1.0
+
+    @property
+    def context_limit(self) -> int:
+        """Longest prompt plus output, in tokens."""
+        return self.max_model_len or self.model.max_model_len
+
+    @property
+    def batched_tokens(self) -> int:
+        """Tokens that one iteration may compute."""
+        return self.engine.batched_tokens(self.context_limit)
+
+    @property
+    def batch_limit(self) -> int:
+        """max_num_seqs that applies."""
+        return self.max_num_seqs or self.engine.max_num_seqs
+
+
+def apply(spec: SimSpec, settings: Mapping[str, Any]) -> SimSpec:
+    """The spec with these values: fields of SimSpec and EngineProfile by their names (`kv_blocks`, `watermark`,
+    `block_size`, `c0`, `policy`…), of the GPU and the model as `gpu.bandwidth`, `model.layers`; `tile` is `gpu.tile`.
+    Values may be text. UsageError names an unknown key and the nearest one.
+    """
+    for given, value in settings.items():
+        spec = _apply(spec, ALIASES.get(given, given), value=value)
+    return spec
+
+
+def setting_names() -> list[str]:
+    """All keys that `apply` knows."""
+    own = [*_settable(SimSpec), *_settable(EngineProfile)]
+    return [
+        *own,
+        *(f"gpu.{name}" for name in _settable(GpuProfile)),
+        *(f"model.{name}" for name in _settable(ModelProfile)),
+    ]
+
+
+def _apply(spec: SimSpec, key: str, *, value: Any) -> SimSpec:
+    part, _, name = key.rpartition(".")
+    if part in ("gpu", "model") and name in _settable(type(getattr(spec, part))):
+        return dataclasses.replace(spec, **{part: _replace(getattr(spec, part), name, given=value)})
+    if not part and name in _settable(SimSpec):
+        return _replace(spec, name, given=value)
+    if not part and name in _settable(EngineProfile):
+        return dataclasses.replace(spec, engine=_replace(spec.engine, name, given=value))
+    names = setting_names()
+    near = difflib.get_close_matches(key, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}"
+    raise UsageError(f"no setting {key!r}: {hint}")
+
+
+def _settable(kind: type[Any]) -> list[str]:
+    return [each.name for each in dataclasses.fields(kind) if each.name not in _NOT_SETTABLE]
+
+
+def _replace(value: _Part, name: str, *, given: Any) -> _Part:
+    kind = get_type_hints(type(value))[name]
+    try:
+        return dataclasses.replace(value, **{name: _convert(given, kind)})
+    except (TypeError, ValueError):
+        raise UsageError(f"{name}={given}: expected {getattr(kind, '__name__', 'a whole number')}") from None
+
+
+def _convert(given: Any, kind: Any) -> Any:
+    if kind is str:
+        return str(given)
+    if kind is bool:
+        if str(given).lower() not in ("true", "false", "1", "0"):
+            raise ValueError(given)
+        return str(given).lower() in ("true", "1")
+    if given is None:
+        return None
+    number = float(given)
+    if kind is float:
+        return number
+    if number != int(number):
+        raise ValueError(given)
+    return int(number)

@@ -1,0 +1,1 @@
+"""Virtual time: a sweep in seconds."""

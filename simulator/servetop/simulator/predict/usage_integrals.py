@@ -1,0 +1,83 @@
+"""What a client and a metrics page would have seen of a virtual run, gathered per work instead of per token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.scheduling.work import Work
+
+
+class Ledger:
+    """Times in seconds. Gaps between tokens are kept as runs: (first gap, growth, count, weight).
+
+    All members of a batch get their tokens together, so the gaps of a step are as many as its groups of
+    sequences that were served together last: those that decoded on, and those prefilled since.
+    """
+
+    def __init__(self) -> None:
+        self.sequences: list[Sequence] = []
+        self.refused = 0
+        self.started_at: float | None = None
+        self.ended_at = 0.0
+        self.output_tokens = 0
+        self.prompt_tokens = 0
+        self.busy_seconds = 0.0
+        self.running_seconds = 0.0
+        self.inside_seconds = 0.0
+        self.finished: list[Sequence] = []
+        self.gaps: list[tuple[float, float, int, int]] = []
+        self._groups: dict[float, int] = {}
+        self._decoded_at = -1.0
+
+    def accepted(self, seq: Sequence) -> None:
+        """A request entered the queue."""
+        self.sequences.append(seq)
+        if self.started_at is None:
+            self.started_at = seq.arrival
+
+    def waited(self, unfinished: int, seconds: float) -> None:
+        """So many requests were inside the engine for so long: Little's law, counted rather than timed."""
+        self.inside_seconds += unfinished * seconds
+
+    def preempted(self, victims: Iterable[Sequence]) -> None:
+        """These left the batch without their next token; they remember when they had the last one."""
+        for seq in victims:
+            if seq.prefilled_at is None:
+                continue
+            seq.emitted_at = max(seq.prefilled_at, self._decoded_at)
+            if seq.emitted_at in self._groups:
+                self._groups[seq.emitted_at] -= 1
+
+    def performed(self, work: Work, steps: int, *, start: float, returned: Iterable[Sequence]) -> None:
+        """Book the gaps and the time of a work that has just been completed; `returned` were swapped in for it."""
+        end = start + work.elapsed(steps)
+        seconds = end - start
+        self.busy_seconds += seconds
+        self.running_seconds += seconds * (work.decoding + len(work.chunks))
+        if work.decoding:
+            first_end = start + work.elapsed(1)
+            self.gaps.extend((first_end - at, 0.0, 1, count) for at, count in self._groups.items() if count)
+            self.gaps.extend((first_end - seq.emitted_at, 0.0, 1, 1) for seq in returned)
+            if steps > 1:
+                self.gaps.append((work.gap(2), work.slope, steps - 1, work.decoding))
+            self._groups = {end: work.decoding}
+            self._decoded_at = end
+        for chunk in work.chunks:
+            self._prefilled(chunk.sequence, end)
+
+    def completed(self, finished: Iterable[Sequence], now: float) -> None:
+        """These are done."""
+        for seq in finished:
+            self.finished.append(seq)
+            self.output_tokens += seq.output_tokens
+            self.prompt_tokens += seq.prompt_tokens
+            self._groups[now] -= 1
+            self.ended_at = now
+
+    def _prefilled(self, seq: Sequence, end: float) -> None:
+        if seq.prefilled_at != end:
+            return
+        if seq.generated > 1:
+            self.gaps.append((end - seq.emitted_at, 0.0, 1, 1))
+        self._groups[end] = self._groups.get(end, 0) + 1

@@ -1,0 +1,1 @@
+"""The scheduler: queue, running batch, KV blocks, prefix cache."""

@@ -1,0 +1,113 @@
+"""The sequences that decode together, with everything a run of decode steps needs in O(1) a step.
+
+One global step counter stands in for all lengths: a member's length is `base + step`. Finishes are a calendar by
+step; block needs are a histogram of the `block_size` phases, because a member needs a new block every
+`block_size` steps. So k steps cost a few additions, whatever the batch size.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from servetop.simulator.scheduling.sim_request import Sequence
+
+
+class RunningBatch:
+    """Decoding sequences, oldest arrival first (admission is FCFS and victims are the newest, so order is kept)."""
+
+    __slots__ = ("_calendar", "_finish_steps", "_growth", "_size", "context", "members", "step")
+
+    def __init__(self, block_size: int) -> None:
+        self.step = 0
+        self.members: dict[int, Sequence] = {}
+        self.context = 0
+        self._size = block_size
+        self._growth = [0] * block_size
+        self._calendar: dict[int, dict[int, Sequence]] = {}
+        self._finish_steps: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def join(self, seq: Sequence, *, steps: int) -> None:
+        """Let a prefilled sequence decode for `steps` more steps; its last sampled token has no KV slot yet."""
+        length = seq.length
+        seq.base = length - self.step
+        seq.finish_step = finish = self.step + steps
+        self.members[seq.index] = seq
+        self.context += length
+        self._growth[(1 - seq.base) % self._size] += 1
+        day = self._calendar.get(finish)
+        if day is None:
+            self._calendar[finish] = day = {}
+            heapq.heappush(self._finish_steps, finish)
+        day[seq.index] = seq
+
+    def leave(self, seq: Sequence) -> None:
+        """Take a member out before its end; its `generated` count is brought up to date."""
+        del self._calendar[seq.finish_step][seq.index]
+        self._remove(seq)
+
+    def newest(self) -> Sequence:
+        """The member that arrived last."""
+        return self.members[next(reversed(self.members))]
+
+    def length_of(self, seq: Sequence) -> int:
+        """Tokens of a member now, the last sampled one included."""
+        return seq.base + self.step
+
+    def generated_by(self, seq: Sequence) -> int:
+        """Output tokens that a member has so far."""
+        return min(seq.base + self.step - seq.prompt_tokens, seq.output_tokens)
+
+    def needs_block(self, seq: Sequence) -> bool:
+        """Whether this member's next step writes into a new block."""
+        return (seq.base + self.step - 1) % self._size == 0
+
+    def block_need(self, ahead: int = 0) -> int:
+        """New blocks that the step after `ahead` more steps takes."""
+        return self._growth[(self.step + ahead) % self._size]
+
+    def blocks_for_steps(self, steps: int) -> int:
+        """New blocks that the next `steps` steps take."""
+        cycles, rest = divmod(steps, self._size)
+        need = cycles * len(self.members)
+        for ahead in range(rest):
+            need += self._growth[(self.step + ahead) % self._size]
+        return need
+
+    def steps_within(self, free: int, *, slack: int) -> int:
+        """How many steps can be made, while each wants its own blocks and `slack` more to be free before it."""
+        budget = free - slack
+        size, members = self._size, len(self.members)
+        cycles = max(budget // members - 1, 0)
+        budget -= cycles * members
+        steps = cycles * size
+        while budget >= (need := self._growth[(self.step + steps) % size]):
+            budget -= need
+            steps += 1
+        return steps
+
+    def steps_to_finish(self) -> int:
+        """Steps until the next member finishes."""
+        while not self._calendar[self._finish_steps[0]]:
+            del self._calendar[heapq.heappop(self._finish_steps)]
+        return self._finish_steps[0] - self.step
+
+    def advance(self, steps: int) -> list[Sequence]:
+        """Make so many steps (never past the next finish); the members that finish by this leave and are returned."""
+        self.step += steps
+        self.context += steps * len(self.members)
+        finished: list[Sequence] = []
+        while self._finish_steps and self._finish_steps[0] <= self.step:
+            finished.extend(self._calendar.pop(heapq.heappop(self._finish_steps)).values())
+        for seq in finished:
+            self._remove(seq)
+        return finished
+
+    def _remove(self, seq: Sequence) -> None:
+        del self.members[seq.index]
+        length = seq.base + self.step
+        seq.generated = min(length - seq.prompt_tokens, seq.output_tokens)
+        self.context -= length
+        self._growth[(1 - seq.base) % self._size] -= 1

@@ -1,0 +1,81 @@
+"""What the engine does next: one prefill iteration, or a run of equal decode iterations in closed form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from servetop.simulator.scheduling.sim_request import Sequence
+
+GRID = 2.0**40
+
+
+def on_grid(seconds: float) -> float:
+    """Round to the simulator's time grid of 2**-40 s (0.9 ps).
+
+    Sums and integer multiples of grid values below 2**13 s are exact in a float, so k steps added one by one
+    and k steps in closed form end at the very same instant.
+    """
+    return round(seconds * GRID) / GRID
+
+
+def grid_after(instant: float) -> float:
+    """The first instant of the grid at or after this one: where an idle engine starts."""
+    return math.ceil(instant * GRID) / GRID
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of one prompt computed in one iteration: `tokens` new ones after `start` that are there already."""
+
+    sequence: Sequence
+    start: int
+    tokens: int
+
+    @property
+    def completes(self) -> bool:
+        """Whether the sequence yields its next token at the end of this iteration."""
+        return self.start + self.tokens >= self.sequence.length
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`steps` iterations; the first takes `delay + first` seconds, each later one `slope` more than the one before.
+
+    `decoding` sequences receive a token at the end of every iteration; `chunks` are prefilled in the first
+    (then `steps` is 1). `admits` says whether an arrival during the work could change the next iteration.
+    """
+
+    first: float
+    steps: int = 1
+    slope: float = 0.0
+    delay: float = 0.0
+    decoding: int = 0
+    chunks: tuple[Chunk, ...] = field(default=())
+    admits: bool = True
+
+    def elapsed(self, steps: int) -> float:
+        """Seconds from the start of the work to the end of its iteration number `steps`."""
+        return self.delay + steps * self.first + self.slope * (steps * (steps - 1) // 2)
+
+    def gap(self, step: int) -> float:
+        """Duration in seconds of iteration number `step` (1 is the first), without the delay."""
+        return self.first + self.slope * (step - 1)
+
+    def steps_by(self, span: float) -> int:
+        """The number of iterations, at least 1, after which `span` seconds have passed (at most `steps`)."""
+        if span <= self.delay + self.first or self.steps == 1:
+            return 1
+        guess = self._solve(span - self.delay)
+        guess = min(max(guess, 1), self.steps)
+        while guess > 1 and self.elapsed(guess - 1) >= span:
+            guess -= 1
+        while guess < self.steps and self.elapsed(guess) < span:
+            guess += 1
+        return guess
+
+    def _solve(self, span: float) -> int:
+        if self.slope <= 0.0:
+            return math.ceil(span / self.first)
+        half = self.first - self.slope / 2
+        return math.ceil((math.sqrt(half * half + 2 * self.slope * span) - half) / self.slope)

@@ -1,0 +1,1 @@
+"""Real time: an HTTP server on the same scheduler."""

@@ -1,0 +1,115 @@
+"""The way of a request into the engine, whatever the wire that it came over."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from servetop.core.clock import wall_clock
+from servetop.simulator.dialects.vllm_completions import Answer, Heading
+from servetop.simulator.model.settings import SimSpec
+from servetop.simulator.scheduling.sim_request import Request, Sequence
+from servetop.simulator.server.choices import Choices
+from servetop.simulator.server.generation_request import ApiError, Generation
+from servetop.simulator.server.httpd import Connection
+from servetop.simulator.server.realtime import RealTimeEngine
+from servetop.simulator.server.tokens import block_hashes, draw_output_length
+
+
+class AnswerKind(Protocol):
+    """What makes the answer of an accepted request; from then on the engine gives it tokens."""
+
+    def __call__(self, generation: Generation, connection: Connection, *, heading: Heading) -> Answer:
+        """A new answer; a streamed one sends its head at once."""
+        ...
+
+
+class Intake:
+    """Accepts requests for one engine; `aborted` is told of each client that leaves before its answer is complete."""
+
+    def __init__(
+        self,
+        engine: RealTimeEngine,
+        spec: SimSpec,
+        *,
+        served_names: tuple[str, ...],
+        aborted: Callable[[], None],
+        seed: int = 0,
+    ) -> None:
+        self._engine = engine
+        self._spec = spec
+        self._names = served_names
+        self._aborted = aborted
+        self._lengths = random.Random(seed)
+        self._count = 0
+
+    def asked_model(self, model: object) -> str:
+        """The served name that a request's `model` means, the first one for None; ApiError (404) for any other."""
+        if model is None:
+            return self._names[0]
+        if not isinstance(model, str) or model not in self._names:
+            raise ApiError(f"The model `{model}` does not exist.", status=404, kind="NotFoundError", param="model")
+        return model
+
+    def take(self, generation: Generation, to: Connection, *, kind: AnswerKind, model: str, prefix: str) -> Sequence:
+        """Queue the request and let `kind` answer it; ApiError when the engine could never serve it.
+
+        The answer's identity is `prefix` and a number.
+        """
+        wanted = self._request(generation)
+        self._check_fits(wanted)
+        self._count += 1
+        answer = kind(generation, to, heading=Heading(f"{prefix}{self._count:016x}", model, int(wall_clock())))
+        answer.seq = self._engine.submit(wanted, answer)
+        assert answer.seq is not None  # `_check_fits` asked the same scheduler
+        to.on_gone = lambda: self._gone(answer)
+        return answer.seq
+
+    def take_all(
+        self, wanted: list[tuple[int, Generation]], to: Connection, *, kind: AnswerKind, model: str, prefix: str
+    ) -> None:
+        """Queue several answers to one request, each with the number of its prompt; none if one cannot be served."""
+        requests = [self._request(generation) for _, generation in wanted]
+        for request in requests:
+            self._check_fits(request)
+        self._count += 1
+        first = Heading(f"{prefix}{self._count:016x}", model, int(wall_clock()), choices=Choices(len(wanted)))
+        answers = [
+            kind(generation, to, heading=replace(first, index=index, prompt=prompt))
+            for index, (prompt, generation) in enumerate(wanted)
+        ]
+        for answer, request in zip(answers, requests, strict=True):
+            answer.seq = self._engine.submit(request, answer)
+        to.on_gone = lambda: self._gone(*answers)
+
+    def _gone(self, *answers: Answer) -> None:
+        for answer in answers:
+            choices = answer.heading.choices
+            if answer.seq is not None and not (choices and choices.is_over(answer.heading.index)):
+                self._engine.drop(answer.seq)
+                self._aborted()
+
+    def _check_fits(self, request: Request) -> None:
+        scheduler = self._engine.scheduler
+        if not scheduler.accepts(Sequence(request, index=-1, arrival=0.0)):
+            cache = scheduler.blocks.total * scheduler.blocks.block_size
+            total = request.prompt_tokens + request.limit
+            raise ApiError(
+                f"This engine's KV cache holds {cache} tokens. However, you requested {request.limit} output "
+                f"tokens and your prompt contains {request.prompt_tokens} input tokens, for a total of "
+                f"{total} tokens. Please reduce the length of the input prompt or the number of requested output "
+                f"tokens. (parameter=input_tokens, value={request.prompt_tokens})",
+                param="input_tokens",
+            )
+
+    def _request(self, generation: Generation) -> Request:
+        output = generation.max_tokens
+        if not generation.ignore_eos:
+            source = self._lengths if generation.seed is None else random.Random(generation.seed)
+            output = draw_output_length(source, low=generation.min_tokens, high=generation.max_tokens)
+        prefix: tuple[int, ...] = ()
+        if self._spec.engine.prefix_cache:
+            prefix = block_hashes(generation.prompt, self._spec.engine.block_size)
+        return Request(generation.prompt_tokens, output, generation.max_tokens, prefix)

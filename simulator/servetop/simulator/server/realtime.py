@@ -1,0 +1,229 @@
+"""The real-time driver: the scheduler's iterations end at absolute deadlines of a clock that is handed in.
+
+Deadlines are sums of modelled durations, never of measured ones, so being late at one token moves no later one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+from servetop.simulator.scheduling.scheduler import Scheduler
+from servetop.simulator.scheduling.sim_request import Request, Sequence
+from servetop.simulator.scheduling.work import Work, grid_after
+
+STEPS_PER_TURN = 8
+"""Overdue iterations made up for before the event loop may read and write again."""
+
+TOKENS_PER_LOOK = 16
+"""Tokens of one iteration between two looks at the clock, to see how late they are."""
+
+
+class Sink(Protocol):
+    """Where a sequence's tokens go. It must not call the engine back: that is in the middle of an iteration."""
+
+    def token(self, *, last: bool) -> None:
+        """One more token; `last` with the final one."""
+        ...
+
+
+class Events(Protocol):
+    """What metrics want to know; times are due times, not those at which the driver got round to them."""
+
+    def stepped(self, tokens: int) -> None:
+        """An iteration computed so many tokens."""
+        ...
+
+    def emitted(self, count: int, *, due: float) -> None:
+        """`count` tokens that were due at `due` have just been given out."""
+        ...
+
+    def first(self, seq: Sequence, at: float) -> None:
+        """A prompt was prefilled for the first time."""
+        ...
+
+    def gap(self, seconds: float, count: int) -> None:
+        """`count` sequences waited so long for their next token."""
+        ...
+
+    def finished(self, seq: Sequence, at: float) -> None:
+        """A sequence got its last token."""
+        ...
+
+
+Alarm = Callable[[float], None]
+
+
+class RealTimeEngine:
+    """`clock` gives seconds; `wake_at` asks for one call of `wake` at an instant, in place of the last asked for."""
+
+    def __init__(self, scheduler: Scheduler, *, clock: Callable[[], float], wake_at: Alarm, events: Events) -> None:
+        self.scheduler = scheduler
+        self._clock = clock
+        self._wake_at = wake_at
+        self._events = events
+        self._work: Work | None = None
+        self._start = 0.0
+        self._idle_since = 0.0
+        self._done = 0
+        self._steps = 0
+        self._index = 0
+        self._dropped: list[Sequence] = []
+
+    @property
+    def kv_usage(self) -> float:
+        """Share of KV blocks in use after the last finished iteration, 0..1."""
+        blocks, grown = self.scheduler.blocks, 0
+        if self._work is not None and self._work.decoding and self.scheduler.memory.grows:
+            grown = self.scheduler.batch.blocks_for_steps(self._done)
+        return (blocks.used + grown) / blocks.total
+
+    @property
+    def kv_blocks_used(self) -> int:
+        """KV blocks in use after the last finished iteration."""
+        return round(self.kv_usage * self.scheduler.blocks.total)
+
+    @property
+    def work(self) -> Work | None:
+        """What it is at; asked by `Events.stepped`, the work whose iteration has just ended."""
+        return self._work
+
+    @property
+    def step_seconds(self) -> float:
+        """Duration of the iteration that ended last, of the work it is at; 0 before the first one's end."""
+        if self._work is None or not self._done:
+            return 0.0
+        return self._work.gap(self._done) + (self._work.delay if self._done == 1 else 0.0)
+
+    def submit(self, request: Request, sink: Sink) -> Sequence | None:
+        """Queue a request that arrives now; None when the engine could never serve it."""
+        now = self._clock()
+        self._catch_up(now)
+        seq = Sequence(request, index=self._index, arrival=now, sink=sink)
+        if not self.scheduler.accepts(seq):
+            return None
+        self._index += 1
+        self.scheduler.add(seq)
+        self._changed(now, cut=self._work is not None and self._work.admits)
+        return seq
+
+    def drop(self, seq: Sequence) -> None:
+        """Forget a sequence whose client is gone; its blocks are free at the next iteration boundary."""
+        seq.sink = None
+        self._dropped.append(seq)
+        self._changed(self._clock(), cut=True)
+
+    def set_max_num_seqs(self, limit: int) -> None:
+        """Change the batch-size limit from the next iteration on; running sequences stay."""
+        self.scheduler.limits.max_num_seqs = limit
+        self._changed(self._clock(), cut=True)
+
+    def wake(self) -> None:
+        """Do everything that is due; asks for the next alarm."""
+        now = self._clock()
+        for _ in range(STEPS_PER_TURN):
+            if self._work is None or self._deadline() > now:
+                break
+            self._step()
+        if self._work is None and (opens_at := self.scheduler.opens_at()) <= now:
+            self._plan(max(opens_at, self._idle_since))
+        self._arm()
+
+    def _changed(self, now: float, *, cut: bool) -> None:
+        if self._work is None:
+            self._drop_all()
+            self._plan(now)
+            self._arm()
+        elif cut:
+            self._steps = min(self._steps, self._done + 1)
+
+    def _catch_up(self, now: float) -> None:
+        while self._work is not None and self._deadline() < now:
+            self._step()
+
+    def _deadline(self) -> float:
+        assert self._work is not None
+        return self._start + self._work.elapsed(self._done + 1)
+
+    def _arm(self) -> None:
+        self._wake_at(self.scheduler.opens_at() if self._work is None else self._deadline())
+
+    def _plan(self, at: float) -> None:
+        self._start = self._idle_since = grid_after(at)
+        self._work = self.scheduler.plan(self._start)
+        self._done = 0
+        self._steps = 0 if self._work is None else self._work.steps
+
+    def _step(self) -> None:
+        """End one iteration at its deadline: give out tokens; at a scheduling event, plan the next work."""
+        work, end = self._work, self._deadline()
+        assert work is not None
+        self._done += 1
+        self._events.stepped(work.decoding + sum(chunk.tokens for chunk in work.chunks))
+        if work.decoding:
+            self._emit_decoded(end)
+        if self._done >= self._steps:
+            self._complete(work, end)
+
+    def _emit_decoded(self, end: float) -> None:
+        """A token for every decoding sequence, but not the last one of any: that comes with its finish."""
+        emitted = same = 0
+        since = math.nan
+        for seq in self.scheduler.batch.members.values():
+            if seq.emitted_at != since:
+                if same:
+                    self._events.gap(end - since, same)
+                since, same = seq.emitted_at, 0
+            if self.scheduler.batch.generated_by(seq) + self._done >= seq.output_tokens:
+                continue
+            same += 1
+            seq.emitted_at = end
+            if seq.sink is not None:
+                seq.sink.token(last=False)
+            emitted += 1
+            if emitted == TOKENS_PER_LOOK:
+                self._events.emitted(emitted, due=end)
+                emitted = 0
+        if same:
+            self._events.gap(end - since, same)
+        self._events.emitted(emitted, due=end)
+
+    def _complete(self, work: Work, end: float) -> None:
+        scheduler = self.scheduler
+        finished = scheduler.complete(work, self._done, now=end)
+        emitted = 0
+        for chunk in work.chunks:
+            seq = chunk.sequence
+            if seq.prefilled_at != end:
+                continue
+            if seq.generated == 1:
+                self._events.first(seq, end)
+            else:
+                self._events.gap(end - seq.emitted_at, 1)
+            seq.emitted_at = end
+            padded = seq.finished_at is None and seq.generated >= seq.output_tokens
+            emitted += not padded
+            if seq.sink is not None and seq.generated < seq.output_tokens:
+                seq.sink.token(last=False)
+        for seq in finished:
+            emitted += self._finish(seq, end)
+        self._events.emitted(emitted, due=end)
+        self._drop_all()
+        self._plan(end)
+
+    def _finish(self, seq: Sequence, end: float) -> int:
+        prefilled_now = seq.prefilled_at == end
+        if not prefilled_now:
+            self._events.gap(end - seq.emitted_at, 1)
+        if seq.sink is None:
+            return 0
+        self._events.finished(seq, end)
+        seq.sink.token(last=True)
+        return 0 if prefilled_now else 1
+
+    def _drop_all(self) -> None:
+        for seq in self._dropped:
+            if seq.finished_at is None:
+                self.scheduler.abort(seq)
+        self._dropped.clear()

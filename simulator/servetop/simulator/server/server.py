@@ -1,0 +1,277 @@
+"""The simulator as an HTTP server with an engine's API: `python -m servetop.simulator.server.server`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import errno
+import gc
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from servetop.core.clock import MonotonicClock, wall_clock
+from servetop.core.errors import EngineError, ExitCode, ServetopError
+from servetop.core.text.sanitize import sanitize_line
+from servetop.simulator.dialects.registry import wire_named, wire_names
+from servetop.simulator.dialects.server_dialect import Site, Switches
+from servetop.simulator.model.settings import SimSpec
+from servetop.simulator.scheduling.build import build_scheduler, sim_spec
+from servetop.simulator.server.httpd import Connection, HttpRequest
+from servetop.simulator.server.realtime import RealTimeEngine
+
+TIMER_TICK = 1e-3
+"""uvloop's timers count whole milliseconds, so the last part of a wait is spent turning the loop."""
+LOG_PERIOD = 10.0
+"""Seconds between two lines of engine statistics, like vLLM's."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Parse the options, serve until SIGTERM or SIGINT; returns the exit code."""
+    options = _parser().parse_args(argv)
+    try:
+        server = _server(options)
+    except ServetopError as error:
+        _write(f"error: {error}")
+        return int(ExitCode.USAGE)
+    return _run(server, host=options.host, port=options.port)
+
+
+class Server:
+    """Engine, metrics and routes of one simulated server."""
+
+    def __init__(
+        self,
+        spec: SimSpec,
+        *,
+        served_name: str,
+        adapters: Sequence[str] = (),
+        seed: int = 0,
+        dialect: str = "vllm",
+        switches: Switches | None = None,
+    ) -> None:
+        self.spec, switches = spec, switches or Switches()
+        self.scheduler = build_scheduler(spec)
+        names = (served_name, *(adapter.partition("=")[0] for adapter in adapters))
+        self._clock = MonotonicClock()
+        site = Site(spec=spec, names=names, clock=self._clock.now, seed=seed, switches=switches)
+        self._wire = wire_named(dialect)(site)
+        self._metrics_port = switches.metrics_port
+        self.metrics_url = ""
+        """Where the metrics are; once started."""
+        self._listeners: list[asyncio.Server] = []
+        self._connections: set[Connection] = set()
+        self._alarm: asyncio.Handle | None = None
+        self._log_before = (0, 0)
+
+    async def serve(self, host: str, port: int) -> int:
+        """Listen until a signal comes; returns 0. OSError when the address cannot be had."""
+        loop = asyncio.get_running_loop()
+        url = await self.start(host, port)
+        stopped: asyncio.Future[int] = loop.create_future()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, _stop, stopped, int(number))
+        log(f"Starting simulated {self._wire.title} server on {url}")
+        log("Application startup complete: ready")
+        caught = await stopped
+        log(f"Shutting down on {signal.Signals(caught).name}")
+        self.close()
+        return int(ExitCode.OK)
+
+    async def start(self, host: str, port: int) -> str:
+        """Listen, on a free port if it is 0; returns the server's address."""
+        self._loop = asyncio.get_running_loop()
+        clock = self._clock.now
+        self._engine = RealTimeEngine(self.scheduler, clock=clock, wake_at=self._wake_at, events=self._wire.counts)
+        self._wire.open(self._engine)
+        self._facts()
+        taken = await self._listen(self._wire.route, host, port)
+        self.metrics_url = f"http://{host}:{taken}/metrics"
+        if self._wire.metrics_apart:
+            await self._listen_for_metrics(host, self._metrics_port or (port and port + 2))
+        self._reporter = self._loop.call_later(LOG_PERIOD, self._report)
+        return f"http://{host}:{taken}"
+
+    def close(self) -> None:
+        """Stop listening and cut all connections."""
+        self._reporter.cancel()
+        for listener in self._listeners:
+            listener.close()
+        for connection in list(self._connections):
+            connection.abort()
+
+    async def _listen(self, route: Callable[[HttpRequest, Connection], None], host: str, port: int) -> int:
+        listener = await self._loop.create_server(
+            lambda: Connection(route, open_ones=self._connections), host, port, backlog=2048
+        )
+        self._listeners.append(listener)
+        return int(listener.sockets[0].getsockname()[1])
+
+    async def _listen_for_metrics(self, host: str, port: int) -> None:
+        try:
+            taken = await self._listen(self._wire.route_metrics, host, port)
+        except (OSError, OverflowError) as error:
+            self._listeners[0].close()
+            in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+            what = "is in use" if in_use else "cannot be had"
+            raise EngineError(f"metrics port {port} on {host} {what}: choose another with --metrics-port") from None
+        self.metrics_url = f"http://{host}:{taken}/metrics"
+        log(f"Metrics on {self.metrics_url}")
+
+    def _wake_at(self, at: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        delay = at - self._clock.now()
+        if delay < TIMER_TICK:
+            self._alarm = self._loop.call_soon(self._engine.wake)
+        elif delay < float("inf"):
+            self._alarm = self._loop.call_later(delay - delay % TIMER_TICK, self._engine.wake)
+
+    def _facts(self) -> None:
+        spec, blocks = self.spec, self.scheduler.blocks
+        log(
+            f"servetop simulator, {self._wire.title} wire: {spec.engine.name} ({spec.engine.policy}) on {spec.gpu.name}"
+        )
+        log(f"Using max model len {spec.context_limit}, tensor parallel {spec.tensor_parallel}")
+        log(f"Model {spec.model.name}: weights take {spec.model.weight_bytes / 2**30:.2f} GiB")
+        log(f"# GPU blocks: {blocks.total}, block size: {blocks.block_size}, max_num_seqs: {spec.batch_limit}")
+        tokens = blocks.total * blocks.block_size
+        log(
+            f"GPU KV cache size: {tokens:,} tokens, Maximum concurrency for {spec.context_limit:,} tokens per request: "
+            f"{tokens / spec.context_limit:.2f}x"
+        )
+        if tokens < spec.context_limit:
+            log(f"requests of more than {tokens} tokens will be refused: they do not fit into the KV cache", "WARNING")
+
+    def _report(self) -> None:
+        self._reporter = self._loop.call_later(LOG_PERIOD, self._report)
+        now = (self._wire.counts.prompted, self._wire.counts.generated)
+        prompted, generated = ((a - b) / LOG_PERIOD for a, b in zip(now, self._log_before, strict=True))
+        self._log_before = now
+        if not (prompted or generated or self.scheduler.unfinished):
+            return
+        log(
+            f"Engine 000: Avg prompt throughput: {prompted:.1f} tokens/s, Avg generation throughput: {generated:.1f} "
+            f"tokens/s, Running: {self.scheduler.running} reqs, Waiting: {len(self.scheduler.waiting)} reqs, "
+            f"GPU KV cache usage: {self._engine.kv_usage:.1%}, Preemptions: {self.scheduler.preemptions}"
+        )
+
+
+def log(text: str, level: str = "INFO") -> None:
+    """One line in vLLM's log format on stderr, flushed."""
+    stamp = datetime.fromtimestamp(wall_clock()).strftime("%m-%d %H:%M:%S")
+    with contextlib.suppress(BrokenPipeError):  # whoever read the log has gone; the server stays
+        _write(f"{level} {stamp} [servetop.sim] {text}")
+
+
+def _write(line: str) -> None:
+    """One line on stderr; model names and options come from outside, and `servetop serve` has a terminal."""
+    sys.stderr.write(sanitize_line(line) + "\n")  # noqa: TID251 - sanitized here
+    sys.stderr.flush()  # noqa: TID251
+
+
+def _stop(stopped: asyncio.Future[int], number: int) -> None:
+    if not stopped.done():
+        stopped.set_result(number)
+
+
+def _run(server: Server, *, host: str, port: int) -> int:
+    gc.freeze()
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(server.serve(host, port))
+    except EngineError as error:
+        _write(f"error: {error}")
+        return int(ExitCode.RUN_FAILED)
+    except OSError as error:
+        what = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+        _write(f"error: port {port} on {host} {what}: choose another with --port")
+        return int(ExitCode.RUN_FAILED)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _server(options: argparse.Namespace) -> Server:
+    names = ("max_num_seqs", "kv_blocks", "block_size", "max_model_len", "tensor_parallel", "time_scale", "policy")
+    given = {name: getattr(options, name) for name in names}
+    settings = {name: value for name, value in given.items() if value is not None}
+    profile = options.engine_profile or wire_named(options.dialect).profile
+    return Server(
+        sim_spec(options.model, gpu=options.gpu, engine=profile, settings=settings),
+        served_name=options.served_model_name or options.model,
+        adapters=options.lora_modules,
+        seed=options.seed,
+        dialect=options.dialect,
+        switches=Switches(
+            metrics=not options.no_metrics,
+            metrics_port=options.metrics_port,
+            max_concurrent_requests=options.max_concurrent_requests,
+        ),
+    )
+
+
+def option_names() -> list[str]:
+    """The long options of the command line, for the shell's completion."""
+    return sorted(word for each in _parser()._actions for word in each.option_strings if word.startswith("--"))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="servetop serve", description=__doc__)
+    add = parser.add_argument
+    add("--host", default="127.0.0.1")
+    add("--port", type=_port, default=8000, help="0 takes a free one")
+    add("--model", default="llama-2-7b", help="a model profile")
+    add("--served-model-name", help="the name that clients use; default: --model as given")
+    add("--lora-modules", nargs="*", default=[], help="names that are served too, as NAME or NAME=PATH; at no cost")
+    add("--gpu", default="a100-40", help="a GPU profile")
+    add("--dialect", default="vllm", choices=wire_names(), help="the engine whose wire and metrics are spoken")
+    add("--engine-profile", help="an engine generation; default: the dialect's (vllm: vllm-0.2.1)")
+    add("--policy", help="a scheduling policy instead of the profile's")
+    add("--max-num-seqs", type=_positive, help="batch size; default: the profile's")
+    add("--kv-blocks", type=_positive, help="KV blocks; default: what fits into the GPU")
+    add("--block-size", type=_positive)
+    add("--max-model-len", type=_positive)
+    add("--tensor-parallel", type=_positive, default=1)
+    add("--time-scale", type=_factor, default=1.0, help="multiplies every duration: 0.1 is ten times as fast")
+    add("--metrics-port", type=_port, default=0, help="triton: the port of its metrics; default: --port plus 2")
+    add(
+        "--no-metrics", action="store_true", help="sglang, llama.cpp: as if started without --enable-metrics, --metrics"
+    )
+    add("--max-concurrent-requests", type=_positive, default=128, help="tgi: more are refused with status 429")
+    add("--seed", type=int, default=0, help="of the output lengths when a client does not set ignore_eos")
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number above 0")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text} is no port (0 to 65535)")
+    return int(text)
+
+
+def _factor(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no number above 0")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

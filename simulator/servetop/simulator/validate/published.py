@@ -1,0 +1,51 @@
+"""Published measurements, by table and cell."""
+
+from __future__ import annotations
+
+import csv
+import functools
+from typing import Any
+
+from servetop.core.system.package_data import package_path
+
+_KEY_COLUMNS = ("max_num_seqs", "max_batch_size", "qps")
+
+
+@functools.cache
+def rows(table: str) -> tuple[dict[str, str], ...]:
+    """The rows of data/whitepaper/TABLE.csv or data/TABLE.csv as text."""
+    data = package_path("servetop.simulator", "data")
+    path = data / "whitepaper" / f"{table}.csv"
+    with (path if path.exists() else data / f"{table}.csv").open(encoding="utf-8") as file:
+        return tuple(csv.DictReader(file))
+
+
+def measured(table: str, *, engine: str | None = None, column: str = "output_tokens_per_s") -> dict[Any, float]:
+    """Values by cell: by `(batch, qps)` where a table has both, else by the one it has. Cells without a number are
+    left out, and so are those that the table marks as suspect.
+    """
+    return _values(table, engine=engine, column=column, suspect=False)
+
+
+def suspects(table: str, *, engine: str | None = None, column: str = "output_tokens_per_s") -> dict[Any, float]:
+    """The cells that the table marks as suspect."""
+    return _values(table, engine=engine, column=column, suspect=True)
+
+
+def _values(table: str, *, engine: str | None, column: str, suspect: bool) -> dict[Any, float]:
+    values: dict[Any, float] = {}
+    for row in rows(table):
+        if (row.get("suspect", "0") != "0") != suspect or (engine is not None and row["engine"] != engine):
+            continue
+        try:
+            value = float(row[column])
+        except ValueError:
+            continue
+        key = tuple(_number(row[name]) for name in _KEY_COLUMNS if name in row)
+        values[key[0] if len(key) == 1 else key] = value
+    return values
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    return int(value) if value.is_integer() else value

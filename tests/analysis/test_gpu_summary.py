@@ -1,0 +1,36 @@
+"""The GPUs at an instant, from ticks alone."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from servetop.analysis.live_stats import live_stats
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.events import GpuSample
+from servetop.core.tick import ClientTick, Tick
+
+
+def history(*, readings: int, ticks: int = 40, power: float | None = 400.0) -> TickHistory:
+    """50 tokens a tick; the first `readings` ticks have a reading."""
+    cards = [(GpuSample(at=0.25 * index, index=0, name="H200", power=power),) for index in range(readings)]
+    return TickHistory(
+        Tick(client=ClientTick(index=index, output_tokens=50), gpus=cards[index] if index < readings else ())
+        for index in range(ticks)
+    )
+
+
+def test_the_energy_of_a_token_is_power_over_tokens_a_second() -> None:
+    assert live_stats(history(readings=40), 10.0).joules_per_token == pytest.approx(400.0 / 200.0)
+
+
+def test_a_reading_that_comes_late_leaves_the_newest_one_standing_for_two_seconds() -> None:
+    run = history(readings=20)
+    assert [gpu.at for gpu in live_stats(run, 6.9).gpus] == [4.75]
+    assert live_stats(run, 7.25).gpus == ()
+
+
+@pytest.mark.parametrize(("readings", "power"), [(0, 400.0), (1, 400.0), (40, None)])
+def test_what_no_card_tells_is_not_known(readings: int, power: float | None) -> None:
+    assert math.isnan(live_stats(history(readings=readings, power=power), 10.0).joules_per_token)

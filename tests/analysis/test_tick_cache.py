@@ -1,0 +1,124 @@
+"""A history of which only the newest ticks are in memory says what one says that has them all."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from servetop.analysis.live_stats import LiveStats, live_stats
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.series.window_cache import SLIDING
+from servetop.core.events import EngineSample
+from servetop.core.histogram import LogHistogram
+from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
+
+KEEP = 100
+MISSING = range(300, 320)
+
+
+def made(index: int) -> Tick:
+    rng = np.random.default_rng(index)
+    names = (*SLIDING, "slip", "tpot")
+    latencies: dict[str, Any] = {name: LogHistogram.of(rng.lognormal(-3, 1, size=index % 4)) for name in names}
+    sample = EngineSample(
+        scrape_start=index / 4 - 0.02, scrape_end=index / 4, kv_usage=index % 50 / 50, preemptions_total=index // 9
+    )
+    gauges = LoadGauges(stage=index // 250, request_rate=4.0, in_flight=index % 7, max_concurrency=9)
+    client = ClientTick(
+        index=index, gauges=gauges, due=2, sent=2, ok=index % 3, output_tokens=index, loop_lag=latencies["slip"],
+        **latencies,
+    )  # fmt: skip
+    return Tick(client=client, engine=sample if index % 5 else None)
+
+
+TICKS = [made(index) for index in range(1000) if index not in MISSING]
+
+
+class Recording:
+    """Reads ticks again, and counts how many."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def past_ticks(self, first: int, last: int) -> Sequence[Tick]:
+        found = [tick for tick in TICKS if first <= tick.index <= last]
+        self.read += len(found)
+        return found
+
+
+def grown(recording: Recording, *, steps: int) -> TickHistory:
+    """A history that took in `steps` ticks at a time."""
+    history = TickHistory(read=recording.past_ticks)
+    for first in range(0, len(TICKS), steps):
+        history.extend(TICKS[first : first + steps])
+        history.put_away(keep=KEEP)
+    return history
+
+
+def same(one: LiveStats, other: LiveStats) -> None:
+    np.testing.assert_equal(dataclasses.asdict(one), dataclasses.asdict(other))
+
+
+@pytest.mark.parametrize("steps", [1, 3, 700])
+@pytest.mark.parametrize("span", [30.0, 120.0, 249.0])
+def test_no_figure_changes_however_far_back_one_looks(steps: int, span: float) -> None:
+    whole, short = TickHistory(TICKS), grown(Recording(), steps=steps)
+    for at in (3.0, 60.1, 77.0, 118.3, 200.0, 249.0, 250.0):
+        same(live_stats(short, at, span=span), live_stats(whole, at, span=span))
+    for start, stop in ((0, len(TICKS)), (70, 900), (130, 140), (64, 128)):
+        for name in ("ttft", "slip", "tpot"):
+            assert short.histogram(name, start=start, stop=stop) == whole.histogram(name, start=start, stop=stop)
+
+
+def test_ticks_in_memory_do_not_grow_with_the_run() -> None:
+    recording = Recording()
+    history = TickHistory(read=recording.past_ticks)
+    most = 0
+    for tick in TICKS:
+        history.append(tick)
+        history.put_away(keep=KEEP)
+        most = max(most, len(history.ticks) - history.ticks.away)
+    assert KEEP <= most < 2 * KEEP
+    assert len(history) == len(history.column("sent")) == len(TICKS)
+
+
+def test_following_a_run_reads_nothing_again() -> None:
+    recording = Recording()
+    history = TickHistory(read=recording.past_ticks)
+    for tick in TICKS:
+        history.append(tick)
+        history.put_away(keep=KEEP)
+        if tick.index % 16 == 15:
+            live_stats(history, tick.end, span=KEEP * TICK_SECONDS / 2)
+            live_stats(history, tick.end, span=200.0)
+    assert recording.read == 0
+
+
+def test_each_tick_stands_at_its_place_wherever_it_is_read_from() -> None:
+    ticks = grown(Recording(), steps=7).ticks
+    assert [tick.index for tick in ticks] == [tick.index for tick in TICKS]
+    assert [tick.index for tick in ticks[50:-50]] == [tick.index for tick in TICKS[50:-50]]
+    assert ticks[-1].index == TICKS[-1].index
+    with pytest.raises(IndexError):
+        ticks[len(TICKS)]
+
+
+def test_what_cannot_be_read_again_leaves_amounts_and_sums_of_long_times() -> None:
+    history = TickHistory(read=lambda first, last: [])
+    for tick in TICKS:
+        history.append(tick)
+        history.put_away(keep=KEEP)
+    known = TickHistory(TICKS)
+    assert live_stats(history, 60.0).totals == live_stats(known, 60.0).totals
+    assert np.isnan(live_stats(history, 60.0).trust.loop_lag_p99)
+    assert history.histogram("ttft", start=0, stop=640) == known.histogram("ttft", start=0, stop=640)
+
+
+def test_without_a_way_to_read_them_again_all_ticks_stay() -> None:
+    history = TickHistory(TICKS)
+    history.put_away(keep=KEEP)
+    assert history.ticks.away == 0

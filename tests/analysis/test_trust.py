@@ -1,0 +1,78 @@
+"""The trust meter's checks: the limit that is shown is the one that judges."""
+
+from __future__ import annotations
+
+import pytest
+
+from servetop.analysis.verdicts.trust import CheckState, Trust, Verdict
+
+WELL = Trust(slip_p99=0.001, loop_lag_p99=0.001, offered_rate=10.0, sent_rate=10.0, seconds=10.0)
+
+
+def trust(**changes: float | bool | None) -> Trust:
+    values = {name: getattr(WELL, name) for name in WELL.__slots__} | changes
+    return Trust(**values)
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "limit"), [(10.0, 0.15), (100.0, 0.05), (float("nan"), 0.05)], ids=["few", "many", "unknown"]
+)
+def test_littles_law_is_judged_by_the_limit_that_is_shown(in_flight: float, limit: float) -> None:
+    for error, state, verdict in (
+        (limit - 0.001, CheckState.PASSED, Verdict.OK),
+        (-limit - 0.001, CheckState.BROKEN, Verdict.SUSPECT),
+    ):
+        found = trust(littles_law_error=error, in_flight=in_flight)
+        check = found.checks["littles_law"]
+        assert check.limit == pytest.approx(limit)
+        assert (check.state, found.verdict) == (state, verdict)
+
+
+def test_an_exempt_check_is_not_passed_and_says_why() -> None:
+    held = trust(sent_rate=7.0, held_back=True, concurrency_limit=13).checks["sent_share"]
+    assert (held.state, held.exemption) == (CheckState.EXEMPT, "held back by limit 13")
+    several = trust(sent_rate=7.0, held_back=True).checks["sent_share"]
+    assert several.exemption == "held back by limit"
+    short = trust(sent_rate=7.0, seconds=0.3).checks["sent_share"]
+    assert (short.state, short.exemption) == (CheckState.EXEMPT, "too short to tell")
+    assert trust(sent_rate=7.0).checks["sent_share"].state is CheckState.BROKEN
+    assert trust(sent_rate=9.9, held_back=True).checks["sent_share"].state is CheckState.PASSED
+
+
+def test_what_cannot_be_said_is_unknown() -> None:
+    states = {name: check.state for name, check in Trust().checks.items()}
+    assert set(states.values()) == {CheckState.UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("stamped", "state", "verdict"),
+    [(True, CheckState.EXEMPT, Verdict.OK), (False, CheckState.BROKEN, Verdict.CLIENT_BOUND)],
+)
+def test_a_loop_that_lags_loses_nothing_where_the_kernel_stamps_what_arrives(
+    stamped: bool, state: CheckState, verdict: Verdict
+) -> None:
+    found = trust(loop_lag_p99=0.5, stamped=stamped)
+    assert (found.checks["loop_lag_p99"].state, found.verdict) == (state, verdict)
+    assert bool(found.reasons) == (verdict is Verdict.CLIENT_BOUND)
+
+
+@pytest.mark.parametrize(
+    ("slip_p99", "late_share", "verdict"),
+    [
+        (0.250, 0.005, Verdict.OK),  # the requests take ten seconds each
+        (0.050, 0.080, Verdict.CLIENT_BOUND),  # half a second
+        (0.004, 0.080, Verdict.OK),  # requests so short that any client's turnaround is a part of them
+        (0.250, float("nan"), Verdict.CLIENT_BOUND),  # an open loop has a schedule
+    ],
+)
+def test_a_closed_loop_is_judged_by_how_much_smaller_late_requests_make_its_load(
+    slip_p99: float, late_share: float, verdict: Verdict
+) -> None:
+    found = trust(slip_p99=slip_p99, late_share=late_share)
+    assert found.verdict == verdict
+    assert ("late_share" in found.checks) == found.closed
+    assert ("slip_p99" in found.checks) != found.closed
+
+
+def test_a_closed_loop_cannot_send_less_than_it_offers() -> None:
+    assert trust(sent_rate=7.0, late_share=0.001).checks["sent_share"].exemption == "closed loop"

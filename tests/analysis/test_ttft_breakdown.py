@@ -1,0 +1,134 @@
+"""The time to first token is split without losing or inventing any of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.ttft_breakdown import TtftParts, ttft_parts
+from servetop.core.events import EngineSample
+from servetop.core.histogram import LogHistogram
+from servetop.core.tick import ClientTick, Tick
+
+
+def tick(index: int, *, sent_after: float, ttft: float, engine: EngineSample | None) -> Tick:
+    """Two requests got their first token `ttft` after they were sent."""
+    client = ClientTick(
+        index=index, ttft=LogHistogram.of([ttft, ttft]), ttft_due=LogHistogram.of([sent_after + ttft] * 2)
+    )
+    return Tick(client=client, engine=engine)
+
+
+def told(requests: int, *, first: float, queue: float, prefill: float, at: float = math.inf) -> EngineSample:
+    """An engine after so many requests with these times each."""
+    return EngineSample(
+        scrape_start=at, scrape_end=at,
+        first_token_seconds_total=first * requests, first_tokens_total=requests,
+        queue_seconds_total=queue * requests, queued_requests_total=requests,
+        prefill_seconds_total=prefill * requests, prefilled_requests_total=requests,
+    )  # fmt: skip
+
+
+def test_each_part_is_a_mean_of_the_window_and_the_rest_is_unexplained() -> None:
+    samples = [told(10 + 2 * number, first=0.9, queue=0.6, prefill=0.2) for number in range(4)]
+    history = TickHistory(tick(n, sent_after=0.5, ttft=1.0, engine=sample) for n, sample in enumerate(samples))
+    parts = ttft_parts(history, 1, 4)
+    assert parts.requests == 6
+    assert parts.total == pytest.approx(1.5)
+    assert parts.parts == pytest.approx((0.5, 0.1, 0.6, 0.2))
+    assert parts.unexplained == pytest.approx(0.1)
+
+
+def test_what_an_engine_does_not_export_is_not_known_and_its_time_unexplained() -> None:
+    bare = EngineSample(scrape_start=0.0, scrape_end=0.0)
+    for engine in (bare, None):
+        parts = ttft_parts(TickHistory([tick(0, sent_after=0.5, ttft=1.0, engine=engine)]), 0, 1)
+        assert parts.client_queue == pytest.approx(0.5)
+        assert all(math.isnan(part) for part in parts.parts[1:])
+        assert parts.unexplained == pytest.approx(1.0)
+
+
+def test_a_scrape_at_the_beginning_of_a_tick_is_held_against_the_ticks_before_it() -> None:
+    """TTFT doubles from tick to tick; the engine saw each request 0.1 s before its client, and tells a tick later."""
+    ttfts = [1.0, 2.0, 4.0, 8.0]
+    summed = [0.0, *(sum(2 * (each - 0.1) for each in ttfts[: number + 1]) for number in range(3))]
+    samples = [
+        EngineSample(
+            scrape_start=number * 0.25, scrape_end=number * 0.25,
+            first_token_seconds_total=seconds, first_tokens_total=2 * number,
+        )
+        for number, seconds in enumerate(summed)
+    ]  # fmt: skip
+    ticks = [
+        tick(number, sent_after=0.0, ttft=ttft, engine=sample)
+        for number, (ttft, sample) in enumerate(zip(ttfts, samples, strict=True))
+    ]
+    assert ttft_parts(TickHistory(ticks), 1, 4).network == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("queue", "prefill"), [(0.1, 0.1), (4.0, 0.7)])
+def test_queue_and_prefill_of_other_requests_are_not_mixed_with_the_windows(queue: float, prefill: float) -> None:
+    """The engine tells them at a request's end: while a queue builds up they are of requests that hardly waited."""
+    samples = [told(10 + 2 * number, first=2.9, queue=queue, prefill=prefill) for number in range(4)]
+    history = TickHistory(tick(n, sent_after=0.5, ttft=3.0, engine=sample) for n, sample in enumerate(samples))
+    parts = ttft_parts(history, 1, 4)
+    assert not parts.is_split
+    assert parts.parts == pytest.approx((0.5, 0.1, 2.9))
+    assert (parts.total, parts.unexplained) == pytest.approx((3.5, 0.0))
+
+
+def test_time_at_an_engine_that_has_not_finished_any_request_is_one_part() -> None:
+    waiting = EngineSample(
+        scrape_start=0.0, scrape_end=0.0, first_token_seconds_total=0.0, first_tokens_total=0,
+        queue_seconds_total=0.0, queued_requests_total=0, prefill_seconds_total=0.0, prefilled_requests_total=0,
+    )  # fmt: skip
+    samples = [waiting, replace(waiting, first_token_seconds_total=1.8, first_tokens_total=2)]
+    history = TickHistory(
+        tick(n, sent_after=0.0, ttft=1.0, engine=replace(sample, scrape_start=math.inf, scrape_end=math.inf))
+        for n, sample in enumerate(samples)
+    )
+    parts = ttft_parts(history, 0, 2)
+    assert not parts.is_split
+    assert parts.at_engine == pytest.approx(0.9)
+    assert parts.unexplained == pytest.approx(0.0)
+
+
+def test_an_engine_that_restarted_counts_from_zero_again() -> None:
+    samples = [told(100, first=2.0, queue=1.0, prefill=0.5), told(4, first=0.9, queue=0.5, prefill=0.3)]
+    history = TickHistory(tick(n, sent_after=0.0, ttft=1.0, engine=sample) for n, sample in enumerate(samples))
+    assert ttft_parts(history, 0, 2).engine_queue == pytest.approx(0.5)
+
+
+def test_a_window_without_a_first_token_has_no_parts() -> None:
+    assert ttft_parts(TickHistory([Tick(client=ClientTick(index=0))]), 0, 1) == TtftParts()
+
+
+times = st.floats(0.0, 100.0)
+
+
+@given(wait=times, ttft=times, first=times, queue=times, prefill=times)
+def test_the_parts_always_add_up_to_the_whole(
+    wait: float, ttft: float, first: float, queue: float, prefill: float
+) -> None:
+    samples = [told(number, first=first, queue=queue, prefill=prefill) for number in (0, 3)]
+    history = TickHistory(tick(n, sent_after=wait, ttft=ttft, engine=sample) for n, sample in enumerate(samples))
+    parts = ttft_parts(history, 0, 2)
+    assert parts.known + parts.unexplained == pytest.approx(parts.total)
+    assert min(parts.parts) >= 0
+
+
+def test_what_a_server_tells_with_each_answer_goes_before_its_averages() -> None:
+    """The averages know of other clients' requests too; llama.cpp tells prefill with the answer, and no queue."""
+    samples = [told(10 + 2 * number, first=0.9, queue=0.6, prefill=0.2) for number in range(4)]
+    history = TickHistory(
+        replace(each, client=replace(each.client, server_prefill=LogHistogram.of([0.05, 0.15])))
+        for each in (tick(n, sent_after=0.5, ttft=1.0, engine=sample) for n, sample in enumerate(samples))
+    )
+    parts = ttft_parts(history, 1, 4)
+    assert (parts.engine_queue, parts.prefill) == pytest.approx((0.6, 0.1))
+    assert parts.unexplained == pytest.approx(0.2)

@@ -1,0 +1,96 @@
+"""Themes, motion and the page: what the command line, the environment and the last dashboard say."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from servetop.cli.viewing.display_options import (
+    Look,
+    check_theme,
+    remember_theme,
+    remembered_theme,
+    surroundings,
+    wants_less_motion,
+)
+from servetop.cli.web.web import WebAddress, check_web, viewer_command
+from servetop.core.errors import UsageError
+from servetop.recordings.library.folder_store import RecordingsShelf
+from tests.harness import Servetop
+
+
+@pytest.fixture(autouse=True)
+def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("SERVETOP_REDUCED_MOTION", raising=False)
+    monkeypatch.delenv("REDUCE_MOTION", raising=False)
+
+
+def test_the_theme_chosen_last_comes_back_unless_the_command_line_names_one(tmp_path: Path) -> None:
+    shelf = RecordingsShelf(tmp_path)
+    assert surroundings(Look(), shelf).theme == ""
+    remember_theme("light")
+    assert surroundings(Look(), shelf).theme == "light"
+    assert surroundings(Look(theme="mono"), shelf).theme == "mono"
+
+
+@pytest.mark.parametrize("content", [b"", b"purple\n", b"\xff\xfe\x00", b"light" * 100])
+def test_a_settings_file_that_makes_no_sense_is_passed_over(content: bytes, tmp_path: Path) -> None:
+    remember_theme("dark")
+    (tmp_path / "config" / "servetop" / "theme").write_bytes(content)
+    assert surroundings(Look(), RecordingsShelf(tmp_path)).theme == ""
+
+
+def test_a_folder_that_cannot_be_written_to_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    remember_theme("light")
+    assert remembered_theme() == ""
+
+
+def test_an_unknown_theme_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match="no theme 'purple': choose one of dark, light, contrast, ansi, mono"):
+        check_theme("purple")
+
+
+@pytest.mark.parametrize(
+    ("environment", "less"),
+    [
+        ({}, False),
+        ({"REDUCE_MOTION": "1"}, True),
+        ({"SERVETOP_REDUCED_MOTION": "true"}, True),
+        ({"SERVETOP_REDUCED_MOTION": "0", "REDUCE_MOTION": "No"}, False),
+    ],
+)
+def test_the_environment_can_ask_for_less_motion(environment: dict[str, str], less: bool) -> None:
+    assert wants_less_motion(environment) is less
+
+
+@pytest.mark.parametrize(("steer", "flags"), [(False, ["--read-only"]), (True, [])])
+def test_each_page_gets_a_viewer_of_the_one_recording(tmp_path: Path, steer: bool, flags: list[str]) -> None:
+    command = viewer_command(tmp_path / "a b.servetop", Look(theme="light", reduced_motion=True), steer=steer)
+    words = ["-m", "servetop", "replay", f"{tmp_path}/a b.servetop", *flags, "--theme", "light", "--reduced-motion"]
+    assert command[1:] == words
+
+
+def test_the_page_is_on_the_loopback_address_by_default() -> None:
+    assert WebAddress().host == "127.0.0.1"
+
+
+def test_without_the_extra_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "textual_serve", None)
+    with pytest.raises(UsageError, match=r"pip install 'servetop\[web\]'"):
+        check_web(Look())
+
+
+def test_a_page_and_no_dashboard_exclude_each_other(servetop: Servetop) -> None:
+    done = servetop("--web", "--headless")
+    assert (done.code, done.complaint) == (2, "--web and --headless exclude each other: give one of them")
+
+
+def test_replaying_from_an_empty_folder_says_how_to_get_a_recording(servetop: Servetop) -> None:
+    done = servetop("replay")
+    assert done.code == 1
+    assert "there is no recording in" in done.complaint

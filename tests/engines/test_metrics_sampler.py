@@ -1,0 +1,104 @@
+"""An engine is scraped at absolute times, one scrape after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+from servetop.core.clock import ManualClock
+from servetop.core.events import EngineSample
+from servetop.engines.metrics.metrics_sampler import EngineSampler
+
+
+class SlowEngine:
+    """Takes `takes` seconds of a manual clock for each scrape; every scrape's start is kept."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self.takes = 0.010
+        self.readable = True
+        self.starts: list[float] = []
+
+    async def sample(self) -> EngineSample | None:
+        start = self.clock.now()
+        self.starts.append(start)
+        await self.clock.sleep_until(start + self.takes)
+        return EngineSample(scrape_start=start, scrape_end=self.clock.now()) if self.readable else None
+
+
+class SilentEngine:
+    """Told something once, and nothing new since."""
+
+    def __init__(self) -> None:
+        self.told = EngineSample(scrape_start=0.0, scrape_end=0.01, running=3.0)
+        self.asked = 0
+
+    async def sample(self) -> EngineSample:
+        self.asked += 1
+        return self.told
+
+
+async def let_tasks_run() -> None:
+    for _ in range(6):
+        await asyncio.sleep(0)
+
+
+async def advance(clock: ManualClock, to: float) -> None:
+    await let_tasks_run()
+    while clock.now() < to:
+        clock.advance_to(round(min(to, clock.now() + 0.005), 3))
+        await let_tasks_run()
+
+
+async def test_scrapes_start_at_multiples_of_a_tick_and_are_handed_out_once() -> None:
+    clock = ManualClock(0.1)
+    engine = SlowEngine(clock)
+    sampler = EngineSampler(engine, clock)
+    assert (sampler.newest, sampler.age()) == (None, math.inf)
+    sampler.start()
+    await advance(clock, 1.1)
+    assert engine.starts == [0.1, 0.25, 0.5, 0.75, 1.0]
+    assert [sample.scrape_start for sample in sampler.drain()] == engine.starts
+    assert sampler.drain() == []
+    assert sampler.newest is not None
+    assert sampler.newest.scrape_start == 1.0
+    assert math.isclose(sampler.age(), 0.09)
+    await sampler.stop()
+
+
+async def test_slow_scrapes_skip_their_missed_times_instead_of_piling_up() -> None:
+    clock = ManualClock()
+    engine = SlowEngine(clock)
+    engine.takes = 0.6
+    sampler = EngineSampler(engine, clock)
+    sampler.start()
+    await advance(clock, 3.0)
+    assert engine.starts == [0.0, 0.75, 1.5, 2.25, 3.0]
+    await sampler.stop()
+
+
+async def test_a_failed_scrape_hides_the_older_sample_but_tells_its_age() -> None:
+    clock = ManualClock()
+    engine = SlowEngine(clock)
+    sampler = EngineSampler(engine, clock)
+    sampler.start()
+    await advance(clock, 0.2)
+    engine.readable = False
+    await advance(clock, 1.01)
+    assert sampler.newest is None
+    assert math.isclose(sampler.age(), 1.0)
+    assert len(sampler.drain()) == 1
+    await sampler.stop()
+
+
+async def test_a_sample_that_the_engine_gives_again_is_handed_out_once_and_keeps_its_age() -> None:
+    clock = ManualClock()
+    silent = SilentEngine()
+    sampler = EngineSampler(silent, clock)
+    sampler.start()
+    await advance(clock, 1.0)
+    assert silent.asked == 5
+    assert sampler.drain() == [silent.told]
+    assert sampler.newest is silent.told
+    assert math.isclose(sampler.age(), 0.99)
+    await sampler.stop()

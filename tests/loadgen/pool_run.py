@@ -1,0 +1,85 @@
+"""A fleet of real senders against the server of the tests, and what they reported."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from servetop.core.clock import MonotonicClock
+from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.core.events import Action, Command, RequestRecord
+from servetop.core.tick import LoadGauges
+from servetop.loadgen.worker.messages import SenderReport, SenderSetup
+from servetop.loadgen.worker.sender_pool import SenderFleet
+from servetop.workload.plan import LoadPhase, LoadPlan
+from tests.harness import SLOW_MACHINE
+
+ARGV = (sys.executable, "-m", "servetop.run.process.sender_program")
+
+
+def setup_for(url: str, clock: MonotonicClock, **workload: Any) -> SenderSetup:
+    given = WorkloadConfig(**{"input_len": 5, "output_len": 3, **workload})
+    return SenderSetup(
+        url=url, model="m", origin_ns=clock.origin_ns, workload=given, continuous_usage=True, seed=3, first_id=100
+    )
+
+
+@dataclass(eq=False)
+class FleetRun:
+    """A fleet at work, and what it reported."""
+
+    fleet: SenderFleet
+    clock: MonotonicClock
+    reports: list[SenderReport] = field(default_factory=list)
+    _commands: int = 0
+
+    def __post_init__(self) -> None:
+        self._stream = self.fleet.reports()
+
+    async def begin(self, *stages: StageConfig, first: int = 0, drain: bool = False) -> None:
+        segments = tuple(enumerate(stages, start=first))
+        await self.fleet.begin(LoadPlan(segments=segments, begin=0.0, drain_at_stages=drain, drain_timeout=5.0))
+
+    async def tell(self, action: Action, value: float | None = None) -> None:
+        self._commands += 1
+        await self.fleet.command(Command(id=self._commands, at=0.0, action=action, value=value))
+
+    async def until(self, condition: Callable[[SenderReport], object], *, seconds: float = 20.0) -> None:
+        async with asyncio.timeout(seconds * SLOW_MACHINE):
+            async for report in self._stream:
+                self.reports.append(report)
+                if condition(report):
+                    return
+        raise AssertionError("the fleet fell silent")
+
+    async def finish(self) -> None:
+        await self.until(lambda report: report.state is LoadPhase.FINISHED)
+
+    @property
+    def records(self) -> list[RequestRecord]:
+        return sorted((record for report in self.reports for record in report.records), key=lambda each: each.id)
+
+    @property
+    def gauges(self) -> list[LoadGauges]:
+        return [report.tick.gauges for report in self.reports]
+
+    @property
+    def replies(self) -> list[str | None]:
+        return [reply.reply for report in self.reports for reply in report.replies]
+
+    @property
+    def notes(self) -> list[str]:
+        return [note.text for report in self.reports for note in report.notes]
+
+
+async def answer_never(request: Any) -> None:
+    await request.raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+    await request.token(1)
+    await asyncio.Event().wait()
+
+
+async def slow_tokens(request: Any) -> None:
+    await request.raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+    await request.tokens(2, gap=0.03)
+    await request.end()

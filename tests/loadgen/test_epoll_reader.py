@@ -1,0 +1,175 @@
+"""Sockets that are read by their own epoll: true times, writing as the kernel makes room, looking at many together."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import statistics
+import struct
+import sys
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from servetop.core.clock import MonotonicClock
+from servetop.loadgen.transport.epoll_reader import SocketWatch
+from servetop.loadgen.transport.kernel_timestamps import KernelStamps
+
+
+class StillClock(MonotonicClock):
+    def now(self) -> float:
+        return 5.0
+
+
+class Peer:
+    """A server in a thread of its own: one connection, played by a function."""
+
+    def __init__(self, play: Callable[[socket.socket], None]) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._thread = threading.Thread(target=self._run, args=(play,), daemon=True)
+        self._thread.start()
+
+    def _run(self, play: Callable[[socket.socket], None]) -> None:
+        with self._listening, self._listening.accept()[0] as connection:
+            play(connection)
+
+    def join(self) -> None:
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+
+
+class Kept:
+    """Receives, and keeps all of it."""
+
+    def __init__(self) -> None:
+        self.earliest = 0.0
+        self.reads: list[tuple[bytes, float]] = []
+        self.over = asyncio.Event()
+
+    def arrived(self, data: bytes, at: float) -> None:
+        self.reads.append((data, at))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.over.set()
+
+
+def nothing() -> None: ...
+
+
+busy = threading.Event().wait
+"""Blocks the thread for so many seconds."""
+
+
+needs_epoll = pytest.mark.skipif(not SocketWatch.available, reason="no epoll on this system")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux stamps what arrives")
+async def test_times_are_true_although_the_client_was_too_busy_to_look() -> None:
+    clock, sent = MonotonicClock(), []
+
+    def play(connection: socket.socket) -> None:
+        for number in range(40):
+            busy(0.02)
+            sent.append(clock.now())
+            connection.sendall(b"%d " % number)
+
+    peer, kept, watch = Peer(play), Kept(), SocketWatch(clock, send_overdue=nothing)
+    await watch.connect("127.0.0.1", peer.port, kept)
+    while not kept.over.is_set():
+        busy(0.012)  # a client that does something else most of the time
+        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
+    peer.join()
+    watch.close()
+    arrived = {int(word): at for data, at in kept.reads for word in data.split()[-1:]}  # a read has its last one's time
+    assert len(arrived) > 20
+    assert statistics.median(at - sent[number] for number, at in arrived.items()) < 0.001
+
+
+def test_a_stamp_that_cannot_be_true_is_not_believed() -> None:
+    clock = StillClock()
+    epoch = clock.origin_epoch_ns()
+    clock.origin_epoch_ns = lambda: epoch  # type: ignore[method-assign]
+
+    def stamped(at: float) -> list[tuple[int, int, bytes]]:
+        return [(socket.SOL_SOCKET, 35, struct.pack("@ll", *divmod(epoch + round(at * 1e9), 10**9)))]
+
+    stamps = KernelStamps(clock)
+    run_time = stamps.compare_clocks()
+    assert run_time(stamped(4.25), 1.0) == pytest.approx(4.25, abs=1e-8)
+    assert run_time(stamped(4.249_999_9), 4.25) == 4.25  # the same segment, another comparison of the clocks
+    assert run_time(stamped(3.0), 4.25) == 5.0  # the wall clock was set back meanwhile
+    assert run_time(stamped(7200.0), 4.25) == 5.0  # or forward
+    assert not stamps.missing
+    assert run_time([], 4.25) == 5.0
+    assert stamps.missing
+    assert run_time([], 4.25) == 5.0
+
+
+@needs_epoll
+async def test_what_the_kernel_does_not_take_at_once_is_written_as_it_makes_room() -> None:
+    body, got = bytes(range(256)) * 40_000, bytearray()
+
+    def play(connection: socket.socket) -> None:
+        busy(0.1)
+        while len(got) < len(body):
+            got.extend(connection.recv(1 << 16))
+
+    peer, kept, watch = Peer(play), Kept(), SocketWatch(MonotonicClock(), send_overdue=nothing)
+    plain = await watch.connect("127.0.0.1", peer.port, kept)
+    for start in range(0, len(body), 5_000_000):
+        plain.write(body[start : start + 5_000_000])
+    async with asyncio.timeout(20):
+        await kept.over.wait()
+    peer.join()
+    watch.close()
+    assert got == body
+    assert plain.is_closing()
+
+
+@needs_epoll
+async def test_a_socket_that_is_closed_here_is_told_to_its_receiver_once() -> None:
+    def play(connection: socket.socket) -> None:
+        connection.recv(1)
+
+    peer, kept, watch = Peer(play), Kept(), SocketWatch(MonotonicClock(), send_overdue=nothing)
+    plain = await watch.connect("127.0.0.1", peer.port, kept)
+    plain.abort()
+    plain.abort()
+    plain.write(b"too late")
+    async with asyncio.timeout(5):
+        await kept.over.wait()
+    peer.join()
+    watch.close()
+    assert kept.reads == []
+
+
+@needs_epoll
+async def test_sockets_are_looked_at_together_only_while_requests_take_long_and_are_many() -> None:
+    clock = StillClock()
+    watch = SocketWatch(clock, send_overdue=nothing)
+    with socket.create_server(("127.0.0.1", 0), backlog=32) as listening:
+        plains = [await watch.connect("127.0.0.1", listening.getsockname()[1], Kept()) for _ in range(16)]
+
+        def busy_after_two_wake_ups() -> bool:
+            watch._woken_at = clock.now()
+            watch._woken()
+            return watch._timer is not None and not watch._timer.cancelled()
+
+        assert not busy_after_two_wake_ups()  # nothing is known of the requests yet
+        watch.takes_longer(0.05)
+        assert not busy_after_two_wake_ups()  # half a millisecond would be too fine
+        watch.takes_longer(3.0)
+        assert busy_after_two_wake_ups()
+        watch.took(0.02)
+        watch._look()
+        assert watch._timer is not None
+        assert watch._timer.cancelled()
+        watch.takes_longer(3.0)
+        plains.pop().abort()
+        assert not busy_after_two_wake_ups()  # 15 sockets are few
+        for plain in plains:
+            plain.abort()
+    watch.close()

@@ -1,0 +1,93 @@
+"""Senders of a fleet that die, that cannot start, and that join in."""
+
+import asyncio
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from servetop.core.config import StageConfig
+from servetop.core.errors import LoadError
+from servetop.core.events import RequestStatus
+from servetop.loadgen.worker.report_merge import LOST
+from tests.loadgen.pool_run import answer_never, slow_tokens
+
+
+async def test_a_sender_that_is_killed_takes_its_requests_along_and_the_others_go_on(server: Any, fleet: Any) -> None:
+    server.script = answer_never
+    run = await fleet(3)
+    await run.begin(StageConfig(request_rate=60.0, duration=60.0))
+    await run.until(lambda report: report.tick.gauges.in_flight >= 12)
+    before = run.gauges[-1].in_flight
+    server.script = slow_tokens
+    os.kill(run.fleet.pids[1], signal.SIGKILL)
+    await run.until(lambda report: any("died" in note.text for note in report.notes))
+    lost = [record for record in run.records if record.error == LOST]
+    assert 1 <= len(lost) < before
+    assert {(record.worker, record.status) for record in lost} == {(1, RequestStatus.ERROR)}
+    assert [note for note in run.notes if note.startswith(f"sender 1 died (exit code -9): {len(lost)} requests")]
+    assert sum(report.tick.errors for report in run.reports) == len(lost)
+    assert [death for report in run.reports for death in report.deaths] == [n for n in run.notes if "died" in n]
+    seen = len(run.reports)
+    await run.until(lambda _: len(run.reports) == seen + 8)
+    sent = sum(report.tick.sent for report in run.reports[seen + 1 :])
+    assert 60 < sent < 160  # two seconds' worth of the whole rate, not of two thirds less a good margin
+    assert {record.worker for report in run.reports[seen + 1 :] for record in report.records} == {0, 2}
+    assert len({record.id for record in run.records}) == len(run.records)
+
+
+async def test_a_closed_loop_keeps_its_concurrency_when_a_sender_dies(server: Any, fleet: Any) -> None:
+    server.script = slow_tokens
+    run = await fleet(2)
+    await run.begin(StageConfig(max_concurrency=6, duration=60.0))
+    await run.until(lambda report: report.tick.ok)
+    os.kill(run.fleet.pids[0], signal.SIGKILL)
+    await run.until(lambda report: any("died" in note.text for note in report.notes))
+    await run.until(lambda report: report.tick.gauges.in_flight == report.tick.gauges.max_concurrency == 6)
+
+
+async def test_when_the_last_sender_dies_the_run_fails_as_with_one(fleet: Any) -> None:
+    run = await fleet(2)
+    await run.until(lambda report: report)
+    for pid in run.fleet.pids:
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(LoadError, match=r"the load generator died \(exit code -9\)"):
+        await run.finish()
+
+
+async def test_a_url_that_is_none_is_told_in_the_senders_words(fleet: Any) -> None:
+    run = await fleet(2, url="gpu7:8000")
+    with pytest.raises(LoadError, match="'gpu7:8000' is no URL of a server"):
+        await run.finish()
+
+
+async def test_a_sender_that_stands_by_joins_in_when_those_at_work_are_at_their_limit(fleet: Any) -> None:
+    run = await fleet(2, at_work=1)
+    await run.begin(StageConfig(request_rate=50.0, duration=60.0))
+    await run.until(lambda report: report.tick.ok)
+    stuttering = asyncio.ensure_future(stutter(run.fleet.pids[0]))
+    await run.until(lambda report: any("joins in" in note.text for note in report.notes))
+    stuttering.cancel()
+    await asyncio.wait({stuttering})
+    seen = len(run.reports)
+    await run.until(lambda report: len(run.reports) > seen + 2 and report.records)
+    assert {record.worker for report in run.reports[:seen] for record in report.records} == {0}
+    assert {gauges.max_concurrency for gauges in run.gauges} == {None}
+    assert {record.worker for report in run.reports[seen + 1 :] for record in report.records} == {0, 1}
+    (words,) = [note for note in run.notes if "joins in" in note]
+    assert words.startswith("sender 0 ")
+    assert words.endswith(": sender 1 joins in, 2 are at work now")
+    assert len({record.id for record in run.records}) == len(run.records)
+
+
+async def stutter(pid: int) -> None:
+    """Take the processor away from a process for 200 ms out of 230."""
+    try:
+        while True:
+            os.kill(pid, signal.SIGSTOP)
+            await asyncio.sleep(0.2)
+            os.kill(pid, signal.SIGCONT)
+            await asyncio.sleep(0.03)
+    finally:
+        os.kill(pid, signal.SIGCONT)

@@ -1,0 +1,84 @@
+"""Closed-loop users: one place each, with or without thinking."""
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from servetop.core.config import StageConfig
+from servetop.core.events import RequestStatus
+from servetop.workload.user_slots import Places, parse_think_time
+
+
+def test_without_thinking_a_place_is_free_as_soon_as_its_answer_ends() -> None:
+    places = Places(None)
+    places.freed(3.0, closed=True)
+    assert places.free_since(3.5, in_flight=1, limit=2) == 3.0
+    assert places.free_since(3.5, in_flight=2, limit=2) is None
+    assert places.usable_at(3.5, not_before=0.0) == math.inf
+
+
+def test_places_that_nobody_has_used_are_free_when_they_are_asked_for() -> None:
+    places = Places(None)
+    assert [places.free_since(at, in_flight=0, limit=4) for at in (1.0, 1.3)] == [1.0, 1.3]
+    places.freed(3.0, closed=True)
+    assert [places.free_since(at, in_flight=0, limit=4) for at in (3.2, 3.4)] == [3.0, 3.4]
+    places.freed(5.0, closed=True)
+    places.opened()
+    assert places.free_since(6.0, in_flight=0, limit=4) == 6.0
+
+
+def test_a_thinking_user_keeps_the_place_and_asks_when_the_pause_is_over() -> None:
+    places = Places(itertools.repeat(2.0))
+    places.freed(3.0, closed=True)
+    places.freed(4.0, closed=True)
+    assert places.free_since(4.5, in_flight=0, limit=2) is None
+    assert places.usable_at(4.5, not_before=0.0) == 5.0
+    assert places.usable_at(4.5, not_before=4.8) == 4.8
+    assert places.free_since(5.1, in_flight=0, limit=2) == 5.0
+    assert places.free_since(5.1, in_flight=1, limit=2) is None
+    assert places.free_since(5.1, in_flight=1, limit=3) == 5.1
+
+
+def test_think_times_have_the_wanted_mean() -> None:
+    pauses = parse_think_time("exponential:mean=2", seed=4)
+    assert pauses is not None
+    drawn = np.array(list(itertools.islice(pauses, 20_000)))
+    assert [drawn.mean(), drawn.std()] == pytest.approx([2.0, 2.0], rel=0.05)
+    again = parse_think_time("exponential:mean=2", seed=4)
+    assert again is not None
+    assert next(again) == drawn[0]
+    constant = parse_think_time("500ms", seed=0)
+    assert constant is not None
+    assert next(constant) == 0.5
+    assert parse_think_time("", seed=0) is None
+
+
+async def test_a_closed_loop_with_think_time_is_due_so_long_after_each_answer(
+    start: Callable[..., Any], server: Any
+) -> None:
+    run = start(server.url, think_time="300ms")
+    run.begin(StageConfig(max_concurrency=2, num_prompts=6))
+    await run.finish()
+    assert [record.status for record in run.records] == [RequestStatus.OK] * 6
+    ends = sorted(record.done_at for record in run.records)
+    dues = sorted(record.due for record in run.records)
+    assert dues[2:] == pytest.approx([end + 0.3 for end in ends[:4]])
+    assert run.total.slip.percentile(50) < 0.1
+    assert server.most_active <= 2
+
+
+async def test_requests_of_a_warm_up_have_ended_before_the_next_stage_begins(
+    start: Callable[..., Any], server: Any
+) -> None:
+    run = start(server.url)
+    run.begin(StageConfig(max_concurrency=2, num_prompts=4, warmup=True), StageConfig(request_rate=50.0, num_prompts=5))
+    await run.finish()
+    warm = [record for record in run.records if record.stage == 0]
+    measured = [record for record in run.records if record.stage == 1]
+    assert (len(warm), len(measured)) == (4, 5)
+    assert max(record.done_at for record in warm) <= min(record.due for record in measured)
+    assert [change.warmup for report in run.reports for change in report.stages] == [True, False]

@@ -1,0 +1,165 @@
+"""An interrupted run goes on in its own file; what it had not finished is known."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from servetop.core.clock import ClockAnchor, MonotonicClock
+from servetop.core.config import RunConfig
+from servetop.core.errors import RecordingError
+from servetop.core.events import EngineSample, Note, RequestRecord, RequestStatus, RunEnd, Severity, StageChange
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.tick import ClientTick, Tick
+from servetop.recordings.format.schema import USER_VERSION
+from servetop.recordings.library.run_sessions import RESUMED, finished_stages
+from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.resume import resume_recording
+from servetop.recordings.write.tick_transaction import Batch
+
+
+def stage(index: int, at: float) -> StageChange:
+    return StageChange(at=at, index=index, label="", request_rate=8.0, max_concurrency=None, max_num_seqs=None)
+
+
+def resumed(at: float) -> Note:
+    return Note(at=at, severity=Severity.INFO, source=RESUMED, text="")
+
+
+PLANNED = RunEnd(at=9.0, exit_code=0, reason="")
+INTERRUPTED = RunEnd(at=9.0, exit_code=130, reason="interrupted")
+STAGES = [stage(0, 1.0), stage(1, 2.0), stage(2, 4.0), stage(3, 6.0)]
+
+
+@pytest.mark.parametrize(
+    ("notes", "end", "finished"),
+    [
+        ([], PLANNED, [0, 1, 2, 3]),
+        ([], INTERRUPTED, [0, 1, 2]),
+        ([], None, [0, 1, 2]),
+        ([], RunEnd(at=9.0, exit_code=99, reason="too slow"), [0, 1, 2, 3]),
+        ([], RunEnd(at=9.0, exit_code=0, reason="stopped early"), [0, 1, 2]),
+        ([resumed(3.0)], PLANNED, [0, 2, 3]),
+        ([resumed(3.0), resumed(5.0)], INTERRUPTED, [0]),
+    ],
+)
+def test_a_stage_is_finished_when_another_follows_in_the_same_sitting(
+    notes: list[Note], end: RunEnd | None, finished: list[int]
+) -> None:
+    assert [each.index for each in finished_stages(STAGES, notes, end=end)] == finished
+
+
+def test_request_numbers_go_on_above_the_highest_where_several_senders_left_gaps(tmp_path: Path) -> None:
+    path = tmp_path / "gaps.servetop"
+    recorder = Recorder.create(path, RunHeader(config=RunConfig(), anchor=ClockAnchor.take()))
+    recorder.commit(Batch(tick=Tick(client=ClientTick(index=0)), requests=[request(0), request(500)]))
+    recorder.close(INTERRUPTED)
+    recorder, start = resume_recording(path)
+    assert start.first_request == 501
+    recorder.close(INTERRUPTED)
+
+
+def request(number: int) -> RequestRecord:
+    nothing = np.empty(0), np.empty(0, dtype=np.int64)
+    return RequestRecord(
+        id=number,
+        stage=0,
+        due=1.0,
+        prompt_tokens=4,
+        status=RequestStatus.ERROR,
+        chunk_times=nothing[0],
+        chunk_tokens=nothing[1],
+    )
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path) -> Path:
+    path = tmp_path / "run.servetop"
+    recorder = Recorder.create(path, RunHeader(config=RunConfig(label="night"), anchor=ClockAnchor.take()))
+    for index in range(8):
+        recorder.commit(Batch(tick=Tick(client=ClientTick(index=index)), stages=[stage(0, 0.5)] if index == 2 else []))
+    recorder.close(INTERRUPTED)
+    return path
+
+
+def test_run_time_and_numbers_go_on_where_they_stood_still(interrupted: Path) -> None:
+    recorder, start = resume_recording(interrupted)
+    assert (start.first_tick, start.first_stage, start.first_request) == (8, 1, 0)
+    assert 2.0 <= MonotonicClock(start.anchor.origin_ns).now() < 3.0
+    recorder.commit(Batch(tick=Tick(client=ClientTick(index=8))))
+    reader = RecordingReader.open(interrupted)
+    assert reader.is_live()
+    assert [tick.index for tick in reader.ticks()] == list(range(9))
+    assert reader.header.config.label == "night"
+    assert [note.source for note in reader.notes()] == [RESUMED]
+    recorder.close(PLANNED)
+    assert reader.poll().end == PLANNED
+
+
+def test_a_recording_of_an_older_minor_version_gets_the_engine_columns_that_it_lacks(interrupted: Path) -> None:
+    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        connection.execute("ALTER TABLE tick DROP COLUMN checksum")
+        connection.execute("ALTER TABLE tick DROP COLUMN engine_queue_seconds_total")
+        connection.execute("PRAGMA user_version = 1001")
+        connection.commit()
+    recorder, start = resume_recording(interrupted)
+    sample = EngineSample(scrape_start=2.0, scrape_end=2.1, queue_seconds_total=3.5)
+    recorder.commit(Batch(tick=Tick(client=ClientTick(index=start.first_tick), engine=sample)))
+    recorder.close(PLANNED)
+    with contextlib.closing(RecordingReader.open(interrupted)) as reader:
+        ticks = reader.poll().ticks
+    assert ticks[0].engine is None
+    assert ticks[-1].engine == sample
+    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (USER_VERSION,)
+
+
+def test_a_recording_of_an_older_minor_version_gets_the_columns_that_it_lacks(
+    interrupted: Path, make_request: Callable[..., RequestRecord]
+) -> None:
+    with contextlib.closing(sqlite3.connect(interrupted, isolation_level=None)) as connection:
+        connection.execute("ALTER TABLE request DROP COLUMN model")
+        connection.execute("PRAGMA user_version = 1001")
+    recorder, _ = resume_recording(interrupted)
+    recorder.commit(Batch(requests=[make_request(1, 2.5, model="adapter-a")]))
+    recorder.close(PLANNED)
+    with contextlib.closing(RecordingReader.open(interrupted)) as reader:
+        assert [request.model for request in reader.requests(0.0, 9.0)] == ["adapter-a"]
+    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (USER_VERSION,)
+
+
+def test_a_recording_that_is_being_written_cannot_be_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "run.servetop"
+    recorder = Recorder.create(path, RunHeader(config=RunConfig(), anchor=ClockAnchor.take()))
+    with pytest.raises(RecordingError, match="still being written"):
+        resume_recording(path)
+    recorder.close(PLANNED)
+
+
+def test_a_flag_that_an_older_file_had_not_was_not_set(interrupted: Path) -> None:
+    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        connection.execute("ALTER TABLE request DROP COLUMN turn")
+        connection.execute("ALTER TABLE stage DROP COLUMN warmup")
+        connection.execute("PRAGMA user_version = 1000")
+        connection.commit()
+    recorder, start = resume_recording(interrupted)
+    tick = Tick(client=ClientTick(index=start.first_tick))
+    request = RequestRecord(
+        id=0, stage=1, due=2.0, sent=2.0, prompt_tokens=3, status=RequestStatus.CANCELLED, conversation=0, turn=1,
+        chunk_times=np.empty(0), chunk_tokens=np.empty(0, np.int64),
+    )  # fmt: skip
+    recorder.commit(Batch(tick=tick, requests=[request], stages=[stage(1, 2.0)]))
+    assert recorder.trouble is None
+    recorder.close(PLANNED)
+    with contextlib.closing(RecordingReader.open(interrupted)) as reader:
+        assert [each.turn for each in reader.requests(0.0, 9.0)] == [1]
+        assert [each.warmup for each in reader.stages()] == [False, False]
+    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (USER_VERSION,)

@@ -1,0 +1,223 @@
+"""Every event comes back from the file as it was written."""
+
+import contextlib
+import math
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from servetop.core.events import (
+    Action,
+    Command,
+    EngineSample,
+    GpuSample,
+    LogLine,
+    Note,
+    RequestRecord,
+    RequestStatus,
+    Severity,
+    StageChange,
+    TokenSource,
+)
+from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
+from servetop.core.tick import ClientTick, LoadGauges, Tick
+from servetop.recordings.format import schema
+from servetop.recordings.format.tick_codec import pack_histogram, unpack_histograms
+from servetop.recordings.read.open import Opened
+from servetop.recordings.read.table_reader import TableReader
+
+Same = Callable[[Any, Any], bool]
+
+instants = st.floats(min_value=0, max_value=1e6)
+numbers = st.none() | st.floats(min_value=-1e18, max_value=1e18)
+counts = st.integers(min_value=0, max_value=2**40)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+histograms = st.lists(
+    st.tuples(st.floats(min_value=0, max_value=1e5), st.integers(1, 10**6)), max_size=30, unique=True
+).map(lambda pairs: LogHistogram.of([value for value, _ in pairs], weights=[weight for _, weight in pairs]))
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> RequestRecord:
+    due = draw(instants)
+    sent = draw(st.none() | st.floats(min_value=due, max_value=due + 100))
+    chunk_tokens = draw(st.lists(st.integers(0, 70_000), max_size=20)) if sent is not None else []
+    gaps = draw(st.lists(st.floats(0, 100), min_size=len(chunk_tokens), max_size=len(chunk_tokens)))
+    return RequestRecord(
+        id=draw(counts),
+        stage=draw(st.integers(-1, 1000)),
+        due=due,
+        sent=sent,
+        headers_at=draw(st.none() | instants),
+        first_token_at=draw(st.none() | instants),
+        done_at=draw(st.none() | instants),
+        prompt_tokens=draw(counts),
+        output_tokens=draw(counts),
+        cached_tokens=draw(st.none() | counts),
+        status=draw(st.sampled_from(RequestStatus)),
+        error=draw(st.none() | texts),
+        http_status=draw(st.none() | st.integers(100, 599)),
+        worker=draw(st.integers(0, 64)),
+        token_source=draw(st.sampled_from(TokenSource)),
+        chunk_times=(sent or 0.0) + np.cumsum(np.array(gaps, dtype=np.float64)),
+        chunk_tokens=np.array(chunk_tokens, dtype=np.int64),
+        prompt_text=draw(st.none() | texts),
+        output_text=draw(st.none() | texts),
+    )
+
+
+engine_samples = st.builds(EngineSample, scrape_start=instants, scrape_end=instants)
+full_engine_samples = st.builds(
+    EngineSample,
+    scrape_start=instants,
+    scrape_end=instants,
+    **{name: numbers for name in EngineSample.__dataclass_fields__ if not name.startswith("scrape_")},
+)
+gpu_samples = st.builds(
+    GpuSample,
+    at=instants,
+    index=st.integers(0, 15),
+    name=texts,
+    utilisation=numbers,
+    memory_used=st.none() | counts,
+    engine_memory=st.none() | counts,
+    throttled=st.none() | texts,
+)
+ticks = st.builds(
+    Tick,
+    client=st.builds(
+        ClientTick,
+        index=st.integers(0, 10_000_000),
+        gauges=st.builds(
+            LoadGauges,
+            stage=st.integers(-1, 99),
+            request_rate=st.none() | st.floats(min_value=0, allow_nan=False),
+            max_concurrency=st.none() | counts,
+            in_flight=counts,
+            queued=counts,
+            holding=st.booleans(),
+            paused=st.booleans(),
+        ),
+        ok=counts,
+        output_tokens=counts,
+        cpu_seconds=st.floats(0, 10),
+        ttft=histograms,
+        itl=histograms,
+        ttfot=histograms,
+        slip=histograms,
+        loop_lag=histograms,
+    ),
+    engine=st.none() | engine_samples | full_engine_samples,
+    gpus=st.lists(gpu_samples, max_size=2).map(tuple),
+)
+stages = st.builds(
+    StageChange,
+    at=instants,
+    index=st.integers(0, 10_000_000),
+    label=texts,
+    request_rate=st.none() | st.floats(min_value=0, allow_nan=False),
+    max_concurrency=st.none() | counts,
+    max_num_seqs=st.none() | counts,
+    repeat=counts,
+)
+notes = st.builds(Note, at=instants, severity=st.sampled_from(Severity), source=texts, text=texts)
+log_lines = st.builds(LogLine, at=instants, text=texts, stream=texts)
+
+
+def reader_of(connection: sqlite3.Connection) -> TableReader:
+    return TableReader(Opened(connection, in_memory=True), Path("memory"))
+
+
+def stored(table: schema.EventTable, events: list[Any]) -> list[Any]:
+    """The events, after a journey through SQLite."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        schema.create_tables(connection)
+        connection.executemany(table.insert, [table.codec.encode(event) for event in events])
+        return reader_of(connection).events(table)
+
+
+EVENTS = {
+    "request": (schema.REQUEST, requests()),
+    "tick": (schema.TICK, ticks),
+    "engine_sample": (schema.ENGINE_SAMPLE, full_engine_samples),
+    "gpu_sample": (schema.GPU_SAMPLE, gpu_samples),
+    "stage": (schema.STAGE, stages),
+    "note": (schema.NOTE, notes),
+    "log_line": (schema.LOG_LINE, log_lines),
+}
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_what_is_written_is_what_is_read(kind: str, same: Same) -> None:
+    table, strategy = EVENTS[kind]
+
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(st.lists(strategy, max_size=4))
+    def check(events: list[Any]) -> None:
+        assert all(map(same, stored(table, events), events))
+        assert len(stored(table, events)) == len(events)
+
+    check()
+
+
+@given(histograms)
+def test_a_histogram_keeps_every_count_and_its_exact_total(histogram: LogHistogram) -> None:
+    (back,) = unpack_histograms([pack_histogram(histogram)])
+    assert back == histogram
+    assert back.total == histogram.total
+    assert (back.buckets.tolist(), back.counts.tolist()) == (histogram.buckets.tolist(), histogram.counts.tolist())
+    assert hash(back) == hash(histogram)
+
+
+def test_an_empty_histogram_takes_no_space() -> None:
+    assert pack_histogram(EMPTY) is None
+    assert unpack_histograms([None]) == [EMPTY]
+
+
+def test_a_histogram_is_eight_bytes_and_six_a_bucket() -> None:
+    histogram = LogHistogram(np.array([1, 700], np.int32), np.array([3, 70_000], np.int64), 1.5)
+    assert pack_histogram(histogram) == (
+        b"\x00\x00\x00\x00\x00\x00\xf8\x3f" + b"\x01\x00\x03\x00\x00\x00" + b"\xbc\x02\x70\x11\x01\x00"
+    )
+
+
+@pytest.mark.parametrize("blob", [b"", b"12345678", b"12345678123", b"\0" * 8 + b"\xff\xff\x01\0\0\0"])
+def test_a_histogram_that_cannot_be_one_is_an_error(blob: bytes) -> None:
+    with pytest.raises(ValueError, match="a histogram"):
+        unpack_histograms([blob])
+    assert MAX_BUCKET < 0xFFFF
+
+
+def test_nan_from_a_garbled_metrics_page_is_not_known() -> None:
+    (back,) = stored(schema.ENGINE_SAMPLE, [EngineSample(scrape_start=1.0, scrape_end=1.1, running=math.nan)])
+    assert back.running is None
+
+
+def test_log_lines_that_are_no_unicode_are_stored_all_the_same() -> None:
+    line = b"loading \xff\xfe weights".decode("utf-8", "surrogateescape")
+    (back,) = stored(schema.LOG_LINE, [LogLine(at=1.0, text=line)])
+    assert back.text == "loading ?? weights"
+
+
+def test_absurd_counts_of_a_broken_server_are_cut_to_what_a_column_holds() -> None:
+    absurd = Note(at=0.0, severity=Severity.INFO, source="", text="")
+    assert stored(schema.NOTE, [absurd]) == [absurd]
+    (back,) = stored(
+        schema.STAGE,
+        [StageChange(at=0, index=0, label="", request_rate=1, max_concurrency=10**30, max_num_seqs=-(10**30))],
+    )
+    assert (back.max_concurrency, back.max_num_seqs) == (2**63 - 1, -(2**63 - 1))
+
+
+def test_a_command_comes_back_with_its_row_number_as_id() -> None:
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        schema.create_tables(connection)
+        connection.execute("INSERT INTO command (at, action, value, text, source) VALUES (1, 'set_rate', 8, '', 'me')")
+        (command,) = reader_of(connection).events(schema.COMMAND)
+    assert command == Command(id=1, at=1.0, action=Action.SET_RATE, value=8.0, source="me")

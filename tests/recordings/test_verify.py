@@ -1,0 +1,164 @@
+"""What of a recording is sound and what is not."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from servetop.core.events import RequestRecord, RunEnd
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.core.tick import Tick
+from servetop.recordings.verify.verify import Verdict, verify
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@pytest.fixture
+def recording(
+    tmp_path: Path, header: RunHeader, make_tick: Callable[..., Tick], make_request: Callable[..., RequestRecord]
+) -> Path:
+    recorder = Recorder.create(tmp_path / "run.servetop", header)
+    for number in range(100):
+        recorder.commit(Batch(tick=make_tick(number, ok=1, ttfts=[0.1]), requests=[make_request(number, number / 4)]))
+    recorder.close(RunEnd(at=25.0, exit_code=0, reason=""))
+    return recorder.path
+
+
+def unsound(path: Path) -> dict[str, str]:
+    return {check.name: check.detail for check in verify(path).checks if not check.sound}
+
+
+def change(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(statement)
+
+
+def test_a_recording_as_it_was_written_is_sound(recording: Path) -> None:
+    assert {check.name: check.detail for check in verify(recording).checks if check.sound} == {
+        "header": "format 1.5, servetop an unknown version",
+        "pages": "SQLite finds nothing wrong with them",
+        "ticks": "100 without a gap, 25.0 s; checksums match",
+        "requests": "100, as many as the ticks count",
+        "other rows": "none",
+        "log": "no write-ahead log is needed",
+        "end": "after 25.0 s, exit code 0",
+    }
+
+
+@pytest.mark.parametrize("name", ["vllm", "dies", "whitepaper", "without_metrics"])
+def test_recordings_of_older_versions_are_sound(name: str) -> None:
+    assert unsound(GOLDEN / f"{name}.servetop") == {}
+
+
+def test_a_run_that_goes_on_is_sound(recorder: Recorder, make_tick: Callable[..., Tick]) -> None:
+    recorder.commit(Batch(tick=make_tick(0)))
+    assert unsound(recorder.path) == {}
+    assert verify(recorder.path).checks[-1].detail == "still being written"
+
+
+@pytest.mark.parametrize(
+    ("statement", "name", "detail"),
+    [
+        ("UPDATE tick SET ok = 2 WHERE seq = 50", "ticks", "row 50 of table tick: its checksum does not match"),
+        ("DELETE FROM tick WHERE seq = 50", "ticks", "missing or out of order after second 12.25"),
+        ("DELETE FROM tick WHERE seq = 1", "ticks", "the ticks before second 0.25 are missing"),
+        ("DELETE FROM request WHERE seq = 7", "requests", "99 rows say ok, the ticks count 100"),
+        ("UPDATE request SET status = 'error' WHERE seq = 7", "requests", "99 rows say ok, the ticks count 100"),
+        ("UPDATE request SET done_at = 9e99 WHERE seq = 7", "requests", "1 rows of table request make no sense"),
+        ("UPDATE request SET token_source = CAST(x'75ff' AS TEXT) WHERE seq = 7", "requests", "Could not decode"),
+        ("UPDATE request SET chunk_times = x'00' WHERE seq = 7", "requests", "1 rows of table request make no sense"),
+        ("UPDATE request SET chunk_times = 'text' WHERE seq = 7", "requests", "1 rows of table request make no sense"),
+        (
+            "UPDATE request SET chunk_tokens = x'3102030405' WHERE seq = 7",
+            "requests",
+            "1 rows of table request make no sense",
+        ),
+        ("UPDATE request SET output_tokens = NULL WHERE seq = 7", "requests", "1 rows of table request make no sense"),
+        ("ALTER TABLE request RENAME prompt_tokens TO p", "requests", "table request has no column prompt_tokens"),
+        (
+            "INSERT INTO note (at, severity, source, text) VALUES (1, 'loud', '', '')",
+            "other rows",
+            "row 1 of table note",
+        ),
+        ("UPDATE run SET end_at = -1", "end", "its end makes no sense: end_at is -1.0"),
+        ("UPDATE run SET config = 'x'", "header", "its header cannot be understood"),
+        ("CREATE VIEW v AS SELECT 1", "file", "it holds the view v, which no servetop made"),
+    ],
+)
+def test_what_is_wrong_is_said_by_what_was_looked_at(recording: Path, statement: str, name: str, detail: str) -> None:
+    change(recording, statement)
+    assert detail in unsound(recording)[name]
+    assert "with text" not in unsound(recording)[name]
+
+
+def test_a_table_whose_first_page_was_overwritten_by_an_empty_one_is_not_sound(recording: Path) -> None:
+    """SQLite finds nothing wrong with the table itself: there is only no row in it."""
+    with closing(sqlite3.connect(recording)) as connection:
+        roots = dict(connection.execute("SELECT name, rootpage FROM sqlite_master"))
+    size = 4096
+    empty = recording.read_bytes()[(roots["gpu_sample"] - 1) * size : roots["gpu_sample"] * size]
+    overwrite(recording, (roots["tick"] - 1) * size, empty)
+    assert "never used" in unsound(recording)["pages"]
+
+
+def test_an_index_that_leads_to_a_missing_row_is_not_sound(recording: Path) -> None:
+    where = "FROM sqlite_master WHERE name = 'request_by_stage'"
+    with closing(sqlite3.connect(recording)) as connection:
+        index = connection.execute(f"SELECT * {where}").fetchone()
+    change_schema(recording, f"DELETE {where}")
+    change(recording, "UPDATE request SET stage = 99 WHERE seq = 7")
+    change_schema(recording, "INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", index)
+    assert unsound(recording)["pages"]
+
+
+def change_schema(path: Path, statement: str, values: Sequence[object] = ()) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(statement, tuple(values))
+
+
+def test_a_torn_file_is_not_sound(recording: Path) -> None:
+    os.truncate(recording, recording.stat().st_size // 2)
+    assert unsound(recording)
+
+
+def test_a_missing_file_is_one_failed_check(tmp_path: Path) -> None:
+    assert list(unsound(tmp_path / "gone.servetop")) == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "verdict"),
+    [
+        (lambda path: None, Verdict.SOUND),
+        (lambda path: os.truncate(path, 40_000), Verdict.NOT_SOUND),
+        (lambda path: overwrite(path, 100, bytes(3996)), Verdict.NOT_SOUND),
+        (lambda path: change(path, "UPDATE run SET config = 'x'"), Verdict.NOT_SOUND),
+        (lambda path: overwrite(path, 0, b"PK"), Verdict.NOT_A_RECORDING),
+        (lambda path: os.truncate(path, 99), Verdict.NOT_A_RECORDING),
+        (lambda path: os.truncate(path, 0), Verdict.NOT_A_RECORDING),
+        (lambda path: change(path, "PRAGMA application_id = 1"), Verdict.NOT_A_RECORDING),
+        (lambda path: change(path, "PRAGMA user_version = 9000"), Verdict.NOT_A_RECORDING),
+        (lambda path: change(path, "CREATE VIEW v AS SELECT 1"), Verdict.NOT_A_RECORDING),
+        (Path.unlink, Verdict.NOT_A_RECORDING),
+    ],
+    ids=[
+        "as it was written", "cut off", "first page lost", "header lost", "another kind of file", "too short", "empty",
+        "another program's", "a newer servetop's", "with a view", "gone",
+    ],
+)  # fmt: skip
+def test_a_damaged_recording_is_not_sound_and_another_file_is_not_a_recording(
+    recording: Path, damage: Callable[[Path], object], verdict: Verdict
+) -> None:
+    damage(recording)
+    assert verify(recording).verdict is verdict
+
+
+def overwrite(path: Path, at: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)

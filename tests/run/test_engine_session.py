@@ -1,0 +1,129 @@
+"""The engine of a run, through its restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+import pytest
+
+from servetop.core.clock import MonotonicClock
+from servetop.core.config import EngineConfig
+from servetop.core.events import EngineSample, Note, Severity
+from servetop.run.engine_session import EngineSide
+from tests.engines.stand_in_nvml import SlowToFree
+from tests.simulator import server_process
+
+STAND_IN = Path(__file__).parents[1] / "engines" / "stand_in_engine.py"
+
+
+async def test_an_engine_is_asked_for_its_counters_once_more_before_a_restart() -> None:
+    clock = MonotonicClock()
+    engine = EngineSide(EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock)
+    await engine.start(max_num_seqs=4)
+    try:
+        asked = clock.now()
+        facts = await engine.change_batch(8)
+        news = engine.news()
+    finally:
+        await engine.close()
+    assert facts.max_num_seqs == 8
+    _, again = [line.at for line in news.log_lines if line.text.startswith("api key is")]
+    assert [sample for sample in news.samples if asked <= sample.scrape_start < sample.scrape_end <= again]
+
+
+async def test_after_a_quick_restart_the_old_engines_last_counters_come_before_the_new_ones_first() -> None:
+    clock = MonotonicClock()
+    engine = EngineSide(EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock)
+    await engine.start(max_num_seqs=4)
+    try:
+        await engine.change_batch(8)
+        restarted = clock.now()
+        async with asyncio.timeout(60):
+            while (newest := engine.newest_sample()) is None or newest.scrape_end < restarted:
+                await asyncio.sleep(0.01)
+        starts = [sample.scrape_start for sample in engine.news().samples]
+    finally:
+        await engine.close()
+    assert len(starts) >= 2
+    assert starts == sorted(starts)
+
+
+@pytest.mark.parametrize(("readings", "words"), [(2, []), (10**9, ["6.0 GiB of GPU memory is still held for it"])])
+async def test_memory_that_a_gpu_does_not_free_is_told(
+    readings: int, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = SlowToFree(os.getpid(), readings=readings)
+    monkeypatch.setitem(sys.modules, "pynvml", cast("ModuleType", card))
+    monkeypatch.setattr("servetop.run.engine_session.RELEASE_SECONDS", 0.3)
+    clock = MonotonicClock()
+    engine = EngineSide(EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock)
+    try:
+        card.pid = (await engine.start(max_num_seqs=4)).pid or 0
+        async with asyncio.timeout(60):
+            while not (gpus := engine.news().gpus) or gpus[0].engine_memory is None:
+                await asyncio.sleep(0.01)
+    finally:
+        await engine.close()
+    told = [note.text for note in engine.news().notes if note.severity is Severity.ERROR]
+    assert [text.partition("but ")[2].partition(":")[0] for text in told] == words
+
+
+async def test_what_a_reader_of_the_metrics_must_know_is_noted_once_a_run() -> None:
+    clock = MonotonicClock()
+    process, url = server_process.start("--dialect", "tgi")
+    engine = EngineSide(EngineConfig(name="auto", model="", url=url), clock)
+    try:
+        for _ in range(2):
+            await engine.start(max_num_seqs=None)
+            await engine.stop()
+        notes = engine.news().notes
+    finally:
+        await engine.close()
+        server_process.stop(process)
+    assert [note.text.partition(" counts tokens")[0] for note in notes if note.source == "metrics"] == ["TGI"]
+
+
+async def test_metrics_that_are_off_are_not_back_when_the_run_ends() -> None:
+    clock = MonotonicClock()
+    process, url = server_process.start("--dialect", "sglang", "--no-metrics")
+    engine = EngineSide(EngineConfig(name="auto", model="", url=url), clock)
+    notes: list[Note] = []
+    try:
+        await engine.start(max_num_seqs=None)
+        deadline = clock.now() + 10
+        while not (warnings := [note for note in notes if note.severity is Severity.WARNING]):
+            assert clock.now() < deadline
+            await clock.sleep_until(clock.now() + 0.02)
+            notes += engine.news().notes
+    finally:
+        await engine.close()
+        server_process.stop(process)
+    assert "start SGLang with --enable-metrics" in warnings[0].text
+    assert engine.news().notes == []
+
+
+async def test_a_metric_that_turns_to_nonsense_is_not_taken_and_noted_once() -> None:
+    command = (sys.executable, str(STAND_IN), "--nonsense-from", "3")
+    engine = EngineSide(EngineConfig(name="vllm", model="some/model", command=command), MonotonicClock())
+    await engine.start(max_num_seqs=4)
+    notes: list[Note] = []
+    samples: list[EngineSample] = []
+    try:
+        async with asyncio.timeout(20):
+            while len(samples) < 6:
+                news = engine.news()
+                samples += news.samples
+                notes += news.notes
+                await asyncio.sleep(0.01)
+    finally:
+        await engine.close()
+    (note,) = [note for note in notes if "running" in note.text]
+    assert (note.severity, note.source) == (Severity.WARNING, "metrics")
+    assert note.text == "no usable value of running: missing, negative, NaN or above 1e+18"
+    assert samples[0].running is not None
+    assert samples[-1].running is None

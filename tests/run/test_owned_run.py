@@ -1,0 +1,66 @@
+"""A run in a process of its own: what its owner hears when it does not begin."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from servetop.core.config import RunConfig
+from servetop.core.errors import ExitCode
+from servetop.core.events import Note, Severity
+from servetop.run.process.alert_lines import alert_line, alert_note
+from servetop.run.process.owned_run import OwnedRun, RunNotStarted, complaints_file
+from tests.harness import wait_for
+
+
+async def test_a_run_that_cannot_record_gives_its_last_words_and_its_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with tempfile.TemporaryFile("w+") as complaints:
+        run = OwnedRun.start(RunConfig(), tmp_path / "file" / "run.servetop", complaints=complaints)
+        with pytest.raises(RunNotStarted, match=r"^cannot record to ") as failure:
+            await run.opened()
+    assert failure.value.exit_code is ExitCode.RUN_FAILED
+    assert run.ended
+
+
+def test_what_a_run_says_is_heard_line_by_line_and_leaves_its_last_words() -> None:
+    with complaints_file() as complaints:
+        writer = "import sys; sys.stderr.write('error: recorder: it is full\\nser'); sys.stderr.flush(); input();"
+        more = "sys.stderr.write('vetop: the end\\n')"
+        process = subprocess.Popen([sys.executable, "-c", writer + more], stdin=subprocess.PIPE, stderr=complaints)
+        run = OwnedRun(process, Path("run.servetop"), complaints)
+        lines = wait_for(run.said, seconds=10, what="the first line")
+        assert lines == ["error: recorder: it is full"]
+        assert run.said() == []
+        process.communicate(b"\n")
+        assert run.said() == ["servetop: the end"]
+        assert run.last_words() == "the end"
+
+
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        (
+            alert_line(Severity.ERROR, "recorder", "a: b"),
+            Note(at=3.0, severity=Severity.ERROR, source="recorder", text="a: b"),
+        ),
+        ("servetop: the run failed", None),
+        ("error", None),
+    ],
+)
+def test_only_lines_of_notes_are_notes(line: str, note: Note | None) -> None:
+    assert alert_note(line, at=3.0) == note
+
+
+async def test_a_run_that_is_ended_before_it_records_says_by_which_signal(tmp_path: Path) -> None:
+    with tempfile.TemporaryFile("w+") as complaints:
+        run = OwnedRun.start(RunConfig(), tmp_path / "run.servetop", complaints=complaints)
+        run.signal(signal.SIGKILL)
+        with pytest.raises(RunNotStarted, match="ended by SIGKILL before it began to record") as failure:
+            await run.opened()
+    assert failure.value.exit_code is ExitCode.INTERRUPTED

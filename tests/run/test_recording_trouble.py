@@ -1,0 +1,48 @@
+"""Trouble of a recording, as a viewer learns of it that does not own the run."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from servetop.core.clock import ClockAnchor, MonotonicClock
+from servetop.core.config import RunConfig
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.recordings.library.liveness import Writer
+from servetop.run.process.recording_trouble import LOOK_EVERY, RecordingTrouble
+from servetop.run.process.run_registry import RegisteredRun, RunRegistry
+
+FULL = "/data/run.servetop cannot be written (no space left on device): the run goes on"
+
+
+class HandMovedClock(MonotonicClock):
+    """Stands still between the steps of a test."""
+
+    at = 0.0
+
+    def now(self) -> float:
+        return self.at
+
+
+def test_trouble_is_told_once_when_it_begins_and_again_when_it_comes_back(tmp_path: Path) -> None:
+    process, registry, clock = Writer.this_process(), RunRegistry(tmp_path / "runs"), HandMovedClock()
+    header = RunHeader(config=RunConfig(), anchor=ClockAnchor.take(), pid=process.pid)
+    trouble = RecordingTrouble(header, registry=registry, clock=clock)
+    run = RegisteredRun(
+        id="k7fq", pid=process.pid, began=process.started, host=process.host, engine="sim", model="", label="",
+        recording=Path("/data/run.servetop"), state="running",
+    )  # fmt: skip
+
+    def told(words: str) -> list[str]:
+        registry.write(dataclasses.replace(run, trouble=words))
+        clock.at += LOOK_EVERY
+        return [note.text for note in trouble()]
+
+    assert told("") == []
+    assert told(FULL) == [FULL]
+    assert told(FULL) == []
+    assert told("") == []
+    assert told(FULL) == [FULL]
+    registry.remove("k7fq")
+    clock.at += LOOK_EVERY
+    assert trouble() == ()

@@ -1,0 +1,56 @@
+"""A simulated server of one dialect, and what its answers say."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+
+from servetop.simulator.dialects.registry import wire_named
+from servetop.simulator.dialects.server_dialect import Switches
+from servetop.simulator.scheduling.build import sim_spec
+from servetop.simulator.server.server import Server
+from tests.simulator.server_process import client_of
+
+_VALUE = re.compile(r'="([^"]*)"')
+
+
+def server_of(dialect: str, switches: Switches | None = None, **settings: Any) -> Server:
+    """Llama-2-7b as `tiny`, 50 times as fast, with 100 KV blocks and 8 places unless the settings say otherwise."""
+    given = {"kv_blocks": 100, "max_num_seqs": 8, "time_scale": 0.02, **settings}
+    spec = sim_spec("llama-2-7b", gpu="a100-40", engine=wire_named(dialect).profile, settings=given)
+    return Server(spec, served_name="tiny", dialect=dialect, switches=switches)
+
+
+@contextlib.contextmanager
+def served(dialect: str, switches: Switches | None = None, **settings: Any) -> Iterator[httpx.Client]:
+    """A client of such a server."""
+    with client_of(server_of(dialect, switches, **settings)) as client:
+        yield client
+
+
+def events(response: httpx.Response, *, prefix: str = "data: ", done: bool = False) -> list[dict[str, Any]]:
+    """The JSON of a stream's events; `done` tells whether it must end with `[DONE]`."""
+    assert response.headers["content-type"].startswith("text/event-stream")
+    *blocks, rest = response.text.split("\n\n")
+    assert rest == ""
+    if done:
+        assert blocks.pop() == "data: [DONE]"
+    assert all(block.startswith(prefix + "{") for block in blocks)
+    return [json.loads(block.removeprefix(prefix)) for block in blocks]
+
+
+def samples(page: str) -> dict[str, float]:
+    """Values by name and label values, such as `tgi_request_failure validation`; buckets left out."""
+    lines = [line.rpartition(" ") for line in page.splitlines() if not line.startswith("#") and 'le="' not in line]
+    return {" ".join([series.partition("{")[0], *_VALUE.findall(series)]): float(value) for series, _, value in lines}
+
+
+def names(page: str) -> dict[str, str]:
+    """The types of a page's metrics by name, as its TYPE lines say."""
+    lines = [line.split() for line in page.splitlines() if line.startswith("# TYPE ")]
+    return {line[2]: line[3] for line in lines}

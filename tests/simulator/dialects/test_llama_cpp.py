@@ -1,0 +1,133 @@
+"""The simulator on llama-server's wire, held against captured answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from servetop.simulator.dialects.server_dialect import Switches
+from tests.simulator.dialects.asking import events, names, samples, served
+from tests.simulator.dialects.captured import body, captured_events, keys_of
+
+SETTINGS: dict[str, Any] = {"kv_blocks": 4096, "max_num_seqs": 4}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[httpx.Client]:
+    with served("llama.cpp", **SETTINGS) as client:
+        yield client
+
+
+def ask(client: httpx.Client, path: str = "/completion", **more: Any) -> httpx.Response:
+    asked = {"prompt": "hello", "n_predict": 5, "ignore_eos": True, **more}
+    return client.post(path, json=asked)
+
+
+def chat(client: httpx.Client, **more: Any) -> httpx.Response:
+    messages = [{"role": "user", "content": "hello"}]
+    return ask(client, "/v1/chat/completions", messages=messages, max_tokens=5, **more)
+
+
+def test_a_native_stream_has_the_very_keys_of_the_captured_one(client: httpx.Client) -> None:
+    real = captured_events("llama.cpp/completion_stream.txt")
+    seen = events(ask(client, stream=True))
+    assert len(seen) == len(real) == 6
+    assert [list(event) for event in seen[:-1]] == [list(event) for event in real[:-1]]
+    assert list(seen[-1]) == list(real[-1])
+    assert set(seen[-1]["timings"]) == set(real[-1]["timings"])
+    assert (seen[-1]["stop"], seen[-1]["stop_type"], seen[-1]["tokens_predicted"]) == (True, "limit", 5)
+
+
+def test_a_text_stream_has_the_very_keys_of_the_captured_one(client: httpx.Client) -> None:
+    real = captured_events("llama.cpp/v1_completions_stream.txt")
+    seen = events(ask(client, "/v1/completions", stream=True), done=True)
+    assert [keys_of(event) for event in seen] == [keys_of(event) for event in real]
+    assert seen[-1]["usage"]["completion_tokens"] == 5
+    assert [event["timings"]["predicted_n"] for event in seen] == [1, 2, 3, 4, 5, 5]
+
+
+def test_a_chat_stream_has_the_very_keys_of_the_captured_one(client: httpx.Client) -> None:
+    real = captured_events("llama.cpp/chat_stream.txt")
+    seen = events(chat(client, stream=True, stream_options={"include_usage": True}), done=True)
+    assert [keys_of(event) for event in seen] == [keys_of(event) for event in real]
+    assert seen[0]["choices"][0]["delta"]["content"] is None
+    unasked = events(chat(client, stream=True), done=True)
+    assert unasked[-1]["choices"][0]["finish_reason"] == "length"
+    assert unasked[-1]["timings"]["predicted_n"] == 5
+
+
+def test_whole_answers(client: httpx.Client) -> None:
+    whole = ask(client, "/v1/completions").json()
+    assert keys_of(whole) == keys_of(json.loads(body("llama.cpp/v1_completions_nonstream.txt")))
+    native = ask(client).json()
+    assert len(native["content"].split()) == native["tokens_predicted"] == 5
+    assert chat(client).json()["choices"][0]["message"]["role"] == "assistant"
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/health", "health_idle"), ("/slots", "slots_idle"), ("/v1/models", "v1_models_idle"), ("/props", "props_idle")],
+)
+def test_the_small_routes_tell_nothing_that_the_real_ones_do_not(client: httpx.Client, path: str, name: str) -> None:
+    seen, real = client.get(path).json(), json.loads(body(f"llama.cpp/{name}.txt"))
+    assert type(seen) is type(real)
+    if path == "/props":
+        assert set(seen) <= set(real)
+        assert set(seen["default_generation_settings"]["params"]) == set(real["default_generation_settings"]["params"])
+        assert (seen["total_slots"], seen["default_generation_settings"]["n_ctx"]) == (4, 1024)
+    elif path == "/v1/models":
+        assert set(seen["data"][0]) == set(real["data"][0])
+    else:
+        assert seen == real
+
+
+def test_a_prompt_beyond_the_slot_is_refused_as_the_real_server_refuses_it(client: httpx.Client) -> None:
+    response = ask(client, prompt=[1] * 8000)
+    assert response.status_code == 400
+    assert response.json() == json.loads(body("llama.cpp/err_ctx_exceeded.txt"))
+
+
+def test_an_answer_ends_where_its_slot_is_full(client: httpx.Client) -> None:
+    assert ask(client, prompt=[1] * 1000, n_predict=500).json()["tokens_predicted"] == 24
+    assert ask(client, prompt=[1] * 1000, n_predict=-1).json()["tokens_predicted"] == 24
+
+
+def test_the_page_has_the_captured_names_and_counts_what_clients_got() -> None:
+    with served("llama.cpp", **SETTINGS) as client:
+        idle = client.get("/metrics").text
+        assert samples(idle) == samples(body("llama.cpp/metrics_idle.txt"))
+        for _ in range(3):
+            ask(client, prompt=[1] * 40, n_predict=6)
+        page = client.get("/metrics").text
+    assert list(names(page).items()) == list(names(body("llama.cpp/metrics_loaded.txt")).items())
+    seen = samples(page)
+    assert (seen["llamacpp:prompt_tokens_total"], seen["llamacpp:tokens_predicted_total"]) == (120, 18)
+    assert (seen["llamacpp:n_decode_total"], seen["llamacpp:n_tokens_max"]) == (18, 46)
+    assert seen["llamacpp:n_busy_slots_per_decode"] == 1
+
+
+def test_slots_tell_what_is_running_and_how_long_it_has_become() -> None:
+    with served("llama.cpp", **{**SETTINGS, "time_scale": 1.0}) as client:
+        asked = {"prompt": [1] * 100, "n_predict": 900, "ignore_eos": True, "stream": True}
+        with client.stream("POST", "/completion", json=asked) as reply:
+            chunks = reply.iter_raw()
+            next(chunks)
+            slots = client.get("/slots").json()
+    real = json.loads(body("llama.cpp/slots_loaded.json"))
+    assert [slot["is_processing"] for slot in slots] == [True, False, False, False]
+    assert keys_of(slots[0]) == keys_of(real[0])
+    decoded = slots[0]["next_token"][0]["n_decoded"]
+    assert slots[0]["n_prompt_tokens"] == 100 + decoded
+    assert slots[0]["next_token"][0]["n_remain"] == 900 - decoded
+
+
+def test_without_metrics_the_page_says_how_to_have_them() -> None:
+    with served("llama.cpp", Switches(metrics=False), **SETTINGS) as client:
+        response = client.get("/metrics")
+        assert response.status_code == 501
+        assert "--metrics" in response.json()["error"]["message"]
+        assert client.get("/props").json()["endpoint_metrics"] is False

@@ -1,0 +1,43 @@
+"""Each dialect's metrics page is well formed, as Prometheus text and, where the real engine has it, as OpenMetrics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import pytest
+from prometheus_client import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.simulator.dialects.asking import served
+
+openmetrics: Callable[[str], Iterable[Metric]] = openmetrics_families
+
+PAGES = {"vllm": "/metrics", "sglang": "/metrics", "trtllm": "/prometheus/metrics", "tgi": "/metrics"}
+ASKED = {"prompt": "four words of text", "max_tokens": 6, "model": "tiny"}
+
+
+@pytest.mark.parametrize("dialect", PAGES)
+def test_each_family_has_one_help_and_one_type_and_stands_together(dialect: str) -> None:
+    with served(dialect) as client:
+        client.post("/v1/completions", json=ASKED).raise_for_status()
+        page = client.get(PAGES[dialect]).text
+    comments = [" ".join(line.split(" ", 3)[:3]) for line in page.splitlines() if line.startswith("#")]
+    assert max(Counter(comments).values()) == 1
+    families = [family.name for family in text_string_to_metric_families(page)]
+    assert len(families) == len(set(families)) > 3
+
+
+@pytest.mark.parametrize("dialect", ["vllm", "sglang", "trtllm"])
+def test_openmetrics_is_given_to_who_accepts_it_with_the_same_samples(dialect: str) -> None:
+    with served(dialect) as client:
+        client.post("/v1/completions", json=ASKED).raise_for_status()
+        plain = client.get(PAGES[dialect])
+        answer = client.get(PAGES[dialect], headers={"Accept": "application/openmetrics-text; version=1.0.0,*/*;q=0.1"})
+    assert plain.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert answer.headers["content-type"] == "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    assert answer.text.endswith("# EOF\n")
+    seen = {sample.name for family in openmetrics(answer.text) for sample in family.samples}
+    known = {sample.name for family in text_string_to_metric_families(plain.text) for sample in family.samples}
+    assert {name.removesuffix("_total") for name in seen} == {name.removesuffix("_total") for name in known}

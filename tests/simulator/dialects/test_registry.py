@@ -1,0 +1,44 @@
+"""A dialect brings its engine's profile and policy along; options still win."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from servetop.simulator.dialects.registry import wire_named, wire_names
+from servetop.simulator.model.profiles import load_engine
+from servetop.simulator.server.server import main
+from tests.simulator.server_process import start, stop
+
+
+def test_every_dialect_has_a_profile_and_its_engines_policy() -> None:
+    policies = {name: load_engine(wire_named(name).profile).policy for name in wire_names()}
+    assert policies == {
+        "vllm": "recompute",
+        "tgi": "reserve",
+        "trtllm": "inflight",
+        "llama.cpp": "splitfuse",
+        "triton": "inflight-reserve",
+        "sglang": "chunked",
+        "mii": "splitfuse",
+        "transformers": "chunked",
+    }
+
+
+def test_profile_and_policy_can_be_others_than_the_dialects() -> None:
+    options = ("--dialect", "trtllm", "--engine-profile", "vllm-0.2.1", "--policy", "swap", "--model", "opt-125m")
+    process, url = start(*options, "--kv-blocks", "777")
+    with httpx.Client(base_url=url) as client:
+        client.post("/v1/completions", json={"prompt": "x", "max_tokens": 2, "ignore_eos": True})
+        (first, _) = client.get("/metrics").json()
+    assert (first["kvCacheStats"]["tokensPerBlock"], first["kvCacheStats"]["maxNumBlocks"]) == (16, 777)
+    assert stop(process) == 0
+
+
+def test_a_dialect_that_there_is_not_exits_with_2_and_names_those_that_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--dialect", "orca"])
+    assert ended.value.code == 2
+    assert "llama.cpp" in capsys.readouterr().err

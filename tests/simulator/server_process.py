@@ -1,0 +1,62 @@
+"""The simulator's server to ask: as a process of its own, or on a thread of this one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+
+from servetop.simulator.server.server import Server
+
+
+def start(*options: str) -> tuple[subprocess.Popen[str], str]:
+    """The process and its URL, once it is ready; time goes 50 times as fast."""
+    command = [
+        sys.executable,
+        "-m",
+        "servetop.simulator.server.server",
+        "--port",
+        "0",
+        "--time-scale",
+        "0.02",
+        *options,
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    url = ""
+    for line in process.stderr:
+        if "http://" in line:
+            url = line.rpartition(" ")[2].strip()
+        if "ready" in line:
+            return process, url
+    raise AssertionError("the server ended before it was ready")
+
+
+def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> int:
+    """Ask it to end; its exit code, after no traceback."""
+    process.send_signal(number)
+    _, rest = process.communicate(timeout=10)
+    assert "Traceback" not in rest
+    return process.returncode
+
+
+@contextlib.contextmanager
+def client_of(server: Server) -> Iterator[httpx.Client]:
+    """A client of a server that runs on a thread meanwhile."""
+    with asyncio.Runner() as runner, ThreadPoolExecutor(1) as thread:
+        loop = runner.get_loop()
+        running = thread.submit(loop.run_forever)
+        url = asyncio.run_coroutine_threadsafe(server.start("127.0.0.1", 0), loop).result(10)
+        try:
+            with httpx.Client(base_url=url, timeout=20.0) as client:
+                yield client
+        finally:
+            loop.call_soon_threadsafe(server.close)
+            loop.call_soon_threadsafe(loop.call_soon, loop.stop)
+            running.result(10)

@@ -1,0 +1,297 @@
+"""The simulator behind HTTP: vLLM's wire, its metrics page, its refusals, and clean ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from servetop.simulator.scheduling.build import sim_spec
+from servetop.simulator.server.server import Server
+from tests.harness import wait_for
+from tests.simulator.server_process import client_of, start, stop
+
+CHUNK_KEYS = {"id", "object", "created", "model", "choices"}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[httpx.Client]:
+    settings = {"kv_blocks": 100, "max_num_seqs": 8, "time_scale": 0.02}
+    server = Server(sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=settings), served_name="tiny")
+    with client_of(server) as client:
+        yield client
+
+
+def complete(client: httpx.Client, **body: Any) -> httpx.Response:
+    return client.post("/v1/completions", json={"model": "tiny", "prompt": "a prompt", **body})
+
+
+def events(client: httpx.Client, path: str = "/v1/completions", **body: Any) -> list[dict[str, Any]]:
+    response = client.post(path, json={"model": "tiny", "stream": True, **body})
+    assert response.headers["content-type"].startswith("text/event-stream")
+    lines = [line.removeprefix("data: ") for line in response.text.split("\n\n") if line]
+    assert lines.pop() == "[DONE]"
+    return [json.loads(line) for line in lines]
+
+
+def metrics(client: httpx.Client) -> dict[str, float]:
+    families = text_string_to_metric_families(client.get("/metrics").text)
+    samples = [sample for family in families for sample in family.samples]
+    return {sample.name + sample.labels.get("finished_reason", ""): sample.value for sample in samples}
+
+
+def test_a_stream_has_one_token_per_event_then_usage_then_done(client: httpx.Client) -> None:
+    *tokens, usage = events(
+        client, prompt=[1, 2, 3], max_tokens=5, ignore_eos=True, stream_options={"include_usage": True}
+    )
+    assert len(tokens) == 5
+    assert all(set(token) == CHUNK_KEYS and token["object"] == "text_completion" for token in tokens)
+    assert all(token["choices"][0]["text"].strip() for token in tokens)
+    assert [token["choices"][0]["finish_reason"] for token in tokens] == [None] * 4 + ["length"]
+    assert usage["choices"] == []
+    assert usage["usage"] == {"prompt_tokens": 3, "total_tokens": 8, "completion_tokens": 5}
+
+
+def test_events_have_the_very_fields_of_vllms(client: httpx.Client) -> None:
+    event, last = events(client, prompt="x", max_tokens=2, ignore_eos=True)
+    common = {"index", "logprobs", "finish_reason", "token_ids"}
+    assert set(event["choices"][0]) == common | {"text", "stop_reason", "prompt_token_ids"} == set(last["choices"][0])
+    message = {"role": "user", "content": "x"}
+    _, event, last = events(client, "/v1/chat/completions", messages=[message], max_tokens=2, ignore_eos=True)
+    assert set(event["choices"][0]) == common | {"delta"}
+    assert set(last["choices"][0]) == common | {"delta", "stop_reason"}
+
+
+def test_a_prefix_cache_tells_how_much_of_the_prompt_it_had() -> None:
+    process, url = start("--model", "opt-125m", "--engine-profile", "vllm-current")
+    with httpx.Client(base_url=url) as client:
+        body = {"prompt": [7] * 50, "max_tokens": 2, "ignore_eos": True}
+        usages = [client.post("/v1/completions", json=body).json()["usage"] for _ in range(2)]
+        assert [usage["prompt_tokens_details"]["cached_tokens"] for usage in usages] == [0, 48]
+        seen = metrics(client)
+    assert (seen["vllm:prefix_cache_hits_total"], seen["vllm:prefix_cache_queries_total"]) == (48, 100)
+    assert stop(process) == 0
+
+
+def test_a_chat_stream_begins_with_the_role(client: httpx.Client) -> None:
+    message = {"role": "user", "content": "hello there"}
+    first, *rest = events(client, "/v1/chat/completions", messages=[message], max_tokens=3, ignore_eos=True)
+    assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert [event["choices"][0]["delta"].keys() for event in rest] == [{"content"}] * 3
+    assert rest[-1]["choices"][0]["finish_reason"] == "length"
+
+
+def test_continuous_usage_counts_up(client: httpx.Client) -> None:
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    seen = events(client, prompt="x", max_tokens=3, ignore_eos=True, stream_options=options)
+    assert [event["usage"]["completion_tokens"] for event in seen] == [1, 2, 3, 3]
+
+
+def test_a_whole_answer_carries_text_and_usage(client: httpx.Client) -> None:
+    body = complete(client, max_tokens=4, ignore_eos=True).json()
+    assert len(body["choices"][0]["text"].split()) == 4
+    assert body["usage"]["completion_tokens"] == 4
+    chat = client.post("/v1/chat/completions", json={"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2})
+    assert chat.json()["choices"][0]["message"]["role"] == "assistant"
+
+
+def test_without_ignore_eos_some_answers_stop_and_some_reach_the_limit(client: httpx.Client) -> None:
+    answers = [complete(client, max_tokens=200).json() for _ in range(12)]
+    reasons = {answer["choices"][0]["finish_reason"] for answer in answers}
+    assert reasons == {"stop", "length"}
+    assert all(answer["usage"]["completion_tokens"] <= 200 for answer in answers)
+    seeded = [complete(client, max_tokens=500, seed=7).json()["usage"] for _ in range(2)]
+    assert seeded[0] == seeded[1]
+    assert complete(client, max_tokens=150, min_tokens=150).json()["usage"]["completion_tokens"] == 150
+
+
+@pytest.mark.parametrize(("prompt", "count"), [([5] * 17, 17), ([[5] * 17], 17), ("abcd" * 4, 4), (["abcde"], 2)])
+def test_prompts_are_billed_as_tokenize_says(client: httpx.Client, prompt: Any, count: int) -> None:
+    told = client.post("/tokenize", json={"model": "tiny", "prompt": prompt}).json()
+    assert told["count"] == len(told["tokens"]) == count
+    assert complete(client, prompt=prompt, max_tokens=1).json()["usage"]["prompt_tokens"] == count
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ({"model": "nope"}, 404, "The model `nope` does not exist."),
+        ({"max_tokens": 600000}, 400, "max_tokens=600000 cannot be greater than max_model_len=4096"),
+        ({"prompt": [1] * 4000, "max_tokens": 200}, 400, "This model's maximum context length is 4096 tokens"),
+        ({"prompt": [1] * 1500, "max_tokens": 200}, 400, "KV cache holds 1600 tokens"),
+        ({"max_tokens": 0}, 400, "max_tokens must be at least 1"),
+        ({"max_tokens": "many"}, 400, "max_tokens should be a valid integer"),
+        ({"n": 0}, 400, "n must be at least 1"),
+        ({"n": 2, "best_of": 3}, 400, "best_of must be n"),
+        ({"n": 200, "prompt": ["a", "b"]}, 400, "at most 256 answers to one request"),
+        ({"prompt": ["a", ""]}, 400, "cannot be empty"),
+        ({"prompt": ""}, 400, "cannot be empty"),
+        ({"prompt": {"a": 1}}, 400, "string or a list of token ids"),
+    ],
+)
+def test_refusals_have_vllms_shape(client: httpx.Client, body: dict[str, Any], status: int, words: str) -> None:
+    response = complete(client, **body)
+    assert response.status_code == status
+    error = response.json()["error"]
+    assert words in error["message"]
+    assert error["code"] == status
+    assert set(error) == {"message", "type", "param", "code"}
+
+
+def test_broken_requests_are_answered_not_dropped(client: httpx.Client) -> None:
+    assert client.post("/v1/completions", content=b"{not json").status_code == 400
+    assert client.post("/v1/completions", content=b"[1]").status_code == 400
+    assert client.get("/nowhere").status_code == 404
+    assert client.get("/v1/completions").status_code == 405
+    assert client.post("/v1/chat/completions", json={"messages": []}).status_code == 400
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as raw:
+        raw.sendall(b"NOT HTTP\r\n\r\n")
+        assert raw.recv(1000).startswith(b"HTTP/1.1 400 ")
+
+
+def answered(client: httpx.Client, *sent: bytes) -> bytes:
+    """All that comes back on one connection until the server closes it."""
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as raw:
+        raw.settimeout(20)
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+            for data in sent:
+                raw.sendall(data)
+        with contextlib.suppress(ConnectionResetError):
+            return b"".join(iter(lambda: raw.recv(65536), b""))
+    return b""
+
+
+@pytest.mark.parametrize("more", [b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET /version HTTP/1.1\r\n\r\n"])
+def test_an_offer_to_upgrade_is_ignored_and_its_request_answered_once(client: httpx.Client, more: bytes) -> None:
+    offer = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+    answer = answered(client, offer + b"HTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n" + more)
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert answer.startswith(b"HTTP/1.1 200 OK")
+    assert b'{"version":' in answer
+
+
+def test_a_header_section_without_end_is_refused_with_431(client: httpx.Client) -> None:
+    answer = answered(client, b"GET /version HTTP/1.1\r\nx-endless: ", *[b"a" * 65536] * 128)
+    assert answer.count(b"HTTP/1.1 ") <= 1
+    assert answer == b"" or answer.startswith(b"HTTP/1.1 431 Request Header Fields Too Large")
+    assert client.get("/version").status_code == 200
+
+
+def test_many_header_fields_are_refused_with_431(client: httpx.Client) -> None:
+    head = b"GET /version HTTP/1.1\r\n" + b"".join(b"x-%d: %b\r\n" % (each, b"v" * 80) for each in range(1000))
+    answer = answered(client, head)
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert b"the header section is larger than 64 KiB" in answer
+
+
+def test_the_small_routes(client: httpx.Client) -> None:
+    assert client.get("/health").status_code == 200
+    assert client.get("/ping").status_code == 200
+    assert client.get("/version").json() == {"version": "0.32.0"}
+    (model,) = client.get("/v1/models").json()["data"]
+    assert (model["id"], model["max_model_len"]) == ("tiny", 4096)
+
+
+def test_the_metrics_page_counts_what_clients_got(client: httpx.Client) -> None:
+    before = metrics(client)
+    for _ in range(3):
+        complete(client, prompt=[1] * 40, max_tokens=6, ignore_eos=True)
+    after = metrics(client)
+    growth = {name: after[name] - before[name] for name in after}
+    assert growth["vllm:prompt_tokens_total"] == 120
+    assert growth["vllm:generation_tokens_total"] == 18
+    assert growth["vllm:request_success_totallength"] == 3
+    assert growth["vllm:time_to_first_token_seconds_count"] == 3
+    assert growth["vllm:inter_token_latency_seconds_count"] == 15
+    assert growth["vllm:e2e_request_latency_seconds_count"] == 3
+    assert growth["servetop_sim_token_lateness_seconds_count"] == 18
+    assert after["vllm:num_requests_running"] == after["vllm:kv_cache_usage_perc"] == 0
+    assert 'num_gpu_blocks="100"' in client.get("/metrics").text
+
+
+def test_the_batch_limit_changes_while_it_runs(client: httpx.Client) -> None:
+    assert client.get("/servetop/config").json()["max_num_seqs"] == 8
+    assert client.post("/servetop/config", json={"max_num_seqs": 3}).json()["max_num_seqs"] == 3
+    assert metrics(client)["servetop_sim_max_num_seqs"] == 3
+    assert client.post("/servetop/config", json={"max_num_seqs": 0}).status_code == 400
+    assert client.post("/servetop/config", json={"kv_blocks": 5}).status_code == 400
+    client.post("/servetop/config", json={"max_num_seqs": 8})
+
+
+def test_a_client_that_leaves_frees_its_blocks(client: httpx.Client) -> None:
+    before = metrics(client)["vllm:request_success_totalabort"]
+    body = {"model": "tiny", "prompt": [1] * 100, "max_tokens": 1400, "ignore_eos": True, "stream": True}
+    with httpx.Client(base_url=client.base_url) as leaver, leaver.stream("POST", "/v1/completions", json=body) as reply:
+        chunks = reply.iter_raw()
+        next(chunks)
+        assert metrics(client)["vllm:num_requests_running"] == 1
+    while (now := metrics(client))["vllm:num_requests_running"]:
+        pass
+    assert now["vllm:kv_cache_usage_perc"] == 0
+    assert now["vllm:request_success_totalabort"] == before + 1
+
+
+def test_one_connection_serves_requests_in_order(client: httpx.Client) -> None:
+    request = b'{"prompt":"x","max_tokens":1,"ignore_eos":true}'
+    head = b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(request)
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as raw:
+        raw.sendall((head + request) * 40 + b"GET /version HTTP/1.1\r\nconnection: close\r\n\r\n")
+        answer = b"".join(iter(lambda: raw.recv(65536), b""))
+    assert answer.count(b"HTTP/1.1 200 OK") == 41
+    assert answer.endswith(b'{"version":"0.32.0"}')
+
+
+def test_garbage_after_a_request_ends_the_stream_and_frees_its_blocks(client: httpx.Client) -> None:
+    request = b'{"prompt":"x","max_tokens":1500,"ignore_eos":true,"stream":true}'
+    head = b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(request)
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as raw:
+        raw.sendall(head + request)
+        assert raw.recv(65536).startswith(b"HTTP/1.1 200 OK")
+        raw.sendall(b"garbage\r\n\r\n")
+        with contextlib.suppress(ConnectionResetError):
+            while raw.recv(65536):
+                pass
+    while metrics(client)["vllm:num_requests_running"]:
+        pass
+    assert metrics(client)["vllm:kv_cache_usage_perc"] == 0
+
+
+def test_n_answers_to_each_of_several_prompts_share_one_request(client: httpx.Client) -> None:
+    body = {"prompt": ["one two three", [1, 2, 3, 4, 5]], "n": 2, "max_tokens": 6, "ignore_eos": True}
+    whole = client.post("/v1/completions", json=body).json()
+    assert [choice["index"] for choice in whole["choices"]] == [0, 1, 2, 3]
+    assert len({choice["text"] for choice in whole["choices"]}) > 1
+    one, other = (client.post("/tokenize", json={"prompt": prompt}).json()["count"] for prompt in body["prompt"])  # type: ignore[attr-defined]
+    assert whole["usage"] == {"prompt_tokens": one + other, "completion_tokens": 24, "total_tokens": one + other + 24}
+    options = {"stream": True, "stream_options": {"include_usage": True}}
+    lines = [line for line in client.post("/v1/completions", json=body | options).text.split("\n\n") if line]
+    assert lines.pop() == "data: [DONE]"
+    events = [json.loads(line.removeprefix("data: ")) for line in lines]
+    assert events[-1]["usage"] == whole["usage"]
+    indexes = [choice["index"] for event in events for choice in event["choices"]]
+    assert sorted(indexes) == [0] * 6 + [1] * 6 + [2] * 6 + [3] * 6
+
+
+def test_a_chat_with_n_has_a_role_and_an_end_for_each_choice(client: httpx.Client) -> None:
+    body = {"messages": [{"role": "user", "content": "hi"}], "n": 3, "max_tokens": 4, "stream": True}
+    answer = client.post("/v1/chat/completions", json=body | {"ignore_eos": True}).text
+    events = [json.loads(line.removeprefix("data: ")) for line in answer.split("\n\n")[:-2]]
+    choices = [event["choices"][0] for event in events]
+    assert sorted(choice["index"] for choice in choices if "role" in choice["delta"]) == [0, 1, 2]
+    assert sorted(choice["index"] for choice in choices if choice["finish_reason"]) == [0, 1, 2]
+
+
+def test_a_client_that_leaves_between_the_ends_of_its_choices_frees_all_their_blocks(client: httpx.Client) -> None:
+    body = {"prompt": "one two three", "n": 8, "max_tokens": 300, "stream": True, "seed": 3}
+    with httpx.Client(base_url=client.base_url) as leaver, leaver.stream("POST", "/v1/completions", json=body) as reply:
+        for line in reply.iter_lines():
+            if '"finish_reason":"' in line:
+                break
+    wait_for(lambda: client.get("/load").json() == {"server_load": 0}, seconds=20, what="no request in the engine")
+    assert client.post("/v1/completions", json={"prompt": "x", "max_tokens": 2}).status_code == 200

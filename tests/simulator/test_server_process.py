@@ -1,0 +1,61 @@
+"""The simulator's server as a command: clean ends, and one clear line for what it cannot do."""
+
+from __future__ import annotations
+
+import signal
+import socket
+
+import httpx
+import pytest
+
+from servetop.simulator.server.server import main
+from tests.simulator.server_process import start, stop
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly_even_amid_streams(number: int) -> None:
+    process, url = start("--model", "opt-125m")
+    body = {"prompt": "x", "max_tokens": 2000, "ignore_eos": True, "stream": True}
+    with httpx.Client(base_url=url) as client, client.stream("POST", "/v1/completions", json=body) as reply:
+        chunks = reply.iter_raw()
+        next(chunks)
+        assert stop(process, number) == 0
+
+
+def test_a_port_in_use_is_one_clear_line(capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert main(["--port", str(taken.getsockname()[1]), "--model", "opt-125m"]) == 1
+    (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error:")]
+    assert "is in use" in line
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--model", "llama-2-7"], "did you mean 'llama-2-7b'?"),
+        (["--gpu", "a100"], "no gpu profile 'a100': did you mean"),
+        (["--policy", "recompete"], "did you mean 'recompute'?"),
+        (
+            ["--model", "llama-2-70b"],
+            "Llama-2-70b in fp16 needs 138 GB for weights; A100-40GB has 39.4 GiB: try tensor_parallel=4",
+        ),
+        (["--tensor-parallel", "3"], "does not divide the 32 heads"),
+        (["--max-model-len", "9000"], "above the 4096"),
+    ],
+)
+def test_what_cannot_be_simulated_is_one_clear_line(
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(options) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line
+
+
+@pytest.mark.parametrize("options", [["--port", "x"], ["--max-num-seqs", "0"], ["--time-scale", "-1"], ["--nope"]])
+def test_a_bad_option_exits_with_2(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(options)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err

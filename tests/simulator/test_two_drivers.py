@@ -1,0 +1,175 @@
+"""Virtual time and real time make the same decisions for the same arrivals; a client that leaves frees its blocks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from servetop.simulator.predict.arrivals import OpenLoop
+from servetop.simulator.predict.virtual_time import VirtualEngine
+from servetop.simulator.scheduling.build import build_scheduler, sim_spec
+from servetop.simulator.scheduling.scheduler import Scheduler
+from servetop.simulator.scheduling.sim_request import Request, Sequence
+from servetop.simulator.server.realtime import RealTimeEngine
+
+POLICIES = ("recompute", "swap", "inflight", "chunked", "reserve", "static", "dynamic")
+MANY = settings(max_examples=200, deadline=None)
+
+
+@dataclass
+class Tokens:
+    """A sink that notes when its tokens came."""
+
+    clock: HandMovedClock
+    times: list[float] = field(default_factory=list)
+    complete: bool = False
+
+    def token(self, *, last: bool) -> None:
+        self.times.append(self.clock.now)
+        self.complete = last
+
+
+@dataclass
+class HandMovedClock:
+    """Moves only when told, and wakes the engine at the instants it asked for."""
+
+    now: float = 0.0
+    alarm: float = math.inf
+
+    def wake_at(self, at: float) -> None:
+        self.alarm = at
+
+    def go_to(self, until: float, engine: RealTimeEngine) -> None:
+        self._ring(math.nextafter(until, math.inf), engine)
+        if until < math.inf:
+            self.now = until
+
+    def go_just_before(self, until: float, engine: RealTimeEngine) -> None:
+        """What is due at that very instant is still to come: as in virtual time, who arrives then comes first."""
+        self._ring(until, engine)
+        self.now = until
+
+    def _ring(self, before: float, engine: RealTimeEngine) -> None:
+        while self.alarm < before:
+            self.now, self.alarm = max(self.now, self.alarm), math.inf
+            engine.wake()
+
+
+class Silent:
+    """No metrics."""
+
+    def stepped(self, tokens: int) -> None: ...
+    def emitted(self, count: int, *, due: float) -> None: ...
+    def first(self, seq: Sequence, at: float) -> None: ...
+    def gap(self, seconds: float, count: int) -> None: ...
+    def finished(self, seq: Sequence, at: float) -> None: ...
+
+
+def scheduler(policy: str, kv_blocks: int, max_num_seqs: int) -> Scheduler:
+    keys = {"policy": policy, "kv_blocks": kv_blocks, "max_num_seqs": max_num_seqs, "batch_timeout": 0.05}
+    keys |= {"max_num_batched_tokens": 64, "block_size": 4}
+    return build_scheduler(sim_spec("opt-125m", gpu="a100-40", engine="vllm-0.2.1", settings=keys))
+
+
+def real_time(core: Scheduler) -> tuple[RealTimeEngine, HandMovedClock]:
+    clock = HandMovedClock()
+    return RealTimeEngine(core, clock=lambda: clock.now, wake_at=clock.wake_at, events=Silent()), clock
+
+
+lengths = st.builds(Request, st.integers(1, 30), st.integers(1, 30), st.just(0), st.just(()))
+gaps = st.floats(1e-6, 0.08)
+AT_THE_GATE = [(0.0625, Request(1, 1, 0, ())), (0.05, Request(1, 1, 0, ()))]
+"""The second one arrives at the very instant at which the first one's batch was to begin without it."""
+loads = st.lists(st.tuples(gaps, lengths), min_size=1, max_size=20)
+
+
+@given(st.sampled_from(POLICIES), st.integers(15, 60), st.integers(1, 8), loads)
+@example("dynamic", 15, 2, AT_THE_GATE)
+@MANY
+def test_both_drivers_schedule_alike(
+    policy: str, kv_blocks: int, limit: int, load: list[tuple[float, Request]]
+) -> None:
+    times = [sum(gap for gap, _ in load[: index + 1]) for index in range(len(load))]
+    requests = [request for _, request in load]
+    virtual = VirtualEngine(scheduler(policy, kv_blocks, limit))
+    virtual.run(OpenLoop(requests, times))
+    engine, clock = real_time(scheduler(policy, kv_blocks, limit))
+    sinks = [Tokens(clock) for _ in requests]
+    taken = []
+    for at, request, sink in zip(times, requests, sinks, strict=True):
+        clock.go_just_before(at, engine)
+        taken.append(engine.submit(request, sink))
+    clock.go_to(math.inf, engine)
+    served = [seq for seq in taken if seq is not None]
+    assert [(seq.scheduled_at, seq.finished_at, seq.preemptions) for seq in served] == [
+        (seq.scheduled_at, seq.finished_at, seq.preemptions) for seq in virtual.ledger.sequences
+    ]
+    assert engine.scheduler.preemptions == virtual.scheduler.preemptions
+    for seq, sink in zip(taken, sinks, strict=True):
+        assert sink.complete is (seq is not None)
+        assert seq is None or len(sink.times) == seq.output_tokens
+
+
+@given(st.sampled_from(POLICIES), loads, st.data())
+@MANY
+def test_clients_that_leave_free_their_blocks_and_disturb_nobody(
+    policy: str, load: list[tuple[float, Request]], data: st.DataObject
+) -> None:
+    engine, clock = real_time(scheduler(policy, 40, 6))
+    at, staying = 0.0, []
+    for gap, request in load:
+        at += gap
+        clock.go_to(at, engine)
+        sink = Tokens(clock)
+        seq = engine.submit(request, sink)
+        if seq is not None and data.draw(st.booleans(), label="leaves"):
+            clock.go_to(at + data.draw(st.floats(0.0, gap), label="stays for"), engine)
+            if seq.finished_at is None:
+                engine.drop(seq)
+        elif seq is not None:
+            staying.append((seq, sink))
+    clock.go_to(math.inf, engine)
+    assert engine.scheduler.blocks.used == 0
+    assert engine.scheduler.unfinished == 0
+    assert all(sink.complete and len(sink.times) == seq.output_tokens for seq, sink in staying)
+
+
+def test_a_dropped_request_is_out_at_the_next_iteration_boundary() -> None:
+    engine, clock = real_time(scheduler("recompute", 60, 8))
+    long = engine.submit(Request(10, 30), Tokens(clock))
+    clock.go_to(0.005, engine)
+    assert long is not None
+    assert engine.scheduler.blocks.used > 0
+    engine.drop(long)
+    clock.go_to(clock.alarm, engine)
+    assert engine.scheduler.blocks.used == 0
+
+
+def test_a_smaller_batch_limit_keeps_what_runs_and_admits_no_more() -> None:
+    engine, clock = real_time(scheduler("recompute", 60, 8))
+    for _ in range(6):
+        engine.submit(Request(4, 20), Tokens(clock))
+    clock.go_to(0.005, engine)
+    assert engine.scheduler.running == 6
+    engine.set_max_num_seqs(2)
+    late = Tokens(clock)
+    engine.submit(Request(4, 2), late)
+    clock.go_to(0.006, engine)
+    assert engine.scheduler.running == 6
+    assert not late.times
+    clock.go_to(math.inf, engine)
+    assert late.complete
+
+
+def test_tokens_come_at_their_deadlines_even_when_the_engine_was_kept_from_running() -> None:
+    engine, clock = real_time(scheduler("recompute", 60, 8))
+    undisturbed = VirtualEngine(scheduler("recompute", 60, 8))
+    undisturbed.run(OpenLoop([Request(8, 20)], [0.0]))
+    seq = engine.submit(Request(8, 20), Tokens(clock))
+    clock.now = 0.006
+    clock.go_to(math.inf, engine)
+    assert seq is not None
+    assert seq.finished_at == undisturbed.ledger.sequences[0].finished_at

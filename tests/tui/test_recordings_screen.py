@@ -1,0 +1,304 @@
+"""The recordings browser: what it shows of files as they are read, and that nothing is lost by accident."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from servetop.core.events import RunEnd
+from servetop.core.interfaces.recording_store import Glance, RecordingInfo, RecordingState
+from servetop.recordings.library.folder_store import RecordingsShelf
+from servetop.recordings.write.recorder import Recorder
+from servetop.recordings.write.tick_transaction import Batch
+from servetop.tui.app import DashboardApp
+from servetop.tui.appearance import Surroundings
+from servetop.tui.drawing.recordings_table import matches, scrolled, sparkline
+from servetop.tui.drawing.text_runs import Lines
+from servetop.tui.panels.recordings_rows import draw_details, draw_recordings
+from servetop.tui.screens.live import LiveScreen
+from servetop.tui.screens.recordings_screen import RecordingsList, RecordingsScreen
+from tests.harness import SLOW_MACHINE
+
+Dashboard = Callable[..., DashboardApp]
+NOON = 1_700_000_000.0
+HOSTILE = "\x1b[2J[red]evil[/] \u202egpj"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, canned: ModuleType) -> Path:
+    """Three recordings of ten seconds: alpha (the newest), beta, gamma."""
+    for number, name in enumerate(("gamma", "beta", "alpha")):
+        config = replace(canned.CONFIG, label=f"run {name}")
+        recorder = Recorder.create(tmp_path / f"{name}.servetop", replace(canned.finished().header, config=config))
+        for tick in canned.ticks(seconds=10.0):
+            recorder.commit(Batch(tick=tick))
+        recorder.close(RunEnd(at=10.0, exit_code=0, reason=""))
+        os.utime(recorder.path, (NOON + number, NOON + number))
+    return tmp_path
+
+
+@pytest.fixture
+def browser(folder: Path, canned: ModuleType, dashboard: Dashboard) -> DashboardApp:
+    """A live run, and the three recordings beside it."""
+    return dashboard(canned.growing(), surroundings=Surroundings(shelf=RecordingsShelf(folder)))
+
+
+def listing(app: DashboardApp) -> RecordingsList:
+    return app.screen.query_one(RecordingsList)
+
+
+def shown(app: DashboardApp) -> list[str]:
+    return [path.stem for path in listing(app).shown]
+
+
+async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
+    for _ in range(500 * SLOW_MACHINE):
+        if condition():
+            return
+        await pilot.pause(0.01)
+    pytest.fail("it did not come about")
+
+
+async def test_the_row_of_a_run_that_goes_on_ticks_on(folder: Path, canned: ModuleType, dashboard: Dashboard) -> None:
+    ticks = canned.ticks(seconds=60.0)
+    recorder = Recorder.create(folder / "now.servetop", canned.finished().header)
+    for tick in ticks[:80]:
+        recorder.commit(Batch(tick=tick))
+    app = dashboard(canned.growing(), surroundings=Surroundings(shelf=RecordingsShelf(folder)))
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("r")
+        await until(pilot, lambda: "0:20" in listing(app).render().plain)
+        before = {path: glance for path, glance in listing(app).known.items() if path.stem != "now"}
+        for tick in ticks[80:160]:
+            recorder.commit(Batch(tick=tick))
+        await until(pilot, lambda: "0:40" in listing(app).render().plain)
+        recorder.close(RunEnd(at=40.0, exit_code=0, reason=""))
+        await until(pilot, lambda: "● live" not in listing(app).render().plain)
+        assert not listing(app).grow_old()
+        assert all(listing(app).known[path] is glance for path, glance in before.items())  # read once
+
+
+async def test_r_lists_the_recordings_and_reads_them_one_by_one(browser: DashboardApp) -> None:
+    async with browser.run_test(size=(120, 24)) as pilot:
+        await pilot.press("r")
+        assert shown(browser) == ["alpha", "beta", "gamma"]
+        await until(pilot, lambda: len(listing(browser).known) == 3)
+        text = listing(browser).render().plain
+        assert "▸ alpha" in text
+        assert "■ ended" in text
+        assert "0:10" in text
+
+
+async def test_enter_replays_the_one_under_the_cursor_in_place(browser: DashboardApp) -> None:
+    async with browser.run_test() as pilot:
+        await pilot.press("r", "down", "enter")
+        assert isinstance(browser.screen, LiveScreen)
+        assert (browser._source.name, browser._source.is_live()) == ("beta", False)
+        await pilot.press("r")
+        assert isinstance(browser.screen, RecordingsScreen)
+        await pilot.press("escape")
+        assert isinstance(browser.screen, LiveScreen)
+
+
+async def test_a_run_of_ours_that_is_out_of_sight_is_still_asked_about(
+    folder: Path, canned: ModuleType, dashboard: Dashboard
+) -> None:
+    run = canned.growing()
+    app = dashboard(run, owns_run=True, surroundings=Surroundings(shelf=RecordingsShelf(folder)))
+    async with app.run_test() as pilot:
+        await pilot.press("r", "enter")
+        assert app._source.name == "alpha"
+        await pilot.press("q", "d")
+    assert [str(command.action) for command in run.sent] == ["stop"]
+    assert app.return_value == "stop"
+
+
+async def test_typing_filters_by_name_and_by_what_is_known(browser: DashboardApp) -> None:
+    async with browser.run_test() as pilot:
+        await pilot.press("r", "slash", *"bet")
+        assert shown(browser) == ["beta"]
+        await pilot.press("escape")
+        assert shown(browser) == ["alpha", "beta", "gamma"]
+        await until(pilot, lambda: len(listing(browser).known) == 3)
+        await pilot.press("slash", *"VLLM gam", "enter")
+        assert shown(browser) == ["gamma"]
+        assert not browser.screen.query_one(Input).has_focus
+        await pilot.press("escape", "escape")
+        assert isinstance(browser.screen, LiveScreen)
+
+
+async def test_deleting_needs_a_typed_word(browser: DashboardApp, folder: Path) -> None:
+    async with browser.run_test() as pilot:
+        await pilot.press("r", "d", "enter")
+        await pilot.press("d", "n", "enter")
+        await pilot.press("d", "y", "escape")
+        assert shown(browser) == ["alpha", "beta", "gamma"]
+        await pilot.press("d", "y", "enter")
+        assert shown(browser) == ["beta", "gamma"]
+        await pilot.press("delete", *"beta", "enter")
+        assert shown(browser) == ["gamma"]
+    assert [path.name for path in folder.iterdir()] == ["gamma.servetop"]
+
+
+async def test_the_recording_on_the_screen_is_not_deleted(browser: DashboardApp, folder: Path) -> None:
+    async with browser.run_test() as pilot:
+        await pilot.press("r", "enter", "r", "d")
+        assert isinstance(browser.screen, RecordingsScreen)
+        assert "this recording is on the screen" in str(browser.screen.query_one("#hint").render())
+    assert (folder / "alpha.servetop").exists()
+
+
+async def test_a_read_only_browser_neither_renames_nor_deletes_and_says_so(
+    folder: Path, canned: ModuleType, dashboard: Dashboard
+) -> None:
+    around = Surroundings(shelf=RecordingsShelf(folder), read_only=True)
+    async with (browser := dashboard(canned.growing(), surroundings=around)).run_test() as pilot:
+        await pilot.press("r")
+        hint = browser.screen.query_one("#hint")
+        assert not [word for word in ("rename", "delete") if word in str(hint.render())]
+        for key in ("e", "d"):
+            await pilot.press(key)
+            assert isinstance(browser.screen, RecordingsScreen)
+            assert "this page is read-only" in str(hint.render())
+
+
+async def test_renaming_keeps_the_cursor_on_it(browser: DashboardApp, folder: Path) -> None:
+    async with browser.run_test() as pilot:
+        await pilot.press("r", "down", "e", *"-2", "enter")
+        assert shown(browser) == ["alpha", "beta-2", "gamma"]
+        assert listing(browser).here == folder / "beta-2.servetop"
+        await pilot.press("f2", *["backspace"] * 6, *"gamma", "enter")
+        assert "there is a recording gamma already" in str(browser.screen.query_one("#hint").render())
+
+
+async def test_a_click_chooses_and_a_second_one_opens(browser: DashboardApp, folder: Path) -> None:
+    async with browser.run_test() as pilot:
+        await pilot.press("r")
+        await pilot.click(RecordingsList, offset=(6, 4))
+        assert listing(browser).here == folder / "gamma.servetop"
+        await pilot.click(RecordingsList, offset=(6, 4))
+        assert browser._source.name == "gamma"
+
+
+async def test_the_letters_of_the_browser_do_not_steer_the_run_below(
+    folder: Path, canned: ModuleType, dashboard: Dashboard
+) -> None:
+    run = canned.growing()
+    app = dashboard(run, surroundings=Surroundings(shelf=RecordingsShelf(folder)))
+    async with app.run_test() as pilot:
+        await pilot.press("r", "p", "n", "x", "b", "space")
+    assert run.sent == []
+
+
+async def test_it_can_be_the_first_thing_to_see(folder: Path, dashboard: Dashboard) -> None:
+    shelf = RecordingsShelf(folder)
+    app = dashboard(shelf.open(shelf.newest()), surroundings=Surroundings(shelf=shelf, browse=True))
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: isinstance(app.screen, RecordingsScreen))
+    shelf.close()
+
+
+async def test_a_thousand_recordings_are_there_at_once_and_are_read_where_one_looks(
+    tmp_path: Path, canned: ModuleType, dashboard: Dashboard
+) -> None:
+    for number in range(1000):
+        (tmp_path / f"run-{number:04d}.servetop").write_bytes(b"no recording")
+    read: list[Path] = []
+    go_on = threading.Event()
+
+    class Watched(RecordingsShelf):
+        def glance(self, path: Path, *, bins: int) -> Glance:
+            read.append(path)
+            go_on.wait(10)
+            return super().glance(path, bins=bins)
+
+    app = dashboard(canned.growing(), surroundings=Surroundings(shelf=Watched(tmp_path)))
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("r")
+        assert len(shown(app)) == 1000
+        app.screen.action_move(10**9)  # type: ignore[attr-defined]
+        last = listing(app).shown[-1]
+        go_on.set()
+        await until(pilot, lambda: last in listing(app).known)
+        assert read.index(last) <= 24
+
+
+async def test_the_browser_can_be_left_while_a_file_is_being_read(
+    folder: Path, canned: ModuleType, dashboard: Dashboard
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(RecordingsShelf):
+        def glance(self, path: Path, *, bins: int) -> Glance:
+            begun.set()
+            go_on.wait(10)
+            return super().glance(path, bins=bins)
+
+    app = dashboard(canned.growing(), surroundings=Surroundings(shelf=Slow(folder)))
+    async with app.run_test() as pilot:
+        await pilot.press("r")
+        await until(pilot, begun.is_set)
+        await pilot.press("down", "enter")
+        go_on.set()
+        await pilot.pause(0.2)
+        await pilot.press("r", "escape", "z")
+        assert (app._source.name, app._view.span) == ("beta", 600.0)
+
+
+async def test_a_folder_without_recordings_says_so(tmp_path: Path, canned: ModuleType, dashboard: Dashboard) -> None:
+    app = dashboard(canned.growing(), surroundings=Surroundings(shelf=RecordingsShelf(tmp_path / "none")))
+    async with app.run_test() as pilot:
+        await pilot.press("r", "enter", "d", "e")
+        assert "no recording matches" in listing(app).render().plain
+
+
+def test_a_sparkline_shows_the_peaks_and_marks_silence() -> None:
+    assert sparkline([0, 1, 2, 4, 8], 24) == "·▂▃▅█"
+    assert sparkline([0, 1, 2, 4, 8, 0], 3) == "▂▅█"
+    assert sparkline([], 24) == sparkline([1.0], 0) == ""
+    assert sparkline([0.0, 0.0], 24) == "··"
+
+
+@given(st.lists(st.floats(0, 1e9), max_size=60), st.integers(0, 40))
+def test_a_sparkline_never_takes_more_cells_than_it_has(values: list[float], cells: int) -> None:
+    assert len(sparkline(values, cells)) <= cells
+
+
+@given(st.integers(0, 50), st.integers(0, 200), st.integers(1, 40))
+def test_scrolling_keeps_the_cursor_on_the_screen(top: int, cursor: int, visible: int) -> None:
+    assert scrolled(top, cursor, visible) <= cursor < scrolled(top, cursor, visible) + visible
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 160, 220])
+def test_hostile_names_stay_in_their_row(width: int) -> None:
+    path = Path(f"/tmp/{HOSTILE}.servetop")
+    info = RecordingInfo(
+        path=path, started=NOON, state=RecordingState.LIVE, engine=HOSTILE, model=HOSTILE, label=HOSTILE
+    )
+    known = {path: Glance(info=info, output_rates=(1.0, 2.0))}
+    rows = [*draw_recordings([path], known, cursor=0, top=0, size=(width, 5)), *draw_details(path, known[path], width)]
+    text = Lines(rows).plain
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "[red]evil[/]" in text or width == 40
+    assert all(len(line) <= width for line in text.splitlines())
+
+
+def test_words_match_in_any_order_and_case() -> None:
+    path = Path("/tmp/20261121-vllm.servetop")
+    info = RecordingInfo(path=path, started=NOON, state=RecordingState.FINISHED, model="Llama-2-7b", label="night")
+    assert matches(path, Glance(info=info), "llama VLLM")
+    assert matches(path, Glance(info=info), "")
+    assert not matches(path, Glance(info=info), "vllm mixtral")
+    assert not matches(path, None, "llama")

@@ -1,0 +1,165 @@
+"""Scripts of conversations: datasets in their forms, bad rows, synthetic ones; the same seed, the same talk."""
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servetop.core.config import WorkloadConfig
+from servetop.core.errors import UsageError
+from servetop.workload.build import prompts_for
+from servetop.workload.datasets.catalogue import texts_of
+from servetop.workload.datasets.conversation_rows import talk_row
+from servetop.workload.datasets.rows import BadRow, Tally
+from servetop.workload.prompts.conversation_scripts import TurnPrompt, next_turn
+from servetop.workload.validation import check_fits, check_load, resolve_workload
+
+MESSAGES = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "One?"},
+    {"role": "assistant", "content": "x" * 40},
+    {"role": "user", "content": "Two?"},
+]
+SHAREGPT = [
+    {"from": "gpt", "value": "cut off before"},
+    {"from": "human", "value": "One?"},
+    {"from": "gpt", "value": "y" * 20},
+    {"from": "human", "value": "Two?"},
+    {"from": "gpt", "value": ""},
+]
+
+
+def first(config: WorkloadConfig, count: int, *, seed: int = 5) -> list[TurnPrompt]:
+    prompts = list(itertools.islice(prompts_for(config, (seed, 0)).prompts(), count))
+    assert all(isinstance(each, TurnPrompt) for each in prompts)
+    return prompts  # type: ignore[return-value]
+
+
+def file_of(path: Path, *rows: object, array: bool = False) -> WorkloadConfig:
+    path.write_text(json.dumps(rows, indent=1) if array else "\n".join(map(json.dumps, rows)))
+    return WorkloadConfig(dataset="conversations", dataset_path=str(path), endpoint="chat")
+
+
+def test_mt_bench_comes_along_eighty_conversations_of_two_turns() -> None:
+    config, replay = resolve_workload(WorkloadConfig(dataset="mtbench", output_len=64))
+    assert replay is None
+    prompts = first(config, 81)
+    assert {len(each.script.turns) for each in prompts} == {2}
+    assert prompts[0].text.startswith("Compose an engaging travel blog post about a recent trip to Hawaii")
+    assert prompts[0].script.turns[1].question == (
+        "Rewrite your previous response. Start every sentence with the letter A."
+    )
+    assert prompts[80].text == prompts[0].text
+    assert {turn.output_tokens for each in prompts for turn in each.script.turns} == {64}
+    assert [len(each.script.turns) for each in first(WorkloadConfig(dataset="mtbench", num_turns="1"), 3)] == [1] * 3
+
+
+@pytest.mark.parametrize("array", [False, True])
+def test_messages_turns_and_sharegpts_conversations_are_read_from_lines_and_arrays(tmp_path: Path, array: bool) -> None:
+    rows = ({"messages": MESSAGES}, {"turns": ["One?", "Two?"]}, {"id": "a", "conversations": SHAREGPT})
+    config, _ = resolve_workload(file_of(tmp_path / "talk", *rows, array=array))
+    prompts = first(config, 3)
+    assert [[turn.question for turn in each.script.turns] for each in prompts] == [["One?", "Two?"]] * 3
+    assert [[turn.output_tokens for turn in each.script.turns] for each in prompts] == [[10, 128], [128] * 2, [5, 1]]
+    assert [each.messages for each in prompts] == [(("system", "Be brief."),), (), ()]
+
+
+def test_on_a_wire_of_one_text_what_the_system_says_stands_in_front(tmp_path: Path) -> None:
+    config = file_of(tmp_path / "talk", {"messages": MESSAGES})
+    (opening,) = first(WorkloadConfig(dataset="conversations", dataset_path=config.dataset_path), 1)
+    assert (opening.text, opening.messages) == ("Be brief.\n\nOne?", ())
+    following = next_turn(opening, "It is one.", said_tokens=20, conversation=9)
+    assert following.text == "Be brief.\n\nOne?It is one.\n\nTwo?"
+    assert (following.input_tokens, following.turn, following.conversation, following.last) == (21, 2, 9, True)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ('{"turns": []}', "line 2, column 'turns': expected a list of questions or messages, found []"),
+        ('{"turns": ["One?", " "]}', "line 2, column 'turns': expected a question, found ' '"),
+        ('{"prompt": "One?"}', "line 2, column 'messages': expected a list of questions or messages, found None"),
+        ('{"messages": [{"role": "tool", "content": "x"}]}', "messages of user, assistant or system, found 'tool'"),
+        ('{"messages": [{"role": "user", "content": 5}]}', "expected the text of the user, found 5"),
+        ('{"messages": [{"role": "assistant", "content": "x"}]}', "expected a question of a user"),
+        ('{"turns": ["One?"', "line 2, column 'messages'"),
+        ("5", "line 2, column 'messages'"),
+    ],
+)
+def test_a_row_that_is_no_conversation_is_told_or_skipped_and_counted(tmp_path: Path, row: str, words: str) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_text('{"turns": ["Fine?"]}\n' + row + '\n{"turns": ["Fine too?"]}\n')
+    config = WorkloadConfig(dataset="conversations", dataset_path=str(path))
+    with pytest.raises(UsageError) as refused:
+        resolve_workload(config)
+    assert words in str(refused.value)
+    assert str(refused.value).endswith("mend it, or add --skip-bad-rows")
+    texts, tally = texts_of(config), Tally()
+    assert texts is not None
+    assert [each.turns[0].question for each in texts.rows(tally)] == ["Fine?", "Fine too?"]
+    assert tally.skipped == 1
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=4)))
+def test_whatever_a_column_holds_it_is_a_conversation_or_a_bad_row(value: Any) -> None:
+    try:
+        row = talk_row(1, {"messages": value})
+    except BadRow:
+        return
+    assert row.turns
+    assert all(turn.question.strip() for turn in row.turns)
+
+
+def test_synthetic_conversations_have_so_many_turns_of_lengths_of_their_own() -> None:
+    config = WorkloadConfig(num_turns="uniform:min=2,max=4", lengths="uniform:ratio=0.5", input_len=20, output_len=10)
+    prompts = first(config, 200)
+    assert {len(each.script.turns) for each in prompts} == {2, 3, 4}
+    turns = [turn for each in prompts for turn in each.script.turns]
+    assert {len(turn.question.split()) for turn in turns} == set(range(10, 31))
+    assert {turn.output_tokens for turn in turns} == set(range(5, 16))
+    assert prompts == first(config, 200)
+    assert prompts != first(config, 200, seed=6)
+    fixed = first(WorkloadConfig(num_turns="3", prefix_len=50, input_len=5), 3)
+    assert [[len(turn.question.split()) for turn in each.script.turns] for each in fixed] == [[55, 5, 5]] * 3
+    assert len({tuple(each.text.split()[:50]) for each in fixed}) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"num_turns": "0"}, "--num-turns"),
+        ({"num_turns": "2.5"}, "--num-turns 2.5: give whole numbers from 1"),
+        ({"num_turns": "uniform:min=4,max=2"}, "--num-turns uniform:min=4,max=2: give whole numbers from 1"),
+        ({"num_turns": "uniform:min=4"}, "give whole numbers from 1"),
+        ({"num_turns": "many"}, "--num-turns: unknown 'many'"),
+        ({"num_turns": "2", "dataset": "sonnet"}, "--num-turns is for conversations, not for sonnet"),
+        ({"dataset": "mtbench", "n": 2}, "--n: a conversation goes on with one answer"),
+        ({"dataset": "conversations"}, "--dataset-name conversations reads a file: give --dataset-path"),
+    ],
+)
+def test_conversations_that_make_no_sense_are_refused(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        resolve_workload(WorkloadConfig(**fields))
+    assert words in str(refused.value)
+
+
+def test_a_conversation_known_to_outgrow_the_model_is_refused_unless_clipped() -> None:
+    config = WorkloadConfig(num_turns="uniform:min=1,max=5", input_len=100, output_len=20)
+    check_fits(config, 600)
+    with pytest.raises(UsageError, match=r"each conversation asks for 500 \+ 100 tokens, but the model takes 599"):
+        check_fits(config, 599)
+    check_fits(WorkloadConfig(num_turns="5", input_len=100, output_len=20, clip_lengths=True), 599)
+    check_fits(WorkloadConfig(dataset="mtbench", input_len=9999), 4096)
+
+
+def test_users_think_in_open_loops_too_where_they_converse() -> None:
+    from servetop.core.config import StageConfig
+
+    stages = [StageConfig(request_rate=4.0, duration=5.0)]
+    check_load(WorkloadConfig(dataset="mtbench", think_time="2"), stages)
+    with pytest.raises(UsageError, match="--think-time is for closed loops and conversations"):
+        check_load(WorkloadConfig(think_time="2"), stages)

@@ -1,0 +1,92 @@
+"""Laws of prompt and answer lengths: their means, their bounds, their seeds."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from servetop.core.arrays import IntArray
+from servetop.core.config import WorkloadConfig
+from servetop.core.errors import UsageError
+from servetop.workload.prompts.lengths import LENGTH_LAWS, lengths_for
+
+
+def drawn(count: int = 20_000, seed: int = 3, **workload: Any) -> IntArray:
+    pairs = lengths_for(WorkloadConfig(**workload), (seed,)).pairs()
+    return np.array(list(itertools.islice(pairs, count)), dtype=np.int64)
+
+
+@given(st.sampled_from(sorted(set(LENGTH_LAWS) - {"sharegpt"})), st.integers(1, 5000), st.integers(1, 5000))
+def test_every_length_is_a_token_or_more_and_fixed_by_the_seed(law: str, prompt: int, answer: int) -> None:
+    pairs = drawn(300, lengths=law, input_len=prompt, output_len=answer)
+    assert pairs.min() >= 1
+    assert (pairs == drawn(300, lengths=law, input_len=prompt, output_len=answer)).all()
+
+
+def test_without_a_law_lengths_are_fixed() -> None:
+    assert set(map(tuple, drawn(50, input_len=7, output_len=9).tolist())) == {(7, 9)}
+    assert drawn(2, lengths="fixed:output=3", input_len=7).tolist() == [[7, 3], [7, 3]]
+
+
+def test_a_range_ratio_gives_uniform_lengths_around_the_wanted_ones() -> None:
+    pairs = drawn(input_len=100, output_len=10, range_ratio=0.3)
+    assert (pairs.min(axis=0).tolist(), pairs.max(axis=0).tolist()) == ([70, 7], [130, 13])
+    assert pairs.mean(axis=0) == pytest.approx([100, 10], rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("law", "mean", "spread"),
+    [
+        ("normal:output_mean=200,output_std=20", 200, 20),
+        ("lognormal:output_mean=200,output_sigma=0.5", 200, 200 * 0.533),
+        ("capped-exponential:output_mean=200", 200, 200),
+    ],
+)
+def test_a_law_keeps_its_mean_and_spread(law: str, mean: float, spread: float) -> None:
+    outputs = drawn(lengths=law)[:, 1]
+    assert outputs.mean() == pytest.approx(mean, rel=0.04)
+    assert outputs.std() == pytest.approx(spread, rel=0.06)
+
+
+def test_a_capped_exponential_is_drawn_again_above_its_cap_so_that_no_length_piles_up() -> None:
+    outputs = drawn(lengths="capped-exponential:output_mean=128,output_cap=32")[:, 1]
+    assert outputs.max() <= 32
+    assert (outputs == 32).mean() < 2 * (outputs == 30).mean()
+
+
+def test_caps_bound_normal_and_lognormal_lengths() -> None:
+    pairs = drawn(lengths="lognormal:input_mean=500,input_sigma=2,input_cap=900,output_cap=50")
+    assert pairs.max(axis=0).tolist() == [900, 50]
+
+
+def test_zipf_lengths_halve_as_the_exponent_says() -> None:
+    inputs = drawn(lengths="zipf:exponent=1,input_cap=1000")[:, 0]
+    assert (inputs == 1).mean() / (inputs == 2).mean() == pytest.approx(2.0, rel=0.15)
+    assert inputs.max() <= 1000
+
+
+def test_sharegpt_lengths_are_those_that_vllms_benchmark_keeps() -> None:
+    pairs = drawn(lengths="sharegpt")
+    assert pairs.min() >= 4
+    assert pairs[:, 0].max() <= 1024
+    assert pairs.sum(axis=1).max() <= 2048
+    assert pairs.mean(axis=0) == pytest.approx([110.6, 328.3], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("workload", "words"),
+    [
+        ({"lengths": "gaussian"}, "--lengths: unknown 'gaussian'"),
+        ({"lengths": "normal:mean=3"}, "normal takes input_mean"),
+        ({"lengths": "normal:input_mean=-3"}, "give a number above 0"),
+        ({"lengths": "sharegpt:total_cap=5"}, "no pair is within"),
+        ({"range_ratio": 1.0}, "--random-range-ratio 1: give a share"),
+        ({"range_ratio": 0.5, "lengths": "normal"}, "--random-range-ratio is for uniform lengths"),
+    ],
+)
+def test_lengths_that_make_no_sense_are_refused(workload: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        drawn(1, **workload)

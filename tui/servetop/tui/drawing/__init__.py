@@ -1,0 +1,1 @@
+"""Pure drawing: text runs, charts, tables, number formats."""

@@ -1,0 +1,119 @@
+"""Lines and areas in braille cells, 2 × 4 dots each, rastered with numpy.
+
+Drawn here and not by a plotting library because series need dashes, gaps and areas as well as colours, and because
+a whole screen of charts has to be redrawn four times a second in a few milliseconds (docs/performance.md).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from servetop.core.arrays import FloatArray
+from servetop.tui.drawing.text_runs import Run
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    BoolArray = npt.NDArray[np.bool_]
+
+DASHES = {"solid": (1, 1), "dashed": (6, 8), "dotted": (2, 4)}
+"""Dots drawn, of how many; whole cells, so that the colours of lines that lie on each other alternate."""
+SWATCHES = {"solid": "⠤⠤⠤", "dashed": "⠤⠤⠄", "dotted": "⠄⠄⠄"}
+"""How each dash is shown in a legend."""
+_BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint32)
+"""Value of each dot in a cell's code point (Unicode 15, chapter 21.1)."""
+_BLANK = 0x2800
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trace:
+    """One series: values at ascending instants; NaN is a gap."""
+
+    times: FloatArray
+    values: FloatArray
+    style: str
+    dash: str = "solid"
+    """One of `DASHES`; an area is hatched unless it is solid."""
+    area: bool = False
+    """Fill down to zero."""
+
+    @property
+    def swatch(self) -> Run:
+        """Three cells that show how this series is drawn, for legends."""
+        if self.area:
+            return ("⣿⣿⣿" if self.dash == "solid" else "⡪⡪⡪", self.style)
+        return (SWATCHES[self.dash], self.style)
+
+
+def raster(
+    traces: Sequence[Trace], *, width: int, height: int, window: tuple[float, float], limit: float
+) -> list[list[Run]]:
+    """`height` rows of `width` cells: `window` in seconds from left to right, 0 to `limit` from bottom to top.
+
+    Later traces lie on top: a cell has the style of the last one that drew in it.
+    """
+    dots = np.zeros((height * 4, width * 2), dtype=np.bool_)
+    owners = np.full((height, width), -1, dtype=np.int64)
+    for number, trace in enumerate(traces):
+        levels = _levels(trace, columns=width * 2, window=window) / limit * (height * 4 - 1)
+        drawn = _area(levels, height * 4, trace.dash) if trace.area else _line(levels, height * 4, trace.dash)
+        dots |= drawn
+        owners[drawn.reshape(height, 4, width, 2).any(axis=(1, 3))] = number
+    codes = (dots.reshape(height, 4, width, 2) * _BITS[None, :, None, :]).sum(axis=(1, 3)) + _BLANK
+    styles = [*(trace.style for trace in traces), ""]
+    return [_runs(codes[y].astype("<u4"), owners[y], styles) for y in range(height)]
+
+
+def _levels(trace: Trace, *, columns: int, window: tuple[float, float]) -> FloatArray:
+    """The trace's value in each dot column, between samples linearly; NaN where it has none."""
+    blank = np.full(columns, np.nan)
+    if not trace.times.size:
+        return blank
+    start, end = window
+    at = start + (np.arange(columns) + 1) / columns * (end - start)
+    step = float(np.median(np.diff(trace.times))) if trace.times.size > 1 else (end - start) / columns
+    right = np.clip(np.searchsorted(trace.times, at - 1e-9), 0, trace.times.size - 1)
+    left = np.maximum(right - 1, 0)
+    gap = trace.times[right] - trace.times[left]
+    share = np.clip(np.divide(at - trace.times[left], gap, out=np.ones(columns), where=gap > 0), 0, 1)
+    values = trace.values[left] + (trace.values[right] - trace.values[left]) * share
+    nearest = np.where(share < 0.5, trace.values[left], trace.values[right])
+    inside = (at > trace.times[0] - step) & (at < trace.times[-1] + step / 2)
+    return np.where(inside, np.where(np.isnan(values), nearest, values), blank)
+
+
+def _line(levels: FloatArray, dots: int, dash: str) -> BoolArray:
+    """Each column reaches halfway to its neighbours, so that steep lines stay connected."""
+    before = np.concatenate((levels[:1], (levels[1:] + levels[:-1]) / 2))
+    after = np.concatenate(((levels[1:] + levels[:-1]) / 2, levels[-1:]))
+    reach = np.stack((levels, np.where(np.isnan(before), levels, before), np.where(np.isnan(after), levels, after)))
+    known = ~np.isnan(levels)
+    low, high = (np.rint(np.where(known, edge, -9)) for edge in (reach.min(axis=0), reach.max(axis=0)))
+    rows = np.arange(dots)[::-1, None]
+    drawn, period = DASHES[dash]
+    visible = known & (np.arange(levels.size) % period < drawn)
+    result: BoolArray = (rows >= np.minimum(low, dots - 1)) & (rows <= high) & visible
+    return result
+
+
+def _area(levels: FloatArray, dots: int, dash: str) -> BoolArray:
+    known = ~np.isnan(levels) & (levels > 0)
+    rows = np.arange(dots)[::-1, None]
+    filled = (rows <= np.rint(np.where(known, levels, -1))) & known
+    if dash == "solid":
+        return filled
+    hatched: BoolArray = filled & ((rows + np.arange(levels.size)) % 2 == 0)
+    return hatched
+
+
+def _runs(codes: npt.NDArray[np.uint32], owners: npt.NDArray[np.int64], styles: Sequence[str]) -> list[Run]:
+    text = codes.tobytes().decode("utf-32-le").replace(chr(_BLANK), " ")
+    latest = np.maximum.accumulate(np.where(owners >= 0, np.arange(owners.size), -1))
+    owners = np.where(latest >= 0, owners[latest], owners)  # a blank looks alike in any style: fewer runs
+    edges = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), owners.size]
+    return [(text[low:high], styles[owners[low]]) for low, high in itertools.pairwise(edges)]

@@ -1,0 +1,116 @@
+"""Heat maps: how many requests had which latency when, as shaded cells over time and a logarithmic axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.arrays import FloatArray
+from servetop.core.histogram import LogHistogram, bucket_value
+from servetop.core.tick import TICK_SECONDS
+from servetop.tui.drawing.text_runs import Run, merged
+
+SHADES = (("·", "cool"), ("░", "cool"), ("▒", "warm"), ("▓", "hot"), ("█", "hot"))
+"""From few to many; told apart without colour, and in few styles, because each change of style is sent."""
+_SHORTEST = 1e-5
+"""Seconds at the lower end of a logarithmic axis, at least."""
+_MOST_BINS = 250
+"""Bins that are kept: two charts of them."""
+_MOST_STAGES = 4_000
+"""Of stages times metrics."""
+
+
+class BinnedHistograms:
+    """Histograms of a latency by time bin, the same bins as `core.stats.Series`, and by stage; each is merged once."""
+
+    def __init__(self, history: TickHistory) -> None:
+        self._history = history
+        self._bins: dict[tuple[str, int, int], LogHistogram] = {}
+        self._stages: dict[tuple[str, int, int], LogHistogram] = {}
+
+    def over(self, metric: str, *, at: float, span: float, columns: int) -> list[LogHistogram]:
+        """One for each bin of the `span` seconds before `at`, oldest first."""
+        width = max(1, math.ceil(span / TICK_SECONDS / max(columns, 1)))
+        bins = self._history.bins(max(0.0, at - span), until=at, width=width)
+        return [self._merged(self._bins, _MOST_BINS, (metric, start, stop)) for start, stop in bins]
+
+    def between(self, metric: str, *, start: int, stop: int) -> LogHistogram:
+        """The sum over ticks `start` to `stop`, those of a stage that is over."""
+        return self._merged(self._stages, _MOST_STAGES, (metric, start, stop))
+
+    def _merged(
+        self, kept: dict[tuple[str, int, int], LogHistogram], most: int, key: tuple[str, int, int]
+    ) -> LogHistogram:
+        if key not in kept:
+            if len(kept) >= most:
+                del kept[next(iter(kept))]  # the oldest: as a run goes on, the one farthest left
+            metric, start, stop = key
+            kept[key] = self._history.histogram(metric, start=start, stop=stop)
+        return kept[key]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HeatMap:
+    """Counts by cell, and what the edges mean."""
+
+    counts: FloatArray
+    """Requests (for ITL: tokens) per time bin; shape (rows, columns), the first row is the slowest."""
+    low: float
+    """Seconds at the bottom edge."""
+    high: float
+    """Seconds at the top edge."""
+
+    def latency(self, row: int) -> float:
+        """Seconds in the middle of a row."""
+        rows = self.counts.shape[0]
+        return float(self.low * (self.high / self.low) ** ((rows - row - 0.5) / rows))
+
+    def cells(self) -> list[list[Run]]:
+        """Shades by the logarithm of the count, the darkest for the most."""
+        peak = float(self.counts.max(initial=0.0))
+        scaled = np.log1p(self.counts) / math.log1p(peak) if peak > 0 else self.counts
+        levels = np.ceil(scaled * len(SHADES) - 1e-9).astype(int)
+        return [merged([SHADES[level - 1] if level else (" ", "") for level in row]) for row in levels]
+
+
+def heat_map(
+    bins: Sequence[LogHistogram], times: FloatArray, *, window: tuple[float, float], shape: tuple[int, int]
+) -> HeatMap | None:
+    """A map of `shape` (rows, columns) over `window` seconds; None when nothing was measured. `times` end the bins."""
+    rows, columns = shape
+    seen = [each for each in bins if each.buckets.size]
+    if not seen or rows < 1 or columns < 1:
+        return None
+    low, high = log_limits(
+        bucket_value(min(int(each.buckets[0]) for each in seen)),
+        bucket_value(max(int(each.buckets[-1]) for each in seen)),
+    )
+    dense = np.zeros((len(bins) + 1, rows))
+    scale = rows / math.log(high / low)
+    for number, each in enumerate(bins):
+        above = math.log(bucket_value(0) / low) + each.buckets * math.log(bucket_value(1) / bucket_value(0))
+        rank = np.clip((above * scale).astype(int), 0, rows - 1)
+        dense[number + 1] = np.bincount(rank, weights=each.counts, minlength=rows)
+    until = np.cumsum(dense, axis=0)
+    step = float(times[0] if len(bins) < 2 else np.diff(times).min())  # a bin alone is the run's first: it begins at 0
+    edges = np.linspace(*window, columns + 1)
+    first = np.clip(np.floor((edges[:-1] - times[0]) / step + 1 + 1e-9), 0, len(bins)).astype(int)
+    last = np.clip(np.maximum(np.floor((edges[1:] - times[0]) / step + 1 + 1e-9), first + 1), 0, len(bins)).astype(int)
+    inside = edges[1:] > times[0] - step + 1e-9
+    means = (until[last] - until[first]) / np.maximum(last - first, 1)[:, None]
+    return HeatMap(counts=np.where(inside[:, None], means, 0.0).T[::-1], low=low, high=high)
+
+
+def log_limits(low: float, high: float) -> tuple[float, float]:
+    """1 or 3 times a power of ten at or beyond both ends, so that the axis keeps still; from 10 µs on.
+
+    Tokens that came together are 0 apart: on a logarithmic axis they would push all others to its end.
+    """
+    low, high = max(low, _SHORTEST), max(high, _SHORTEST)
+    below = [factor * 10.0**power for power in range(-8, 7) for factor in (1, 3)]
+    bottom = max((each for each in below if each <= low), default=below[0])
+    return bottom, min((each for each in below if each >= high and each > bottom), default=below[-1])

@@ -1,0 +1,71 @@
+"""Requests as rows of text: figures at the left, phases on a time axis at the right; pure functions."""
+
+from __future__ import annotations
+
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.text_runs import Row, Run, fitted, joined
+from servetop.tui.state.request_rows import PHASES, RequestRow, bar
+
+_FIELDS = (
+    ("id", "id", 8), ("due", "due", 8), ("ttft", "TTFT", 8), ("e2el", "E2E", 8), ("status", "status", 11),
+    ("itl_max", "max ITL", 8), ("itl", "ITL", 8), ("prompt_tokens", "in", 7), ("output_tokens", "out", 6),
+)  # fmt: skip
+"""Column, heading and cells, most important first."""
+_LEAST_BAR = 24
+
+
+def _fields(width: int) -> tuple[tuple[str, str, int], ...]:
+    """As many columns as leave room for the bars."""
+    kept = 3
+    while kept < len(_FIELDS) and sum(each[2] for each in _FIELDS[: kept + 1]) + 2 + _LEAST_BAR <= width:
+        kept += 1
+    return _FIELDS[:kept]
+
+
+def header(width: int, axis: tuple[float, float], *, order: str, descending: bool) -> Row:
+    """Headings, an arrow at the one that orders, what the bars' shades mean, and the ends of their time axis."""
+    arrow = "▼" if descending else "▲"
+    names: list[Run] = [("  ", "")]
+    for column, name, cells in _fields(width):
+        text = f"{arrow}{name}" if column == order else name
+        names.append((f" {text:<{cells - 1}}" if column == "status" else f"{text:>{cells}}",
+                      "strong" if column == order else "muted"))  # fmt: skip
+    room = width - sum(len(text) for text, _ in names) - 1
+    left, right = (f"{formats.clock_time(at)[3:]}.{int(at * 10) % 10}" for at in axis)
+    shades = joined([[(f"{glyph * 2}", style), (f" {name}", "muted")] for glyph, style, name in PHASES],
+                    width=max(room - 18, 0), gap="  ") if room >= 42 else []  # fmt: skip
+    used = sum(len(text) for text, _ in shades)
+    gap = max(room - 14 - used, 0)
+    return fitted([*names, (" ", ""), (left, "faint"), (" " * (gap // 2), ""), *shades,
+                   (" " * (gap - gap // 2), ""), (right, "faint")], width)  # fmt: skip
+
+
+def request_row(row: RequestRow, width: int, axis: tuple[float, float], *, at: float, chosen: bool) -> Row:
+    """Figures at the left, bar at the right."""
+    runs: list[Run] = [("▸ " if chosen else "  ", "key")]
+    for column, _, cells in _fields(width):
+        value = getattr(row, column)
+        if column == "status":
+            runs.append((f" {value:<{cells - 1}}", "bad" if row.failed else "muted"))
+        elif column == "due":
+            runs.append(
+                (
+                    f"{formats.clock_time(value)[3:]}.{int(value * 10 + 1e-6) % 10}".rjust(cells),
+                    "strong" if chosen else "",
+                )
+            )
+        else:
+            whole = column in ("prompt_tokens", "output_tokens")
+            text = str(value) if column == "id" else (formats.count(value) if whole else formats.seconds(value))
+            runs.append((f"{text:>{cells}}", "strong" if chosen else ""))
+    room = width - sum(len(text) for text, _ in runs) - 1
+    return [*runs, (" ", ""), *bar(row.record, axis, max(room, 1), at=at)]
+
+
+def why_empty(in_flight: int, *, failed_only: bool) -> str:
+    """What to say where no request can be shown."""
+    if failed_only:
+        return "no request failed here"
+    if in_flight:
+        return f"{in_flight} requests in flight, none has ended yet: each is recorded when it ends"
+    return "no request was under way here"

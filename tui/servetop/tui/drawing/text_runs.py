@@ -1,0 +1,120 @@
+"""What a panel draws: rows of text runs, each with the name of a style that the style sheet colours.
+
+Text is sanitized, and never read as markup. Rendering goes straight to strips: a chart has hundreds of runs, four times
+a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style as RichStyle
+from textual.css.styles import RulesMap
+from textual.strip import Strip
+from textual.style import Style
+from textual.visual import RenderOptions, Visual
+
+from servetop.tui.drawing.sanitize import in_cells, shortened
+
+Run = tuple[str, str]
+"""Text, and the name of its style (`palette.STYLES`); an empty name is the panel's own style."""
+Row = Sequence[Run]
+
+
+class Lines(Visual):
+    """Rows, top first. What does not fit is cut off at the right and at the bottom."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.rows = tuple(rows)
+
+    @property
+    def plain(self) -> str:
+        """The text alone, one line a row."""
+        return "\n".join("".join(text for text, _ in row) for row in self.rows)
+
+    def get_optimal_width(self, rules: RulesMap, container_width: int) -> int:  # noqa: ARG002
+        """Cells of the widest row."""
+        return max((row_width(row) for row in self.rows), default=0)
+
+    def get_height(self, rules: RulesMap, width: int) -> int:  # noqa: ARG002
+        """Number of rows: they never wrap."""
+        return len(self.rows)
+
+    def render_strips(self, width: int, height: int | None, style: Style, options: RenderOptions) -> list[Strip]:
+        """Strips of exactly `width` cells."""
+        base = style.rich_style
+        styles: dict[str, RichStyle] = {"": base}
+
+        def styled(name: str) -> RichStyle:
+            if name not in styles:
+                styles[name] = (style + options.get_style("." + name)).rich_style
+            return styles[name]
+
+        return [
+            Strip([Segment(in_cells(text), styled(name)) for text, name in merged(row)]).adjust_cell_length(width, base)
+            for row in self.rows[:height]
+        ]
+
+
+def merged(row: Row) -> list[Run]:
+    """The same picture in as few runs as possible: each costs 40 bytes of terminal output. Blanks go with any style."""
+    runs: list[Run] = []
+    for text, style in row:
+        if runs and (style == runs[-1][1] or not text.strip(" ")):
+            runs[-1] = (runs[-1][0] + text, runs[-1][1])
+        elif text:
+            runs.append((text, style))
+    return runs
+
+
+def row_width(row: Row) -> int:
+    """Terminal cells that a row takes."""
+    return sum(cell_len(text) for text, _ in row)
+
+
+def fitted(row: Row, width: int) -> list[Run]:
+    """The row in at most `width` cells; the run that crosses the edge is shortened, what follows is left out."""
+    kept: list[Run] = []
+    for text, style in row:
+        left = width - row_width(kept)
+        if left <= 0:
+            break
+        kept.append((shortened(text, left), style))
+    return kept
+
+
+def spread(left: Row, right: Row, *, width: int) -> list[Run]:
+    """One row with its parts at both edges; the left part gives way when there is no room for both."""
+    room = width - row_width(right)
+    if room <= 0:
+        return fitted(right, width)
+    start = fitted(left, room - 1)
+    return [*start, (" " * (room - row_width(start)), ""), *right]
+
+
+def joined(parts: Iterable[Row], *, width: int, gap: str = "   ") -> list[Run]:
+    """Parts side by side, in order, as many as fit whole into `width`; the first is shortened if it must be."""
+    row: list[Run] = []
+    for part in parts:
+        if not row:
+            row = fitted(part, width)
+        elif row_width(row) + len(gap) + row_width(part) <= width:
+            row.extend(((gap, ""), *part))
+        else:
+            break
+    return row
+
+
+def placard(text: str, *, width: int, height: int, style: str = "muted") -> list[Row]:
+    """One sentence in the middle of an otherwise empty area, broken into lines where it is too long."""
+    lines: list[str] = [""]
+    for word in text.split():
+        candidate = f"{lines[-1]} {word}".strip()
+        lines[-1:] = [candidate] if cell_len(candidate) <= width or not lines[-1] else [lines[-1], word]
+    lines = [shortened(line, width) for line in lines[: max(height, 1)]]
+    above = max(0, (height - len(lines)) // 2)
+    rows: list[Row] = [[] for _ in range(above)]
+    rows += [[(" " * ((width - cell_len(line)) // 2), ""), (line, style)] for line in lines]
+    return rows + [[] for _ in range(height - len(rows))]

@@ -1,0 +1,63 @@
+"""The charted latency as a heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+
+from servetop.tui.drawing.charts import GUTTER, Axes, time_axis, with_cursor
+from servetop.tui.drawing.heat_map import SHADES, HeatMap, heat_map
+from servetop.tui.drawing.text_runs import Row, joined, placard
+from servetop.tui.panels.latency import LABELS, axis_seconds
+from servetop.tui.panels.time_chart import TimeChart
+from servetop.tui.state.run_state import Moment
+
+
+class HeatPanel(TimeChart):
+    """Time across, latency up (logarithmic), count as shade."""
+
+    axes_from = 0
+    _drawn: HeatMap | None = None
+    _above = 0
+    """Rows above its cells."""
+
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """Which latency."""
+        counted = "tokens" if moment.view.metric == "itl" else "requests"
+        label = LABELS[moment.view.metric]
+        return [[("Heat map ", "title"), (label, "strong")], [(f"{counted} by {label} and time", "muted")]]
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """See `draw_heat`, or that there is nothing yet."""
+        below = 2 if height >= 5 else 0
+        shape = (height - below, width - GUTTER)
+        drawn = heat_map(moment.heat, moment.stats.series.times, window=moment.window, shape=shape)
+        self._drawn, self._above = drawn, 1 if below else 0
+        if drawn is None:
+            return placard("nothing measured yet", width=width, height=height)
+        return draw_heat(drawn, self.axes(moment), width, height)
+
+    def latency_under(self, event: events.MouseEvent) -> float | None:
+        """See TimeChart."""
+        offset, drawn = event.get_content_offset(self), self._drawn
+        row = -1 if offset is None else offset.y - self._above
+        return drawn.latency(row) if drawn is not None and 0 <= row < drawn.counts.shape[0] else None
+
+
+def draw_heat(drawn: HeatMap, axes: Axes, width: int, height: int) -> list[Row]:
+    """The legend, the cells with the latency at their top, middle and bottom, and the time axis."""
+    cells = with_cursor(drawn.cells(), axes, width - GUTTER)
+    labels = {0: drawn.high, len(cells) - 1: drawn.low}
+    if len(cells) >= 5:
+        labels[len(cells) // 2] = (drawn.low * drawn.high) ** 0.5
+    rows: list[Row] = [[*_gutter(labels.get(y)), *row] for y, row in enumerate(cells)]
+    if height < 5:
+        return rows
+    shades: Row = [("few ", "muted"), *SHADES, (" many", "muted")]
+    peak = f"{drawn.counts.max():,.0f} at most in a cell"
+    return [joined([shades, [(peak, "muted")]], width=width), *rows, time_axis(axes.window, width - GUTTER, GUTTER)]
+
+
+def _gutter(value: float | None) -> Row:
+    return [(" " * (GUTTER - 1) + "│" if value is None else f"{axis_seconds(value):>{GUTTER - 1}}┤", "faint")]

@@ -1,0 +1,114 @@
+"""The log on the whole screen: both voices, by level, with what is searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.reactive import reactive
+
+from servetop.core.events import Severity
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.text_runs import Row, Run, fitted, placard
+from servetop.tui.panels.log import LOUDNESS, LogPanel
+from servetop.tui.state.log_entries import LEVELS, Entry, LogBook, found
+from servetop.tui.state.run_state import Moment
+
+_LEVEL_WORDS = {Severity.INFO: "all lines", Severity.WARNING: "warnings and errors", Severity.ERROR: "errors only"}
+
+
+class WholeLog(LogPanel):
+    """The log, `back` lines before its end, from severity `least` on; `words` are marked."""
+
+    back: reactive[int] = reactive(0)
+    least: reactive[Severity] = reactive(Severity.INFO)
+    words: reactive[str] = reactive("")
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._book = LogBook()
+        self._at: int | None = None
+        self._drawn = 0
+
+    def title(self, moment: Moment) -> Sequence[Row]:
+        """Which lines, where in them this is, and how many were found."""
+        parts: list[Row] = [
+            *super().title(moment),
+            [(_LEVEL_WORDS[self.least], "muted" if self.least is Severity.INFO else "warn")],
+        ]
+        if self.words:
+            matches = found(self.entries(moment), self.words)
+            which = f"{matches.index(self._at) + 1} of " if self._at in matches else ""
+            parts.append(
+                [(f"/{self.words} ", "key"), (f"{which}{len(matches)} found", "strong" if matches else "warn")]
+            )
+        where = "the end" if not self.back else f"{self.back} lines before the end"
+        return [*parts, [(where, "muted")], [("↑ ↓ PgUp PgDn scroll · v level · / search · n N", "muted")]]
+
+    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+        """The lines that end `back` lines before the newest."""
+        entries = self.entries(moment)
+        if not entries:
+            words = "nothing written yet" if self.least is Severity.INFO else "no such lines"
+            return placard(words, width=width, height=height)
+        grown = max(len(entries) - self._drawn, 0) if self._drawn else 0
+        self._drawn = len(entries)
+        if self.back and grown:  # what is read stays where it is while the log goes on
+            self.set_reactive(WholeLog.back, self.back + grown)
+        end = max(len(entries) - self.back, min(height, len(entries)))
+        start = max(end - height, 0)
+        chosen = None if self._at is None else self._at - start
+        return [
+            entry_row(entry, width, query=self.words, chosen=number == chosen)
+            for number, entry in enumerate(entries[start:end])
+        ]
+
+    def entries(self, moment: Moment) -> Sequence[Entry]:
+        """Those that the level lets through."""
+        return self._book.entries(moment, least=self.least)
+
+    def scroll(self, lines: int) -> None:
+        """Up (positive) or down by lines."""
+        count = len(self.entries(self.moment)) if self.moment else 0
+        self.back = min(max(self.back + lines, 0), max(0, count - self.size.height))
+        self.watch_moment(self.moment)
+
+    def next_level(self) -> None:
+        """Fewer lines; after errors only, all again. Goes to the end."""
+        self.least = LEVELS[(LEVELS.index(self.least) + 1) % len(LEVELS)]
+        self.back, self._at, self._drawn = 0, None, 0
+        self.watch_moment(self.moment)
+
+    def search(self, query: str) -> None:
+        """Mark these words, and go to the newest line that holds them; empty ends the search."""
+        self.words, self._at = query, None
+        self.go_to_match(-1)
+
+    def go_to_match(self, direction: int) -> None:
+        """To the next older (-1) or newer (1) line that was found; stays at the first and last."""
+        entries = self.entries(self.moment) if self.moment else ()
+        matches = found(entries, self.words)
+        from_here = len(entries) if self._at is None else self._at
+        beyond = [each for each in matches if (each - from_here) * direction > 0]
+        if beyond:
+            self._at = min(beyond) if direction > 0 else max(beyond)
+            middle = self.size.height // 2
+            self.back = min(max(len(entries) - self._at - middle, 0), max(0, len(entries) - self.size.height))
+        self.watch_moment(self.moment)
+
+
+def entry_row(entry: Entry, width: int, *, query: str = "", chosen: bool = False) -> Row:
+    """Time, who speaks, and the words; servetop's own lines have a symbol and its name."""
+    style = LOUDNESS[entry.severity]
+    voice: list[Run] = [(f"{entry.symbol} servetop ", style or "key")] if entry.symbol else [("  ", "")]
+    mark: Run = ("▸", "cursor") if chosen else (" ", "")
+    return fitted(
+        [mark, (f"{formats.clock_time(entry.at)[3:]} ", "faint"), *voice, *_marked(entry, query, style)], width
+    )
+
+
+def _marked(entry: Entry, query: str, style: str) -> list[Run]:
+    at = entry.text.casefold().find(query.casefold()) if query else -1
+    if at < 0 or len(entry.text.casefold()) != len(entry.text):
+        return [(entry.text, style)]
+    end = at + len(query)
+    return [(entry.text[:at], style), (f"[{entry.text[at:end]}]", "cursor"), (entry.text[end:], style)]

@@ -1,0 +1,113 @@
+"""Rows of the recordings browser: pure drawings of what is known of each file so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.cells import cell_len
+
+from servetop.core.interfaces.recording_store import Glance, RecordingInfo, RecordingState
+from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.recordings_table import sparkline, state_run, when_started
+from servetop.tui.drawing.sanitize import shortened
+from servetop.tui.drawing.text_runs import Row, Run, fitted, placard
+
+SPARK_CELLS = 24
+"""Cells of a row's sparkline at most: that many bins are read of every recording."""
+_COLUMNS = (
+    ("state", 12),
+    ("started", 16),
+    ("engine", 8),
+    ("model", 18),
+    ("time", 7),
+    ("requests", 8),
+    ("peak tok/s", 10),
+)
+_MEDIUM = (("state", 12), ("time", 7), ("requests", 8), ("peak tok/s", 10))
+"""Of a list below 120 cells."""
+_NARROW = (("", 1), *_MEDIUM[1:])
+"""Of one below 100: the state is a symbol alone, its word stands below the list."""
+_AS_NUMBERS = ("time", "requests", "peak tok/s")
+
+
+def draw_recordings(
+    paths: Sequence[Path], known: Mapping[Path, Glance], *, cursor: int, top: int, size: tuple[int, int]
+) -> list[Row]:
+    """Column titles and the rows from `top` on, the one under the cursor marked; `size` is (width, height)."""
+    width, height = size
+    if not paths:
+        return placard("no recording matches", width=width, height=height)
+    columns, name_width, spark = _layout(width)
+    rows: list[Row] = [fitted(_titles(columns, name_width), width)]
+    for number, path in enumerate(paths[top : top + height - 1], start=top):
+        glance = known.get(path)
+        cells = _cells(glance, columns, spark)
+        name = shortened(sanitize_line(path.stem), name_width)
+        here = number == cursor
+        style = "key" if here else ""
+        named: Row = [("▸ " if here else "  ", "key"), (name + " " * (name_width - cell_len(name)), style), *cells]
+        rows.append(fitted(named, width))
+    return rows
+
+
+def _layout(width: int) -> tuple[list[tuple[str, int]], int, int]:
+    """Columns with their widths, then the width of the name, then that of the sparkline."""
+    columns = list(_COLUMNS if width >= 120 else _MEDIUM if width >= 100 else _NARROW)
+    taken = sum(cells + 2 for _, cells in columns) + 2
+    spark = min(SPARK_CELLS, max(width - taken - 26, 0))
+    return columns, max(width - taken - (spark + 2 if spark else 0), 8), spark
+
+
+def _titles(columns: Sequence[tuple[str, int]], name_width: int) -> Row:
+    titles = "".join(f"  {_aligned(name, name, cells)}" for name, cells in columns)
+    return [(f"  {'recording':<{name_width}}{titles}  throughput", "faint")]
+
+
+def _aligned(column: str, text: str, cells: int) -> str:
+    text = shortened(text, cells)
+    blank = " " * (cells - cell_len(text))
+    return blank + text if column in _AS_NUMBERS else text + blank
+
+
+def _cells(glance: Glance | None, columns: Sequence[tuple[str, int]], spark: int) -> list[Run]:
+    if glance is None:
+        return [("  …", "faint")]
+    texts = _texts(glance.info)
+    runs = [(f"  {_aligned(name, texts[name][0], cells)}", texts[name][1]) for name, cells in columns]
+    return [*runs, (f"  {sparkline(glance.output_rates, spark)}", "sky")]
+
+
+def _texts(info: RecordingInfo) -> dict[str, Run]:
+    known = info.state is not RecordingState.UNREADABLE
+    state = state_run(info)
+    return {
+        "": (state[0][:1], state[1]),
+        "state": state,
+        "started": (when_started(info.started), "muted"),
+        "engine": (sanitize_line(info.engine) or formats.UNKNOWN, ""),
+        "model": (sanitize_line(info.model).rsplit("/", 1)[-1] or formats.UNKNOWN, ""),
+        "time": (formats.minutes(info.duration) if known else formats.UNKNOWN, "strong"),
+        "requests": (formats.count(info.requests if known else None), ""),
+        "peak tok/s": (formats.count(info.peak_output_tokens_per_s if known else None), ""),
+    }
+
+
+def draw_details(path: Path | None, glance: Glance | None, width: int) -> list[Row]:
+    """Two rows on the recording under the cursor: its whole name, then its label, model and what is wrong with it."""
+    if path is None:
+        return [[], []]
+    rows: list[Row] = [fitted([(sanitize_line(path.name), "strong")], width)]
+    if glance is None:
+        return [*rows, [("not read yet", "faint")]]
+    info = glance.info
+    parts: list[Run] = [
+        state_run(info),
+        (f" · {when_started(info.started)} · {sanitize_line(info.engine)} · {sanitize_line(info.model)}", "muted"),
+    ]
+    parts += [(f" · {sanitize_line(info.label)}", "")] if info.label else []
+    if info.state is RecordingState.UNREADABLE:
+        parts = [state_run(info)]
+    parts += [(f" · {sanitize_line(info.problem)}", "warn")] if info.problem else []
+    return [*rows, fitted(parts, width)]

@@ -1,0 +1,77 @@
+"""The engine's log and servetop's own words on the whole screen."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.widgets import Input
+
+from servetop.tui.panels.footer import StatusLine
+from servetop.tui.panels.header import HeaderLine
+from servetop.tui.panels.log_view import WholeLog
+from servetop.tui.screens.frame_screen import MomentScreen
+from servetop.tui.screens.modal import Modal
+from servetop.tui.screens.plain_text import PlainText
+
+
+class LogScreen(MomentScreen):
+    """Scrolls by line and by page; keeps following at the end. `n` is the next match here, not the next stage."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,l", "app.look_at('live')", "close"),
+        Binding("up", "scroll_log(1)", "line up", show=False),
+        Binding("down", "scroll_log(-1)", "line down", show=False),
+        Binding("pageup", "scroll_log(20)", "page up", show=False),
+        Binding("pagedown", "scroll_log(-20)", "page down", show=False),
+        Binding("v", "next_level", "level", tooltip="All lines, warnings and errors, errors only"),
+        Binding("slash", "search", "search", tooltip="Words to look for, whatever their case"),
+        Binding("n", "go_to_match(-1)", "older match", show=False),
+        Binding("N", "go_to_match(1)", "newer match", show=False),
+    ]
+
+    def compose(self) -> ComposeResult:
+        """The log between the lines that every screen has."""
+        yield HeaderLine(id="header")
+        yield WholeLog(id="whole-log")
+        yield StatusLine(id="status")
+
+    def action_scroll_log(self, lines: int) -> None:
+        """Up (positive) or down by lines."""
+        self.query_one(WholeLog).scroll(lines)
+
+    def action_next_level(self) -> None:
+        """The next filter."""
+        self.query_one(WholeLog).next_level()
+
+    def action_go_to_match(self, direction: int) -> None:
+        """Older (-1) or newer (1)."""
+        self.query_one(WholeLog).go_to_match(direction)
+
+    def action_search(self) -> None:
+        """Ask for words, beginning with the last ones."""
+        log = self.query_one(WholeLog)
+        self.app.push_screen(SearchQuestion(log.words), lambda words: None if words is None else log.search(words))
+
+
+class SearchQuestion(Modal[str]):
+    """One line of words; empty ends the search; escape gives None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self._words = words
+
+    def compose(self) -> ComposeResult:
+        """The field has the focus."""
+        with Vertical(classes="dialog"):
+            yield PlainText("Search the log for:", classes="question")
+            yield Input(self._words, max_length=120, compact=True)
+            yield PlainText("enter searches, nothing ends the search, esc goes back", classes="hint")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter."""
+        self.dismiss(event.value.strip())

@@ -1,0 +1,91 @@
+"""The requests around an instant, and one of them in detail."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from servetop.core.events import RequestRecord
+from servetop.tui.panels.footer import StatusLine
+from servetop.tui.panels.header import HeaderLine
+from servetop.tui.panels.requests import RequestsPanel
+from servetop.tui.panels.tokens import TokensPanel
+from servetop.tui.screens.details import DetailScreen
+from servetop.tui.screens.frame_screen import MomentScreen
+from servetop.tui.state.request_rows import COLUMNS
+from servetop.tui.state.run_state import Moment
+
+
+class RequestsScreen(DetailScreen):
+    """Waterfall and table; the arrows choose a request, enter opens it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "choose(-1)", "row up", show=False),
+        Binding("down", "choose(1)", "row down", show=False),
+        Binding("pageup", "choose(-20)", "page up", show=False),
+        Binding("pagedown", "choose(20)", "page down", show=False),
+        Binding("enter", "open", "open", show=False),
+        Binding("s", "sort", "sort by the next column", show=False),
+        Binding("S", "reverse", "reverse the order", show=False),
+        Binding("f", "failed_only", "failed ones only", show=False),
+    ]
+
+    def compose(self) -> ComposeResult:
+        """The table between the lines that every screen has."""
+        yield HeaderLine(id="header")
+        yield RequestsPanel(id="requests")
+        yield StatusLine(id="status")
+
+    @property
+    def _panel(self) -> RequestsPanel:
+        return self.query_one(RequestsPanel)
+
+    def action_choose(self, rows: int) -> None:
+        """Down (positive) or up by rows."""
+        self._panel.choose(rows)
+
+    def action_sort(self) -> None:
+        """By the next column."""
+        self._arrange(order=COLUMNS[(COLUMNS.index(self._panel.order) + 1) % len(COLUMNS)])
+
+    def action_reverse(self) -> None:
+        """The other way round."""
+        self._arrange(descending=not self._panel.descending)
+
+    def action_failed_only(self) -> None:
+        """Only those that did not end well, or all again."""
+        self._arrange(failed_only=not self._panel.failed_only)
+
+    def _arrange(self, **changes: object) -> None:
+        for name, value in changes.items():
+            setattr(self._panel, name, value)
+        self._panel.show_again()
+
+    def action_open(self) -> None:
+        """The chosen request's tokens."""
+        record, moment = self._panel.chosen(), self._panel.moment
+        if record is not None and moment is not None:
+            self.app.push_screen(RequestScreen(moment, record))
+
+
+class RequestScreen(MomentScreen):
+    """One request: it does not change any more, whatever the playhead does."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter", "leave", "back")]
+
+    def __init__(self, first: Moment, record: RequestRecord) -> None:
+        super().__init__(first)
+        self._record = record
+
+    def compose(self) -> ComposeResult:
+        """Its tokens and the engine's state at that time."""
+        yield HeaderLine(id="header")
+        yield TokensPanel(self._record, id="tokens")
+        yield StatusLine(id="status")
+
+    def action_leave(self) -> None:
+        """Close it; a key that was typed before it was gone does not close the screen below."""
+        if self.is_current:
+            self.app.pop_screen()

@@ -1,0 +1,1 @@
+"""What was read from a run so far, and what a screen needs of it; pure."""

@@ -1,0 +1,42 @@
+"""Why a figure of the engine is not there, in words; and how old the newest one is."""
+
+from __future__ import annotations
+
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.sanitize import shortened
+from servetop.tui.drawing.text_runs import Run
+from servetop.tui.state.run_state import Moment
+
+_LONGEST_NAME = 24
+STALE_AFTER = 1.5
+"""Seconds: six samples should have come in that time."""
+
+
+def why_missing(moment: Moment, *names: str) -> str:
+    """Empty when the newest sample holds at least one of the fields of EngineSample."""
+    facts, sample = moment.engine, moment.stats.engine
+    if facts is None:
+        return "the engine is not up yet"
+    if sample is not None and any(getattr(sample, name) is not None for name in names):
+        return ""
+    if not set(names) <= set(facts.not_exported):
+        return f"no metrics from {sanitize_line(facts.title)} yet"
+    return f"not exported by {sanitize_line(facts.title)}"
+
+
+def staleness(moment: Moment) -> str:
+    """`sample 3.4 s old` when the newest engine sample is; empty when it is fresh or when there is none."""
+    sample = moment.stats.engine
+    if sample is None or moment.stats.at - sample.scrape_end <= STALE_AFTER:
+        return ""
+    return f"⚠ sample {formats.seconds(moment.stats.at - sample.scrape_end)} old"
+
+
+def engine_name(facts: EngineFacts | None, *, otherwise: str) -> list[Run]:
+    """Title and version, such as `vLLM 0.32`."""
+    if facts is None:
+        return [(shortened(sanitize_line(otherwise), _LONGEST_NAME), "strong")]
+    version = [] if facts.version is None else [(" " + shortened(sanitize_line(facts.version), _LONGEST_NAME), "")]
+    return [(shortened(sanitize_line(facts.title), _LONGEST_NAME), "strong"), *version]

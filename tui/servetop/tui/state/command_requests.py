@@ -1,0 +1,153 @@
+"""What a steering key asks of the run, worked out from the state of the load; pure, so that the app only sends it."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from servetop.core.events import Action
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.tick import LoadGauges
+from servetop.core.units import MAX_REQUEST_RATE
+from servetop.tui.drawing import formats
+
+NOTHING_TO_STEER = "nothing to steer: the run has ended"
+READ_ONLY = "this page is read-only: it shows runs and changes nothing (--web-steer allows it)"
+_LOWEST_RATE = 0.01
+_BATCH_SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256, 320, 384, 512, 768, 1024, 1536, 2048)
+"""Steps of the batch-size key; the published studies step through these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A command to send, and the question to ask before, if it costs something."""
+
+    action: Action
+    value: float | None = None
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a key can do nothing now, in words for a person."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What the load is, or will be when the commands under way have been obeyed."""
+
+    gauges: LoadGauges
+    wished: Mapping[Action, float]
+    """Values asked for and not yet answered: repeated keys build on them."""
+    engine: EngineFacts | None
+    max_num_seqs: int | None
+    """Batch size in force, where it is known."""
+    boot_seconds: float | None
+    done_rate: float = 0.0
+    """Requests/s that ended in the last seconds."""
+
+    @property
+    def rate(self) -> float | None:
+        """Requests/s aimed at."""
+        return self.wished.get(Action.SET_RATE, self.gauges.request_rate)
+
+    @property
+    def concurrency(self) -> int | None:
+        """Limit of requests in flight aimed at; None is no limit."""
+        wished = self.wished.get(Action.SET_CONCURRENCY)
+        return self.gauges.max_concurrency if wished is None else round(wished)
+
+
+def scaled_rate(target: Target, factor: float) -> Wish | Refusal:
+    """The request rate, times a factor."""
+    if target.rate is None:
+        return Refusal("no load to steer yet: it begins when the engine is ready")
+    if math.isinf(target.rate):
+        return Refusal("requests are sent as fast as the concurrency limit allows: steer that with [ and ]")
+    rate = min(max(target.rate * factor, _LOWEST_RATE), MAX_REQUEST_RATE)
+    return Wish(action=Action.SET_RATE, value=float(f"{rate:.4g}"))
+
+
+def stepped_concurrency(target: Target, direction: int) -> Wish | Refusal:
+    """The concurrency limit, 10 % (at least 1) lower or higher; without one, lower begins at what is in flight."""
+    limit = target.concurrency
+    if limit is None and direction > 0:
+        return Refusal("no concurrency limit is in force, so there is none to raise: [ sets one")
+    base = max(target.gauges.in_flight, 1) if limit is None else limit
+    return Wish(action=Action.SET_CONCURRENCY, value=max(1, base + direction * max(1, round(base * 0.1))))
+
+
+def stepped_batch_size(target: Target, direction: int) -> Wish | Refusal:
+    """The engine's batch size, one step lower or higher; asks first where that restarts the engine."""
+    engine = target.engine
+    if engine is None:
+        return Refusal("the engine is not up yet")
+    if not engine.changes_batch_size_live and not engine.managed:
+        return Refusal(f"servetop did not start this {engine.title}: its batch size stays; [ and ] steer concurrency")
+    current = target.wished.get(Action.SET_MAX_NUM_SEQS, target.max_num_seqs)
+    if current is None:
+        return Refusal(f"{engine.title} does not tell its batch size, so there is no next one")
+    value = _next_batch_size(round(current), direction)
+    return Wish(action=Action.SET_MAX_NUM_SEQS, value=value, question=_restart_question(target, engine, value))
+
+
+def _next_batch_size(current: int, direction: int) -> int:
+    if direction > 0:
+        above = bisect.bisect_right(_BATCH_SIZES, current)
+        return _BATCH_SIZES[above] if above < len(_BATCH_SIZES) else current * 2
+    below = bisect.bisect_left(_BATCH_SIZES, current) - 1
+    return _BATCH_SIZES[max(below, 0)]
+
+
+def _restart_question(target: Target, engine: EngineFacts, value: int) -> str:
+    if engine.changes_batch_size_live:
+        return ""
+    took = "" if target.boot_seconds is None else f" (about {formats.seconds(target.boot_seconds)})"
+    return f"Batch size {value} restarts {engine.title}{took}. Requests in flight are drained first."
+
+
+def burst(target: Target) -> Wish | Refusal:
+    """About one second's worth of requests, at once."""
+    if target.rate is None:
+        return Refusal("no load to burst yet: it begins when the engine is ready")
+    size = target.gauges.in_flight if math.isinf(target.rate) else math.ceil(target.rate)
+    return Wish(action=Action.BURST, value=float(max(1, size)))
+
+
+def switched_loop(target: Target) -> Wish | Refusal:
+    """Closed at the concurrency limit, or else at what is in flight; open at the rate at which requests end now."""
+    if target.rate is None:
+        return Refusal("no load to switch yet: it begins when the engine is ready")
+    if not math.isinf(target.rate):
+        limit = target.concurrency or max(target.gauges.in_flight, 1)
+        return Wish(action=Action.CLOSE_LOOP, value=float(limit))
+    if not target.done_rate:
+        return Refusal("no request has ended in the last seconds, so there is no rate to open the loop at")
+    return Wish(action=Action.OPEN_LOOP, value=float(f"{min(target.done_rate, MAX_REQUEST_RATE):.4g}"))
+
+
+def described(action: Action, value: float | None, text: str = "") -> str:
+    """A command in words: `rate 67.2 req/s`."""
+    shown = formats.number(value) if action is Action.SET_RATE else formats.count(value)
+    words = {
+        Action.SET_RATE: f"rate {shown} req/s",
+        Action.SET_CONCURRENCY: f"concurrency {shown}",
+        Action.SET_MAX_NUM_SEQS: f"batch size {shown}",
+        Action.HOLD_STAGE: "hold this stage",
+        Action.CONTINUE_STAGES: "continue the ramp",
+        Action.PAUSE_LOAD: "pause the load",
+        Action.RESUME_LOAD: "resume the load",
+        Action.NEXT_STAGE: "next stage",
+        Action.PREVIOUS_STAGE: "previous stage",
+        Action.OPEN_LOOP: f"open loop at {formats.number(value)} req/s",
+        Action.CLOSE_LOOP: f"closed loop of {shown}",
+        Action.BURST: f"burst of {shown}",
+        Action.MARK: f"mark {text}".strip(),
+        Action.STOP: "stop, let requests finish",
+        Action.CANCEL: "stop now",
+    }
+    return words[action]

@@ -1,0 +1,79 @@
+"""The engine's log and what servetop itself has to say, in one order of time; with levels, and a search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from servetop.analysis.verdicts.anomalies import CauseKind, severity_of
+from servetop.core.events import LogLine, Severity
+from servetop.core.text.sanitize import sanitize_log_line
+from servetop.tui.state.run_state import MOST_LOG_LINES, Moment
+from servetop.tui.state.timeline_events import Happening, happenings
+
+LEVELS = (Severity.INFO, Severity.WARNING, Severity.ERROR)
+"""Least severities that the filter goes through."""
+_SYMBOLS = {"✖": Severity.ERROR, "▲": Severity.WARNING}
+_MOST_NEW = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line: of the engine's output, or, with a symbol, of servetop."""
+
+    at: float
+    severity: Severity
+    text: str
+    """Printable."""
+    symbol: str = ""
+
+
+class LogBook:
+    """Remembers the lines it has read: a log of 50,000 lines is not read again for each new one."""
+
+    def __init__(self) -> None:
+        self._engine: list[Entry] = []
+        self._last: LogLine | None = None
+        self._count = 0
+
+    def entries(self, moment: Moment, *, least: Severity = Severity.INFO) -> Sequence[Entry]:
+        """All up to the moment that are at least that severe, oldest first."""
+        self._read(moment.log)
+        own = [
+            _own(each) for each in happenings(moment) if each.at <= moment.stats.at and not _is_log_line(each, moment)
+        ]
+        merged = sorted([*self._engine, *own], key=attrgetter("at"))
+        rank = LEVELS.index(least)
+        return merged if not rank else [entry for entry in merged if LEVELS.index(entry.severity) >= rank]
+
+    def _read(self, log: Sequence[LogLine]) -> None:
+        fresh = self._fresh(log)
+        if fresh is None:
+            self._engine, fresh = [], log
+        self._engine += [Entry(line.at, severity_of(line.text), sanitize_log_line(line.text)) for line in fresh]
+        del self._engine[:-MOST_LOG_LINES]
+        self._last, self._count = (log[-1] if log else None), len(log)
+
+    def _fresh(self, log: Sequence[LogLine]) -> Sequence[LogLine] | None:
+        """Lines after the last one read; None when the log is another one: the viewer went back in time."""
+        for back in range(min(len(log), _MOST_NEW)):
+            if log[-1 - back] is self._last:
+                grown = len(log) - back == self._count or len(log) == MOST_LOG_LINES
+                return log[len(log) - back :] if grown else None
+        return None
+
+
+def found(entries: Sequence[Entry], query: str) -> list[int]:
+    """Positions of the lines that hold the words, whatever their case; none for no words."""
+    words = query.casefold()
+    return [number for number, entry in enumerate(entries) if words in entry.text.casefold()] if words else []
+
+
+def _own(each: Happening) -> Entry:
+    return Entry(each.at, _SYMBOLS.get(each.symbol, Severity.INFO), each.text, each.symbol)
+
+
+def _is_log_line(each: Happening, moment: Moment) -> bool:
+    """The log has these lines themselves."""
+    return any(cause.kind is CauseKind.LOG_ERROR and cause.at == each.at for cause in moment.causes)

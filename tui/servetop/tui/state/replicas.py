@@ -1,0 +1,84 @@
+"""Several servers behind one run: what each told last, as rows of a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from servetop.analysis.series.paged_columns import PagedColumns
+from servetop.analysis.series.scratch import Scratch
+from servetop.core.events import ReplicaSample
+from servetop.core.interfaces.run_source import EngineFacts
+from servetop.core.text.sanitize import sanitize_line
+from servetop.tui.drawing import formats
+from servetop.tui.drawing.sanitize import shortened
+from servetop.tui.drawing.text_runs import Row, fitted
+
+AWAY_AFTER = 3.0
+"""Seconds without a sample after which a server counts as away."""
+_LONGEST_URL = 40
+_COLUMNS = ("run", "wait", "KV", "preempted", "tokens out")
+_WIDTH = 11
+_RATE_OVER = 5.0
+"""Seconds that tokens/s are a mean of."""
+_AT, _TOKENS = "scrape_end", "generation_tokens_total"
+_FIELDS = (_AT, "running", "waiting", "kv_usage", "preemptions_total", _TOKENS)
+
+
+class ReplicaHistory:
+    """Everything that each server told; grows only."""
+
+    def __init__(self, scratch: Scratch | None = None) -> None:
+        self._scratch = Scratch() if scratch is None else scratch
+        self._told: dict[int, PagedColumns] = {}
+
+    def fold(self, samples: Sequence[ReplicaSample]) -> None:
+        """Take in what is new, in order of time."""
+        for sample in samples:
+            told = self._told.setdefault(sample.replica, PagedColumns(_FIELDS, self._scratch))
+            for name in _FIELDS:
+                value = getattr(sample, name)
+                told.extend(name, [math.nan if value is None else value])
+            told.put_away()
+
+    def rows(self, facts: EngineFacts | None, at: float, width: int) -> list[Row]:
+        """A heading, and a row for each server as of run time `at`; nothing where there is one server."""
+        urls = () if facts is None else facts.replica_urls
+        if not urls:
+            return []
+        wide = min(_LONGEST_URL, max(map(len, urls)))
+        heading = f"{'replica':<{wide}}" + "".join(f"{name:>{_WIDTH}}" for name in _COLUMNS)
+        return [
+            fitted([(heading, "muted")], width),
+            *(fitted(self._row(number, url, at, wide=wide), width) for number, url in enumerate(urls)),
+        ]
+
+    def _row(self, number: int, url: str, at: float, *, wide: int) -> Row:
+        name = f"{shortened(sanitize_line(url), wide):<{wide}}"
+        told = self._told.get(number)
+        last = -1 if told is None else told.up_to(_AT, at) - 1
+        if told is None or last < 0:
+            return [(name, "strong"), ("  not heard of yet", "warn")]
+        sample = _sample(told, last)
+        if at - sample[_AT] > AWAY_AFTER:
+            return [(name, "strong"), ("  away", "warn")]
+        figures = (
+            formats.count(sample["running"]),
+            formats.count(sample["waiting"]),
+            formats.percent(sample["kv_usage"]),
+            formats.count(sample["preemptions_total"]),
+            _rate(_sample(told, told.up_to(_AT, at - _RATE_OVER)), sample),
+        )
+        return [(name, "strong"), ("".join(f"{figure:>{_WIDTH}}" for figure in figures), "")]
+
+
+def _sample(told: PagedColumns, position: int) -> dict[str, float]:
+    return {name: told.value(name, position) for name in _FIELDS}
+
+
+def _rate(since: Mapping[str, float], sample: Mapping[str, float]) -> str:
+    tokens = sample[_TOKENS] - since[_TOKENS]
+    seconds = sample[_AT] - since[_AT]
+    if math.isnan(tokens) or seconds <= 0 or tokens < 0:
+        return formats.UNKNOWN
+    return f"{formats.count(tokens / seconds)}/s"

@@ -1,0 +1,72 @@
+"""What each stage came to, up to an instant: for screens that compare stages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.core.events import StageChange
+from servetop.core.histogram import LogHistogram
+from servetop.core.tick import TICK_SECONDS
+from servetop.tui.drawing.heat_map import BinnedHistograms
+
+DIP = 0.95
+"""Share of the best throughput at a lower rate; less is no noise."""
+LENGTHS = ("input_len", "output_len")
+METRICS = ("ttft", "itl", "tpot", "e2el", *LENGTHS)
+"""Histograms that are compared: latencies in seconds, lengths in tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StageFigures:
+    """One stage with a load."""
+
+    stage: StageChange
+    ended: bool
+    output_rate: float
+    """Output tokens/s, mean over the stage so far; NaN before its first tick."""
+    preemptions: float
+    """NaN where not exported."""
+    histograms: Mapping[str, LogHistogram]
+    """By metric, see `METRICS`; and `ttfot`, which only objectives ask for."""
+
+
+def stage_figures(
+    history: TickHistory, binned: BinnedHistograms, stages: Sequence[StageChange], at: float, *, over: bool = False
+) -> list[StageFigures]:
+    """Stages with a load that have begun by `at`, warm-ups apart; the last goes on unless the run is `over`."""
+    begun = [stage for stage in stages if stage.at <= at]
+    found = []
+    for number, stage in enumerate(begun):
+        if stage.request_rate is None or stage.warmup:
+            continue
+        followed = number + 1 < len(begun)
+        start = history.first_from(stage.at)
+        stop = history.first_from(begun[number + 1].at) if followed else history.up_to(at)
+        merge = binned.between if followed else history.histogram
+        preempted = history.column("preemptions", start=start, stop=stop)
+        seconds = (stop - start) * TICK_SECONDS
+        tokens = float(history.column("output_tokens", start=start, stop=stop).sum())
+        found.append(
+            StageFigures(
+                stage=stage,
+                ended=followed or over,
+                output_rate=tokens / seconds if seconds > 0 else math.nan,
+                preemptions=math.nan if np.isnan(preempted).all() else float(np.nansum(preempted)),
+                histograms={metric: merge(metric, start=start, stop=stop) for metric in (*METRICS, "ttfot")},
+            )
+        )
+    return found
+
+
+def dips(done: Mapping[tuple[int | None, float], float]) -> set[tuple[int | None, float]]:
+    """Finished cells with clearly less throughput than the same batch size had at a lower rate."""
+    return {
+        (batch, rate)
+        for (batch, rate), value in done.items()
+        if value < DIP * max((done[each] for each in done if each[0] == batch and each[1] < rate), default=0.0)
+    }

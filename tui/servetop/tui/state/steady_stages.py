@@ -1,0 +1,61 @@
+"""Steady windows of the stages that are over, each looked for once."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.verdicts.steady_state import SteadyWindow, TickColumns, steady_window
+from servetop.core.arrays import FloatArray
+from servetop.core.events import StageChange
+from servetop.core.tick import TICK_SECONDS
+
+
+class SteadyStages:
+    """Keeps what it found: a stage that is over does not change any more."""
+
+    def __init__(self, history: TickHistory) -> None:
+        self._history = history
+        self._found: dict[tuple[int, float, float, float], SteadyWindow] = {}
+
+    def windows(
+        self, stages: Sequence[StageChange], *, end: float | None, cooldown: float
+    ) -> Mapping[int, SteadyWindow]:
+        """By stage, warm-ups and boots apart: of those that another one followed, and of the last when the run ended.
+
+        `end` is when the run ended, None while it goes on.
+        """
+        starts = [next(group) for _, group in itertools.groupby(stages, key=lambda stage: stage.index)]
+        ends = [*(stage.at for stage in starts[1:]), end]
+        return {
+            stage.index: self._window(stage, until, cooldown)
+            for stage, until in zip(starts, ends, strict=False)
+            if until is not None and stage.request_rate is not None and not stage.warmup
+        }
+
+    def _window(self, stage: StageChange, until: float, cooldown: float) -> SteadyWindow:
+        key = (stage.index, stage.at, until, cooldown)
+        if key not in self._found:
+            first, stop = self._history.first_from(stage.at), self._history.up_to(until)
+            self._found[key] = steady_window(self._columns(first, max(first, stop)), cooldown=cooldown)
+        return self._found[key]
+
+    def _columns(self, first: int, stop: int) -> TickColumns:
+        """What `TickColumns.of` takes from ticks: these may not be in memory any more."""
+
+        def column(name: str) -> FloatArray:
+            return self._history.column(name, start=first, stop=stop)
+
+        return TickColumns(
+            start=np.array(self._history.ticks.indexes[first:stop], dtype=np.float64) * TICK_SECONDS,
+            in_system=column("in_flight") + column("queued"),
+            output_tokens=column("output_tokens"),
+            completed=column("ok") + column("failed") + column("cancelled"),
+            due=column("due"),
+            request_rate=column("request_rate"),
+            max_concurrency=column("max_concurrency"),
+            paused=column("paused") > 0,
+        )

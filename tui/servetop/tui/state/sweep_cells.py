@@ -1,0 +1,69 @@
+"""What a sweep has measured so far, by batch size and request rate, and what was planned and predicted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.tui.state.run_state import Moment
+from servetop.tui.state.stage_metrics import StageFigures
+
+CellKey = tuple[int | None, float]
+"""Batch size, and requests per second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One batch size at one rate; repeats are averaged."""
+
+    output_rate: float
+    preempted: bool
+    unsteady: bool
+    """One of its stages is over and had no steady state."""
+    going_on: bool
+
+
+def planned_cells(moment: Moment) -> list[CellKey]:
+    """Batch size and rate of each stage of the plan; where it names no batch size, that of the first stage played."""
+    own = next((each.stage.max_num_seqs for each in moment.per_stage() if not math.isnan(each.output_rate)), None)
+    stages = [stage for stage in moment.header.config.stages if not stage.warmup]
+    return [(stage.max_num_seqs or own, stage.request_rate) for stage in stages]
+
+
+def predicted(moment: Moment) -> dict[CellKey, float]:
+    """What the simulator said beforehand, output tokens/s by batch size and rate."""
+    return {(each.max_num_seqs, each.request_rate): each.output_throughput for each in moment.header.config.predicted}
+
+
+def deviations(cells: Mapping[CellKey, Cell], foretold: Mapping[CellKey, float]) -> list[float]:
+    """|predicted / measured - 1| of each finished cell that has both."""
+    return [
+        abs(foretold[key] / cell.output_rate - 1)
+        for key, cell in cells.items()
+        if key in foretold and cell.output_rate > 0 and not cell.going_on
+    ]
+
+
+def measured(figures: Sequence[StageFigures], steady: Mapping[int, SteadyWindow]) -> dict[CellKey, Cell]:
+    """Stages by batch size and rate, with the steady windows of those that are over."""
+    groups: dict[CellKey, list[StageFigures]] = {}
+    for each in figures:
+        if not math.isnan(each.output_rate):
+            groups.setdefault((each.stage.max_num_seqs, each.stage.request_rate or 0.0), []).append(each)
+    return {
+        key: Cell(
+            output_rate=float(np.mean([each.output_rate for each in group])),
+            preempted=any(each.preemptions > 0 for each in group),
+            unsteady=any(_has_none(steady.get(each.stage.index)) for each in group if each.ended),
+            going_on=not group[-1].ended,
+        )
+        for key, group in groups.items()
+    }
+
+
+def _has_none(window: SteadyWindow | None) -> bool:
+    return window is not None and window.start is None

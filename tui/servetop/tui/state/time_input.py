@@ -1,0 +1,66 @@
+"""Instants of a run as people type them, and those at which something happened."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from servetop.analysis.verdicts.anomalies import Cause
+from servetop.core.errors import UsageError
+from servetop.core.events import Command, Note, StageChange
+
+_NEAR = 0.125
+"""Seconds: half a tick; events this close to the playhead are where it already is."""
+
+
+def parsed_instant(text: str, *, edge: float) -> float:
+    """Seconds of the run from `90`, `1:30`, `0:01:30`, `2.5` or `50%` of what there is; UsageError, one line, else.
+
+    What lies beyond the newest instant, `edge`, means that instant.
+    """
+    words = text.strip().replace(" ", "")
+    try:
+        if words.endswith("%"):
+            at = _plain(words[:-1]) / 100 * edge
+        else:
+            *above, last = words.split(":")
+            at = _plain(last)
+            if len(above) > 2 or (above and at >= 60) or any(int(each) >= 60 for each in above[1:]):
+                raise ValueError
+            for power, each in enumerate(reversed(above), start=1):
+                at += int(_digits(each)) * 60**power
+    except ValueError:
+        said = text.strip()[:20] or "nothing"
+        raise UsageError(f"{said} is no instant of a run: try 90, 1:30, 0:01:30 or 50%") from None
+    return min(at, edge)
+
+
+def _digits(text: str) -> str:
+    if not text.isascii() or not text.isdigit():
+        raise ValueError
+    return text
+
+
+def _plain(text: str) -> float:
+    """Digits with at most one point: no signs, no exponents, no words."""
+    whole, _, part = text.partition(".")
+    _digits(whole + part)
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError
+    return value
+
+
+def event_instants(
+    stages: Iterable[StageChange], notes: Iterable[Note], commands: Iterable[Command], causes: Iterable[Cause] = ()
+) -> tuple[float, ...]:
+    """When stages with a load began, notes and marks were made, commands given, causes found; ascending, each once."""
+    starts = {stage.at for stage in stages if stage.request_rate is not None}
+    return tuple(sorted(starts.union(each.at for group in (notes, commands, causes) for each in group)))
+
+
+def next_instant(instants: Iterable[float], at: float, *, direction: int) -> float | None:
+    """The nearest one before (-1) or after (1) `at`, both more than half a tick away; None when there is none."""
+    if direction > 0:
+        return min((each for each in instants if each > at + _NEAR), default=None)
+    return max((each for each in instants if each < at - _NEAR), default=None)

@@ -1,0 +1,67 @@
+"""What happened, as symbols on the time line and as words beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from servetop.analysis.verdicts.anomalies import Cause, CauseKind
+from servetop.core.events import Action, Note, Severity
+from servetop.core.text.sanitize import sanitize_line, sanitize_log_line
+from servetop.tui.state.command_requests import described
+from servetop.tui.state.run_state import Moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """One event: where, how it is drawn, and what it says."""
+
+    at: float
+    symbol: str
+    style: str
+    text: str
+    weight: int
+    """The heaviest is drawn where several fall into one cell."""
+
+
+_NOTES = {Severity.INFO: ("•", "muted", 1), Severity.WARNING: ("▲", "warn", 3), Severity.ERROR: ("✖", "bad", 4)}
+
+
+_CAUSES = {
+    CauseKind.STALL: ("✖", "bad", 4),
+    CauseKind.LOG_ERROR: ("✖", "bad", 4),
+    CauseKind.KNEE: ("◇", "key", 2),
+}
+"""How a cause is drawn; the others are warnings."""
+
+
+def happenings(moment: Moment) -> list[Happening]:
+    """Notes, marks, causes and obeyed commands of the whole run, by time; those after the instant shown too."""
+    events = [_note(note) for note in moment.all_notes]
+    events += [_cause(cause) for cause in moment.causes]
+    events += [
+        Happening(
+            at=command.at,
+            symbol="●",
+            style="key",
+            text=sanitize_line(command.reply or described(command.action, command.value)),
+            weight=2,
+        )
+        for command in moment.commands
+        if command.action is not Action.MARK
+    ]
+    return sorted(events, key=lambda event: event.at)
+
+
+def _cause(cause: Cause) -> Happening:
+    symbol, style, weight = _CAUSES.get(cause.kind, _NOTES[Severity.WARNING])
+    return Happening(at=cause.at, symbol=symbol, style=style, text=sanitize_log_line(cause.text), weight=weight)
+
+
+def _note(note: Note) -> Happening:
+    text = sanitize_line(note.text)
+    if note.source == "user":
+        return Happening(at=note.at, symbol="◆", style="yellow", text=text, weight=5)
+    symbol, style, weight = _NOTES[note.severity]
+    return Happening(
+        at=note.at, symbol=symbol, style=style, text=f"{sanitize_line(note.source)}: {text}", weight=weight
+    )

@@ -1,0 +1,1 @@
+"""What to send and when: stages, schedule, arrivals, lengths, prompts. Pure and seeded."""

@@ -1,0 +1,64 @@
+"""The laws of arrival by their names (`--arrivals`), and the process that a workload asks for."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+from servetop.workload.arrivals.arrival_process import (
+    AllAtOnce,
+    ArrivalProcess,
+    BurstArrivals,
+    ConstantArrivals,
+    GammaArrivals,
+    SpacedArrivals,
+)
+from servetop.workload.arrivals.rate_curves import CurvedArrivals, SineCurve
+from servetop.workload.distribution_spec import Forms, Setting, Spec, parse_spec
+
+DAY = 86_400.0
+ARRIVAL_LAWS: Forms = {
+    "gamma": {},
+    "poisson": {},
+    "constant": {},
+    "burst": {"period": Setting(1.0, high=3600)},
+    "spaced": {},
+    "sinusoid": {"period": Setting(60.0), "amplitude": Setting(0.5, high=1.0)},
+    "diurnal": {"period": Setting(DAY), "amplitude": Setting(0.8, high=1.0)},
+    "all-at-once": {},
+    "trace": {},
+}
+"""`trace` are the times of the dataset; the others are pure functions of rate and seed."""
+FASTEST_SPACED = 1000.0
+"""Requests per second: a millisecond apart."""
+RAMPED_LAWS = ("gamma", "poisson", "constant")
+"""Those that can follow a rate that changes."""
+
+
+def parse_arrivals(text: str) -> Spec:
+    """The law that a text names; the empty text is gamma. UsageError for any other."""
+    return parse_spec(text or "gamma", ARRIVAL_LAWS, option="--arrivals")
+
+
+def arrivals_for(rate: float, *, burstiness: float, seed: Sequence[int], law: Spec | None = None) -> ArrivalProcess:
+    """The process of a law at a rate; an infinite rate is all at once, an infinite burstiness evenly spaced."""
+    name = "gamma" if law is None else law.name
+    if math.isinf(rate) or name == "all-at-once":
+        return AllAtOnce()
+    if law is not None and name in ("sinusoid", "diurnal"):
+        unit = arrivals_for(1.0, burstiness=burstiness, seed=seed)
+        return CurvedArrivals(unit, SineCurve(mean=rate, period=law["period"], amplitude=law["amplitude"]))
+    if law is not None and name == "burst":
+        return BurstArrivals(rate, law["period"])
+    if name == "spaced":
+        return SpacedArrivals(rate)
+    if name == "constant" or (name == "gamma" and math.isinf(burstiness)):
+        return ConstantArrivals(rate)
+    return GammaArrivals(rate, 1.0 if name == "poisson" else burstiness, tuple(seed))
+
+
+def seeded_arrivals(*, burstiness: float, seed: int, law: Spec | None = None) -> Callable[[float], ArrivalProcess]:
+    """Arrival processes of one run: the n-th one asked for has a stream of its own, fixed by the seed."""
+    numbers = itertools.count()
+    return lambda rate: arrivals_for(rate, burstiness=burstiness, seed=(seed, next(numbers)), law=law)

@@ -1,0 +1,125 @@
+"""From a workload's configuration to what is asked and when."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from servetop.core.config import RANDOM, WorkloadConfig
+from servetop.core.interfaces.dialect import Prompt
+from servetop.workload.arrivals.arrival_process import ArrivalProcess
+from servetop.workload.arrivals.arrival_spec import parse_arrivals, seeded_arrivals
+from servetop.workload.datasets.rows import Tally
+from servetop.workload.prompts.conversation_scripts import RandomTalks
+from servetop.workload.prompts.lengths import lengths_for
+from servetop.workload.prompts.prompt_source import (
+    CommonWords,
+    PromptSource,
+    RandomPrompts,
+    SharedPrefixes,
+    TokenIds,
+    Vocabulary,
+)
+
+REPEATED_PREFIX, REPEATED_PREFIXES = 256, 10
+"""vLLM's defaults of its dataset `prefix_repetition`: tokens, and how many of them."""
+
+
+def prompts_for(
+    workload: WorkloadConfig,
+    seed: Sequence[int],
+    *,
+    max_model_len: int | None = None,
+    corpus_ids: tuple[int, ...] = (),
+    tally: Tally | None = None,
+    words: bool = False,
+) -> PromptSource:
+    """The prompts of a workload; `corpus_ids` are the engine's tokens of a corpus, the tally takes what is left out.
+
+    Prompts are of token ids where the endpoint takes those, or (always, if so asked) of `words`.
+    """
+    words = words or workload.endpoint != "completions" or workload.conversational
+    vocabulary = CommonWords() if words else TokenIds()
+    source = _source(workload, tuple(seed), vocabulary=vocabulary, ids=corpus_ids, tally=tally or Tally())
+    if workload.tokenizer:
+        from servetop.workload.prompts.local_tokenizer import CountedPrompts, load_tokenizer
+
+        source = CountedPrompts(source, load_tokenizer(workload.tokenizer), fit=not _has_texts(workload))
+    if workload.model_mix:
+        from servetop.workload.prompts.model_mix import MixedModels
+
+        source = MixedModels(source, workload.model_mix, seed)
+    if workload.clip_lengths and max_model_len is not None:
+        return ClippedPrompts(source, max_model_len)
+    return source
+
+
+def _source(
+    workload: WorkloadConfig, seed: tuple[int, ...], *, vocabulary: Vocabulary, ids: tuple[int, ...], tally: Tally
+) -> PromptSource:
+    lengths = lengths_for(workload, seed).pairs
+    prefixes = _prefixes(workload, vocabulary, seed)
+    if workload.dataset not in RANDOM:
+        from servetop.workload.prompts.dataset_prompts import DatasetPrompts  # what reads files
+
+        drawn = DatasetPrompts(workload, lengths=lengths, prefixes=prefixes, tally=tally, seed=seed)
+        return drawn.source(vocabulary, ids)
+    if workload.conversational:
+        return RandomTalks(lengths=lengths, prefixes=prefixes, workload=workload, seed=seed)
+    return RandomPrompts(vocabulary=vocabulary, lengths=lengths, prefixes=prefixes, seed=seed)
+
+
+def _has_texts(workload: WorkloadConfig) -> bool:
+    from servetop.workload.datasets.catalogue import texts_of
+
+    return texts_of(workload) is not None
+
+
+def _prefixes(workload: WorkloadConfig, vocabulary: Vocabulary, seed: tuple[int, ...]) -> SharedPrefixes:
+    length, count = workload.prefix_len, workload.num_prefixes
+    if workload.dataset == "prefix_repetition":
+        length, count = length or REPEATED_PREFIX, count if count > 1 else REPEATED_PREFIXES
+    return SharedPrefixes(vocabulary=vocabulary, length=length, count=count, seed=seed)
+
+
+@dataclass(frozen=True, slots=True)
+class ClippedPrompts:
+    """Prompts cut to what the model takes: the answer to all but one token, then the prompt to what is left."""
+
+    source: PromptSource
+    max_model_len: int
+
+    def prompts(self) -> Iterator[Prompt]:
+        """See PromptSource; what was cut says so."""
+        return (clipped(prompt, self.max_model_len) for prompt in self.source.prompts())
+
+
+def clipped(prompt: Prompt, max_model_len: int) -> Prompt:
+    """The prompt, or as much of it as fits; a text is cut by the share of its tokens."""
+    if prompt.input_tokens + prompt.output_tokens <= max_model_len:
+        return prompt
+    output = max(1, min(prompt.output_tokens, max_model_len - 1))
+    left = max(1, min(prompt.input_tokens, max_model_len - output))
+    return dataclasses.replace(
+        prompt,
+        text=prompt.text[: len(prompt.text) * left // prompt.input_tokens],
+        token_ids=None if prompt.token_ids is None else prompt.token_ids[:left],
+        input_tokens=left,
+        output_tokens=output,
+        counted=False,
+        clipped=True,
+    )
+
+
+def arrivals_of(workload: WorkloadConfig, *, seed: int) -> Callable[[float], ArrivalProcess]:
+    """The arrival processes of a workload, by rate; those of a trace go on where the one before stopped."""
+    law = parse_arrivals(workload.arrivals)
+    if law.name != "trace":
+        return seeded_arrivals(burstiness=workload.burstiness, seed=seed, law=law)
+    from servetop.workload.arrivals.trace_arrivals import TraceTimes
+    from servetop.workload.datasets.catalogue import trace_of
+
+    trace = trace_of(workload, seed=seed)
+    times = TraceTimes(trace, rate=workload.trace_rate)
+    return times.at_rate

@@ -1,0 +1,1 @@
+"""Datasets and traces, read as streams."""

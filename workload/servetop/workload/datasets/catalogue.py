@@ -1,0 +1,144 @@
+"""The datasets by name (`--dataset-name`), and the one that a workload asks for."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from servetop.core.config import CONVERSATIONS, RANDOM, WorkloadConfig
+from servetop.core.errors import UsageError
+from servetop.workload.datasets.columnar import columnar_values
+from servetop.workload.datasets.conversation_rows import MTBENCH, talk_row, talk_values
+from servetop.workload.datasets.files import header_of, shipped
+from servetop.workload.datasets.rows import Row, Tally, good_rows
+from servetop.workload.datasets.texts import (
+    conversation_row,
+    conversation_values,
+    csv_values,
+    fits_sharegpt_filter,
+    json_line_values,
+    text_row,
+)
+from servetop.workload.datasets.trace_formats import JSON_LINES, TABLES, Layout, layout_of
+from servetop.workload.datasets.traces import Trace
+
+CORPORA = {"sonnet": "sonnet.txt.gz", "shakespeare": "shakespeare.txt.gz"}
+SHIPPED_TRACES = {"azure-conv": "azure_2023_conv.csv.gz", "azure-code": "azure_2023_code.csv.gz"}
+TRACES = ("trace", *(layout.name for layout in (*TABLES, *JSON_LINES)))
+_TABLES: Mapping[str, Callable[[Path], Iterator[tuple[int, Mapping[str, object]]]]] = {
+    "custom": json_line_values,
+    "jsonl": json_line_values,
+    "csv": csv_values,
+    "parquet": columnar_values,
+    "hf": columnar_values,
+}
+TEXTS = ("sharegpt", *_TABLES, *CONVERSATIONS)
+DATASETS = (*RANDOM, *CORPORA, *TEXTS, *SHIPPED_TRACES, *TRACES)
+PROMPT_COLUMN = "prompt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDataset:
+    """A file of prompts; two passes give the same rows in the same order."""
+
+    path: Path
+    values: Callable[[Path], Iterator[tuple[int, Any]]]
+    parse: Callable[[int, Any], Row]
+    keep: Callable[[Row], bool] = lambda _: True
+
+    def rows(self, tally: Tally | None = None) -> Iterator[Row]:
+        """One pass; bad rows go to the tally, else UsageError."""
+        found = good_rows(self.values(self.path), self.parse, name=str(self.path), tally=tally)
+        return (row for row in found if self.keep(row))
+
+    def endless(self, tally: Tally | None = None) -> Iterator[Row]:
+        """Pass after pass; bad rows are left out, the first time counted. UsageError when there is no good one."""
+        counting = tally or Tally()
+        while True:
+            rows = self.rows(counting)
+            first = next(rows, None)
+            if first is None:
+                raise UsageError(f"{self.path} has no prompts that could be sent")
+            yield from itertools.chain((first,), rows)
+            counting = Tally()
+
+
+def check_dataset_name(name: str) -> None:
+    """UsageError, with the nearest name, for a dataset that does not exist."""
+    if name not in DATASETS:
+        near = difflib.get_close_matches(name, DATASETS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(DATASETS)}"
+        raise UsageError(f"--dataset-name: unknown {name!r}: {hint}")
+
+
+def trace_of(workload: WorkloadConfig, *, seed: int) -> Trace | None:
+    """The trace that a workload replays; None when its dataset is none. UsageError for a file of another layout."""
+    name = workload.dataset
+    if name in SHIPPED_TRACES:
+        return _table_trace(shipped(SHIPPED_TRACES[name]), TABLES[0], workload, seed)
+    if name not in TRACES:
+        return None
+    path = _path(workload)
+    layout = next((each for each in JSON_LINES if each.name == name), None)
+    if layout is not None:
+        jitter = layout.grid if workload.jitter is None else workload.jitter
+        return Trace(path=path, layout=layout, timed=True, jitter=jitter, seed=seed)
+    return _table_trace(path, _named(name, path), workload, seed)
+
+
+def _named(name: str, path: Path) -> Layout:
+    columns = header_of(path)
+    if columns and columns[0].startswith("{"):
+        raise UsageError(
+            f"{path} holds JSON lines: say --dataset-name mooncake (milliseconds) or timed_trace (seconds)"
+        )
+    found = layout_of(columns)
+    wanted = [each for each in TABLES if name in ("trace", each.name)]
+    if found is None or found not in wanted:
+        forms = " or ".join(f"{each.time},{each.input_tokens},{each.output_tokens}" for each in wanted)
+        raise UsageError(f"{path}, line 1: expected the columns {forms}, found {', '.join(columns)[:100]}")
+    return found
+
+
+def _table_trace(path: Path, layout: Layout, workload: WorkloadConfig, seed: int) -> Trace:
+    jitter = layout.grid if workload.jitter is None else workload.jitter
+    return Trace(path=path, layout=layout, timed=layout.time in header_of(path), jitter=jitter, seed=seed)
+
+
+def texts_of(workload: WorkloadConfig) -> TextDataset | None:
+    """The texts that a workload asks; None when its dataset is none of texts."""
+    name = workload.dataset
+    if name not in TEXTS:
+        return None
+    if name in CONVERSATIONS:
+        return _talks(workload)
+    path = _path(workload, folder=name == "hf")
+    if name == "sharegpt":
+        return TextDataset(path=path, values=conversation_values, parse=conversation_row, keep=fits_sharegpt_filter)
+    column = workload.dataset_column or PROMPT_COLUMN
+    return TextDataset(
+        path=path, values=_TABLES[name], parse=lambda line, values: text_row(line, values, column=column)
+    )
+
+
+def _talks(workload: WorkloadConfig) -> TextDataset:
+    ours = workload.dataset == "mtbench" and not workload.dataset_path
+    return TextDataset(
+        path=shipped(MTBENCH) if ours else _path(workload),
+        values=talk_values,
+        parse=lambda line, item: talk_row(line, item, column=workload.dataset_column),
+    )
+
+
+def _path(workload: WorkloadConfig, *, folder: bool = False) -> Path:
+    what = "folder" if folder else "file"
+    if not workload.dataset_path:
+        raise UsageError(f"--dataset-name {workload.dataset} reads a {what}: give --dataset-path")
+    path = Path(workload.dataset_path).expanduser()
+    if not (path.exists() if folder else path.is_file()):
+        raise UsageError(f"{path} is no {what}: is --dataset-path right?")
+    return path

@@ -1,0 +1,27 @@
+"""Recognises the workload that needs no dataset, trace or distribution, so that a run can start without NumPy."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from servetop.core.config import WorkloadConfig
+
+_PLAIN = (
+    "input_len",
+    "output_len",
+    "ignore_eos",
+    "endpoint",
+    "temperature",
+    "timeout",
+    "store_texts",
+    "extra_body",
+    "headers",
+    "header_env",
+)
+"""Fields that refer to no dataset, trace or arrival process."""
+
+
+def is_plain(workload: WorkloadConfig) -> bool:
+    """Random prompts of fixed lengths, Poisson arrivals: nothing to look up, so the dashboard opens at once."""
+    kept = {name: getattr(workload, name) for name in _PLAIN}
+    return dataclasses.replace(WorkloadConfig(), **kept) == workload

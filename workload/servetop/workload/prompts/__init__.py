@@ -1,0 +1,1 @@
+"""Prompts, lengths, conversations and token counts."""

@@ -1,0 +1,167 @@
+"""What is asked in a conversation: the script of its questions, and each next prompt with the answers that came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from servetop.core.config import WorkloadConfig
+from servetop.core.errors import UsageError
+from servetop.core.interfaces.dialect import Prompt
+from servetop.workload.datasets.rows import Turn
+from servetop.workload.distribution_spec import Forms, Setting, Spec, parse_spec
+from servetop.workload.prompts.prompt_source import CommonWords, Lengths, Rows, SharedPrefixes
+from servetop.workload.prompts.token_estimate import estimated_tokens
+
+_MOST_TURNS = 10_000
+_COUNT = Setting(low=1, high=_MOST_TURNS, low_included=True)
+TURN_LAWS: Forms = {"fixed": {"turns": _COUNT}, "uniform": {"min": _COUNT, "max": _COUNT}}
+SEPARATOR = "\n\n"
+"""Between an answer and the next question, on wires that take one text."""
+_STREAM = 0x7124
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """The questions of one conversation."""
+
+    turns: tuple[Turn, ...]
+    """At least one; the length of each answer is known."""
+    system: str = ""
+    """What the conversation begins with; on wires that take one text it stands in front of the first question."""
+    messages: bool = False
+    """The wire takes messages; else each prompt is one text that holds all that was said before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnPrompt(Prompt):
+    """One turn, with all that was said before."""
+
+    script: Script
+    turn: int = 1
+    """From 1."""
+    conversation: int | None = None
+    """Id of the conversation's first request; None on the first turn, whose own id it is."""
+
+    @property
+    def last(self) -> bool:
+        """No question is left."""
+        return self.turn >= len(self.script.turns)
+
+    @property
+    def most_tokens(self) -> int:
+        """Of prompt and answer together, by what has been counted and estimated so far."""
+        return self.input_tokens + self.output_tokens
+
+
+def first_turn(script: Script) -> TurnPrompt:
+    """What begins a conversation; its length in tokens is an estimate."""
+    question, system = script.turns[0], script.system
+    history = (("system", system),) if system and script.messages else ()
+    text = f"{system}{SEPARATOR}{question.question}" if system and not script.messages else question.question
+    tokens = estimated_tokens(system + text) if history else estimated_tokens(text)
+    return TurnPrompt(
+        text=text, messages=history, input_tokens=tokens, output_tokens=question.output_tokens or 1, script=script
+    )
+
+
+def next_turn(before: TurnPrompt, answer: str, *, said_tokens: int, conversation: int) -> TurnPrompt:
+    """The turn after one that was answered; `said_tokens` are those of its prompt and answer, as counted."""
+    question = before.script.turns[before.turn]
+    if before.script.messages:
+        text, messages = question.question, (*before.messages, ("user", before.text), ("assistant", answer))
+    else:
+        text, messages = f"{before.text}{answer}{SEPARATOR}{question.question}", ()
+    return TurnPrompt(
+        text=text,
+        messages=messages,
+        input_tokens=said_tokens + estimated_tokens(question.question),
+        output_tokens=question.output_tokens or 1,
+        script=before.script,
+        turn=before.turn + 1,
+        conversation=conversation,
+    )
+
+
+def parse_turns(text: str) -> Spec | None:
+    """The law that `3`, `fixed:turns=3` or `uniform:min=2,max=6` names; None for the empty text: as many as there are.
+
+    UsageError for anything else.
+    """
+    if not text:
+        return None
+    spec = parse_spec(f"fixed:turns={text}" if text[0].isdigit() else text, TURN_LAWS, option="--num-turns")
+    numbers = [spec.or_else(name, 0) for name in spec.numbers]
+    if any(number != int(number) or number < 1 for number in numbers) or numbers != sorted(numbers):
+        raise UsageError(f"--num-turns {text}: give whole numbers from 1, as in 3 or uniform:min=2,max=6")
+    return spec
+
+
+def turn_counts(workload: WorkloadConfig, seed: tuple[int, ...]) -> Iterator[int]:
+    """Turns of one conversation after the other."""
+    spec = parse_turns(workload.num_turns)
+    low, high = (_MOST_TURNS, _MOST_TURNS) if spec is None else _range_of(spec)
+    generator = np.random.default_rng((*seed, _STREAM))
+    while True:
+        yield from generator.integers(low, high, size=64, endpoint=True).tolist()
+
+
+def most_turns(workload: WorkloadConfig) -> int:
+    """The longest conversation that the law allows."""
+    spec = parse_turns(workload.num_turns)
+    return _MOST_TURNS if spec is None else _range_of(spec)[1]
+
+
+def _range_of(spec: Spec) -> tuple[int, int]:
+    ends = ("turns", "turns") if spec.name == "fixed" else ("min", "max")
+    return int(spec[ends[0]]), int(spec[ends[1]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TalkPrompts:
+    """First turns of a dataset's conversations, in its order; answers as long as it says, else as the lengths say."""
+
+    rows: Rows
+    lengths: Lengths
+    own_lengths: bool = True
+    workload: WorkloadConfig
+    seed: tuple[int, ...]
+
+    def prompts(self) -> Iterator[Prompt]:
+        """See PromptSource."""
+        lengths, messages = self.lengths(), self.workload.in_messages
+        for row, count in zip(self.rows(), turn_counts(self.workload, self.seed), strict=False):
+            outputs = (next(lengths)[1] for _ in row.turns)
+            turns = tuple(
+                Turn(turn.question, (turn.output_tokens if self.own_lengths else None) or output)
+                for turn, output in zip(row.turns[:count], outputs, strict=False)
+            )
+            yield first_turn(Script(turns=turns, system=row.text or "", messages=messages))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomTalks:
+    """First turns of conversations of common words: each question and each answer has a length of its own.
+
+    They are texts on every wire, because an answer comes as text and belongs in what is asked next.
+    """
+
+    lengths: Lengths
+    prefixes: SharedPrefixes
+    workload: WorkloadConfig
+    seed: tuple[int, ...]
+
+    def prompts(self) -> Iterator[Prompt]:
+        """See PromptSource; a shared prefix stands in front of the first question."""
+        words, generator = CommonWords(), np.random.default_rng(self.seed)
+        lengths, messages = self.lengths(), self.workload.in_messages
+        for count in turn_counts(self.workload, self.seed):
+            turns = []
+            for number in range(count):
+                length, output = next(lengths)
+                prefix = [] if number else self.prefixes.draw(generator)
+                question = words.prompt(prefix + words.draw(generator, length), output)
+                turns.append(Turn(question.text, output))
+            yield first_turn(Script(turns=tuple(turns), messages=messages))

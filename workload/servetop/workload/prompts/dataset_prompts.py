@@ -1,0 +1,69 @@
+"""Prompts of the workloads that read files: traces, texts, conversations, corpora."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from servetop.core.config import WorkloadConfig
+from servetop.workload.datasets.catalogue import CORPORA, texts_of, trace_of
+from servetop.workload.datasets.files import shipped, whole_text
+from servetop.workload.datasets.rows import Tally
+from servetop.workload.prompts.conversation_scripts import TalkPrompts
+from servetop.workload.prompts.prompt_source import (
+    CorpusPrompts,
+    Lengths,
+    PromptSource,
+    SharedPrefixes,
+    TextPrompts,
+    TracePrompts,
+    Vocabulary,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPrompts:
+    """What a workload makes of its dataset."""
+
+    workload: WorkloadConfig
+    lengths: Lengths
+    prefixes: SharedPrefixes
+    tally: Tally
+    """Takes the rows that are left out."""
+    seed: tuple[int, ...]
+
+    def source(self, vocabulary: Vocabulary, corpus_ids: tuple[int, ...]) -> PromptSource:
+        """Its prompts; `corpus_ids` are the engine's tokens of a corpus."""
+        workload, own_lengths = self.workload, not self.workload.lengths
+        trace, texts = trace_of(workload, seed=self.seed[0]), texts_of(workload)
+        if trace is not None:
+            return TracePrompts(
+                rows=lambda: trace.endless(self.tally),
+                vocabulary=vocabulary,
+                prefixes=self.prefixes,
+                block_tokens=trace.layout.block_tokens,
+                seed=self.seed,
+                lengths=None if own_lengths else self.lengths,
+            )
+        if texts is not None and workload.conversational:
+            return TalkPrompts(
+                rows=lambda: texts.endless(self.tally),
+                lengths=self.lengths,
+                own_lengths=own_lengths,
+                workload=workload,
+                seed=self.seed,
+            )
+        if texts is not None:
+            return TextPrompts(rows=lambda: texts.endless(self.tally), lengths=self.lengths, own_lengths=own_lengths)
+        return CorpusPrompts(
+            text=corpus_text(workload.dataset),
+            ids=corpus_ids,
+            lengths=self.lengths,
+            prefix_len=workload.prefix_len,
+            num_prefixes=workload.num_prefixes,
+            seed=self.seed,
+        )
+
+
+def corpus_text(name: str) -> str:
+    """The text of a corpus that comes with servetop."""
+    return whole_text(shipped(CORPORA[name]))

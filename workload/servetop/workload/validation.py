@@ -1,0 +1,159 @@
+"""What is wrong with a workload, found before anything starts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from servetop.core.config import CONVERSATIONS, RANDOM, StageConfig, WorkloadConfig
+from servetop.core.errors import UsageError
+from servetop.workload.arrivals.arrival_spec import FASTEST_SPACED, RAMPED_LAWS, parse_arrivals
+from servetop.workload.datasets.catalogue import CORPORA, check_dataset_name, texts_of, trace_of
+from servetop.workload.datasets.rows import Tally
+from servetop.workload.datasets.traces import TraceFacts, measure
+from servetop.workload.prompts.conversation_scripts import most_turns, parse_turns
+from servetop.workload.prompts.lengths import lengths_for, parse_lengths
+from servetop.workload.prompts.local_tokenizer import load_tokenizer
+from servetop.workload.prompts.model_mix import check_mix
+from servetop.workload.user_slots import parse_think_time
+
+_ROWS_READ = 1000
+"""Of a dataset of texts, which may be larger than anybody wants to read before a run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A trace's arrivals as they are to be played, where nothing else is said."""
+
+    rate: float
+    """Mean requests per second."""
+    requests: int
+    """In the whole trace."""
+
+
+def resolve_workload(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay | None]:
+    """The workload with what its dataset decides filled in; UsageError for a dataset that cannot be used.
+
+    A trace is read to its end here, so that its first bad row is told before anything starts.
+    """
+    _check_numbers(workload)
+    check_dataset_name(workload.dataset)
+    _check_exact(workload)
+    _check_conversations(workload)
+    check_mix(workload)
+    if workload.tokenizer:
+        load_tokenizer(workload.tokenizer)
+    next(lengths_for(workload, (0,)).pairs())
+    _read_texts(workload)
+    facts = _trace_facts(workload)
+    timed = facts is not None and not math.isnan(facts.rate)
+    law = parse_arrivals(workload.arrivals or ("trace" if timed else "")).name
+    if law != "trace":
+        if workload.time_scale != 1.0:
+            raise UsageError("--time-scale stretches the times of a trace: give --dataset-name one that has times")
+        return workload, None
+    if facts is None or not timed:
+        raise UsageError("--arrivals trace replays the times of a trace: give --dataset-name one that has times")
+    resolved = replace(workload, arrivals=workload.arrivals or law, trace_rate=facts.rate)
+    return resolved, Replay(rate=facts.rate / workload.time_scale, requests=facts.rows)
+
+
+def _check_numbers(workload: WorkloadConfig) -> None:
+    bounds = {
+        "--time-scale": (workload.time_scale > 0, workload.time_scale, "a factor above 0"),
+        "--jitter": (workload.jitter is None or workload.jitter >= 0, workload.jitter, "seconds from 0"),
+        "--random-prefix-len": (workload.prefix_len >= 0, workload.prefix_len, "tokens from 0"),
+        "--num-prefixes": (workload.num_prefixes >= 1, workload.num_prefixes, "1 or more"),
+        "--n": (workload.n >= 1, workload.n, "1 or more answers"),
+        "--cancel-fraction": (0 <= workload.cancel_fraction <= 1, workload.cancel_fraction, "a share from 0 to 1"),
+    }
+    wrong = next(((option, value, words) for option, (fine, value, words) in bounds.items() if not fine), None)
+    if wrong is not None:
+        raise UsageError(f"{wrong[0]} {wrong[1]:g}: give {wrong[2]}")
+    if workload.n > 1 and workload.endpoint == "responses":
+        raise UsageError("--n: /v1/responses gives one answer: leave it out, or give --endpoint chat")
+
+
+def _check_exact(workload: WorkloadConfig) -> None:
+    if not workload.exact_lengths:
+        return
+    if workload.dataset not in CORPORA:
+        raise UsageError(f"--exact-lengths cuts {' and '.join(CORPORA)}: random token prompts are exact without it")
+    if workload.in_messages:
+        raise UsageError("--exact-lengths: a chat template adds tokens of its own: give --endpoint completions")
+
+
+def _check_conversations(workload: WorkloadConfig) -> None:
+    if not workload.conversational:
+        return
+    parse_turns(workload.num_turns)
+    if workload.dataset not in (*RANDOM, *CONVERSATIONS):
+        raise UsageError(
+            f"--num-turns is for conversations, not for {workload.dataset}: "
+            f"give --dataset-name {', '.join((*CONVERSATIONS, *RANDOM))}"
+        )
+    if workload.n > 1:
+        raise UsageError("--n: a conversation goes on with one answer: leave it out")
+
+
+def _read_texts(workload: WorkloadConfig) -> None:
+    texts = texts_of(workload)
+    if texts is None:
+        return
+    rows = texts.rows(Tally() if workload.skip_bad_rows else None)
+    if not sum(1 for _ in itertools.islice(rows, _ROWS_READ)):
+        raise UsageError(f"{texts.path} has no prompts that could be sent")
+
+
+def _trace_facts(workload: WorkloadConfig) -> TraceFacts | None:
+    trace = trace_of(workload, seed=0)
+    return None if trace is None else measure(replace(trace, jitter=0.0), Tally() if workload.skip_bad_rows else None)
+
+
+def check_fits(workload: WorkloadConfig, max_model_len: int | None) -> None:
+    """UsageError for lengths that are known beforehand and beyond what the engine takes; reads a trace to its end."""
+    if max_model_len is None or workload.clip_lengths:
+        return
+    facts = _trace_facts(workload)
+    law = parse_lengths(workload).name
+    if facts is not None and not workload.lengths:
+        prompt, answer = facts.longest.input_tokens or 0, facts.longest.output_tokens or 0
+        where = f"line {facts.longest.line} of the trace"
+    elif law == "fixed" and workload.dataset not in CONVERSATIONS:
+        prompt, answer = next(lengths_for(workload, (0,)).pairs())
+        where = "each request"
+        if workload.conversational:
+            where, prompt, answer = "each conversation", *(each * most_turns(workload) for each in (prompt, answer))
+    else:
+        return
+    prompt += workload.prefix_len
+    if prompt + answer > max_model_len:
+        raise UsageError(
+            f"{where} asks for {prompt:,} + {answer:,} tokens, but the model takes {max_model_len:,}: "
+            "add --clip-lengths, or give the engine a longer context"
+        )
+
+
+def check_load(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
+    """UsageError for arrivals that do not exist, and for what does not go together with the stages."""
+    law = parse_arrivals(workload.arrivals).name
+    rates = [stage.request_rate for stage in stages if not math.isinf(stage.request_rate)]
+    if not workload.burstiness > 0:
+        raise UsageError(f"--burstiness {workload.burstiness:g}: give a number above 0 (1 is Poisson)")
+    if workload.burstiness != 1.0 and law != "gamma":
+        raise UsageError(f"--burstiness shapes gamma arrivals: leave it out with --arrivals {law}")
+    if law == "spaced" and rates and max(rates) > FASTEST_SPACED:
+        raise UsageError(f"--arrivals spaced: {max(rates):g} requests/s is less than 1 ms apart: give 1000 or less")
+    if law not in RAMPED_LAWS and any(stage.ramp_from is not None for stage in stages):
+        raise UsageError(f"--arrivals {law} cannot follow a ramp: give {', '.join(RAMPED_LAWS)}")
+    endless = any(stage.num_prompts is None and not math.isinf(stage.request_rate) for stage in stages)
+    if endless and (law == "all-at-once" or math.isinf(workload.trace_rate or 1.0)):
+        raise UsageError("all requests are due at once and without end: give --num-prompts")
+    if workload.think_time:
+        parse_think_time(workload.think_time, seed=0)
+        if rates and not workload.conversational:
+            raise UsageError(
+                "--think-time is for closed loops and conversations: give --max-concurrency without a request rate"
+            )
