@@ -27,7 +27,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.tick import ClientTick, merge_client_ticks
 from servetop.loadgen.worker.messages import SenderSetup
-from servetop.loadgen.worker.sender_handle import SenderProcess
+from servetop.loadgen.worker.sender_handle import SenderHandle
 from servetop.workload.plan import LoadPhase, LoadPlan
 
 MANY = Shape(ttft_ms=2000, itl_ms=1000, tokens=6, stage=StageConfig(max_concurrency=10_000, num_prompts=10_000))
@@ -56,7 +56,7 @@ async def play(shape: Shape, port: int, ahead: float) -> Played:
     setup = SenderSetup(
         url=f"http://127.0.0.1:{port}", model="tiny-llama", origin_ns=clock.origin_ns, workload=workload, seed=1
     )
-    sender = await SenderProcess.start(
+    sender = await SenderHandle.start(
         pinned(CPUS[1], [sys.executable, "-m", "servetop.run.process.sender_program"]), setup
     )
     process = psutil.Process(sender.pid)

@@ -9,7 +9,7 @@ import timeit
 from pathlib import Path
 from time import process_time
 
-from servetop.engines.dialects.event_template import Shapes
+from servetop.engines.dialects.event_template import TemplateCache
 from servetop.engines.dialects.json_event import Reader, read_chat, read_completion
 from servetop.engines.dialects.openai_responses import read_response
 from servetop.engines.dialects.stream_parser import EventStream
@@ -32,7 +32,7 @@ def captured(name: str, marker: bytes) -> bytes:
     return worded[1] + b"\n\n"
 
 
-def cost(reader: Reader, event: bytes, *, shapes: Shapes | None, together: int, continuous: bool) -> float:
+def cost(reader: Reader, event: bytes, *, shapes: TemplateCache | None, together: int, continuous: bool) -> float:
     """Nanoseconds an event, of processor time, best of five."""
     stream = EventStream(reader, shapes, continuous=continuous, keep_texts=False)
     events = [event.replace(b'"sequence_number":12', b'"sequence_number":%d' % number) for number in range(10, 26)]
@@ -64,7 +64,7 @@ def main() -> None:
         found = [
             cost(reader, event, shapes=shapes, together=together, continuous=continuous)
             for together in (1, 16)
-            for shapes in (None, Shapes(reader))
+            for shapes in (None, TemplateCache(reader))
         ]
         one, quick, many, quickly = found
         print(

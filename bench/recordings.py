@@ -23,13 +23,13 @@ from servetop.recordings.library.catalog import describe
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 REQUESTS_PER_TICK = 250
 TOKENS = 32
 
 
-def batch_of(number: int, gaps: FloatArray) -> Batch:
+def batch_of(number: int, gaps: FloatArray) -> TickTransaction:
     """One tick of a busy run; `gaps` has shape (requests, tokens), the same number of requests each tick."""
     start = number * TICK_SECONDS
     arrivals = start + 0.001 + np.cumsum(gaps, axis=1)
@@ -55,7 +55,7 @@ def batch_of(number: int, gaps: FloatArray) -> Batch:
         index=number, ok=len(requests), output_tokens=gaps.size, ttft=ttft, ttft_due=ttft, itl=itl, tpot=itl, e2el=ttft
     )
     sample = EngineSample(scrape_start=start, scrape_end=start + 0.01, running=250.0, waiting=0.0, kv_usage=0.5)
-    return Batch(tick=Tick(client=client, engine=sample), requests=requests, engine_samples=[sample])
+    return TickTransaction(tick=Tick(client=client, engine=sample), requests=requests, engine_samples=[sample])
 
 
 def seconds_of(action: Callable[[], object]) -> float:

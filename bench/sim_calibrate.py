@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 import sim_evidence
 
-from servetop.simulator.predict.lengths import Lengths
+from servetop.simulator.predict.lengths import SimLengths
 from servetop.simulator.predict.predict import PredictSpec, predict_cell
 from servetop.simulator.validate.published import measured
 
 FIXED = PredictSpec(arrivals="burst", num_prompts=5000)
-SHAREGPT = PredictSpec(arrivals="burst", num_prompts=1000, lengths=Lengths(kind="sharegpt", output_mean=230.0))
+SHAREGPT = PredictSpec(arrivals="burst", num_prompts=1000, lengths=SimLengths(kind="sharegpt", output_mean=230.0))
 
 
 def throughput(spec: PredictSpec, batch: int, rate: float) -> float:

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from servetop.simulator.predict.arrivals import OpenLoop
-from servetop.simulator.predict.lengths import Lengths
+from servetop.simulator.predict.lengths import SimLengths
 from servetop.simulator.predict.predict import PredictSpec, predict_cell
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
-from servetop.simulator.scheduling.sim_request import Request
+from servetop.simulator.scheduling.sim_request import SimRequest
 from servetop.simulator.validate import published
 
 WORKLOAD = Path(published.__file__).parents[1] / "data" / "llmservingsim_workload.csv"
-MEMGAP_LENGTHS = Lengths(kind="sharegpt", output_mean=292.0, input_cap=1024, total_cap=2048)
+MEMGAP_LENGTHS = SimLengths(kind="sharegpt", output_mean=292.0, input_cap=1024, total_cap=2048)
 """583,972 output tokens over 2000 requests."""
 
 
@@ -49,7 +49,7 @@ def llmservingsim(gpu: str, settings: Mapping[str, Any]) -> dict[str, float]:
         rows = list(csv.DictReader(file))
     keys = {"max_model_len": 32768, "memory_utilization": 0.9, **settings}
     engine = VirtualEngine(build_scheduler(sim_spec("llama-3.1-8b", gpu=gpu, engine="vllm-current", settings=keys)))
-    requests = [Request(int(row["input_tokens"]), int(row["output_tokens"])) for row in rows]
+    requests = [SimRequest(int(row["input_tokens"]), int(row["output_tokens"])) for row in rows]
     ledger = engine.run(OpenLoop(requests, [float(row["arrival_time_s"]) for row in rows]))
     done = [(seq, seq.first_token_at or 0.0, seq.finished_at or 0.0) for seq in ledger.finished]
     samples = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from servetop.core.clock import MonotonicClock
 from servetop.simulator.predict.arrivals import Bursts
-from servetop.simulator.predict.lengths import Lengths
+from servetop.simulator.predict.lengths import SimLengths
 from servetop.simulator.predict.predict import predict
 from servetop.simulator.predict.presets import specs_of_preset
 from servetop.simulator.predict.virtual_time import VirtualEngine
@@ -20,7 +20,7 @@ from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 PRESETS = Path(__file__).parents[1] / "run" / "servetop" / "run" / "presets"
 
 
-def requests_per_second(lengths: Lengths, *, count: int, batch: int) -> tuple[float, float]:
+def requests_per_second(lengths: SimLengths, *, count: int, batch: int) -> tuple[float, float]:
     """Simulated requests per second of wall time, and simulated seconds per second."""
     engine = VirtualEngine(
         build_scheduler(sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings={"max_num_seqs": batch}))
@@ -34,7 +34,7 @@ def requests_per_second(lengths: Lengths, *, count: int, batch: int) -> tuple[fl
 
 def main() -> None:
     """Print four lines."""
-    fixed, sharegpt = Lengths(), Lengths(kind="sharegpt")
+    fixed, sharegpt = SimLengths(), SimLengths(kind="sharegpt")
     for name, lengths, batch in (
         ("128/128", fixed, 128),
         ("128/128, preempting", fixed, 256),

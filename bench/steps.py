@@ -30,9 +30,9 @@ from servetop.core.events import RequestStatus
 from servetop.core.interfaces.dialect import Prompt
 from servetop.core.tick import LoadGauges
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.request.request_state import Exchange, PreparedRequest
-from servetop.loadgen.sender.tick_builder import Accounts
-from servetop.loadgen.transport.epoll_reader import SocketWatch
+from servetop.loadgen.request.request_state import PreparedRequest, RequestState
+from servetop.loadgen.sender.tick_builder import TickBuilder
+from servetop.loadgen.transport.epoll_reader import SocketPoller
 from servetop.loadgen.transport.http1 import Http1Connection
 from servetop.workload.stage_run import Due
 
@@ -50,7 +50,7 @@ DIALECT = dialect_for("completions", model="tiny-llama", continuous_usage=False)
 class Inbox:
     """What the transport does with reads, without its bookkeeping."""
 
-    def __init__(self, accounts: Accounts) -> None:
+    def __init__(self, accounts: TickBuilder) -> None:
         self._accounts = accounts
 
     def stamped(self, connection: Http1Connection, data: bytes, at: float) -> None:
@@ -77,7 +77,7 @@ def begun(stream: int, inbox: Inbox) -> Http1Connection:
     """A connection with an answer that has begun: its shape is known."""
     prompt = Prompt(text="x" * 2000, input_tokens=500, output_tokens=EVENTS)
     request = PreparedRequest(prompt, b"{}" * 1000)
-    exchange = Exchange(stream, Due(0, float(stream)), request=request, dialect=DIALECT, held_back=False)
+    exchange = RequestState(stream, Due(0, float(stream)), request=request, dialect=DIALECT, held_back=False)
     connection = Http1Connection(inbox)
     connection.send(exchange, b"", at=stream + 0.1)
     connection.arrived(HEAD, stream + 0.2)
@@ -107,7 +107,7 @@ def by_hand() -> Sequence[tuple[str, float]]:
 
 def one_round() -> dict[str, float]:
     """Seconds of each step for EVENTS events of each of STREAMS streams."""
-    accounts, watch = Accounts(), Stopwatch()
+    accounts, watch = TickBuilder(), Stopwatch()
     connections = [begun(stream, Inbox(accounts)) for stream in range(STREAMS)]
     exchanges = [each.exchange for each in connections if each.exchange is not None]
 
@@ -140,7 +140,7 @@ class Discarded:
 
 async def sockets_alone(port: int, tokens: int) -> float:
     """µs an event of reading the streams and throwing them away."""
-    watch, receiver = SocketWatch(MonotonicClock(), send_overdue=lambda: None), Discarded()
+    watch, receiver = SocketPoller(MonotonicClock(), send_overdue=lambda: None), Discarded()
     body = b'{"model":"m","prompt":"hi","max_tokens":%d,"stream":true,"ignore_eos":true}' % tokens
     head = b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
     plains = [await watch.connect("127.0.0.1", port, receiver) for _ in range(STREAMS)]
@@ -173,12 +173,12 @@ def in_processes(runs: int = 5) -> Sequence[tuple[str, float]]:
 
 def memory(events: int, requests: int = 2000) -> float:
     """Bytes that a request in flight keeps after so many events, without its connection."""
-    accounts = Accounts()
+    accounts = TickBuilder()
     inbox = Inbox(accounts)
     begun(0, inbox)
     gc.collect()
     tracemalloc.start()
-    kept: list[Exchange | None] = []
+    kept: list[RequestState | None] = []
     for stream in range(requests):
         connection = begun(stream, inbox)
         for number in range(events - 3):

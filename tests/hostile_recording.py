@@ -10,7 +10,7 @@ from servetop.core.events import LogLine, Note, RunEnd, Severity, StageChange
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 
 def write_hostile_recording(path: Path, text: str) -> None:
@@ -30,7 +30,7 @@ def write_hostile_recording(path: Path, text: str) -> None:
         for number in range(3)
     ]  # fmt: skip
     recorder.commit(
-        Batch(
+        TickTransaction(
             tick=Tick(client=ClientTick(index=0)),
             stages=stages,
             notes=[Note(at=0.1, severity=Severity.ERROR, source=text, text=text)],

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.verdicts.anomalies import Cause, CauseKind, Causes, severity_of
+from servetop.analysis.verdicts.anomalies import Anomaly, AnomalyDetector, AnomalyKind, severity_of
 from servetop.core.events import EngineSample, LogLine, Severity, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, LoadGauges, Tick
@@ -28,8 +28,8 @@ def tick(
     return Tick(client=client, engine=sample)
 
 
-def found(ticks: Sequence[Tick], *, streamed: bool = True) -> list[tuple[CauseKind, float]]:
-    causes = Causes(streamed=streamed)
+def found(ticks: Sequence[Tick], *, streamed: bool = True) -> list[tuple[AnomalyKind, float]]:
+    causes = AnomalyDetector(streamed=streamed)
     causes.look(TickHistory(ticks))
     return [(cause.kind, cause.at) for cause in causes.all]
 
@@ -37,20 +37,20 @@ def found(ticks: Sequence[Tick], *, streamed: bool = True) -> list[tuple[CauseKi
 def test_kv_above_90_percent_is_told_when_it_begins_and_again_only_after_it_had_fallen_below_80() -> None:
     usage = [0.5, 0.91, 0.95, 0.85, 0.92, 0.79, 0.91]
     ticks = [tick(index, kv=share) for index, share in enumerate(usage)]
-    assert found(ticks) == [(CauseKind.KV_FULL, 0.5), (CauseKind.KV_FULL, 1.75)]
+    assert found(ticks) == [(AnomalyKind.KV_FULL, 0.5), (AnomalyKind.KV_FULL, 1.75)]
 
 
 def test_preemptions_begin_once_and_again_after_ten_quiet_seconds() -> None:
     counts = [0, 1, 2, 2, 3] + [3] * 40 + [4]
     assert found([tick(index, preempted=count) for index, count in enumerate(counts)]) == [
-        (CauseKind.PREEMPTIONS, 0.5),
-        (CauseKind.PREEMPTIONS, 11.5),
+        (AnomalyKind.PREEMPTIONS, 0.5),
+        (AnomalyKind.PREEMPTIONS, 11.5),
     ]
 
 
 def test_a_stall_begins_where_the_tokens_stopped() -> None:
     ticks = [tick(index, tokens=0 if 4 <= index < 20 else 5) for index in range(24)]
-    assert found(ticks) == [(CauseKind.STALL, 1.0)]
+    assert found(ticks) == [(AnomalyKind.STALL, 1.0)]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_waiting_for_the_first_token_of_all_is_no_stall() -> None:
 
 def test_a_queue_that_grows_because_less_is_done_than_offered_is_told_once() -> None:
     ticks = [tick(index, waiting=index // 2, due=5, ok=3) for index in range(160)]
-    assert found(ticks) == [(CauseKind.QUEUE, 21.0)]
+    assert found(ticks) == [(AnomalyKind.QUEUE, 21.0)]
 
 
 def test_a_queue_that_came_with_a_burst_and_stays_does_not_grow() -> None:
@@ -82,7 +82,7 @@ def test_filling_up_at_the_start_of_a_stage_is_no_growing_queue_where_the_engine
 
 
 def test_errors_of_the_log_that_come_together_are_one() -> None:
-    causes = Causes()
+    causes = AnomalyDetector()
     causes.read([LogLine(at=at, text=f"ERROR 11-21 worker died at {at}") for at in (1.0, 2.0, 3.0, 30.0)])
     assert [cause.at for cause in causes.all] == [1.0, 30.0]
     assert causes.all[0].text == "ERROR 11-21 worker died at 1.0"
@@ -112,8 +112,8 @@ def stage(number: int, rate: float, at: float) -> StageChange:
 def test_the_knee_moves_as_stages_end() -> None:
     ttfts = [0.05, 0.05, 0.3, 6.0]
     history = TickHistory(tick(number, ttft=[value] * 5, stage=number) for number, value in enumerate(ttfts))
-    causes = Causes()
-    knees: list[Cause | None] = []
+    causes = AnomalyDetector()
+    knees: list[Anomaly | None] = []
     for number, rate in enumerate((4.0, 8.0, 16.0, 20.0)):
         causes.stage_ended(stage(number, rate, number * 0.25), until=(number + 1) * 0.25, history=history)
         knees.append(causes.knee)
@@ -141,7 +141,7 @@ readings: st.SearchStrategy[list[dict[str, Any]]] = st.lists(
 @given(readings, st.integers(1, 9))
 def test_ticks_that_come_one_by_one_tell_the_same_as_all_at_once(readings: list[dict[str, Any]], step: int) -> None:
     ticks = [tick(index, **reading) for index, reading in enumerate(readings)]
-    history, causes = TickHistory(), Causes()
+    history, causes = TickHistory(), AnomalyDetector()
     for start in range(0, len(ticks), step):
         for each in ticks[start : start + step]:
             history.append(each)

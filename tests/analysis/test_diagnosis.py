@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.analysis.live_stats import LiveStats, Rates, Series
+from servetop.analysis.live_stats import LiveStats, Rates, StatsSeries
 from servetop.analysis.verdicts.diagnosis import (
     BATCH_FULL,
     KV_FULL,
@@ -41,7 +41,7 @@ def situation(
     times = np.arange(1.0, 61.0)
     flat = np.full(60, 16.0)
     rising = 20 + growth * times
-    series = Series(
+    series = StatsSeries(
         times=times, offered=flat, sent=flat, completed=flat, in_flight=rising, queued=flat, output_tokens=flat,
         prompt_tokens=flat, engine_output_tokens=flat, kv_usage=flat, running=flat, waiting=rising, preemptions=flat,
         latencies={}, stages=np.zeros(60, dtype=np.int64),

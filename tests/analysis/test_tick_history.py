@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.verdicts.trust import Trust, Verdict
+from servetop.analysis.verdicts.trust import Trust, TrustVerdict
 from servetop.core.events import EngineSample
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import COUNTERS, HISTOGRAMS, ClientTick, LoadGauges, Tick, merge_client_ticks
@@ -182,19 +182,19 @@ def test_chart_bins_keep_their_places_as_time_goes_on() -> None:
 @pytest.mark.parametrize(
     ("trust", "verdict"),
     [
-        (Trust(), Verdict.UNKNOWN),
-        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=8, sent_rate=8), Verdict.OK),
-        (Trust(slip_p99=0.5, loop_lag_p99=0.001, offered_rate=8, sent_rate=8), Verdict.CLIENT_BOUND),
-        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=8, sent_rate=6), Verdict.CLIENT_BOUND),
-        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=8, sent_rate=6, held_back=True), Verdict.OK),
-        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=480, sent_rate=390, seconds=0.008), Verdict.OK),
-        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=8, sent_rate=6, seconds=10), Verdict.CLIENT_BOUND),
-        (Trust(slip_p99=0.002, loop_lag_p99=0.001, littles_law_error=-0.2), Verdict.SUSPECT),
+        (Trust(), TrustVerdict.UNKNOWN),
+        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=8, sent_rate=8), TrustVerdict.OK),
+        (Trust(slip_p99=0.5, loop_lag_p99=0.001, offered_rate=8, sent_rate=8), TrustVerdict.CLIENT_BOUND),
+        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=8, sent_rate=6), TrustVerdict.CLIENT_BOUND),
+        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=8, sent_rate=6, held_back=True), TrustVerdict.OK),
+        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=480, sent_rate=390, seconds=0.008), TrustVerdict.OK),
+        (Trust(slip_p99=0.002, loop_lag_p99=0.001, offered_rate=8, sent_rate=6, seconds=10), TrustVerdict.CLIENT_BOUND),
+        (Trust(slip_p99=0.002, loop_lag_p99=0.001, littles_law_error=-0.2), TrustVerdict.SUSPECT),
     ],
 )
-def test_the_verdict_names_the_worst_that_is_wrong(trust: Trust, verdict: Verdict) -> None:
+def test_the_verdict_names_the_worst_that_is_wrong(trust: Trust, verdict: TrustVerdict) -> None:
     assert trust.verdict is verdict
-    assert bool(trust.reasons) == (verdict in (Verdict.CLIENT_BOUND, Verdict.SUSPECT))
+    assert bool(trust.reasons) == (verdict in (TrustVerdict.CLIENT_BOUND, TrustVerdict.SUSPECT))
 
 
 def test_a_closed_loop_is_judged_live_by_its_share_of_lateness() -> None:
@@ -207,10 +207,10 @@ def test_a_closed_loop_is_judged_live_by_its_share_of_lateness() -> None:
 
     closed = judged(math.inf)
     assert closed.late_share == pytest.approx(0.02)
-    assert (closed.stamped, closed.verdict) == (True, Verdict.OK)
+    assert (closed.stamped, closed.verdict) == (True, TrustVerdict.OK)
     for other in (judged(8.0), judged(math.inf, limit=None)):
         assert math.isnan(other.late_share)
-        assert other.verdict is Verdict.CLIENT_BOUND
+        assert other.verdict is TrustVerdict.CLIENT_BOUND
 
 
 def test_trust_is_in_nothing_while_every_request_fails() -> None:
@@ -218,9 +218,9 @@ def test_trust_is_in_nothing_while_every_request_fails() -> None:
         slip = LogHistogram.of([0.001])
         return Tick(client=ClientTick(index=index, sent=2, due=2, errors=2, slip=slip, loop_lag=slip, **fields))
 
-    assert live_stats(TickHistory(failing(index) for index in range(8)), 2.0).trust.verdict is Verdict.NO_FIGURES
+    assert live_stats(TickHistory(failing(index) for index in range(8)), 2.0).trust.verdict is TrustVerdict.NO_FIGURES
     some = [failing(index, ttft=LogHistogram.of([0.1])) for index in range(8)]
-    assert live_stats(TickHistory(some), 2.0).trust.verdict is not Verdict.NO_FIGURES
+    assert live_stats(TickHistory(some), 2.0).trust.verdict is not TrustVerdict.NO_FIGURES
 
 
 def test_forgotten_ticks_still_count_in_the_totals_and_change_no_figure_of_the_window() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.analysis.verdicts.trust import CheckState, Trust, Verdict
+from servetop.analysis.verdicts.trust import CheckState, Trust, TrustVerdict
 
 WELL = Trust(slip_p99=0.001, loop_lag_p99=0.001, offered_rate=10.0, sent_rate=10.0, seconds=10.0)
 
@@ -19,8 +19,8 @@ def trust(**changes: float | bool | None) -> Trust:
 )
 def test_littles_law_is_judged_by_the_limit_that_is_shown(in_flight: float, limit: float) -> None:
     for error, state, verdict in (
-        (limit - 0.001, CheckState.PASSED, Verdict.OK),
-        (-limit - 0.001, CheckState.BROKEN, Verdict.SUSPECT),
+        (limit - 0.001, CheckState.PASSED, TrustVerdict.OK),
+        (-limit - 0.001, CheckState.BROKEN, TrustVerdict.SUSPECT),
     ):
         found = trust(littles_law_error=error, in_flight=in_flight)
         check = found.checks["littles_law"]
@@ -46,27 +46,27 @@ def test_what_cannot_be_said_is_unknown() -> None:
 
 @pytest.mark.parametrize(
     ("stamped", "state", "verdict"),
-    [(True, CheckState.EXEMPT, Verdict.OK), (False, CheckState.BROKEN, Verdict.CLIENT_BOUND)],
+    [(True, CheckState.EXEMPT, TrustVerdict.OK), (False, CheckState.BROKEN, TrustVerdict.CLIENT_BOUND)],
 )
 def test_a_loop_that_lags_loses_nothing_where_the_kernel_stamps_what_arrives(
-    stamped: bool, state: CheckState, verdict: Verdict
+    stamped: bool, state: CheckState, verdict: TrustVerdict
 ) -> None:
     found = trust(loop_lag_p99=0.5, stamped=stamped)
     assert (found.checks["loop_lag_p99"].state, found.verdict) == (state, verdict)
-    assert bool(found.reasons) == (verdict is Verdict.CLIENT_BOUND)
+    assert bool(found.reasons) == (verdict is TrustVerdict.CLIENT_BOUND)
 
 
 @pytest.mark.parametrize(
     ("slip_p99", "late_share", "verdict"),
     [
-        (0.250, 0.005, Verdict.OK),  # the requests take ten seconds each
-        (0.050, 0.080, Verdict.CLIENT_BOUND),  # half a second
-        (0.004, 0.080, Verdict.OK),  # requests so short that any client's turnaround is a part of them
-        (0.250, float("nan"), Verdict.CLIENT_BOUND),  # an open loop has a schedule
+        (0.250, 0.005, TrustVerdict.OK),  # the requests take ten seconds each
+        (0.050, 0.080, TrustVerdict.CLIENT_BOUND),  # half a second
+        (0.004, 0.080, TrustVerdict.OK),  # requests so short that any client's turnaround is a part of them
+        (0.250, float("nan"), TrustVerdict.CLIENT_BOUND),  # an open loop has a schedule
     ],
 )
 def test_a_closed_loop_is_judged_by_how_much_smaller_late_requests_make_its_load(
-    slip_p99: float, late_share: float, verdict: Verdict
+    slip_p99: float, late_share: float, verdict: TrustVerdict
 ) -> None:
     found = trust(slip_p99=slip_p99, late_share=late_share)
     assert found.verdict == verdict

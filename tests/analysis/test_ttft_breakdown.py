@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.ttft_breakdown import TtftParts, ttft_parts
+from servetop.analysis.ttft_breakdown import TtftBreakdown, ttft_parts
 from servetop.core.events import EngineSample
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, Tick
@@ -105,7 +105,7 @@ def test_an_engine_that_restarted_counts_from_zero_again() -> None:
 
 
 def test_a_window_without_a_first_token_has_no_parts() -> None:
-    assert ttft_parts(TickHistory([Tick(client=ClientTick(index=0))]), 0, 1) == TtftParts()
+    assert ttft_parts(TickHistory([Tick(client=ClientTick(index=0))]), 0, 1) == TtftBreakdown()
 
 
 times = st.floats(0.0, 100.0)

@@ -20,7 +20,7 @@ from servetop.recordings.read.open import open_for_reading
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.read.table_reader import TableReader
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 from tests.chaos.hostile_text import HOSTILE
 
 PAGE = 4096
@@ -113,11 +113,13 @@ def _write_anew(name: str, folder: Path) -> None:
         requests: deque[RequestRecord] = deque(rows.events(REQUEST))
         file = folder / "run.servetop"
         recorder = Recorder.create(file, old.header)
-        recorder.commit(Batch(notes=update.notes, stages=old.stages(), log_lines=update.log_lines))
+        recorder.commit(TickTransaction(notes=update.notes, stages=old.stages(), log_lines=update.log_lines))
         for tick in old.ticks():
             ended = tick.client.ok + tick.client.failed + tick.client.cancelled
             few = [requests.popleft() for _ in range(ended)]
-            recorder.commit(Batch(tick=tick, requests=few, engine_samples=[tick.engine] if tick.engine else []))
+            recorder.commit(
+                TickTransaction(tick=tick, requests=few, engine_samples=[tick.engine] if tick.engine else [])
+            )
         for suffix in ("", "-wal"):
             shutil.copyfile(f"{file}{suffix}", folder / f"growing{suffix}")
         recorder.close(update.end or RunEnd(at=1.0, exit_code=0, reason=""))

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from servetop.core.interfaces.dialect import Chunk, Prompt
 from servetop.engines.dialects import dialect_for
-from servetop.engines.dialects.event_template import Shapes
+from servetop.engines.dialects.event_template import TemplateCache
 from servetop.engines.dialects.json_event import read_chat, read_completion
 from servetop.engines.dialects.stream_parser import EventStream
 from servetop.engines.metrics.prometheus_text import scan
 from servetop.engines.metrics.vllm_metrics import VLLM_METRICS
-from servetop.loadgen.request.request_state import Exchange, PreparedRequest
+from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.loadgen.transport.http1 import Http1Connection
 from servetop.workload.stage_run import Due
 from tests.chaos.case import Case, Fault, Result
@@ -39,7 +39,7 @@ def inputs(case: Case, folder: Path) -> Result:
     """A batch; a finding gives the input that made it."""
     del folder
     result, chance = Result(tried=0), case.chance()
-    shapes = {reader: Shapes(reader) for reader in (read_completion, read_chat)}
+    shapes = {reader: TemplateCache(reader) for reader in (read_completion, read_chat)}
     tries: Sequence[Callable[[random.Random], object]] = (
         lambda drawn: _stream_both_ways(drawn, shapes[read_completion], chat=False),
         lambda drawn: _stream_both_ways(drawn, shapes[read_chat], chat=True),
@@ -94,7 +94,7 @@ def _cut(chance: random.Random, data: bytes) -> list[bytes]:
     return [data[start:end] for start, end in itertools.pairwise(marks)]
 
 
-def _stream_both_ways(chance: random.Random, shapes: Shapes, *, chat: bool) -> None:
+def _stream_both_ways(chance: random.Random, shapes: TemplateCache, *, chat: bool) -> None:
     stream = b"".join(_event(chance, chat=chat) for _ in range(chance.randrange(1, 9))) + b"data: [DONE]\n\n"
     pieces = _cut(chance, _damaged(chance, stream))
     continuous = chance.random() < 0.5
@@ -132,7 +132,7 @@ def _answer(chance: random.Random) -> None:
     body = b"".join(_chunk(_event(chance, chat=False)) for _ in range(chance.randrange(1, 9)))
     data = _damaged(chance, HEAD + body + _chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
     prompt = Prompt(text="x", input_tokens=1, output_tokens=9)
-    made = Exchange(0, Due(0, 0.0), request=PreparedRequest(prompt, b"{}"), dialect=DIALECT, held_back=False)
+    made = RequestState(0, Due(0, 0.0), request=PreparedRequest(prompt, b"{}"), dialect=DIALECT, held_back=False)
     connection = Http1Connection(_Inbox())
     connection.send(made, b"", at=0.0)
     for number, piece in enumerate(_cut(chance, data), 1):

@@ -28,7 +28,7 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.cli.main import main
 from servetop.core.errors import ServetopError
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.verify.verify import Verdict, verify
+from servetop.recordings.verify.verify import VerifyVerdict, verify
 from tests.chaos.case import Case, Fault, Finding, Result
 from tests.chaos.hostile_text import OUTLAWS
 from tests.chaos.mutations import GOLDEN, IN_SQL, OLD, PAGE, base, mutate
@@ -77,7 +77,7 @@ def mutated(case: Case, folder: Path) -> Result:
         sound = base(chance, file)
         with _put_back(file):  # reading moves the log into the file
             ticks = _ticks(file)
-            if number == 0 and verify(file).verdict is not Verdict.SOUND:
+            if number == 0 and verify(file).verdict is not VerifyVerdict.SOUND:
                 result.found(Fault.INVENTED, f"{sound}, as it was written, is not sound: {verify(file).checks}")
         before = Before(ticks, _bytes(file), torn=True)
         ways = [mutate(chance, file) for _ in range(chance.choice((1, 1, 1, 2)))]

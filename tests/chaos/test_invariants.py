@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from servetop.core.events import RequestStatus
-from servetop.recordings.verify.verify import Verdict, verify
+from servetop.recordings.verify.verify import VerifyVerdict, verify
 from tests.chaos.case import Case, Fault, Finding, Result
 from tests.chaos.invariants import Harm, Recorded, check_recording, check_words, read
 from tests.chaos.ledger import LedgerWriter, What
@@ -106,7 +106,7 @@ def test_words_and_exit_codes(ended: Ended, faults: list[Fault]) -> None:
 def test_recordings_are_sound_before_they_are_damaged(tmp_path: Path, number: int) -> None:
     file = tmp_path / "run.servetop"
     assert base(random.Random(number), file).startswith(BASES)
-    assert verify(file).verdict is Verdict.SOUND
+    assert verify(file).verdict is VerifyVerdict.SOUND
 
 
 @pytest.mark.parametrize(

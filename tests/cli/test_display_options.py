@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from servetop.cli.viewing.display_options import (
-    Look,
+    DisplayOptions,
     check_theme,
     remember_theme,
     remembered_theme,
@@ -17,7 +17,7 @@ from servetop.cli.viewing.display_options import (
 )
 from servetop.cli.web.web import WebAddress, check_web, viewer_command
 from servetop.core.errors import UsageError
-from servetop.recordings.library.folder_store import RecordingsShelf
+from servetop.recordings.library.folder_store import FolderStore
 from tests.harness import Servetop
 
 
@@ -29,18 +29,18 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_theme_chosen_last_comes_back_unless_the_command_line_names_one(tmp_path: Path) -> None:
-    shelf = RecordingsShelf(tmp_path)
-    assert surroundings(Look(), shelf).theme == ""
+    shelf = FolderStore(tmp_path)
+    assert surroundings(DisplayOptions(), shelf).theme == ""
     remember_theme("light")
-    assert surroundings(Look(), shelf).theme == "light"
-    assert surroundings(Look(theme="mono"), shelf).theme == "mono"
+    assert surroundings(DisplayOptions(), shelf).theme == "light"
+    assert surroundings(DisplayOptions(theme="mono"), shelf).theme == "mono"
 
 
 @pytest.mark.parametrize("content", [b"", b"purple\n", b"\xff\xfe\x00", b"light" * 100])
 def test_a_settings_file_that_makes_no_sense_is_passed_over(content: bytes, tmp_path: Path) -> None:
     remember_theme("dark")
     (tmp_path / "config" / "servetop" / "theme").write_bytes(content)
-    assert surroundings(Look(), RecordingsShelf(tmp_path)).theme == ""
+    assert surroundings(DisplayOptions(), FolderStore(tmp_path)).theme == ""
 
 
 def test_a_folder_that_cannot_be_written_to_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_the_environment_can_ask_for_less_motion(environment: dict[str, str], le
 
 @pytest.mark.parametrize(("steer", "flags"), [(False, ["--read-only"]), (True, [])])
 def test_each_page_gets_a_viewer_of_the_one_recording(tmp_path: Path, steer: bool, flags: list[str]) -> None:
-    command = viewer_command(tmp_path / "a b.servetop", Look(theme="light", reduced_motion=True), steer=steer)
+    command = viewer_command(tmp_path / "a b.servetop", DisplayOptions(theme="light", reduced_motion=True), steer=steer)
     words = ["-m", "servetop", "replay", f"{tmp_path}/a b.servetop", *flags, "--theme", "light", "--reduced-motion"]
     assert command[1:] == words
 
@@ -82,7 +82,7 @@ def test_the_page_is_on_the_loopback_address_by_default() -> None:
 def test_without_the_extra_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "textual_serve", None)
     with pytest.raises(UsageError, match=r"pip install 'servetop\[web\]'"):
-        check_web(Look())
+        check_web(DisplayOptions())
 
 
 def test_a_page_and_no_dashboard_exclude_each_other(servetop: Servetop) -> None:

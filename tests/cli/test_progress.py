@@ -17,7 +17,7 @@ from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings.library.run_sessions import RESUMED, first_of_sitting
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 RUNNING = TickHistory(Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=0))) for index in range(4 * 20))
 LOADING = TickHistory(Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=-1))) for index in range(4 * 200))
@@ -106,7 +106,7 @@ def test_warnings_of_an_earlier_sitting_are_not_told_again(tmp_path: Path, capsy
         Note(at=8.0, severity=Severity.INFO, source=RESUMED, text="resumed"),
         Note(at=9.0, severity=Severity.WARNING, source="engine", text="of today"),
     ]
-    recorder.commit(Batch(tick=Tick(client=ClientTick(index=0)), notes=notes))
+    recorder.commit(TickTransaction(tick=Tick(client=ClientTick(index=0)), notes=notes))
     progress = HeadlessProgress(header.config, recorder.path)
     progress.close()
     recorder.close(RunEnd(at=10.0, exit_code=0, reason=""))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.viewing.display_options import Look, surroundings
-from servetop.cli.viewing.read_only import ReadOnlyRun, ReadOnlyShelf
+from servetop.cli.viewing.display_options import DisplayOptions, surroundings
+from servetop.cli.viewing.read_only import ReadOnlyRun, ReadOnlyStore
 from servetop.core.errors import RecordingError
 from servetop.core.events import Action
-from servetop.recordings.library.folder_store import RecordingsShelf
+from servetop.recordings.library.folder_store import FolderStore
 from servetop.recordings.read.reader import RecordingReader
 from tests.hostile_recording import write_hostile_recording
 
@@ -36,8 +36,8 @@ def test_a_read_only_run_is_shown_and_takes_no_command(recording: Path) -> None:
 
 
 def test_a_read_only_shelf_opens_renames_nothing_and_deletes_nothing(recording: Path) -> None:
-    shelf = RecordingsShelf(recording.parent)
-    shown = ReadOnlyShelf(shelf)
+    shelf = FolderStore(recording.parent)
+    shown = ReadOnlyStore(shelf)
     assert (shown.place, list(shown.paths())) == (str(recording.parent), [recording])
     assert shown.glance(recording, bins=8).info.label == "words"
     with pytest.raises(RecordingError, match="read-only"):
@@ -51,4 +51,4 @@ def test_a_read_only_shelf_opens_renames_nothing_and_deletes_nothing(recording: 
 
 
 def test_a_read_only_dashboard_remembers_no_theme(tmp_path: Path) -> None:
-    assert surroundings(Look(), RecordingsShelf(tmp_path), read_only=True).remember_theme is None
+    assert surroundings(DisplayOptions(), FolderStore(tmp_path), read_only=True).remember_theme is None

@@ -11,7 +11,7 @@ import pytest
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.engines.attach import attach_engine
-from servetop.engines.control.control_client import Answer, ServerClient
+from servetop.engines.control.control_client import HttpResult, ServerClient
 from servetop.engines.control.http_body import LARGEST_ANSWER
 from servetop.engines.metrics.llama_cpp_metrics import LlamaCppPages
 from servetop.engines.metrics.prometheus_server import newest_samples, server_time
@@ -23,7 +23,7 @@ ABSURD = ("NaN", "+Inf", "-Inf", "1e308", "-1e308", "1e400", "9" * 400, "1e18000
 HUGE = 10**400
 
 
-async def ask(server: PageServer, body: bytes, encoding: str = "") -> Answer:
+async def ask(server: PageServer, body: bytes, encoding: str = "") -> HttpResult:
     server.pages["/metrics"] = (200, body)
     server.headers["/metrics"] = f"Content-Encoding: {encoding}\r\n" if encoding else ""
     client = ServerClient(server.url)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from servetop.engines.control.control_client import Answer, ServerClient
+from servetop.engines.control.control_client import HttpResult, ServerClient
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -57,7 +57,7 @@ async def asking(*connections: Sequence[bytes]) -> AsyncIterator[tuple[ServerCli
 )
 async def test_an_answer_ends_where_it_says_so(answer: bytes) -> None:
     async with asking([answer]) as (client, _):
-        assert await client.ask("/x") == Answer(200, b"ok")
+        assert await client.ask("/x") == HttpResult(200, b"ok")
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ async def test_what_is_no_whole_answer_is_a_reason(answer: bytes, trouble: str) 
 
 async def test_questions_one_after_the_other_share_a_connection() -> None:
     async with asking([OK, OK], [b"HTTP/1.1 500 A Second Connection\r\nContent-Length: 0\r\n\r\n"]) as (client, script):
-        assert [await client.ask(path) for path in ("/x", "/y")] == [Answer(200, b"ok")] * 2
+        assert [await client.ask(path) for path in ("/x", "/y")] == [HttpResult(200, b"ok")] * 2
     assert [head.split()[1] for head in script.heads] == [b"/base/x", b"/base/y"]
 
 
 async def test_a_kept_connection_that_the_server_has_closed_is_replaced() -> None:
     async with asking([OK], [OK]) as (client, script):
-        assert [await client.ask(path) for path in ("/x", "/y")] == [Answer(200, b"ok")] * 2
+        assert [await client.ask(path) for path in ("/x", "/y")] == [HttpResult(200, b"ok")] * 2
     assert len(script.heads) == 2
 
 

@@ -11,7 +11,7 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import EngineSample
 from servetop.engines.adapters.llama_cpp import LlamaCppEngine
-from servetop.engines.control.control_client import Answer
+from servetop.engines.control.control_client import HttpResult
 from servetop.engines.metrics.llama_cpp_metrics import LlamaCppPages
 
 DATA = Path(__file__).parent / "data" / "llama.cpp"
@@ -23,7 +23,7 @@ def body(name: str) -> bytes:
 
 
 LOADED = {"/metrics": body("metrics_loaded_mid.txt"), "/slots": body("slots_loaded.json")}
-ANSWERS = {"/props": Answer(200, body("props_idle.txt")), "/v1/models": Answer(200, body("v1_models_idle.txt"))}
+ANSWERS = {"/props": HttpResult(200, body("props_idle.txt")), "/v1/models": HttpResult(200, body("v1_models_idle.txt"))}
 
 
 @pytest.fixture

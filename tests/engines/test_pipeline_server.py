@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from servetop.engines.adapters.servers.pipeline_server import Batches, Question, Server
+from servetop.engines.adapters.servers.pipeline_server import Batches, PipelineRequest, PipelineServer
 
 
 class Words:
@@ -36,7 +36,7 @@ class Repeater:
         self.gate = threading.Event()
         self.gate.set()
 
-    def generate(self, batch: Sequence[Question]) -> list[tuple[list[int], bool]]:
+    def generate(self, batch: Sequence[PipelineRequest]) -> list[tuple[list[int], bool]]:
         self.sizes.append(len(batch))
         assert self.gate.wait(10)
         if any(13 in each.ids for each in batch):
@@ -47,7 +47,7 @@ class Repeater:
 @asynccontextmanager
 async def serving(model: Repeater, *, size: int, patience: float = 0.05) -> AsyncIterator[httpx.AsyncClient]:
     batches = Batches(model, size=size, patience=patience)  # type: ignore[arg-type]
-    server = await asyncio.start_server(Server(batches, "m", 64).serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(PipelineServer(batches, "m", 64).serve, "127.0.0.1", 0)
     work = asyncio.create_task(batches.run())
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=10) as client:

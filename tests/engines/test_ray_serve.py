@@ -14,7 +14,7 @@ from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample
 from servetop.core.system.package_data import package_path
 from servetop.engines.adapters.ray_serve import SCRIPT, RayServeEngine
-from servetop.engines.control.control_client import Answer
+from servetop.engines.control.control_client import HttpResult
 from servetop.engines.engine import LaunchCommand
 
 DATA = Path(__file__).parent / "data" / "ray-serve-llm"
@@ -29,9 +29,9 @@ def page(name: str) -> dict[str, bytes]:
 
 
 ANSWERS = {
-    "/-/healthz": Answer(200, body("healthz.txt")),
-    "/-/routes": Answer(200, body("routes.txt")),
-    "/v1/models": Answer(200, body("v1_models.txt")),
+    "/-/healthz": HttpResult(200, body("healthz.txt")),
+    "/-/routes": HttpResult(200, body("routes.txt")),
+    "/v1/models": HttpResult(200, body("v1_models.txt")),
 }
 
 
@@ -69,7 +69,7 @@ def test_a_missing_ray_says_how_to_get_it() -> None:
 def test_it_is_recognised_by_its_proxy_and_tells_model_and_context() -> None:
     engine = RayServeEngine()
     assert engine.recognises(ANSWERS) == 2
-    assert engine.recognises({**ANSWERS, "/-/routes": Answer(404)}) == 0
+    assert engine.recognises({**ANSWERS, "/-/routes": HttpResult(404)}) == 0
     assert (engine.facts(ANSWERS).models, engine.facts(ANSWERS).max_model_len) == (("tiny",), 1024)
     assert engine.metrics_url("http://gpu7:8000") == "http://gpu7:8080"
 

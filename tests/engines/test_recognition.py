@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from servetop.engines.control.control_client import Answer, Answers
+from servetop.engines.control.control_client import HttpResult, HttpResults
 from servetop.engines.registry import BUILT_IN, load_engine
 
 DATA = Path(__file__).parent / "data"
-OWN_405 = {path: Answer(405) for path in ("/load_model", "/reset")}
+OWN_405 = {path: HttpResult(405) for path in ("/load_model", "/reset")}
 
 
-def answered(name: str) -> Answer:
+def answered(name: str) -> HttpResult:
     raw = (DATA / name).read_bytes()
-    return Answer(200, raw.replace(b"\r\n", b"\n").partition(b"\n\n")[2] if raw.startswith(b"HTTP/") else raw)
+    return HttpResult(200, raw.replace(b"\r\n", b"\n").partition(b"\n\n")[2] if raw.startswith(b"HTTP/") else raw)
 
 
-SERVERS: dict[str, Answers] = {
+SERVERS: dict[str, HttpResults] = {
     "llama.cpp": {
         "/health": answered("llama.cpp/health_idle.txt"),
         "/props": answered("llama.cpp/props_idle.txt"),
@@ -31,13 +31,13 @@ SERVERS: dict[str, Answers] = {
         "/-/routes": answered("ray-serve-llm/routes.txt"),
         "/v1/models": answered("ray-serve-llm/v1_models.txt"),
     },
-    "transformers": {**OWN_405, "/health": answered("transformers/cb_health.txt"), "/metrics": Answer(404)},
+    "transformers": {**OWN_405, "/health": answered("transformers/cb_health.txt"), "/metrics": HttpResult(404)},
     "triton-tensorrt-llm": {
         "/v2": answered("triton/v2_server_metadata.json"),
         "/v2/models/ensemble/config": answered("triton/model_config.json"),
     },
     "vllm": {
-        "/health": Answer(200),
+        "/health": HttpResult(200),
         "/version": answered("vllm/version.json"),
         "/v1/models": answered("vllm/v1_models.json"),
         "/metrics": answered("vllm/metrics_0.32.0.txt"),
@@ -49,15 +49,20 @@ SERVERS: dict[str, Answers] = {
 def test_a_captured_server_is_claimed_by_its_own_engine_and_by_the_fallback_only(server: str) -> None:
     claims = {name: load_engine(name).recognises(SERVERS[server]) for name in BUILT_IN}
     claimed = {name: claim for name, claim in claims.items() if claim}
-    fallback = {"openai": 1} if b'"data"' in SERVERS[server].get("/v1/models", Answer()).body else {}
+    fallback = {"openai": 1} if b'"data"' in SERVERS[server].get("/v1/models", HttpResult()).body else {}
     assert claimed == {server: 2} | fallback
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_no_engine_but_the_fallback_claims_a_server_that_it_knows_nothing_of(name: str) -> None:
     engine = load_engine(name)
-    listed = Answer(200, b'{"object":"list","data":[{"id":"m","object":"model"}]}')
+    listed = HttpResult(200, b'{"object":"list","data":[{"id":"m","object":"model"}]}')
     asked = [*engine.questions, *(reader.paths if (reader := engine.metrics()) else ())]
-    for answer in (Answer(404, b"Not Found"), Answer(trouble="refused"), Answer(200, b"<html>"), Answer(200, b"[]")):
+    for answer in (
+        HttpResult(404, b"Not Found"),
+        HttpResult(trouble="refused"),
+        HttpResult(200, b"<html>"),
+        HttpResult(200, b"[]"),
+    ):
         claim = engine.recognises({**dict.fromkeys(asked, answer), "/v1/models": listed})
         assert claim == (1 if name == "openai" else 0)

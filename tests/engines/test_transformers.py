@@ -15,7 +15,7 @@ from servetop.core.interfaces.dialect import Prompt
 from servetop.core.system.package_data import package_path
 from servetop.engines.adapters.transformers import TransformersEngine
 from servetop.engines.adapters.transformers_pipeline import SCRIPT, PipelineEngine
-from servetop.engines.control.control_client import Answer
+from servetop.engines.control.control_client import HttpResult
 from servetop.engines.dialects.transformers_api import TransformersChatDialect, TransformersCompletionsDialect
 
 DATA = Path(__file__).parent / "data" / "transformers"
@@ -84,17 +84,17 @@ def test_what_cannot_be_started_is_told(folder: Path, monkeypatch: pytest.Monkey
 
 
 def test_it_is_recognised_by_what_it_takes_as_a_post_only() -> None:
-    health = Answer(200, b'{"status":"ok"}')
-    posted = {path: Answer(405, b"") for path in ("/load_model", "/reset")}
-    answers = {**posted, "/health": health, "/metrics": Answer(404, b"")}
+    health = HttpResult(200, b'{"status":"ok"}')
+    posted = {path: HttpResult(405, b"") for path in ("/load_model", "/reset")}
+    answers = {**posted, "/health": health, "/metrics": HttpResult(404, b"")}
     assert TransformersEngine().recognises(answers) == 2
-    assert TransformersEngine().recognises({**answers, "/reset": Answer(404)}) == 0
-    assert TransformersEngine().recognises({**answers, "/metrics": Answer(200, b"vllm:")}) == 0
+    assert TransformersEngine().recognises({**answers, "/reset": HttpResult(404)}) == 0
+    assert TransformersEngine().recognises({**answers, "/metrics": HttpResult(200, b"vllm:")}) == 0
 
 
 def test_the_pipeline_is_recognised_by_the_owner_of_its_models() -> None:
     models = b'{"object": "list", "data": [{"id": "m", "owned_by": "servetop-pipeline", "max_model_len": 64}]}'
-    answers = {"/v1/models": Answer(200, models)}
+    answers = {"/v1/models": HttpResult(200, models)}
     assert PipelineEngine().recognises(answers) == 2
     assert (PipelineEngine().facts(answers).models, PipelineEngine().facts(answers).max_model_len) == (("m",), 64)
     facts = PipelineEngine().boot_facts(

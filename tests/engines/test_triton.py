@@ -12,7 +12,7 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import EngineSample
 from servetop.engines.adapters.triton import TritonEngine
-from servetop.engines.control.control_client import Answer
+from servetop.engines.control.control_client import HttpResult
 from servetop.engines.engine import LaunchCommand
 from servetop.engines.metrics.triton_metrics import TritonPages
 
@@ -77,14 +77,14 @@ def test_a_missing_server_says_how_to_name_one(repository: str, monkeypatch: pyt
 
 def test_a_server_is_recognised_by_its_name_and_tells_which_usual_model_takes_text() -> None:
     answers = {
-        "/v2": Answer(200, (DATA / "v2_server_metadata.json").read_bytes()),
-        "/v2/models/ensemble/config": Answer(200, (DATA / "model_config.json").read_bytes()),
-        "/v2/models/tensorrt_llm/config": Answer(404, b'{"error":"Request for unknown model"}'),
+        "/v2": HttpResult(200, (DATA / "v2_server_metadata.json").read_bytes()),
+        "/v2/models/ensemble/config": HttpResult(200, (DATA / "model_config.json").read_bytes()),
+        "/v2/models/tensorrt_llm/config": HttpResult(404, b'{"error":"Request for unknown model"}'),
     }
     engine = TritonEngine()
     assert engine.recognises(answers) == 2
     assert (engine.facts(answers).version, engine.facts(answers).models) == ("2.51.0", ("ensemble",))
-    assert engine.recognises({"/v2": Answer(200, b'["triton"]')}) == 0
+    assert engine.recognises({"/v2": HttpResult(200, b'["triton"]')}) == 0
 
 
 def test_a_started_server_is_asked_for_the_model_of_its_repository(repository: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.engines.adapters.tensorrt_llm import switched_on
-from servetop.engines.control.control_client import Answer
+from servetop.engines.control.control_client import HttpResult
 from servetop.engines.engine import LaunchCommand
 from servetop.engines.registry import engine_names, load_engine
 
@@ -123,12 +123,12 @@ def test_options_are_switched_on_unless_the_file_says_something_of_them(text: st
     assert switched_on(text, ("a", "b")) == expected
 
 
-def models(owner: str, name: str = "org/m") -> Answer:
-    return Answer(200, json.dumps({"object": "list", "data": [{"id": name, "owned_by": owner}]}).encode())
+def models(owner: str, name: str = "org/m") -> HttpResult:
+    return HttpResult(200, json.dumps({"object": "list", "data": [{"id": name, "owned_by": owner}]}).encode())
 
 
-def page(text: str) -> Answer:
-    return Answer(200, text.encode())
+def page(text: str) -> HttpResult:
+    return HttpResult(200, text.encode())
 
 
 INFO = {
@@ -140,7 +140,7 @@ SERVER_INFO = {
     "max_total_num_tokens": 51200, "version": "0.5.4",
     "internal_states": [{"effective_max_running_requests_per_dp": 256, "pp_max_micro_batch_size": 64}],
 }  # fmt: skip
-SERVERS: dict[str, dict[str, Answer]] = {
+SERVERS: dict[str, dict[str, HttpResult]] = {
     "tgi": {"/info": page(json.dumps(INFO)), "/v1/models": models("org/m")},
     "sglang": {"/v1/models": models("sglang"), "/server_info": page(json.dumps(SERVER_INFO))},
     "tensorrt-llm": {
@@ -151,23 +151,25 @@ SERVERS: dict[str, dict[str, Answer]] = {
     "deepspeed-mii": {"/v1/models": models("deepspeed-mii")},
     "openai": {"/v1/models": models("acme"), "/metrics": page("go_goroutines 8\n")},
     "vllm": {
-        "/version": Answer(200, (DATA / "vllm" / "version.json").read_bytes()),
-        "/v1/models": Answer(200, (DATA / "vllm" / "v1_models.json").read_bytes()),
-        "/metrics": Answer(200, (DATA / "vllm" / "metrics_0.32.0.txt").read_bytes()),
+        "/version": HttpResult(200, (DATA / "vllm" / "version.json").read_bytes()),
+        "/v1/models": HttpResult(200, (DATA / "vllm" / "v1_models.json").read_bytes()),
+        "/metrics": HttpResult(200, (DATA / "vllm" / "metrics_0.32.0.txt").read_bytes()),
     },
     "triton": {
-        "/metrics": Answer(200, (DATA / "triton" / "metrics_loaded.txt").read_bytes()),
-        "/v2": Answer(200, (DATA / "triton" / "v2_server_metadata.json").read_bytes()),
+        "/metrics": HttpResult(200, (DATA / "triton" / "metrics_loaded.txt").read_bytes()),
+        "/v2": HttpResult(200, (DATA / "triton" / "v2_server_metadata.json").read_bytes()),
     },
-    "ray": {"/metrics": Answer(200, gzip.decompress((DATA / "ray-serve-llm" / "metrics_loaded.txt.gz").read_bytes()))},
-    "llama.cpp": {"/metrics": Answer(200, (DATA / "llama.cpp" / "metrics_loaded.txt").read_bytes())},
+    "ray": {
+        "/metrics": HttpResult(200, gzip.decompress((DATA / "ray-serve-llm" / "metrics_loaded.txt.gz").read_bytes()))
+    },
+    "llama.cpp": {"/metrics": HttpResult(200, (DATA / "llama.cpp" / "metrics_loaded.txt").read_bytes())},
     "nothing": {},
 }
 
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_each_engine_recognises_its_own_server_and_no_other(server: str) -> None:
-    answers = {path: Answer(404) for name in engine_names() for path in load_engine(name).questions}
+    answers = {path: HttpResult(404) for name in engine_names() for path in load_engine(name).questions}
     claims = {name: load_engine(name).recognises({**answers, **SERVERS[server]}) for name in OURS}
     assert {name for name, claim in claims.items() if claim} == {server} & set(OURS)
 

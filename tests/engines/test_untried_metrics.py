@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from servetop.core.events import EngineSample
-from servetop.engines.metrics.metrics_reader import PageReader
+from servetop.engines.metrics.metrics_reader import MetricsReader
 from servetop.engines.metrics.tensorrt_llm_metrics import TensorRtLlmPages
 from servetop.engines.registry import load_engine
 
@@ -83,7 +83,7 @@ def exported(sample: EngineSample | None) -> dict[str, float]:
     return {name: value for name, value in asdict(sample).items() if value is not None and "scrape" not in name}
 
 
-def reader_of(name: str) -> PageReader:
+def reader_of(name: str) -> MetricsReader:
     reader = load_engine(name).metrics()
     assert reader is not None
     return reader

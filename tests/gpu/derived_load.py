@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from servetop.core.events import GpuSample
 from servetop.simulator.model.profiles import load_gpu, profile_names
-from servetop.simulator.predict.lengths import Lengths
+from servetop.simulator.predict.lengths import SimLengths
 from servetop.simulator.predict.predict import PredictSpec, predict
 
 BATCH, TOKENS, SECONDS = 256, 128, 30.0
@@ -71,7 +71,7 @@ def _cell(profile: str, kv_blocks: int, *, rate: float, count: int) -> dict[str,
         request_rate=(rate,),
         num_prompts=count,
         arrivals="burst",
-        lengths=Lengths(input_len=TOKENS, output_len=TOKENS),
+        lengths=SimLengths(input_len=TOKENS, output_len=TOKENS),
         settings={"kv_blocks": kv_blocks},
     )
     cell: dict[str, float] = predict(spec)["cells"][0]

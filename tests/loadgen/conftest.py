@@ -21,7 +21,7 @@ from servetop.engines.dialects import dialect_for
 from servetop.loadgen.sender.sender import Sender
 from servetop.loadgen.worker.messages import SenderReport, SenderSetup
 from servetop.loadgen.worker.sender_main import chosen_transport
-from servetop.loadgen.worker.sender_pool import SenderFleet
+from servetop.loadgen.worker.sender_pool import SenderPool
 from servetop.workload.plan import LoadPhase, LoadPlan
 from tests.harness import SLOW_MACHINE
 from tests.loadgen.pool_run import ARGV, FleetRun, setup_for
@@ -289,7 +289,7 @@ async def fleet(server: Any) -> AsyncIterator[Callable[..., Any]]:
     async def started(workers: int, *, at_work: int = 0, url: str = "", **workload: Any) -> FleetRun:
         clock = MonotonicClock()
         setup = setup_for(url or server.url, clock, **workload)
-        runs.append(FleetRun(await SenderFleet.start(ARGV, setup, workers=workers, at_work=at_work), clock))
+        runs.append(FleetRun(await SenderPool.start(ARGV, setup, workers=workers, at_work=at_work), clock))
         return runs[-1]
 
     yield started

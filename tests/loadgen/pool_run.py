@@ -11,7 +11,7 @@ from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import Action, Command, RequestRecord
 from servetop.core.tick import LoadGauges
 from servetop.loadgen.worker.messages import SenderReport, SenderSetup
-from servetop.loadgen.worker.sender_pool import SenderFleet
+from servetop.loadgen.worker.sender_pool import SenderPool
 from servetop.workload.plan import LoadPhase, LoadPlan
 from tests.harness import SLOW_MACHINE
 
@@ -29,7 +29,7 @@ def setup_for(url: str, clock: MonotonicClock, **workload: Any) -> SenderSetup:
 class FleetRun:
     """A fleet at work, and what it reported."""
 
-    fleet: SenderFleet
+    fleet: SenderPool
     clock: MonotonicClock
     reports: list[SenderReport] = field(default_factory=list)
     _commands: int = 0

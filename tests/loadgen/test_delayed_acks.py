@@ -10,7 +10,7 @@ import pytest
 
 from servetop.core.clock import MonotonicClock
 from servetop.loadgen.transport.delayed_acks import TRIALS, DelayedAcks
-from servetop.loadgen.transport.epoll_reader import SocketWatch
+from servetop.loadgen.transport.epoll_reader import SocketPoller
 
 MS = 0.001
 
@@ -95,7 +95,7 @@ async def test_a_socket_is_set_to_delay_its_acknowledgements() -> None:
         def connection_lost(self, exc: Exception | None) -> None: ...
 
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-    watch = SocketWatch(MonotonicClock(), send_overdue=lambda: None)
+    watch = SocketPoller(MonotonicClock(), send_overdue=lambda: None)
     plain = await watch.connect("127.0.0.1", server.sockets[0].getsockname()[1], Nobody())
     with socket.socket(fileno=socket.dup(plain.fd)) as same:
         assert same.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 1

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import pytest
 
 from servetop.core.clock import MonotonicClock
-from servetop.loadgen.transport.epoll_reader import SocketWatch
-from servetop.loadgen.transport.kernel_timestamps import KernelStamps
+from servetop.loadgen.transport.epoll_reader import SocketPoller
+from servetop.loadgen.transport.kernel_timestamps import KernelTimestamps
 
 
 class StillClock(MonotonicClock):
@@ -62,7 +62,7 @@ busy = threading.Event().wait
 """Blocks the thread for so many seconds."""
 
 
-needs_epoll = pytest.mark.skipif(not SocketWatch.available, reason="no epoll on this system")
+needs_epoll = pytest.mark.skipif(not SocketPoller.available, reason="no epoll on this system")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux stamps what arrives")
@@ -75,7 +75,7 @@ async def test_times_are_true_although_the_client_was_too_busy_to_look() -> None
             sent.append(clock.now())
             connection.sendall(b"%d " % number)
 
-    peer, kept, watch = Peer(play), Kept(), SocketWatch(clock, send_overdue=nothing)
+    peer, kept, watch = Peer(play), Kept(), SocketPoller(clock, send_overdue=nothing)
     await watch.connect("127.0.0.1", peer.port, kept)
     while not kept.over.is_set():
         busy(0.012)  # a client that does something else most of the time
@@ -96,7 +96,7 @@ def test_a_stamp_that_cannot_be_true_is_not_believed() -> None:
     def stamped(at: float) -> list[tuple[int, int, bytes]]:
         return [(socket.SOL_SOCKET, 35, struct.pack("@ll", *divmod(epoch + round(at * 1e9), 10**9)))]
 
-    stamps = KernelStamps(clock)
+    stamps = KernelTimestamps(clock)
     run_time = stamps.compare_clocks()
     assert run_time(stamped(4.25), 1.0) == pytest.approx(4.25, abs=1e-8)
     assert run_time(stamped(4.249_999_9), 4.25) == 4.25  # the same segment, another comparison of the clocks
@@ -117,7 +117,7 @@ async def test_what_the_kernel_does_not_take_at_once_is_written_as_it_makes_room
         while len(got) < len(body):
             got.extend(connection.recv(1 << 16))
 
-    peer, kept, watch = Peer(play), Kept(), SocketWatch(MonotonicClock(), send_overdue=nothing)
+    peer, kept, watch = Peer(play), Kept(), SocketPoller(MonotonicClock(), send_overdue=nothing)
     plain = await watch.connect("127.0.0.1", peer.port, kept)
     for start in range(0, len(body), 5_000_000):
         plain.write(body[start : start + 5_000_000])
@@ -134,7 +134,7 @@ async def test_a_socket_that_is_closed_here_is_told_to_its_receiver_once() -> No
     def play(connection: socket.socket) -> None:
         connection.recv(1)
 
-    peer, kept, watch = Peer(play), Kept(), SocketWatch(MonotonicClock(), send_overdue=nothing)
+    peer, kept, watch = Peer(play), Kept(), SocketPoller(MonotonicClock(), send_overdue=nothing)
     plain = await watch.connect("127.0.0.1", peer.port, kept)
     plain.abort()
     plain.abort()
@@ -149,7 +149,7 @@ async def test_a_socket_that_is_closed_here_is_told_to_its_receiver_once() -> No
 @needs_epoll
 async def test_sockets_are_looked_at_together_only_while_requests_take_long_and_are_many() -> None:
     clock = StillClock()
-    watch = SocketWatch(clock, send_overdue=nothing)
+    watch = SocketPoller(clock, send_overdue=nothing)
     with socket.create_server(("127.0.0.1", 0), backlog=32) as listening:
         plains = [await watch.connect("127.0.0.1", listening.getsockname()[1], Kept()) for _ in range(16)]
 

@@ -7,7 +7,7 @@ import tracemalloc
 
 from servetop.core.interfaces.dialect import Prompt
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.request.request_state import Exchange, PreparedRequest
+from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.workload.stage_run import Due
 
 DIALECT = dialect_for("completions", model="tiny-llama", continuous_usage=False)
@@ -23,11 +23,11 @@ def event(number: int, text: str) -> bytes:
     ) % (number, text.encode())
 
 
-def in_flight(number: int, chunks: int) -> Exchange:
+def in_flight(number: int, chunks: int) -> RequestState:
     """An answer of which so many chunks have come, the regular ones put aside and settled together."""
     prompt = Prompt(text="x" * 2000, input_tokens=500, output_tokens=chunks)
     request = PreparedRequest(prompt, b"{}" * 1000)
-    exchange = Exchange(number, Due(0, float(number)), request=request, dialect=DIALECT, held_back=False)
+    exchange = RequestState(number, Due(0, float(number)), request=request, dialect=DIALECT, held_back=False)
     exchange.was_sent(number + 0.1)
     exchange.answered(200, number + 0.2, is_stream=True)
     for first in range(2):

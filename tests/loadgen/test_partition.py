@@ -13,11 +13,11 @@ from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import Action, Command
 from servetop.loadgen.sender.live_commands import steer
 from servetop.loadgen.sender.preparation import prompts_of
-from servetop.loadgen.worker.messages import Order, SenderSetup
-from servetop.loadgen.worker.partition import DealtPrompts, Share, part_of
+from servetop.loadgen.worker.messages import SenderSetup, TimedCommand
+from servetop.loadgen.worker.partition import DealtPrompts, Partition, part_of
 from servetop.loadgen.worker.plan_split import pieces_of, share_of
 from servetop.workload.build import arrivals_of
-from servetop.workload.datasets.rows import Tally
+from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.plan import LoadPlan
 from servetop.workload.schedule import Schedule
 from servetop.workload.stage_run import Due
@@ -33,7 +33,7 @@ def setup_of(worker: int, workers: int, *, seed: int = 0, **workload: Any) -> Se
 
 def sent_by(setup: SenderSetup, plan: LoadPlan, *, commands: Sequence[Command], naps: Sequence[float]) -> list[Sent]:
     """What one sender sends until second 4, woken at instants of its own, obeying commands as of their times."""
-    share = Share(setup)
+    share = Partition(setup)
     schedule = Schedule(plan, arrivals=arrivals_of(setup.workload, seed=setup.seed), now=share.starting(plan.begin))
     found: list[Sent] = []
     orders = {command.at: command for command in commands}
@@ -84,10 +84,10 @@ def test_request_number_i_has_the_same_prompt_however_many_senders_there_are(
     workers: int, dataset: str, lengths: str
 ) -> None:
     workload: dict[str, Any] = {"dataset": dataset, "lengths": lengths}
-    one = list(itertools.islice(prompts_of(setup_of(0, 1, **workload), Tally()).prompts(), 12))
+    one = list(itertools.islice(prompts_of(setup_of(0, 1, **workload), SkippedRows()).prompts(), 12))
     for worker in range(workers):
         setup = setup_of(worker, workers, **workload)
-        own = Share(setup).dealt(prompts_of(setup, Tally())).prompts()
+        own = Partition(setup).dealt(prompts_of(setup, SkippedRows())).prompts()
         assert list(itertools.islice(own, len(one[worker::workers]))) == one[worker::workers]
 
 
@@ -100,43 +100,43 @@ def test_a_limit_is_shared_out_as_evenly_as_it_can_be(limit: int, workers: int) 
 
 
 def test_10_places_among_4_senders_are_3_3_2_2_and_2_are_1_1_0_0() -> None:
-    shares = [Share(setup_of(worker, 4)) for worker in range(4)]
+    shares = [Partition(setup_of(worker, 4)) for worker in range(4)]
     assert [share.places(10) for share in shares] == [3, 3, 2, 2]
     assert [share.places(2, number_from=1000) for share in shares] == [1, 1, 0, 0]
     assert [share.working for share in shares] == [True, True, False, False]
     assert [share.places(None, number_from=2000) for share in shares] == [None] * 4
 
 
-def numbers(share: Share, count: int) -> list[int]:
+def numbers(share: Partition, count: int) -> list[int]:
     taken = [share.takes(Due(0, 1.0)) for _ in range(count)]
     return [share.number() for _ in range(sum(taken))]
 
 
 def test_after_a_death_the_others_have_its_share_from_a_number_that_nobody_has_reached() -> None:
-    shares = [Share(setup_of(worker, 3)) for worker in range(3)]
+    shares = [Partition(setup_of(worker, 3)) for worker in range(3)]
     before = [numbers(share, 7) for share in shares]
     assert before == [[0, 3, 6], [1, 4], [2, 5]]
     for share in shares[1:]:
-        share.reform(Order(at=2.0, number_from=100, active=(1, 2)))
+        share.reform(TimedCommand(at=2.0, number_from=100, active=(1, 2)))
     assert [numbers(share, 6) for share in shares[1:]] == [[100, 102, 104], [101, 103, 105]]
 
 
 def test_a_sender_that_stands_by_sends_nothing_until_it_joins_in() -> None:
     setups = [setup_of(worker, 2) for worker in range(2)]
-    shares = [Share(dataclasses.replace(setup, active=(0,))) for setup in setups]
+    shares = [Partition(dataclasses.replace(setup, active=(0,))) for setup in setups]
     assert [numbers(share, 4) for share in shares] == [[0, 1, 2, 3], []]
     assert shares[1].places(8) == 0
     for share in shares:
-        share.reform(Order(at=2.0, number_from=50, active=(0, 1)))
+        share.reform(TimedCommand(at=2.0, number_from=50, active=(0, 1)))
     assert [numbers(share, 4) for share in shares] == [[50, 52], [51, 53]]
 
 
 def test_a_sender_that_heard_of_an_order_too_late_counts_as_those_who_were_in_time_and_uses_no_number_twice() -> None:
-    late = Share(setup_of(0, 2))
+    late = Partition(setup_of(0, 2))
     for at in (1.0, 1.1, 1.2, 1.3, 1.4):
         late.takes(Due(0, at))
     assert [late.number() for _ in range(3)] == [0, 2, 4]
-    late.reform(Order(at=1.15, number_from=99))  # two arrivals had been due by then, of which one was its own
+    late.reform(TimedCommand(at=1.15, number_from=99))  # two arrivals had been due by then, of which one was its own
     assert [late.takes(Due(0, 2.0 + step)) for step in range(3)] == [True, False, True]
     assert [late.number() for _ in range(2)] == [6, 8]
 
@@ -167,13 +167,13 @@ def test_a_plan_is_cut_where_no_sender_alone_knows_when_to_go_on() -> None:
 
 
 def test_prompts_stay_those_of_their_numbers_when_senders_are_dealt_anew() -> None:
-    every = list(itertools.islice(prompts_of(setup_of(0, 1), Tally()).prompts(), 60))
+    every = list(itertools.islice(prompts_of(setup_of(0, 1), SkippedRows()).prompts(), 60))
     setup = setup_of(1, 3)
-    share = Share(setup)
-    prompts = DealtPrompts(prompts_of(setup, Tally()), share, first=0)
+    share = Partition(setup)
+    prompts = DealtPrompts(prompts_of(setup, SkippedRows()), share, first=0)
     own = prompts.prompts()
     assert [next(own) for _ in range(2)] == [every[1], every[4]]
     numbers(share, 6)
-    share.reform(Order(at=2.0, number_from=40, active=(0, 1)))
+    share.reform(TimedCommand(at=2.0, number_from=40, active=(0, 1)))
     assert [next(own) for _ in range(3)] == [every[41], every[43], every[45]]
     assert list(prompts.drawn) == [1, 4, 41, 43, 45]

@@ -7,8 +7,8 @@ import pytest
 from servetop.core.interfaces.dialect import Prompt
 from servetop.core.tick import LoadGauges
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.request.request_state import Exchange, PreparedRequest
-from servetop.loadgen.sender.tick_builder import Accounts
+from servetop.loadgen.request.request_state import PreparedRequest, RequestState
+from servetop.loadgen.sender.tick_builder import TickBuilder
 from servetop.workload.stage_run import Due
 
 PROMPT = Prompt(text="", token_ids=(11, 12), input_tokens=2, output_tokens=9)
@@ -23,10 +23,10 @@ def usage(**details: int) -> bytes:
     return b"data: " + json.dumps({"choices": [], "usage": counts}).encode() + b"\n\n"
 
 
-def chat(*events: bytes) -> Exchange:
+def chat(*events: bytes) -> RequestState:
     """An exchange that received an event each 10 ms from second 1 on, and then the end."""
     dialect = dialect_for("chat", model="m", continuous_usage=False)
-    made = Exchange(0, Due(0, 1.0), request=PreparedRequest(PROMPT, b"{}"), dialect=dialect, held_back=False)
+    made = RequestState(0, Due(0, 1.0), request=PreparedRequest(PROMPT, b"{}"), dialect=dialect, held_back=False)
     made.was_sent(1.0)
     made.answered(200, 1.0, is_stream=True)
     for number, event in enumerate((*events, b"data: [DONE]\n\n"), start=1):
@@ -57,7 +57,7 @@ def test_what_is_recorded_of_an_answer_that_reasons(
 
 
 def test_a_tick_tells_when_answers_began_once_a_request_has_reasoned() -> None:
-    accounts = Accounts()
+    accounts = TickBuilder()
     plain, thinking = chat(delta(content="a")), chat(delta(reasoning="a"), delta(reasoning="b"), delta(content="c"))
     for answer in (plain, thinking, plain):
         accounts.ended(answer, answer.record(worker=0))

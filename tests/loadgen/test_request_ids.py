@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Prompt
-from servetop.loadgen.worker.messages import Order, SenderSetup
-from servetop.loadgen.worker.partition import Share
+from servetop.loadgen.worker.messages import SenderSetup, TimedCommand
+from servetop.loadgen.worker.partition import Partition
 from servetop.workload.stage_run import Due
 
 LATER_TURN = Prompt(text="and then?", input_tokens=3, output_tokens=9)
@@ -26,22 +26,24 @@ steps = st.one_of(
 )
 
 
-def shares_of(num_turns: str) -> list[Share]:
+def shares_of(num_turns: str) -> list[Partition]:
     workload = WorkloadConfig(input_len=6, num_turns=num_turns)
     return [
-        Share(SenderSetup(url="", model="", origin_ns=0, workload=workload, seed=0, worker=worker, workers=WORKERS))
+        Partition(SenderSetup(url="", model="", origin_ns=0, workload=workload, seed=0, worker=worker, workers=WORKERS))
         for worker in range(WORKERS)
     ]
 
 
-def claim(share: Share, due: Due, count: int) -> int:
+def claim(share: Partition, due: Due, count: int) -> int:
     """A sender without a share opens no place; it may have turns of conversations left."""
     for _ in range(count if share.working or due.prompt is not None else 0):
         share.claim(due)
     return count if share.working or due.prompt is not None else 0
 
 
-def ids_given(shares: list[Share], step: str, what: int | list[int] | tuple[int, ...], *, talking: bool) -> list[int]:
+def ids_given(
+    shares: list[Partition], step: str, what: int | list[int] | tuple[int, ...], *, talking: bool
+) -> list[int]:
     """What one step of a load does, and the ids that it takes."""
     counts = [0] * len(shares)
     match step, what:
@@ -55,7 +57,7 @@ def ids_given(shares: list[Share], step: str, what: int | list[int] | tuple[int,
         case "deal", tuple():
             reached = max(share.reached for share in shares)
             for share in shares:
-                share.reform(Order(at=2.0, number_from=reached + MARGIN, active=what))
+                share.reform(TimedCommand(at=2.0, number_from=reached + MARGIN, active=what))
     return [share.number() for share, count in zip(shares, counts, strict=True) for _ in range(count)]
 
 

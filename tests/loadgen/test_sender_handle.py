@@ -15,7 +15,7 @@ from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import LoadError
 from servetop.core.events import Action, Command, RequestStatus
 from servetop.loadgen.worker.messages import SenderReport, SenderSetup
-from servetop.loadgen.worker.sender_handle import SenderProcess
+from servetop.loadgen.worker.sender_handle import SenderHandle
 from servetop.workload.plan import LoadPhase, LoadPlan
 
 CHILD = """
@@ -36,15 +36,15 @@ def setup_for(url: str, clock: MonotonicClock, **more: Any) -> SenderSetup:
 
 
 @pytest.fixture
-async def sender(server: Any) -> AsyncIterator[SenderProcess]:
+async def sender(server: Any) -> AsyncIterator[SenderHandle]:
     clock = MonotonicClock()
-    process = await SenderProcess.start(ARGV, setup_for(server.url, clock, continuous_usage=True))
+    process = await SenderHandle.start(ARGV, setup_for(server.url, clock, continuous_usage=True))
     yield process
     await process.close()
     assert process.returncode is not None
 
 
-async def played(sender: SenderProcess, plan: LoadPlan) -> Sequence[SenderReport]:
+async def played(sender: SenderHandle, plan: LoadPlan) -> Sequence[SenderReport]:
     await sender.begin(plan)
     reports = []
     async for report in sender.reports():
@@ -56,7 +56,7 @@ async def played(sender: SenderProcess, plan: LoadPlan) -> Sequence[SenderReport
 
 async def test_it_plays_a_plan_in_the_run_s_own_time_and_leaves_when_told(server: Any) -> None:
     clock = MonotonicClock()
-    sender = await SenderProcess.start(ARGV, setup_for(server.url, clock, continuous_usage=True))
+    sender = await SenderHandle.start(ARGV, setup_for(server.url, clock, continuous_usage=True))
     begin = clock.now() + 0.5
     reports = await played(sender, LoadPlan(segments=((4, StageConfig(num_prompts=3)),), begin=begin))
     records = [record for report in reports for record in report.records]
@@ -75,13 +75,13 @@ async def test_it_speaks_https_on_its_own_event_loop(
     tls_server: Any, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    sender = await SenderProcess.start(ARGV, setup_for(tls_server.url, MonotonicClock(), continuous_usage=True))
+    sender = await SenderHandle.start(ARGV, setup_for(tls_server.url, MonotonicClock(), continuous_usage=True))
     reports = await played(sender, LoadPlan(segments=((0, StageConfig(num_prompts=4)),), begin=0.0))
     assert sum(report.tick.ok for report in reports) == 4
     await sender.close()
 
 
-async def test_it_obeys_commands(sender: SenderProcess) -> None:
+async def test_it_obeys_commands(sender: SenderHandle) -> None:
     await sender.begin(LoadPlan(segments=((0, StageConfig(request_rate=1.0)),), begin=0.0))
     await sender.command(Command(id=7, at=0.0, action=Action.CANCEL, source="test"))
     async for report in sender.reports():
@@ -94,7 +94,7 @@ async def test_it_obeys_commands(sender: SenderProcess) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-async def test_a_signal_to_all_processes_is_left_to_the_run(sender: SenderProcess, number: signal.Signals) -> None:
+async def test_a_signal_to_all_processes_is_left_to_the_run(sender: SenderHandle, number: signal.Signals) -> None:
     reports = sender.reports()
     first = await anext(reports)
     os.kill(sender.pid, number)
@@ -102,13 +102,13 @@ async def test_a_signal_to_all_processes_is_left_to_the_run(sender: SenderProces
     assert sender.returncode is None
 
 
-async def tell_for_ever(sender: SenderProcess) -> None:
+async def tell_for_ever(sender: SenderHandle) -> None:
     while True:
         await sender.command(Command(id=1, at=0.0, action=Action.STOP))
         await asyncio.sleep(0)
 
 
-async def test_its_death_is_an_error_of_the_run(sender: SenderProcess) -> None:
+async def test_its_death_is_an_error_of_the_run(sender: SenderHandle) -> None:
     reports = sender.reports()
     await anext(reports)
     os.kill(sender.pid, signal.SIGKILL)
@@ -120,7 +120,7 @@ async def test_its_death_is_an_error_of_the_run(sender: SenderProcess) -> None:
 
 
 async def test_a_bad_url_is_told_in_the_sender_s_words() -> None:
-    sender = await SenderProcess.start(ARGV, setup_for("gpu7:8000", MonotonicClock()))
+    sender = await SenderHandle.start(ARGV, setup_for("gpu7:8000", MonotonicClock()))
     with pytest.raises(LoadError, match=r"'gpu7:8000' is no URL of a server: write http://host:port"):
         async for _ in sender.reports():
             pass
@@ -129,9 +129,9 @@ async def test_a_bad_url_is_told_in_the_sender_s_words() -> None:
 
 async def test_a_command_that_is_no_sender_is_told_too() -> None:
     with pytest.raises(LoadError, match="did not start"):
-        await SenderProcess.start(("/no/such/python",), setup_for("http://localhost:1", MonotonicClock()))
+        await SenderHandle.start(("/no/such/python",), setup_for("http://localhost:1", MonotonicClock()))
     foreign = "import sys; sys.stdin.buffer.read(1); print('x' * 100)"  # not before the set-up has reached it
-    sender = await SenderProcess.start((sys.executable, "-c", foreign), setup_for("", MonotonicClock()))
+    sender = await SenderHandle.start((sys.executable, "-c", foreign), setup_for("", MonotonicClock()))
     with pytest.raises(LoadError, match="do not understand each other"):
         async for _ in sender.reports():
             pass
@@ -144,10 +144,10 @@ async def test_it_ends_when_the_run_dies(server: Any) -> None:
 import asyncio, os, sys
 from servetop.core.clock import MonotonicClock
 from servetop.loadgen.worker.messages import SenderSetup
-from servetop.loadgen.worker.sender_handle import SenderProcess
+from servetop.loadgen.worker.sender_handle import SenderHandle
 async def main():
     setup = SenderSetup(url={server.url!r}, model="m", origin_ns=MonotonicClock().origin_ns)
-    sender = await SenderProcess.start({ARGV!r}, setup)
+    sender = await SenderHandle.start({ARGV!r}, setup)
     await anext(sender.reports())
     print(sender.pid, flush=True)
     os.kill(os.getpid(), 9)

@@ -6,7 +6,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig
 from servetop.core.events import Action, RequestStatus
 from servetop.core.tick import merge_client_ticks
-from servetop.loadgen.worker.sender_handle import SenderProcess
+from servetop.loadgen.worker.sender_handle import SenderHandle
 from servetop.loadgen.worker.start_senders import start_senders
 from servetop.workload.plan import LoadPhase
 from tests.loadgen.pool_run import ARGV, answer_never, setup_for, slow_tokens
@@ -181,7 +181,7 @@ async def test_the_same_requests_are_broken_off_however_many_senders_there_are(s
 
 async def test_one_worker_is_a_sender_without_a_fleet(server: Any) -> None:
     sender = await start_senders(ARGV, setup_for(server.url, MonotonicClock()), workers=1)
-    assert isinstance(sender, SenderProcess)
+    assert isinstance(sender, SenderHandle)
     await sender.close()
 
 

@@ -14,7 +14,7 @@ from servetop.core.interfaces.dialect import Dialect, Prompt
 from servetop.engines.dialects import dialect_for
 from servetop.engines.dialects.json_event import read_completion
 from servetop.engines.dialects.stream_parser import EventStream
-from servetop.loadgen.request.request_state import Exchange, PreparedRequest
+from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.loadgen.transport.http1 import Http1Connection
 from servetop.workload.stage_run import Due
 from tests.loadgen.conftest import SSE_HEAD
@@ -92,12 +92,12 @@ class Body:
         return b"".join(self._pieces)
 
 
-def exchange(dialect: Dialect = DIALECT) -> Exchange:
+def exchange(dialect: Dialect = DIALECT) -> RequestState:
     prompt = Prompt(text="x", input_tokens=1, output_tokens=9)
-    return Exchange(0, Due(0, 0.0), request=PreparedRequest(prompt, b"{}"), dialect=dialect, held_back=False)
+    return RequestState(0, Due(0, 0.0), request=PreparedRequest(prompt, b"{}"), dialect=dialect, held_back=False)
 
 
-def seen(made: Exchange) -> list[Any]:
+def seen(made: RequestState) -> list[Any]:
     times, counts = made.chunks.times().tolist(), made.chunks.counts().tolist()
     told = [made.output_tokens, made.prompt_tokens, made.cached_tokens]
     return [times, counts, made.status, made.error, made.first_token_at, made.answer_tokens, *told]

@@ -7,17 +7,17 @@ from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.dialect import Prompt
 from servetop.core.tick import LoadGauges
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.request.request_state import Exchange, PreparedRequest
-from servetop.loadgen.sender.tick_builder import Accounts
+from servetop.loadgen.request.request_state import PreparedRequest, RequestState
+from servetop.loadgen.sender.tick_builder import TickBuilder
 from servetop.workload.stage_run import Due
 
 DIALECT = dialect_for("completions", model="m", continuous_usage=True)
 PROMPT = Prompt(text="", token_ids=(11, 12), input_tokens=2, output_tokens=9)
 
 
-def exchange(*, due: float = 1.0, sent: float | None = 1.001, held_back: bool = False) -> Exchange:
+def exchange(*, due: float = 1.0, sent: float | None = 1.001, held_back: bool = False) -> RequestState:
     request = PreparedRequest(PROMPT, b"{}")
-    made = Exchange(0, Due(0, due), request=request, dialect=DIALECT, held_back=held_back)
+    made = RequestState(0, Due(0, due), request=request, dialect=DIALECT, held_back=held_back)
     if sent is not None:
         made.was_sent(sent)
     return made
@@ -27,13 +27,13 @@ def event(text: str, count: int) -> bytes:
     return f'data: {{"choices": [{{"text": "{text}"}}], "usage": {{"completion_tokens": {count}}}}}\n\n'.encode()
 
 
-def close(accounts: Accounts, index: int = 0) -> tuple[int, int, LogHistogram]:
+def close(accounts: TickBuilder, index: int = 0) -> tuple[int, int, LogHistogram]:
     tick = accounts.close(index, gauges=LoadGauges(), cpu_seconds=0.0)
     return tick.output_tokens, tick.chunks, tick.itl
 
 
 def test_a_gap_is_shared_by_the_tokens_of_its_later_chunk() -> None:
-    accounts, request = Accounts(), exchange()
+    accounts, request = TickBuilder(), exchange()
     request.answered(200, 1.01, is_stream=True)
     request.received(event("a", 1), 1.02)
     accounts.progressed(request)
@@ -46,7 +46,7 @@ def test_a_gap_is_shared_by_the_tokens_of_its_later_chunk() -> None:
 
 
 def test_a_gap_across_ticks_belongs_to_the_later_one() -> None:
-    accounts, request = Accounts(), exchange()
+    accounts, request = TickBuilder(), exchange()
     request.received(event("a", 1), 1.02)
     accounts.progressed(request)
     assert close(accounts)[2].count == 0
@@ -56,7 +56,7 @@ def test_a_gap_across_ticks_belongs_to_the_later_one() -> None:
 
 
 def test_slip_and_wait_are_kept_apart() -> None:
-    accounts = Accounts()
+    accounts = TickBuilder()
     accounts.went_out(exchange(due=1.0, sent=1.002))
     accounts.went_out(exchange(due=1.0, sent=3.0, held_back=True))
     tick = accounts.close(0, gauges=LoadGauges(), cpu_seconds=0.0)
@@ -66,7 +66,7 @@ def test_slip_and_wait_are_kept_apart() -> None:
 
 
 def test_a_server_that_counted_fewer_tokens_never_makes_a_tick_negative() -> None:
-    accounts, request = Accounts(), exchange()
+    accounts, request = TickBuilder(), exchange()
     for _ in range(3):
         request.received(b'data: {"choices": [{"text": "a"}]}\n\n', 1.02)
     accounts.progressed(request)
@@ -83,7 +83,7 @@ def test_a_server_that_counted_fewer_tokens_never_makes_a_tick_negative() -> Non
 
 @pytest.mark.parametrize("status", list(RequestStatus))
 def test_every_ending_is_counted_apart(status: RequestStatus) -> None:
-    accounts, request = Accounts(), exchange()
+    accounts, request = TickBuilder(), exchange()
     request.give_up(status, 2.0, reason="because")
     accounts.ended(request, request.record(worker=0))
     tick = accounts.close(0, gauges=LoadGauges(), cpu_seconds=0.0)
@@ -93,7 +93,7 @@ def test_every_ending_is_counted_apart(status: RequestStatus) -> None:
 
 
 def test_a_late_heartbeat_stands_for_those_it_held_up() -> None:
-    accounts = Accounts()
+    accounts = TickBuilder()
     accounts.beat(0.050)
     lag = accounts.close(0, gauges=LoadGauges(), cpu_seconds=0.0).loop_lag
     assert lag.count == 3

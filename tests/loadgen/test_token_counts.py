@@ -11,8 +11,8 @@ from servetop.core.events import RequestRecord, RequestStatus, TokenSource
 from servetop.core.interfaces.dialect import Prompt
 from servetop.core.tick import ClientTick, LoadGauges
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.request.request_state import Exchange, PreparedRequest
-from servetop.loadgen.sender.tick_builder import Accounts
+from servetop.loadgen.request.request_state import PreparedRequest, RequestState
+from servetop.loadgen.sender.tick_builder import TickBuilder
 from servetop.workload.stage_run import Due
 
 
@@ -26,19 +26,21 @@ def usage(tokens: int) -> bytes:
     return b'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":%d}}\n\n' % tokens
 
 
-def played(texts: Sequence[str], told: int | None, *, most: int = 0, accounts: Accounts | None = None) -> RequestRecord:
+def played(
+    texts: Sequence[str], told: int | None, *, most: int = 0, accounts: TickBuilder | None = None
+) -> RequestRecord:
     """A request of which an event came every 28 ms, and the usage at the end, if any."""
     prompt = Prompt(text="x", input_tokens=3, output_tokens=9, counted=True)
     dialect = dialect_for("completions", model="m", continuous_usage=False)
     request = PreparedRequest(prompt, b"{}", most_tokens=most)
-    exchange = Exchange(1, Due(0, 0.0), request=request, dialect=dialect, held_back=False)
+    exchange = RequestState(1, Due(0, 0.0), request=request, dialect=dialect, held_back=False)
     exchange.was_sent(0.0)
     exchange.answered(200, 0.01, is_stream=True)
     for number, text in enumerate(texts, 1):
         exchange.received(event(text), number * 0.028)
     at = len(texts) * 0.028
     exchange.received((b"" if told is None else usage(told)) + b"data: [DONE]\n\n", at)
-    accounts = accounts or Accounts()
+    accounts = accounts or TickBuilder()
     accounts.progressed(exchange)
     record = exchange.record(worker=0)
     accounts.ended(exchange, record)
@@ -46,7 +48,7 @@ def played(texts: Sequence[str], told: int | None, *, most: int = 0, accounts: A
     return record
 
 
-def tick(accounts: Accounts) -> ClientTick:
+def tick(accounts: TickBuilder) -> ClientTick:
     return accounts.close(0, gauges=LoadGauges(), cpu_seconds=0.0)
 
 
@@ -78,7 +80,7 @@ def test_the_time_per_token_does_not_count_the_first_chunks_tokens() -> None:
 
 
 def test_a_tick_learns_from_an_ended_answer_how_many_tokens_a_chunk_brings() -> None:
-    accounts = Accounts()
+    accounts = TickBuilder()
     played([" tok tok tok tok"] * 50, 200, accounts=accounts)
     first = tick(accounts)
     played([" tok tok tok tok"] * 50, 200, accounts=accounts)
@@ -93,10 +95,10 @@ def test_a_tick_learns_from_an_ended_answer_how_many_tokens_a_chunk_brings() -> 
 
 
 def test_gaps_before_events_of_unknown_size_wait_for_the_first_answer_that_ends() -> None:
-    accounts = Accounts()
+    accounts = TickBuilder()
     dialect = dialect_for("completions", model="m", continuous_usage=False)
     request = PreparedRequest(Prompt(text="x", input_tokens=3, output_tokens=9, counted=True), b"{}")
-    going_on = Exchange(0, Due(0, 0.0), request=request, dialect=dialect, held_back=False)
+    going_on = RequestState(0, Due(0, 0.0), request=request, dialect=dialect, held_back=False)
     going_on.was_sent(0.0)
     going_on.answered(200, 0.01, is_stream=True)
     for number in range(1, 11):

@@ -10,11 +10,11 @@ import pytest
 
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestStatus
-from servetop.workload.user_slots import Places, parse_think_time
+from servetop.workload.user_slots import UserSlots, parse_think_time
 
 
 def test_without_thinking_a_place_is_free_as_soon_as_its_answer_ends() -> None:
-    places = Places(None)
+    places = UserSlots(None)
     places.freed(3.0, closed=True)
     assert places.free_since(3.5, in_flight=1, limit=2) == 3.0
     assert places.free_since(3.5, in_flight=2, limit=2) is None
@@ -22,7 +22,7 @@ def test_without_thinking_a_place_is_free_as_soon_as_its_answer_ends() -> None:
 
 
 def test_places_that_nobody_has_used_are_free_when_they_are_asked_for() -> None:
-    places = Places(None)
+    places = UserSlots(None)
     assert [places.free_since(at, in_flight=0, limit=4) for at in (1.0, 1.3)] == [1.0, 1.3]
     places.freed(3.0, closed=True)
     assert [places.free_since(at, in_flight=0, limit=4) for at in (3.2, 3.4)] == [3.0, 3.4]
@@ -32,7 +32,7 @@ def test_places_that_nobody_has_used_are_free_when_they_are_asked_for() -> None:
 
 
 def test_a_thinking_user_keeps_the_place_and_asks_when_the_pause_is_over() -> None:
-    places = Places(itertools.repeat(2.0))
+    places = UserSlots(itertools.repeat(2.0))
     places.freed(3.0, closed=True)
     places.freed(4.0, closed=True)
     assert places.free_since(4.5, in_flight=0, limit=2) is None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.interfaces.dialect import Prompt
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.request.request_state import Exchange, PreparedRequest
+from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.workload.stage_run import Due
 
 NO_TOKEN = (RequestStatus.ERROR, "the answer ended without a token")
@@ -40,7 +40,7 @@ def answered(pieces: Sequence[bytes], *, answers: int = 1, streamed: bool = True
         Prompt(text="x", input_tokens=3, output_tokens=9), b"{}", answers=answers, streamed=streamed
     )
     dialect = dialect_for("completions", model="m", continuous_usage=False)
-    exchange = Exchange(1, Due(0, 0.0), request=request, dialect=dialect, held_back=False)
+    exchange = RequestState(1, Due(0, 0.0), request=request, dialect=dialect, held_back=False)
     exchange.was_sent(0.0)
     exchange.answered(200, 0.1, is_stream=streamed)
     for number, piece in enumerate(pieces, 1):

@@ -21,7 +21,7 @@ from servetop.core.tick import ClientTick, LoadGauges, LogHistogram, Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 PROGRAMS = Path(__file__).parent / "programs"
 START_PROGRAM = Callable[..., "subprocess.Popen[str]"]
@@ -101,9 +101,9 @@ def summary_of(tmp_path: Path, header: RunHeader) -> Callable[..., dict[str, Any
         recorder = Recorder.create(
             tmp_path / "run.servetop", dataclasses.replace(header, config=config or header.config)
         )
-        recorder.commit(Batch(requests=requests, engine_samples=samples, stages=stages, gpu_samples=gpus))
+        recorder.commit(TickTransaction(requests=requests, engine_samples=samples, stages=stages, gpu_samples=gpus))
         for tick in ticks:
-            recorder.commit(Batch(tick=tick))
+            recorder.commit(TickTransaction(tick=tick))
         recorder.close(RunEnd(at=20.0, exit_code=0, reason=""))
         with contextlib.closing(RecordingReader.open(recorder.path)) as reader:
             result = run_summary(reader)

@@ -25,9 +25,9 @@ from servetop.recordings.library.catalog import (
 )
 from servetop.recordings.library.paths import new_recording_path, recordings_folder
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.verify.verify import Verdict, verify
+from servetop.recordings.verify.verify import VerifyVerdict, verify
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 MakeTick = Callable[..., Tick]
 NOON = 1_700_000_000.0
@@ -42,7 +42,7 @@ def record(tmp_path: Path, header: RunHeader, make_tick: MakeTick) -> Callable[.
         recorder = Recorder.create(tmp_path / f"{name}.servetop", dataclasses.replace(header, anchor=anchor))
         for number in range(10):
             tokens = 50 if number in (3, 4, 5) else 10
-            recorder.commit(Batch(tick=make_tick(number, ok=2, errors=1, output_tokens=tokens)))
+            recorder.commit(TickTransaction(tick=make_tick(number, ok=2, errors=1, output_tokens=tokens)))
         recorder.close(RunEnd(at=2.75, exit_code=0, reason=""))
         return recorder.path
 
@@ -79,7 +79,7 @@ def test_recordings_are_listed_newest_first_with_broken_ones_among_them(
 
 
 def test_a_run_that_goes_on_is_live(recorder: Recorder, make_tick: MakeTick) -> None:
-    recorder.commit(Batch(tick=make_tick(7, ok=1)))
+    recorder.commit(TickTransaction(tick=make_tick(7, ok=1)))
     info = describe(recorder.path)
     assert (info.state, info.duration, info.exit_code) == (RecordingState.LIVE, 2.0, None)
 
@@ -145,7 +145,7 @@ def test_the_folder_is_the_users_data_folder_unless_the_environment_names_anothe
 def test_a_sample_is_a_sound_recording_of_a_gpu_under_too_much_load(name: str) -> None:
     path = resolve(name)
     assert path.stat().st_size < 2e6
-    assert verify(path).verdict is Verdict.SOUND
+    assert verify(path).verdict is VerifyVerdict.SOUND
     reader = RecordingReader.open(path)
     try:
         assert max(sample.utilisation or 0.0 for sample in reader.gpu_samples()) > 0.9

@@ -25,7 +25,7 @@ from servetop.recordings.library.catalog import describe
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 MakeTick = Callable[..., Tick]
 MakeRequest = Callable[..., RequestRecord]
@@ -108,7 +108,7 @@ def a_big_recording(path: Path, header: RunHeader, *, make_tick: MakeTick, make_
     recorder = Recorder.create(path, header)
     for number in range(400):
         request = make_request(number, number * 0.25, tokens_at=[0.01 * i for i in range(1, 20)])
-        recorder.commit(Batch(tick=make_tick(number, ok=1, ttfts=[0.01, 0.02]), requests=[request]))
+        recorder.commit(TickTransaction(tick=make_tick(number, ok=1, ttfts=[0.01, 0.02]), requests=[request]))
     recorder.close(END)
 
 

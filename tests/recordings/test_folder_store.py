@@ -15,10 +15,10 @@ from servetop.core.events import RunEnd
 from servetop.core.interfaces.recording_store import RecordingState
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import Tick
-from servetop.recordings.library.folder_store import RecordingsShelf
+from servetop.recordings.library.folder_store import FolderStore
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 MakeTick = Callable[..., Tick]
 NOON = 1_700_000_000.0
@@ -32,7 +32,7 @@ def record(tmp_path: Path, header: RunHeader, make_tick: MakeTick) -> Callable[.
         anchor = ClockAnchor(origin_ns=0, wall_epoch_s=NOON)
         recorder = Recorder.create(tmp_path / f"{name}.servetop", dataclasses.replace(header, anchor=anchor))
         for number in range(8):
-            recorder.commit(Batch(tick=make_tick(number, ok=1, output_tokens=10 if number < 4 else 30)))
+            recorder.commit(TickTransaction(tick=make_tick(number, ok=1, output_tokens=10 if number < 4 else 30)))
         recorder.close(RunEnd(at=2.0, exit_code=0, reason=""))
         return recorder.path
 
@@ -48,26 +48,26 @@ def test_recordings_are_listed_by_when_they_were_last_written(record: Callable[.
         os.utime(record(name), (NOON - age, NOON - age))
     (tmp_path / "notes.txt").write_text("not listed")
     (tmp_path / "folder.servetop").mkdir()
-    assert [path.stem for path in RecordingsShelf(tmp_path).paths()] == ["newest", "older", "oldest"]
-    assert RecordingsShelf(tmp_path / "none").paths() == []
+    assert [path.stem for path in FolderStore(tmp_path).paths()] == ["newest", "older", "oldest"]
+    assert FolderStore(tmp_path / "none").paths() == []
 
 
 def test_a_glance_has_the_throughput_over_time(record: Callable[..., Path], tmp_path: Path) -> None:
-    glance = RecordingsShelf(tmp_path).glance(record("one"), bins=2)
+    glance = FolderStore(tmp_path).glance(record("one"), bins=2)
     assert glance.output_rates == (40.0, 120.0)
     assert (glance.info.state, glance.info.requests) == (RecordingState.FINISHED, 8)
-    assert len(RecordingsShelf(tmp_path).glance(record("two"), bins=24).output_rates) == 8
+    assert len(FolderStore(tmp_path).glance(record("two"), bins=24).output_rates) == 8
 
 
 def test_a_glance_at_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "junk.servetop").write_bytes(b"junk")
-    glance = RecordingsShelf(tmp_path).glance(tmp_path / "junk.servetop", bins=8)
+    glance = FolderStore(tmp_path).glance(tmp_path / "junk.servetop", bins=8)
     assert (glance.info.state, glance.output_rates) == (RecordingState.UNREADABLE, ())
     assert "is no servetop recording" in glance.info.problem
 
 
 def test_a_recording_is_renamed_with_or_without_its_suffix(record: Callable[..., Path], tmp_path: Path) -> None:
-    shelf = RecordingsShelf(tmp_path)
+    shelf = FolderStore(tmp_path)
     renamed = shelf.rename(record("one"), "batch 64 ")
     assert shelf.rename(renamed, "batch-64.servetop") == tmp_path / "batch-64.servetop"
     assert names(tmp_path) == ["batch-64.servetop"]
@@ -78,7 +78,7 @@ def test_renaming_never_overwrites(record: Callable[..., Path], tmp_path: Path) 
     one, two = record("one"), record("two")
     before = two.read_bytes()
     with pytest.raises(RecordingError, match="there is a recording two already"):
-        RecordingsShelf(tmp_path).rename(one, "two")
+        FolderStore(tmp_path).rename(one, "two")
     assert (names(tmp_path), two.read_bytes()) == (["one.servetop", "two.servetop"], before)
 
 
@@ -87,7 +87,7 @@ def test_renaming_never_overwrites(record: Callable[..., Path], tmp_path: Path) 
 )
 def test_a_name_that_is_no_name_is_refused(name: str, record: Callable[..., Path], tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="name"):
-        RecordingsShelf(tmp_path).rename(record("one"), name)
+        FolderStore(tmp_path).rename(record("one"), name)
     assert names(tmp_path) == ["one.servetop"]
 
 
@@ -96,13 +96,13 @@ def test_deleting_leaves_nothing_of_it_and_everything_else(record: Callable[...,
     record("two")
     for ending in ("-wal", "-shm"):
         one.with_name(one.name + ending).touch()
-    RecordingsShelf(tmp_path).delete(one)
+    FolderStore(tmp_path).delete(one)
     assert names(tmp_path) == ["two.servetop"]
 
 
 def test_a_run_that_goes_on_keeps_its_recording(recorder: Recorder, make_tick: MakeTick) -> None:
-    recorder.commit(Batch(tick=make_tick(7, ok=1)))
-    shelf = RecordingsShelf(recorder.path.parent)
+    recorder.commit(TickTransaction(tick=make_tick(7, ok=1)))
+    shelf = FolderStore(recorder.path.parent)
     for change in (lambda: shelf.delete(recorder.path), lambda: shelf.rename(recorder.path, "other")):
         with pytest.raises(RecordingError, match="is being recorded: stop its run first"):
             change()
@@ -116,7 +116,7 @@ def test_what_has_no_end_and_was_just_written_may_be_growing_elsewhere(
     elsewhere = '{"pid": 1, "started": 0.0, "host": "another-machine"}'
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE run SET end_at = NULL, exit_code = NULL, writer = ?", (elsewhere,))
-    shelf = RecordingsShelf(tmp_path)
+    shelf = FolderStore(tmp_path)
     assert shelf.glance(path, bins=1).info.state is RecordingState.BROKEN_OFF
     with pytest.raises(RecordingError, match="may be growing: try again in"):
         shelf.delete(path)
@@ -127,11 +127,11 @@ def test_what_has_no_end_and_was_just_written_may_be_growing_elsewhere(
 
 def test_a_recording_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="not there any more"):
-        RecordingsShelf(tmp_path).delete(tmp_path / "gone.servetop")
+        FolderStore(tmp_path).delete(tmp_path / "gone.servetop")
 
 
 def test_opening_another_closes_the_one_before(record: Callable[..., Path], tmp_path: Path) -> None:
-    shelf = RecordingsShelf(tmp_path)
+    shelf = FolderStore(tmp_path)
     first = shelf.open(record("one"))
     assert len(first.poll().ticks) == 8
     second = shelf.open(record("two"))

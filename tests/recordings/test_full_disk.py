@@ -16,7 +16,7 @@ from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write import recorder as recorder_module
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 MakeTick = Callable[..., Tick]
 MakeRequest = Callable[..., RequestRecord]
@@ -42,17 +42,19 @@ def test_a_full_disk_stops_nothing_and_loses_nothing_once_there_is_space_again(
     make_request: MakeRequest,
     cramped: Cramped,
 ) -> None:
-    recorder.commit(Batch(tick=make_tick(0)))
+    recorder.commit(TickTransaction(tick=make_tick(0)))
     cramped(recorder.path.with_name("run.servetop-wal").stat().st_size)
     try:
         for number in range(1, 9):
-            recorder.commit(Batch(tick=make_tick(number), requests=[make_request(number, 0.0), make_request(90, 0.0)]))
+            recorder.commit(
+                TickTransaction(tick=make_tick(number), requests=[make_request(number, 0.0), make_request(90, 0.0)])
+            )
         assert recorder.trouble is not None
         assert "run.servetop: cannot be written (" in recorder.trouble
         assert "8 ticks and 16 requests kept in memory" in recorder.trouble
     finally:
         cramped(None)
-    recorder.commit(Batch(tick=make_tick(9)))
+    recorder.commit(TickTransaction(tick=make_tick(9)))
     assert recorder.trouble is None
     with closing(RecordingReader.open(recorder.path)) as reader:
         assert [tick.index for tick in reader.poll().ticks] == list(range(10))
@@ -66,16 +68,16 @@ def test_what_memory_cannot_hold_is_dropped_counted_and_noted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(recorder_module, "MAX_WAITING_ROWS", 5)
-    recorder.commit(Batch(tick=make_tick(0)))
+    recorder.commit(TickTransaction(tick=make_tick(0)))
     cramped(recorder.path.with_name("run.servetop-wal").stat().st_size)
     try:
         for number in range(1, 9):
-            recorder.commit(Batch(tick=make_tick(number)))
+            recorder.commit(TickTransaction(tick=make_tick(number)))
     finally:
         cramped(None)
     assert recorder.trouble is not None
     assert recorder.trouble.endswith("5 ticks and 0 requests kept in memory; 3 ticks and 0 requests were dropped")
-    recorder.commit(Batch(tick=make_tick(9)))
+    recorder.commit(TickTransaction(tick=make_tick(9)))
     assert recorder.trouble == "run.servetop: 3 ticks and 0 requests were dropped"
     with closing(RecordingReader.open(recorder.path)) as reader:
         update = reader.poll()
@@ -88,10 +90,10 @@ def test_what_memory_cannot_hold_is_dropped_counted_and_noted(
 def test_a_disk_that_stays_full_is_told_at_the_end_too(
     recorder: Recorder, make_tick: MakeTick, cramped: Cramped
 ) -> None:
-    recorder.commit(Batch(tick=make_tick(0)))
+    recorder.commit(TickTransaction(tick=make_tick(0)))
     cramped(recorder.path.with_name("run.servetop-wal").stat().st_size)
     try:
-        recorder.commit(Batch(tick=make_tick(1)))
+        recorder.commit(TickTransaction(tick=make_tick(1)))
         recorder.close(END)
     finally:
         cramped(None)
@@ -120,10 +122,10 @@ def test_no_room_for_a_new_recording_is_one_line_and_leaves_no_file(
 def test_a_viewer_that_holds_the_lock_only_delays_the_writing(recorder: Recorder, make_tick: MakeTick) -> None:
     with closing(sqlite3.connect(recorder.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        recorder.commit(Batch(tick=make_tick(0)))
+        recorder.commit(TickTransaction(tick=make_tick(0)))
         assert recorder.trouble is not None
         assert "database is locked" in recorder.trouble
-    recorder.commit(Batch(tick=make_tick(1)))
+    recorder.commit(TickTransaction(tick=make_tick(1)))
     assert recorder.trouble is None
     with closing(RecordingReader.open(recorder.path)) as reader:
         assert [tick.index for tick in reader.poll().ticks] == [0, 1]

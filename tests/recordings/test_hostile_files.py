@@ -20,12 +20,12 @@ from servetop.core.tick import Tick
 from servetop.recordings.format.reader_limits import MOST_STAGES
 from servetop.recordings.format.schema import RUN_COLUMNS
 from servetop.recordings.library.catalog import describe, list_recordings
-from servetop.recordings.library.folder_store import RecordingsShelf
+from servetop.recordings.library.folder_store import FolderStore
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import resume_recording
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
 
@@ -39,7 +39,9 @@ def recording(
     stage = StageChange(at=0.0, index=0, label="8 req/s", request_rate=8.0, max_concurrency=None, max_num_seqs=None)
     for number in range(40):
         tick = make_tick(number, ok=1, output_tokens=2, ttfts=[0.01, 0.02])
-        recorder.commit(Batch(tick=tick, requests=[make_request(number, number / 4)], stages=[] if number else [stage]))
+        recorder.commit(
+            TickTransaction(tick=tick, requests=[make_request(number, number / 4)], stages=[] if number else [stage])
+        )
     recorder.close(RunEnd(at=10.0, exit_code=0, reason=""))
     return recorder.path
 
@@ -54,7 +56,7 @@ def change(path: Path, *statements: str) -> None:
 def look_at(path: Path) -> tuple[str, dict[str, object]]:
     """What every part of servetop that reads a file does with it: the complaint or damage, and the summary."""
     with contextlib.suppress(RecordingError):
-        RecordingsShelf(path.parent).glance(path, bins=20)
+        FolderStore(path.parent).glance(path, bins=20)
     describe(path)
     try:
         with closing(RecordingReader.open(path)) as reader:
@@ -194,7 +196,7 @@ def test_ticks_without_checksums_of_an_older_version_are_read_and_resumed_ones_a
         "PRAGMA user_version = 1003",
     )
     recorder, start = resume_recording(recording)
-    recorder.commit(Batch(tick=make_tick(start.first_tick, ttfts=[0.5])))
+    recorder.commit(TickTransaction(tick=make_tick(start.first_tick, ttfts=[0.5])))
     recorder.close(RunEnd(at=11.0, exit_code=0, reason=""))
     with closing(RecordingReader.open(recording)) as reader:
         assert len(reader.poll().ticks) == len(reader.ticks()) == 41

@@ -13,7 +13,7 @@ from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 MakeTick = Callable[..., Tick]
 MakeRequest = Callable[..., RequestRecord]
@@ -26,10 +26,10 @@ def test_a_moved_recording_is_written_on_where_it_is_and_complete_there(
 ) -> None:
     old, new = tmp_path / "old.servetop", tmp_path / "elsewhere" / "new.servetop"
     recorder = Recorder.create(old, header)
-    recorder.commit(Batch(tick=make_tick(0), requests=[make_request(0, 0.0)]))
+    recorder.commit(TickTransaction(tick=make_tick(0), requests=[make_request(0, 0.0)]))
     new.parent.mkdir()
     old.rename(new)
-    recorder.commit(Batch(tick=make_tick(1), requests=[make_request(1, 0.25)]))
+    recorder.commit(TickTransaction(tick=make_tick(1), requests=[make_request(1, 0.25)]))
     with closing(recorder.reader()) as reader:
         assert reader.request_count() == 2
     recorder.close(END)
@@ -47,9 +47,9 @@ def test_a_removed_recording_is_told_and_can_be_read_from_memory(
 ) -> None:
     path = tmp_path / "night" / "run.servetop"
     recorder = Recorder.create(path, header)
-    recorder.commit(Batch(tick=make_tick(0), requests=[make_request(0, 0.0)]))
+    recorder.commit(TickTransaction(tick=make_tick(0), requests=[make_request(0, 0.0)]))
     shutil.rmtree(path.parent)
-    recorder.commit(Batch(tick=make_tick(1)))
+    recorder.commit(TickTransaction(tick=make_tick(1)))
     assert recorder.failing == f"{path} was removed while it was written"
     recorder.close(END)
     assert str(recorder.unrecorded) == f"2 ticks, 1 requests not recorded: {path} was removed while it was written"
@@ -65,13 +65,13 @@ def test_the_log_of_a_run_that_took_the_name_of_a_removed_recording_is_left_alon
 ) -> None:
     path = tmp_path / "run.servetop"
     first = Recorder.create(path, header)
-    first.commit(Batch(tick=make_tick(0)))
+    first.commit(TickTransaction(tick=make_tick(0)))
     for each in tmp_path.iterdir():
         each.unlink()
     second = Recorder.create(path, header)
-    second.commit(Batch(tick=make_tick(0)))
+    second.commit(TickTransaction(tick=make_tick(0)))
     first.close(END)
-    second.commit(Batch(tick=make_tick(1)))
+    second.commit(TickTransaction(tick=make_tick(1)))
     second.close(END)
     with closing(RecordingReader.open(path)) as reader:
         assert [tick.index for tick in reader.poll().ticks] == [0, 1]

@@ -13,7 +13,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import resume_recording
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 MakeRequest = Callable[..., RequestRecord]
 INTERRUPTED = RunEnd(at=9.0, exit_code=130, reason="interrupted")
@@ -24,7 +24,7 @@ def older(tmp_path: Path, header: RunHeader, make_request: MakeRequest) -> Path:
     """An interrupted recording of format 1.1."""
     path = tmp_path / "older.servetop"
     recorder = Recorder.create(path, header)
-    recorder.commit(Batch(requests=[make_request(1, 0.0)]))
+    recorder.commit(TickTransaction(requests=[make_request(1, 0.0)]))
     recorder.close(INTERRUPTED)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         for name in ("first_output_at", "reasoning_tokens"):
@@ -43,7 +43,7 @@ def test_an_older_file_is_summed_up_without_what_it_lacks(older: Path) -> None:
 
 def test_an_older_file_is_gone_on_with(older: Path, make_request: MakeRequest) -> None:
     recorder, _ = resume_recording(older)
-    recorder.commit(Batch(requests=[make_request(2, 1.0, reasoning_tokens=1, first_output_at=1.2)]))
+    recorder.commit(TickTransaction(requests=[make_request(2, 1.0, reasoning_tokens=1, first_output_at=1.2)]))
     recorder.close(INTERRUPTED)
     with contextlib.closing(RecordingReader.open(older)) as reader:
         assert run_summary(reader)["total_reasoning_tokens"] == 1

@@ -18,7 +18,7 @@ from servetop.recordings.library.paths import new_recording_path
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 PLANTED = 60
 HEADERS = (
@@ -87,7 +87,9 @@ def said_by_others(secret: Callable[[], str]) -> list[str]:
     ]
 
 
-def batch_of(config: RunConfig, environment: dict[str, str], make_request: Callable[..., RequestRecord]) -> Batch:
+def batch_of(
+    config: RunConfig, environment: dict[str, str], make_request: Callable[..., RequestRecord]
+) -> TickTransaction:
     """What engines, servers and servetop itself say of such a run: all of it repeats what was configured."""
     command = " ".join(["vllm", "serve", *config.engine.command, *config.engine.extra_args])
     echoes = [
@@ -102,7 +104,7 @@ def batch_of(config: RunConfig, environment: dict[str, str], make_request: Calla
     ]
     echoes = [each for each in echoes if "run-7" not in each and "text/event-stream" not in each]
     stage = StageChange(at=0.0, index=0, label=config.label, request_rate=1.0, max_concurrency=None, max_num_seqs=None)
-    return Batch(
+    return TickTransaction(
         stages=[stage],
         log_lines=[LogLine(at=0.0, text=each) for each in echoes],
         notes=[Note(at=0.0, severity=Severity.ERROR, source="engine", text=each) for each in echoes],
@@ -136,7 +138,7 @@ def test_none_of_60_planted_secrets_is_found_in_a_recording_its_name_its_log_or_
     lines = [LogLine(at=0.0, text=each) for each in said]
     refused = [make_request(900 + number, 0.0, error=each) for number, each in enumerate(said)]
     recorder.commit(replace(batch, log_lines=[*batch.log_lines, *lines], requests=[*batch.requests, *refused]))
-    recorder.commit(Batch(tick=make_tick(1)))
+    recorder.commit(TickTransaction(tick=make_tick(1)))
     files = list(tmp_path.iterdir())
     assert path.with_name(f"{path.name}-wal") in files
     contents = [each.read_bytes() for each in files]
@@ -156,7 +158,7 @@ def test_none_of_60_planted_secrets_is_found_in_a_recording_its_name_its_log_or_
 
 
 def test_nobody_else_may_read_a_recording_or_its_log(recorder: Recorder, make_tick: Callable[..., Tick]) -> None:
-    recorder.commit(Batch(tick=make_tick(0)))
+    recorder.commit(TickTransaction(tick=make_tick(0)))
     files = list(recorder.path.parent.iterdir())
     assert len(files) == 3
     assert {each.stat().st_mode & 0o777 for each in files} == {0o600}

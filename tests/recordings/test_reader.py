@@ -16,7 +16,7 @@ from servetop.core.interfaces.run_source import RunHeader, RunSource, RunUpdate
 from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 MakeTick = Callable[..., Tick]
 MakeRequest = Callable[..., RequestRecord]
@@ -32,10 +32,10 @@ def test_polling_gives_everything_so_far_then_only_what_is_new(
     recorder: Recorder, reader: RecordingReader, make_tick: MakeTick
 ) -> None:
     for number in range(3):
-        recorder.commit(Batch(tick=make_tick(number)))
+        recorder.commit(TickTransaction(tick=make_tick(number)))
     assert [tick.index for tick in reader.poll().ticks] == [0, 1, 2]
     assert reader.poll() == RunUpdate()
-    recorder.commit(Batch(tick=make_tick(3)))
+    recorder.commit(TickTransaction(tick=make_tick(3)))
     assert [tick.index for tick in reader.poll().ticks] == [3]
 
 
@@ -43,9 +43,9 @@ def test_many_ticks_come_in_pieces_and_all_else_with_the_last(
     recorder: Recorder, reader: RecordingReader, make_tick: MakeTick
 ) -> None:
     for number in range(5):
-        recorder.commit(Batch(tick=make_tick(number)))
+        recorder.commit(TickTransaction(tick=make_tick(number)))
     note = Note(at=0.5, severity=Severity.INFO, source="run", text="a note")
-    recorder.commit(Batch(notes=[note]))
+    recorder.commit(TickTransaction(notes=[note]))
     pieces = [reader.poll(most_ticks=2) for _ in range(3)]
     assert [[tick.index for tick in piece.ticks] for piece in pieces] == [[0, 1], [2, 3], [4]]
     assert [piece.more for piece in pieces] == [True, True, False]
@@ -57,9 +57,9 @@ def test_ticks_are_read_again_by_number_and_polling_goes_on_where_it_was(
     recorder: Recorder, reader: RecordingReader, make_tick: MakeTick
 ) -> None:
     for number in (0, 1, 2, 5, 6):
-        recorder.commit(Batch(tick=make_tick(number, ttfts=[0.1 * number])))
+        recorder.commit(TickTransaction(tick=make_tick(number, ttfts=[0.1 * number])))
     reader.poll()
-    recorder.commit(Batch(tick=make_tick(7)))
+    recorder.commit(TickTransaction(tick=make_tick(7)))
     again = reader.past_ticks(1, 5)
     assert [tick.index for tick in again] == [1, 2, 5]
     assert [tick.client.ttft.count for tick in again] == [1, 1, 1]
@@ -71,7 +71,7 @@ def test_a_tick_is_read_as_it_was_written(
     recorder: Recorder, reader: RecordingReader, make_tick: MakeTick, same: Callable[[Any, Any], bool]
 ) -> None:
     tick = make_tick(0, ok=5, output_tokens=640, in_flight=12, request_rate=float("inf"), ttfts=[0.05, 0.06, 1.5])
-    recorder.commit(Batch(tick=tick))
+    recorder.commit(TickTransaction(tick=tick))
     assert same(reader.poll().ticks[0], tick)
 
 
@@ -80,7 +80,7 @@ def test_an_answered_command_is_given_again(recorder: Recorder, reader: Recordin
     (asked,) = reader.poll().commands
     assert asked.reply is None
     assert reader.poll().commands == ()
-    recorder.commit(Batch(commands=[_answered(recorder)]))
+    recorder.commit(TickTransaction(commands=[_answered(recorder)]))
     (answered,) = reader.poll().commands
     assert (answered.id, answered.obeyed_at, answered.reply) == (asked.id, 1.0, "marked")
     assert reader.poll().commands == ()
@@ -123,7 +123,7 @@ def test_requests_in_flight_between_two_instants_by_due_time(
     long = make_request(2, 0.5, tokens_at=[0.5, 9.5])
     late = make_request(3, 5.0, tokens_at=[0.5, 1.0])
     never_sent = make_request(4, 2.0, tokens_at=[], sent=None, status="cancelled")
-    recorder.commit(Batch(requests=[late, early, never_sent, long]))
+    recorder.commit(TickTransaction(requests=[late, early, never_sent, long]))
     assert [each.id for each in reader.requests(0.0, 0.6)] == [1, 2]
     assert [each.id for each in reader.requests(2.0, 3.0)] == [2]
     assert [each.id for each in reader.requests(5.5, 20.0)] == [2, 3]
@@ -138,9 +138,9 @@ def test_the_last_requests_are_read_once_and_given_again(
     recorder: Recorder, reader: RecordingReader, make_request: MakeRequest
 ) -> None:
     first, second, third = (make_request(id, due, tokens_at=[0.5]) for id, due in ((1, 2.0), (2, 1.0), (3, 3.0)))
-    recorder.commit(Batch(requests=[first, second]))
+    recorder.commit(TickTransaction(requests=[first, second]))
     before = reader.requests(0.0, 9.0, most=2)
-    recorder.commit(Batch(requests=[third]))
+    recorder.commit(TickTransaction(requests=[third]))
     after = reader.requests(0.0, 9.0, most=2)
     assert [[each.id for each in found] for found in (before, after)] == [[2, 1], [1, 3]]
     assert after[0] is before[1]
@@ -149,7 +149,7 @@ def test_the_last_requests_are_read_once_and_given_again(
 
 def test_closing_after_the_writer_leaves_a_single_file(recorder: Recorder, make_tick: MakeTick) -> None:
     reader = RecordingReader.open(recorder.path)
-    recorder.commit(Batch(tick=make_tick(0)))
+    recorder.commit(TickTransaction(tick=make_tick(0)))
     reader.poll()
     recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
     reader.poll()
@@ -168,7 +168,7 @@ def test_a_name_with_odd_characters_is_no_obstacle(tmp_path: Path, header: RunHe
 
 
 def test_columns_and_tables_of_a_newer_minor_version_are_ignored(recorder: Recorder, make_tick: MakeTick) -> None:
-    recorder.commit(Batch(tick=make_tick(0, ok=1)))
+    recorder.commit(TickTransaction(tick=make_tick(0, ok=1)))
     recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
     with closing(sqlite3.connect(recorder.path)) as connection:
         connection.execute("PRAGMA user_version = 1007")
@@ -182,7 +182,7 @@ def test_columns_and_tables_of_a_newer_minor_version_are_ignored(recorder: Recor
 def test_columns_that_an_older_minor_version_did_not_have_take_their_defaults(
     recorder: Recorder, make_tick: MakeTick
 ) -> None:
-    recorder.commit(Batch(tick=make_tick(0, ok=1, cpu_seconds=0.1)))
+    recorder.commit(TickTransaction(tick=make_tick(0, ok=1, cpu_seconds=0.1)))
     recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
     with closing(sqlite3.connect(recorder.path)) as connection:
         connection.execute("ALTER TABLE tick DROP COLUMN checksum")

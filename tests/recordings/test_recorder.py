@@ -17,7 +17,7 @@ from servetop.core.tick import Tick
 from servetop.recordings.format import schema
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 END = RunEnd(at=2.5, exit_code=0, reason="")
 
@@ -31,7 +31,9 @@ def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
 def test_a_closed_recording_is_one_plain_sqlite_file_with_its_marks(
     recorder: Recorder, make_tick: Callable[..., Tick], make_request: Callable[..., RequestRecord]
 ) -> None:
-    recorder.commit(Batch(tick=make_tick(0, ok=1, in_flight=3, ttfts=[0.1]), requests=[make_request(7, 0.05)]))
+    recorder.commit(
+        TickTransaction(tick=make_tick(0, ok=1, in_flight=3, ttfts=[0.1]), requests=[make_request(7, 0.05)])
+    )
     recorder.close(END)
     assert [path.name for path in recorder.path.parent.iterdir()] == ["run.servetop"]
     assert query(recorder.path, "PRAGMA journal_mode") == [("delete",)]
@@ -48,7 +50,7 @@ def test_closing_twice_changes_nothing_and_then_nothing_can_be_recorded(recorder
     recorder.close(RunEnd(at=9.0, exit_code=1, reason="again"))
     assert query(recorder.path, "SELECT end_at, exit_code FROM run") == [(2.5, 0)]
     with pytest.raises(RecordingError, match="is closed"):
-        recorder.commit(Batch())
+        recorder.commit(TickTransaction())
 
 
 def test_an_existing_file_is_never_touched(tmp_path: Path, header: RunHeader) -> None:
@@ -102,7 +104,7 @@ def test_every_kind_of_event_lands_in_its_table(recorder: Recorder, reader: Reco
     note = Note(at=1.5, severity=Severity.WARNING, source="metrics", text="the metrics page vanished")
     line = LogLine(at=0.2, text="INFO: loading weights")
     sample = EngineSample(scrape_start=1.0, scrape_end=1.01, running=3.0, kv_usage=0.5)
-    recorder.commit(Batch(stages=[stage], notes=[note], log_lines=[line], engine_samples=[sample]))
+    recorder.commit(TickTransaction(stages=[stage], notes=[note], log_lines=[line], engine_samples=[sample]))
     update = reader.poll()
     assert (update.stages, update.notes, update.log_lines) == ([stage], [note], [line])
     assert reader.engine_samples() == [sample]
@@ -113,7 +115,7 @@ def test_a_command_is_seen_once_and_its_answer_is_written_back(recorder: Recorde
     (command,) = recorder.new_commands()
     assert (command.action, command.value, command.text, command.source) == (Action.SET_RATE, 32.0, "more", "keyboard")
     assert recorder.new_commands() == []
-    recorder.commit(Batch(commands=[replace(command, obeyed_at=1.25, reply="32 req/s from now on")]))
+    recorder.commit(TickTransaction(commands=[replace(command, obeyed_at=1.25, reply="32 req/s from now on")]))
     assert query(recorder.path, "SELECT obeyed_at, reply FROM command") == [(1.25, "32 req/s from now on")]
 
 
@@ -134,7 +136,7 @@ def test_secrets_never_reach_the_file(
     recorder = Recorder.create(tmp_path / "secret.servetop", replace(header, config=config))
     recorder.set_engine(EngineFacts(name="vllm", title="vLLM", url="http://user:hunter2222@gpu7:8000"))
     recorder.commit(
-        Batch(
+        TickTransaction(
             log_lines=[LogLine(at=0.0, text="args: {'api_key': ['plainsecret6'], 'port': 8000}")],
             notes=[Note(at=0.0, severity=Severity.INFO, source="user", text="key is correct-horse-battery")],
             requests=[make_request(1, 0.0, error="HTTP 401: bad key correct-horse-battery")],

@@ -21,7 +21,7 @@ from servetop.recordings.library.run_sessions import RESUMED, finished_stages
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import resume_recording
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 
 def stage(index: int, at: float) -> StageChange:
@@ -58,7 +58,7 @@ def test_a_stage_is_finished_when_another_follows_in_the_same_sitting(
 def test_request_numbers_go_on_above_the_highest_where_several_senders_left_gaps(tmp_path: Path) -> None:
     path = tmp_path / "gaps.servetop"
     recorder = Recorder.create(path, RunHeader(config=RunConfig(), anchor=ClockAnchor.take()))
-    recorder.commit(Batch(tick=Tick(client=ClientTick(index=0)), requests=[request(0), request(500)]))
+    recorder.commit(TickTransaction(tick=Tick(client=ClientTick(index=0)), requests=[request(0), request(500)]))
     recorder.close(INTERRUPTED)
     recorder, start = resume_recording(path)
     assert start.first_request == 501
@@ -83,7 +83,9 @@ def interrupted(tmp_path: Path) -> Path:
     path = tmp_path / "run.servetop"
     recorder = Recorder.create(path, RunHeader(config=RunConfig(label="night"), anchor=ClockAnchor.take()))
     for index in range(8):
-        recorder.commit(Batch(tick=Tick(client=ClientTick(index=index)), stages=[stage(0, 0.5)] if index == 2 else []))
+        recorder.commit(
+            TickTransaction(tick=Tick(client=ClientTick(index=index)), stages=[stage(0, 0.5)] if index == 2 else [])
+        )
     recorder.close(INTERRUPTED)
     return path
 
@@ -92,7 +94,7 @@ def test_run_time_and_numbers_go_on_where_they_stood_still(interrupted: Path) ->
     recorder, start = resume_recording(interrupted)
     assert (start.first_tick, start.first_stage, start.first_request) == (8, 1, 0)
     assert 2.0 <= MonotonicClock(start.anchor.origin_ns).now() < 3.0
-    recorder.commit(Batch(tick=Tick(client=ClientTick(index=8))))
+    recorder.commit(TickTransaction(tick=Tick(client=ClientTick(index=8))))
     reader = RecordingReader.open(interrupted)
     assert reader.is_live()
     assert [tick.index for tick in reader.ticks()] == list(range(9))
@@ -110,7 +112,7 @@ def test_a_recording_of_an_older_minor_version_gets_the_engine_columns_that_it_l
         connection.commit()
     recorder, start = resume_recording(interrupted)
     sample = EngineSample(scrape_start=2.0, scrape_end=2.1, queue_seconds_total=3.5)
-    recorder.commit(Batch(tick=Tick(client=ClientTick(index=start.first_tick), engine=sample)))
+    recorder.commit(TickTransaction(tick=Tick(client=ClientTick(index=start.first_tick), engine=sample)))
     recorder.close(PLANNED)
     with contextlib.closing(RecordingReader.open(interrupted)) as reader:
         ticks = reader.poll().ticks
@@ -127,7 +129,7 @@ def test_a_recording_of_an_older_minor_version_gets_the_columns_that_it_lacks(
         connection.execute("ALTER TABLE request DROP COLUMN model")
         connection.execute("PRAGMA user_version = 1001")
     recorder, _ = resume_recording(interrupted)
-    recorder.commit(Batch(requests=[make_request(1, 2.5, model="adapter-a")]))
+    recorder.commit(TickTransaction(requests=[make_request(1, 2.5, model="adapter-a")]))
     recorder.close(PLANNED)
     with contextlib.closing(RecordingReader.open(interrupted)) as reader:
         assert [request.model for request in reader.requests(0.0, 9.0)] == ["adapter-a"]
@@ -155,7 +157,7 @@ def test_a_flag_that_an_older_file_had_not_was_not_set(interrupted: Path) -> Non
         id=0, stage=1, due=2.0, sent=2.0, prompt_tokens=3, status=RequestStatus.CANCELLED, conversation=0, turn=1,
         chunk_times=np.empty(0), chunk_tokens=np.empty(0, np.int64),
     )  # fmt: skip
-    recorder.commit(Batch(tick=tick, requests=[request], stages=[stage(1, 2.0)]))
+    recorder.commit(TickTransaction(tick=tick, requests=[request], stages=[stage(1, 2.0)]))
     assert recorder.trouble is None
     recorder.close(PLANNED)
     with contextlib.closing(RecordingReader.open(interrupted)) as reader:

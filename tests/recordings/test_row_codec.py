@@ -29,7 +29,7 @@ from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
 from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings.format import schema
 from servetop.recordings.format.tick_codec import pack_histogram, unpack_histograms
-from servetop.recordings.read.open import Opened
+from servetop.recordings.read.open import OpenedFile
 from servetop.recordings.read.table_reader import TableReader
 
 Same = Callable[[Any, Any], bool]
@@ -131,7 +131,7 @@ log_lines = st.builds(LogLine, at=instants, text=texts, stream=texts)
 
 
 def reader_of(connection: sqlite3.Connection) -> TableReader:
-    return TableReader(Opened(connection, in_memory=True), Path("memory"))
+    return TableReader(OpenedFile(connection, in_memory=True), Path("memory"))
 
 
 def stored(table: schema.EventTable, events: list[Any]) -> list[Any]:

@@ -13,7 +13,7 @@ from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 from tests.recordings.rows import sample, stage
 
 MakeRequest = Callable[..., RequestRecord]
@@ -73,7 +73,7 @@ def test_the_stages_preemptions_add_up_to_the_runs(summary_of: Summarise, make_r
 def test_one_absurd_metric_value_costs_no_other_figure(tmp_path: Path, header: RunHeader) -> None:
     recorder = Recorder.create(tmp_path / "run.servetop", header)
     absurd = [sample(at, running=1e308, generation_tokens_total=1e308 * (at > 1.0), waiting=2.0) for at in (1.0, 2.0)]
-    recorder.commit(Batch(engine_samples=[*absurd, sample(3.0, running=4.0, waiting=1.0)]))
+    recorder.commit(TickTransaction(engine_samples=[*absurd, sample(3.0, running=4.0, waiting=1.0)]))
     with closing(RecordingReader.open(recorder.path)) as reader:
         server = run_summary(reader)["server"]
     recorder.close(RunEnd(at=3.0, exit_code=0, reason=""))
@@ -127,10 +127,10 @@ def test_a_run_that_broke_off_knows_by_its_ticks_when_requests_were_in_flight(
     tmp_path: Path, header: RunHeader
 ) -> None:
     recorder = Recorder.create(tmp_path / "run.servetop", header)
-    recorder.commit(Batch(engine_samples=[idle(0.5, 0.0), idle(4.5, 20.0)], stages=[stage(0, 0.0)]))
+    recorder.commit(TickTransaction(engine_samples=[idle(0.5, 0.0), idle(4.5, 20.0)], stages=[stage(0, 0.0)]))
     for index in range(16):  # four a second: one request from 1 s to 3 s
         gauges = LoadGauges(in_flight=int(4 <= index < 12))
-        recorder.commit(Batch(tick=Tick(client=ClientTick(index=index, gauges=gauges))))
+        recorder.commit(TickTransaction(tick=Tick(client=ClientTick(index=index, gauges=gauges))))
     with closing(RecordingReader.open(recorder.path)) as reader:
         server = run_summary(reader)["server"]
     recorder.close(RunEnd(at=4.0, exit_code=0, reason=""))

@@ -16,12 +16,12 @@ from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.recordings.format.steady_codec import decode_windows
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.read.run_columns import RunData
+from servetop.recordings.read.run_columns import RunColumns
 from servetop.recordings.summary.stored_steady import steady_windows
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import resume_recording
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 MakeRequest = Callable[..., RequestRecord]
 MakeTick = Callable[..., Tick]
@@ -140,11 +140,11 @@ def test_every_stage_has_a_cool_down_of_its_own_but_a_warm_up(
 def written(tmp_path: Path, header: RunHeader, ticks: Sequence[Tick]) -> Path:
     """A finished recording whose end has its steady windows."""
     recorder = Recorder.create(tmp_path / "run.servetop", header)
-    recorder.commit(Batch(stages=[stage(0, 0.0)]))
+    recorder.commit(TickTransaction(stages=[stage(0, 0.0)]))
     for tick in ticks:
-        recorder.commit(Batch(tick=tick))
+        recorder.commit(TickTransaction(tick=tick))
     with closing(RecordingReader.open(recorder.path)) as reader:
-        windows = steady_windows(RunData.load(reader))
+        windows = steady_windows(RunColumns.load(reader))
     recorder.close(RunEnd(at=40.0, exit_code=0, reason=""), steady=windows)
     return recorder.path
 
@@ -163,7 +163,7 @@ def steady_of(path: Path) -> dict[str, Any]:
 def test_windows_are_stored_at_the_end_and_are_those_that_the_ticks_give(written: Path) -> None:
     with closing(RecordingReader.open(written)) as reader:
         stored = reader.steady
-        assert stored == steady_windows(RunData.load(reader))
+        assert stored == steady_windows(RunColumns.load(reader))
         assert reader.poll().header is not None
     found = steady_of(written)
     assert (found["start"], found["end"]) == (stored[0].start, stored[0].end)

@@ -18,7 +18,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary, summarise, without_figures
 from servetop.recordings.summary.thresholds import threshold_keys
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 from tests.recordings.rows import sample, stage
 
 MakeRequest = Callable[..., RequestRecord]
@@ -213,7 +213,7 @@ def test_the_set_up_is_told_as_vllm_does(summary_of: Summarise, make_request: Ma
 def test_the_engine_is_what_it_said_of_itself(tmp_path: Path, header: RunHeader) -> None:
     facts = EngineFacts(name="vllm", title="vLLM", version="0.32.0", model="meta/L", kv_blocks_total=759)
     recorder = Recorder.create(tmp_path / "run.servetop", replace(header, engine=facts))
-    recorder.commit(Batch(engine_samples=[sample(1.0, max_num_seqs=64.0)]))
+    recorder.commit(TickTransaction(engine_samples=[sample(1.0, max_num_seqs=64.0)]))
     with closing(RecordingReader.open(recorder.path)) as reader:
         summary = run_summary(reader)
     recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
@@ -225,7 +225,7 @@ def test_a_stage_or_a_time_window_can_be_summarised_alone(
     recorder: Recorder, reader: RecordingReader, make_request: MakeRequest
 ) -> None:
     requests = [make_request(i, i * 1.0, stage=i // 2, tokens_at=[0.1 * (i + 1), 1.0]) for i in range(4)]
-    recorder.commit(Batch(requests=requests, stages=[stage(0, 0.0), stage(1, 2.0)]))
+    recorder.commit(TickTransaction(requests=requests, stages=[stage(0, 0.0), stage(1, 2.0)]))
     assert summarise(reader, stage=1)["mean_ttft_ms"] == pytest.approx(350.0)
     assert summarise(reader, start=1.0, until=3.0)["mean_ttft_ms"] == pytest.approx(250.0)
     assert summarise(reader, stage=1, until=3.0)["num_prompts"] == 1
@@ -239,7 +239,7 @@ def test_figures_from_blocks_are_the_figures_of_the_whole(
     for number in range(40):
         gaps = generator.gamma(2.0, 0.02, size=generator.integers(0, 9))
         requests = [make_request(number, number * 0.1, tokens_at=np.cumsum(gaps).tolist())]
-        recorder.commit(Batch(requests=requests))
+        recorder.commit(TickTransaction(requests=requests))
     whole = summarise(reader)
     monkeypatch.setattr("servetop.recordings.read.request_columns.BLOCK", 7)
     monkeypatch.setattr("servetop.recordings.read.request_columns._MOST_PENDING", 20)

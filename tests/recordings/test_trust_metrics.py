@@ -14,7 +14,7 @@ from servetop.core.tick import ClientTick, LoadGauges, LogHistogram, Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 from tests.recordings.rows import sample, stage
 
 MakeRequest = Callable[..., RequestRecord]
@@ -165,11 +165,11 @@ def test_a_run_is_judged_by_the_figures_that_its_summary_has_once_it_ended(
     tmp_path: Path, header: RunHeader, make_request: MakeRequest, make_tick: MakeTick
 ) -> None:
     recorder = Recorder.create(tmp_path / "run.servetop", header)
-    recorder.commit(Batch(stages=[stage(0, 0.0)]))
+    recorder.commit(TickTransaction(stages=[stage(0, 0.0)]))
     for number in range(8):  # the ticks' gauge says 0 in flight, the rows 1
         sample = EngineSample(scrape_start=number * 0.25, scrape_end=number * 0.25 + 0.01, running=1.0, waiting=0.0)
         request = make_request(number, number * 0.25, tokens_at=(0.1, 0.24))
-        recorder.commit(Batch(tick=make_tick(number), requests=[request], engine_samples=[sample]))
+        recorder.commit(TickTransaction(tick=make_tick(number), requests=[request], engine_samples=[sample]))
     end = RunEnd(at=2.0, exit_code=0, reason="")
     with closing(RecordingReader.open(recorder.path)) as reader:
         before = run_summary(reader, end=end)["trust"]

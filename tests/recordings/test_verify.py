@@ -11,9 +11,9 @@ import pytest
 from servetop.core.events import RequestRecord, RunEnd
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import Tick
-from servetop.recordings.verify.verify import Verdict, verify
+from servetop.recordings.verify.verify import VerifyVerdict, verify
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -24,7 +24,9 @@ def recording(
 ) -> Path:
     recorder = Recorder.create(tmp_path / "run.servetop", header)
     for number in range(100):
-        recorder.commit(Batch(tick=make_tick(number, ok=1, ttfts=[0.1]), requests=[make_request(number, number / 4)]))
+        recorder.commit(
+            TickTransaction(tick=make_tick(number, ok=1, ttfts=[0.1]), requests=[make_request(number, number / 4)])
+        )
     recorder.close(RunEnd(at=25.0, exit_code=0, reason=""))
     return recorder.path
 
@@ -56,7 +58,7 @@ def test_recordings_of_older_versions_are_sound(name: str) -> None:
 
 
 def test_a_run_that_goes_on_is_sound(recorder: Recorder, make_tick: Callable[..., Tick]) -> None:
-    recorder.commit(Batch(tick=make_tick(0)))
+    recorder.commit(TickTransaction(tick=make_tick(0)))
     assert unsound(recorder.path) == {}
     assert verify(recorder.path).checks[-1].detail == "still being written"
 
@@ -134,17 +136,17 @@ def test_a_missing_file_is_one_failed_check(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "verdict"),
     [
-        (lambda path: None, Verdict.SOUND),
-        (lambda path: os.truncate(path, 40_000), Verdict.NOT_SOUND),
-        (lambda path: overwrite(path, 100, bytes(3996)), Verdict.NOT_SOUND),
-        (lambda path: change(path, "UPDATE run SET config = 'x'"), Verdict.NOT_SOUND),
-        (lambda path: overwrite(path, 0, b"PK"), Verdict.NOT_A_RECORDING),
-        (lambda path: os.truncate(path, 99), Verdict.NOT_A_RECORDING),
-        (lambda path: os.truncate(path, 0), Verdict.NOT_A_RECORDING),
-        (lambda path: change(path, "PRAGMA application_id = 1"), Verdict.NOT_A_RECORDING),
-        (lambda path: change(path, "PRAGMA user_version = 9000"), Verdict.NOT_A_RECORDING),
-        (lambda path: change(path, "CREATE VIEW v AS SELECT 1"), Verdict.NOT_A_RECORDING),
-        (Path.unlink, Verdict.NOT_A_RECORDING),
+        (lambda path: None, VerifyVerdict.SOUND),
+        (lambda path: os.truncate(path, 40_000), VerifyVerdict.NOT_SOUND),
+        (lambda path: overwrite(path, 100, bytes(3996)), VerifyVerdict.NOT_SOUND),
+        (lambda path: change(path, "UPDATE run SET config = 'x'"), VerifyVerdict.NOT_SOUND),
+        (lambda path: overwrite(path, 0, b"PK"), VerifyVerdict.NOT_A_RECORDING),
+        (lambda path: os.truncate(path, 99), VerifyVerdict.NOT_A_RECORDING),
+        (lambda path: os.truncate(path, 0), VerifyVerdict.NOT_A_RECORDING),
+        (lambda path: change(path, "PRAGMA application_id = 1"), VerifyVerdict.NOT_A_RECORDING),
+        (lambda path: change(path, "PRAGMA user_version = 9000"), VerifyVerdict.NOT_A_RECORDING),
+        (lambda path: change(path, "CREATE VIEW v AS SELECT 1"), VerifyVerdict.NOT_A_RECORDING),
+        (Path.unlink, VerifyVerdict.NOT_A_RECORDING),
     ],
     ids=[
         "as it was written", "cut off", "first page lost", "header lost", "another kind of file", "too short", "empty",
@@ -152,7 +154,7 @@ def test_a_missing_file_is_one_failed_check(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_damaged_recording_is_not_sound_and_another_file_is_not_a_recording(
-    recording: Path, damage: Callable[[Path], object], verdict: Verdict
+    recording: Path, damage: Callable[[Path], object], verdict: VerifyVerdict
 ) -> None:
     damage(recording)
     assert verify(recording).verdict is verdict

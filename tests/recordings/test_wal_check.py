@@ -12,7 +12,7 @@ from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.verify.wal_check import check_wal
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 TICKS = 40
 FRAME = 4096 + 24
@@ -22,7 +22,7 @@ FRAME = 4096 + 24
 def left_behind(recorder: Recorder, make_tick: Callable[..., Tick]) -> Path:
     """What a kill -9 after 40 ticks leaves, apart from the run that writes it."""
     for number in range(TICKS):
-        recorder.commit(Batch(tick=make_tick(number)))
+        recorder.commit(TickTransaction(tick=make_tick(number)))
     copy = recorder.path.with_name("copy.servetop")
     for ending in ("", "-wal"):
         shutil.copyfile(f"{recorder.path}{ending}", f"{copy}{ending}")

@@ -14,7 +14,7 @@ import pytest
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.events import EngineSample, Note, Severity
-from servetop.run.engine_session import EngineSide
+from servetop.run.engine_session import EngineSession
 from tests.engines.stand_in_nvml import SlowToFree
 from tests.simulator import server_process
 
@@ -23,7 +23,9 @@ STAND_IN = Path(__file__).parents[1] / "engines" / "stand_in_engine.py"
 
 async def test_an_engine_is_asked_for_its_counters_once_more_before_a_restart() -> None:
     clock = MonotonicClock()
-    engine = EngineSide(EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock)
+    engine = EngineSession(
+        EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock
+    )
     await engine.start(max_num_seqs=4)
     try:
         asked = clock.now()
@@ -38,7 +40,9 @@ async def test_an_engine_is_asked_for_its_counters_once_more_before_a_restart() 
 
 async def test_after_a_quick_restart_the_old_engines_last_counters_come_before_the_new_ones_first() -> None:
     clock = MonotonicClock()
-    engine = EngineSide(EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock)
+    engine = EngineSession(
+        EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock
+    )
     await engine.start(max_num_seqs=4)
     try:
         await engine.change_batch(8)
@@ -61,7 +65,9 @@ async def test_memory_that_a_gpu_does_not_free_is_told(
     monkeypatch.setitem(sys.modules, "pynvml", cast("ModuleType", card))
     monkeypatch.setattr("servetop.run.engine_session.RELEASE_SECONDS", 0.3)
     clock = MonotonicClock()
-    engine = EngineSide(EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock)
+    engine = EngineSession(
+        EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock
+    )
     try:
         card.pid = (await engine.start(max_num_seqs=4)).pid or 0
         async with asyncio.timeout(60):
@@ -76,7 +82,7 @@ async def test_memory_that_a_gpu_does_not_free_is_told(
 async def test_what_a_reader_of_the_metrics_must_know_is_noted_once_a_run() -> None:
     clock = MonotonicClock()
     process, url = server_process.start("--dialect", "tgi")
-    engine = EngineSide(EngineConfig(name="auto", model="", url=url), clock)
+    engine = EngineSession(EngineConfig(name="auto", model="", url=url), clock)
     try:
         for _ in range(2):
             await engine.start(max_num_seqs=None)
@@ -91,7 +97,7 @@ async def test_what_a_reader_of_the_metrics_must_know_is_noted_once_a_run() -> N
 async def test_metrics_that_are_off_are_not_back_when_the_run_ends() -> None:
     clock = MonotonicClock()
     process, url = server_process.start("--dialect", "sglang", "--no-metrics")
-    engine = EngineSide(EngineConfig(name="auto", model="", url=url), clock)
+    engine = EngineSession(EngineConfig(name="auto", model="", url=url), clock)
     notes: list[Note] = []
     try:
         await engine.start(max_num_seqs=None)
@@ -109,7 +115,7 @@ async def test_metrics_that_are_off_are_not_back_when_the_run_ends() -> None:
 
 async def test_a_metric_that_turns_to_nonsense_is_not_taken_and_noted_once() -> None:
     command = (sys.executable, str(STAND_IN), "--nonsense-from", "3")
-    engine = EngineSide(EngineConfig(name="vllm", model="some/model", command=command), MonotonicClock())
+    engine = EngineSession(EngineConfig(name="vllm", model="some/model", command=command), MonotonicClock())
     await engine.start(max_num_seqs=4)
     notes: list[Note] = []
     samples: list[EngineSample] = []

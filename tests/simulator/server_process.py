@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 
-from servetop.simulator.server.server import Server
+from servetop.simulator.server.server import SimulatorServer
 
 
 def start(*options: str) -> tuple[subprocess.Popen[str], str]:
@@ -47,7 +47,7 @@ def stop(process: subprocess.Popen[str], number: int = signal.SIGTERM) -> int:
 
 
 @contextlib.contextmanager
-def client_of(server: Server) -> Iterator[httpx.Client]:
+def client_of(server: SimulatorServer) -> Iterator[httpx.Client]:
     """A client of a server that runs on a thread meanwhile."""
     with asyncio.Runner() as runner, ThreadPoolExecutor(1) as thread:
         loop = runner.get_loop()

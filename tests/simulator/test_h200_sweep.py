@@ -11,8 +11,8 @@ import pytest
 
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
-from servetop.recordings.verify.verify import Verdict, verify
-from servetop.simulator.predict.lengths import Lengths
+from servetop.recordings.verify.verify import VerifyVerdict, verify
+from servetop.simulator.predict.lengths import SimLengths
 from servetop.simulator.predict.predict import PredictSpec, predict
 
 RECORDING = Path(__file__).parents[1] / "golden" / "h200_sweep.servetop.xz"
@@ -24,7 +24,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What was measured: batch sizes of 64, 128 and 256 by 16, 32 and 64 requests/s, 20 s each."""
     path = tmp_path_factory.mktemp("h200") / "sweep.servetop"
     path.write_bytes(lzma.decompress(RECORDING.read_bytes()))
-    assert verify(path).verdict is Verdict.SOUND
+    assert verify(path).verdict is VerifyVerdict.SOUND
     with contextlib.closing(RecordingReader.open(path)) as reader:
         stages: list[dict[str, Any]] = run_summary(reader)["stages"]
     return stages
@@ -42,7 +42,7 @@ def test_the_throughput_of_a_full_batch_is_predicted_within_5_percent(cells: lis
     (full,) = (cell for cell in cells if (cell["max_num_seqs"], cell["request_rate"]) == (64, 64))
     spec = PredictSpec(
         gpu="h200", engine_profile="vllm-current", max_num_seqs=(64,), request_rate=(64.0,),
-        num_prompts=full["num_prompts"], lengths=Lengths(input_len=128, output_len=128),
+        num_prompts=full["num_prompts"], lengths=SimLengths(input_len=128, output_len=128),
         settings={"kv_blocks": KV_BLOCKS},
     )  # fmt: skip
     (cell,) = predict(spec)["cells"]

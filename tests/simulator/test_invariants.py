@@ -12,7 +12,7 @@ from servetop.simulator.predict.arrivals import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.simulator.scheduling.scheduler import Scheduler
-from servetop.simulator.scheduling.sim_request import Request
+from servetop.simulator.scheduling.sim_request import SimRequest
 
 PREEMPTING = ("recompute", "swap", "inflight", "chunked")
 RESERVING = ("reserve", "inflight-reserve", "splitfuse")
@@ -31,7 +31,7 @@ class Case:
     batched_tokens: int
     watermark: float
     slack: int
-    requests: tuple[Request, ...]
+    requests: tuple[SimRequest, ...]
     times: tuple[float, ...]
 
     def scheduler(self) -> Scheduler:
@@ -55,7 +55,7 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn, policies: tuple[str, ...] = (*PREEMPTING, *RESERVING, *WHOLE_BATCH)) -> Case:
-    lengths = st.builds(Request, st.integers(1, 60), st.integers(1, 40), st.just(0), st.just(()))
+    lengths = st.builds(SimRequest, st.integers(1, 60), st.integers(1, 40), st.just(0), st.just(()))
     requests = draw(st.lists(lengths, min_size=1, max_size=25))
     gaps = draw(
         st.lists(st.sampled_from((0.0, 0.0, 0.001, 0.013, 0.2)), min_size=len(requests), max_size=len(requests))
@@ -153,7 +153,7 @@ def test_sequences_hold_exactly_the_blocks_of_their_written_tokens_and_the_newes
 @given(cases(policies=("recompute", "swap", "reserve", "inflight", "inflight-reserve", "chunked")), st.integers(1, 30))
 @MANY
 def test_equal_requests_finish_first_come_first_served_even_under_preemption(case: Case, output: int) -> None:
-    equal = tuple(Request(20, output) for _ in case.requests)
+    equal = tuple(SimRequest(20, output) for _ in case.requests)
     engine = Case(**{**case.__dict__, "requests": equal}).run()
     order = [seq.index for seq in engine.ledger.finished]
     assert order == sorted(order)

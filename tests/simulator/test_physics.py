@@ -14,8 +14,8 @@ from servetop.simulator.model.profiles import load_gpu, load_model
 from servetop.simulator.predict.arrivals import OpenLoop, at_once, poisson
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
-from servetop.simulator.scheduling.sim_request import Request, Sequence
-from servetop.simulator.scheduling.work import Chunk, Work, on_grid
+from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
+from servetop.simulator.scheduling.work import PrefillChunk, Work, on_grid
 
 MANY = settings(max_examples=200, deadline=None)
 POLICIES = ("recompute", "swap", "reserve", "inflight", "inflight-reserve", "chunked", "splitfuse", "static", "dynamic")
@@ -25,8 +25,8 @@ def a100(**keys: object) -> CostModel:
     return CostModel(load_gpu("a100-40"), load_model("llama-2-7b"), host=HostCost(), **keys)  # type: ignore[arg-type]
 
 
-def prompt(tokens: int) -> Chunk:
-    return Chunk(Sequence(Request(tokens, 1), index=0, arrival=0.0), 0, tokens)
+def prompt(tokens: int) -> PrefillChunk:
+    return PrefillChunk(SimSequence(SimRequest(tokens, 1), index=0, arrival=0.0), 0, tokens)
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_kv_is_read_at_the_efficient_bandwidth() -> None:
 
 
 def test_chunks_of_a_prompt_cost_the_attention_of_the_whole() -> None:
-    seq = Sequence(Request(1024, 1), index=0, arrival=0.0)
+    seq = SimSequence(SimRequest(1024, 1), index=0, arrival=0.0)
     cost = a100()
-    halves = cost.prefill([Chunk(seq, 0, 512)]) + cost.prefill([Chunk(seq, 512, 512)])
+    halves = cost.prefill([PrefillChunk(seq, 0, 512)]) + cost.prefill([PrefillChunk(seq, 512, 512)])
     linear = 2 * cost.decode(512) + 512 * cost.kv_rate
     whole = cost.prefill([prompt(1024)]) - cost.decode(1024)
     assert halves - linear == pytest.approx(whole, rel=1e-3)
@@ -101,7 +101,7 @@ def test_no_engine_beats_bandwidth_compute_or_the_offered_load(
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=keys)
     engine = VirtualEngine(build_scheduler(spec))
     times = list(poisson(count, rate=rate, seed=1))
-    ledger = engine.run(OpenLoop([Request(prompt_tokens, output)] * count, times))
+    ledger = engine.run(OpenLoop([SimRequest(prompt_tokens, output)] * count, times))
     if not ledger.finished:
         return
     busy = ledger.busy_seconds
@@ -118,7 +118,7 @@ def run_batching(policy: str, outputs: list[int], *, batch: int) -> float:
     keys = {"policy": policy, "max_num_seqs": batch, "kv_blocks": 10**6, "c1": 0.0, "gpu.kv_efficiency": 1e6}
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=keys)
     engine = VirtualEngine(build_scheduler(spec))
-    ledger = engine.run(OpenLoop([Request(1, output) for output in outputs], at_once(len(outputs))))
+    ledger = engine.run(OpenLoop([SimRequest(1, output) for output in outputs], at_once(len(outputs))))
     return ledger.ended_at
 
 

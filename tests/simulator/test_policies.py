@@ -10,10 +10,10 @@ from servetop.core.errors import UsageError
 from servetop.simulator.predict.arrivals import OpenLoop, at_once
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
-from servetop.simulator.scheduling.sim_request import Request
+from servetop.simulator.scheduling.sim_request import SimRequest
 
 
-def run(policy: str, requests: list[Request], times: list[float] | None = None, **keys: object) -> VirtualEngine:
+def run(policy: str, requests: list[SimRequest], times: list[float] | None = None, **keys: object) -> VirtualEngine:
     settings = {"policy": policy, "max_num_seqs": 8, "kv_blocks": 1000, "c1": 0.0} | keys
     engine = VirtualEngine(
         build_scheduler(sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=settings))
@@ -27,7 +27,7 @@ def longest_gap(engine: VirtualEngine) -> float:
 
 
 def test_prompts_first_stalls_running_streams_and_chunks_hardly_do() -> None:
-    requests, times = [Request(16, 200), Request(3000, 2)], [0.0, 0.5]
+    requests, times = [SimRequest(16, 200), SimRequest(3000, 2)], [0.0, 0.5]
     stalls = {
         policy: longest_gap(run(policy, requests, times, max_num_batched_tokens=budget))
         for policy, budget in (("recompute", 4096), ("inflight", 4096), ("chunked", 256))
@@ -37,29 +37,29 @@ def test_prompts_first_stalls_running_streams_and_chunks_hardly_do() -> None:
 
 
 def test_chunks_of_a_long_prompt_keep_to_the_token_budget() -> None:
-    engine = run("chunked", [Request(1000, 2)], max_num_batched_tokens=100)
+    engine = run("chunked", [SimRequest(1000, 2)], max_num_batched_tokens=100)
     (seq,) = engine.ledger.finished
     assert seq.first_token_at is not None
-    one_chunk = run("chunked", [Request(100, 2)], max_num_batched_tokens=100).ledger.finished[0].first_token_at
+    one_chunk = run("chunked", [SimRequest(100, 2)], max_num_batched_tokens=100).ledger.finished[0].first_token_at
     assert seq.first_token_at == pytest.approx(10 * (one_chunk or 0.0), rel=0.05)
 
 
 def test_reservation_runs_fewer_at_once_than_paging() -> None:
-    requests = [Request(16, 16, 1000)] * 8
+    requests = [SimRequest(16, 16, 1000)] * 8
     reserved, paged = run("reserve", requests, kv_blocks=130), run("recompute", requests, kv_blocks=130)
     assert reserved.ledger.ended_at > 2 * paged.ledger.ended_at
     assert reserved.scheduler.blocks.peak == 128
 
 
 def test_orca_gives_every_request_a_slot_of_the_maximum_length() -> None:
-    engine = run("orca", [Request(16, 16)] * 6, block_size=1, kv_blocks=2048, max_model_len=1024)
+    engine = run("orca", [SimRequest(16, 16)] * 6, block_size=1, kv_blocks=2048, max_model_len=1024)
     assert engine.scheduler.blocks.peak == 2048
     starts = {seq.scheduled_at for seq in engine.ledger.finished}
     assert len(starts) == 3
 
 
 def test_swapping_moves_blocks_instead_of_computing_them_again() -> None:
-    requests = [Request(100, 60)] * 6
+    requests = [SimRequest(100, 60)] * 6
     swapped, recomputed = run("swap", requests, kv_blocks=50), run("recompute", requests, kv_blocks=50)
     assert swapped.scheduler.preemptions > 0
     assert recomputed.scheduler.recomputed_tokens > 0
@@ -71,20 +71,20 @@ def test_swapping_moves_blocks_instead_of_computing_them_again() -> None:
 
 def test_a_dynamic_batch_starts_when_full_or_when_its_oldest_request_has_waited() -> None:
     times = [0.0, 0.01, 1.0, 1.02]
-    engine = run("dynamic", [Request(8, 4)] * 4, times, max_num_seqs=2, batch_timeout=0.2)
+    engine = run("dynamic", [SimRequest(8, 4)] * 4, times, max_num_seqs=2, batch_timeout=0.2)
     assert [seq.scheduled_at for seq in engine.ledger.sequences] == pytest.approx([0.01, 0.01, 1.02, 1.02])
-    lonely = run("dynamic", [Request(8, 4)], [0.5], max_num_seqs=2, batch_timeout=0.2)
+    lonely = run("dynamic", [SimRequest(8, 4)], [0.5], max_num_seqs=2, batch_timeout=0.2)
     assert lonely.ledger.sequences[0].scheduled_at == pytest.approx(0.7)
 
 
 def test_a_static_batch_ends_with_its_longest_answer() -> None:
-    engine = run("static", [Request(8, 4), Request(8, 40), Request(8, 4)], max_num_seqs=2)
+    engine = run("static", [SimRequest(8, 4), SimRequest(8, 40), SimRequest(8, 4)], max_num_seqs=2)
     first, second, third = engine.ledger.sequences
     assert first.finished_at == second.finished_at == third.scheduled_at
 
 
 def test_without_batching_requests_follow_one_another() -> None:
-    engine = run("no-batching", [Request(8, 4)] * 3, max_num_seqs=1)
+    engine = run("no-batching", [SimRequest(8, 4)] * 3, max_num_seqs=1)
     ends = [seq.finished_at for seq in engine.ledger.sequences]
     assert [seq.scheduled_at for seq in engine.ledger.sequences] == [0.0, *ends[:-1]]
 
@@ -109,4 +109,4 @@ def test_tensor_parallelism_shortens_a_step_and_adds_all_reduces() -> None:
 
 def test_an_unknown_policy_is_named_with_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"no policy 'recompte': did you mean 'recompute'\?"):
-        run("recompte", [Request(1, 1)])
+        run("recompte", [SimRequest(1, 1)])

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from servetop.core.errors import UsageError
 from servetop.simulator.predict.arrivals import Bursts, OpenLoop, at_once, constant, poisson, spaced
-from servetop.simulator.predict.lengths import Lengths
+from servetop.simulator.predict.lengths import SimLengths
 from servetop.simulator.predict.percentiles import expand_gaps, summary_ms
 from servetop.simulator.predict.predict import PredictSpec, predict
 from servetop.simulator.predict.presets import specs_of_preset
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
-from servetop.simulator.scheduling.sim_request import Request
+from servetop.simulator.scheduling.sim_request import SimRequest
 
 PRESETS = sorted((Path(__file__).parents[2] / "run" / "servetop" / "run" / "presets").glob("*.toml"))
 MANY = settings(max_examples=200, deadline=None)
@@ -49,7 +49,7 @@ def test_a_prediction_has_the_promised_keys() -> None:
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
-    lengths = Lengths(kind="sharegpt")
+    lengths = SimLengths(kind="sharegpt")
     runs = [
         PredictSpec(model="opt-125m", num_prompts=30, request_rate=(5,), lengths=lengths, seed=s) for s in (1, 1, 2)
     ]
@@ -68,7 +68,7 @@ def test_the_time_scale_multiplies_every_duration_the_clients_too() -> None:
 
 
 def test_requests_beyond_the_model_s_context_are_refused_and_counted() -> None:
-    (cell,) = predict(PredictSpec(model="opt-125m", num_prompts=3, lengths=Lengths(input_len=2000, output_len=49)))[
+    (cell,) = predict(PredictSpec(model="opt-125m", num_prompts=3, lengths=SimLengths(input_len=2000, output_len=49)))[
         "cells"
     ]
     assert (cell["completed"], cell["refused"], cell["output_throughput"]) == (0, 3, 0.0)
@@ -91,8 +91,8 @@ def test_a_cell_that_cannot_start_says_so_and_the_others_go_on() -> None:
         (PredictSpec(arrivals="sometimes"), "no arrivals 'sometimes'"),
         (PredictSpec(router="best"), "no router 'best'"),
         (PredictSpec(replicas=0), "replicas must be at least 1"),
-        (PredictSpec(lengths=Lengths(kind="long")), "no length distribution 'long'"),
-        (PredictSpec(lengths=Lengths(output_len=0)), "must be at least 1"),
+        (PredictSpec(lengths=SimLengths(kind="long")), "no length distribution 'long'"),
+        (PredictSpec(lengths=SimLengths(output_len=0)), "must be at least 1"),
     ],
 )
 def test_nonsense_is_refused_in_one_line(spec: PredictSpec, words: str) -> None:
@@ -153,12 +153,12 @@ def land_all(arrivals: Bursts | OpenLoop, *, late: float = 0.0) -> list[tuple[fl
 
 
 def test_bursts_wait_for_the_boundary_and_the_next_second_starts_there() -> None:
-    requests = [Request(1, 1)] * 10
+    requests = [SimRequest(1, 1)] * 10
     assert land_all(Bursts(requests, per_burst=4), late=0.25) == [(0.25, 4), (1.5, 4)]
 
 
 def test_open_loop_requests_keep_their_due_times() -> None:
-    requests = [Request(1, 1)] * 3
+    requests = [SimRequest(1, 1)] * 3
     assert land_all(OpenLoop(requests, constant(3, rate=4.0)), late=9.0) == [(0.0, 1), (0.25, 1), (0.5, 1)]
     assert list(spaced(3, rate=96.0)) == [0.0, 0.010, 0.020]
     assert list(at_once(2)) == [0.0, 0.0]
@@ -174,22 +174,22 @@ def test_poisson_gaps_have_the_rate_and_the_seed() -> None:
 
 @pytest.mark.parametrize(("cap", "mean"), [(32, 15.33), (128, 53.51), (512, 118.45), (1536, 127.99)])
 def test_capped_exponential_lengths_have_the_study_s_means(cap: int, mean: float) -> None:
-    lengths = Lengths(kind="capped-exponential", input_len=512, output_mean=128.0, output_cap=cap)
+    lengths = SimLengths(kind="capped-exponential", input_len=512, output_mean=128.0, output_cap=cap)
     outputs = [request.output_tokens for request in lengths.requests(20_000, seed=1)]
     assert statistics.mean(outputs) == pytest.approx(mean, rel=0.04)
     assert max(outputs) <= cap
 
 
 def test_sharegpt_lengths_are_the_dataset_s_or_scaled_to_a_mean() -> None:
-    plain = Lengths(kind="sharegpt").requests(5000, seed=0)
+    plain = SimLengths(kind="sharegpt").requests(5000, seed=0)
     assert statistics.mean(each.prompt_tokens for each in plain) == pytest.approx(179, rel=0.1)
     assert statistics.mean(each.output_tokens for each in plain) == pytest.approx(328, rel=0.05)
-    scaled = Lengths(kind="sharegpt", output_mean=230.0, output_spread=1.5).requests(5000, seed=0)
+    scaled = SimLengths(kind="sharegpt", output_mean=230.0, output_spread=1.5).requests(5000, seed=0)
     assert statistics.mean(each.output_tokens for each in scaled) == pytest.approx(230, rel=0.02)
 
 
 def test_normal_lengths_stay_within_their_limits() -> None:
-    lengths = Lengths(kind="normal", input_len=50, output_mean=20.0, output_spread=30.0, output_cap=40)
+    lengths = SimLengths(kind="normal", input_len=50, output_mean=20.0, output_spread=30.0, output_cap=40)
     requests = lengths.requests(500, seed=0)
     assert {1, 40} <= {each.output_tokens for each in requests}
     assert max(each.prompt_tokens for each in requests) <= 50
@@ -217,7 +217,7 @@ def test_replicas_that_a_router_feeds_one_by_one_match_a_single_engine_of_one() 
 def shared_prefix(*, cache: bool) -> VirtualEngine:
     keys = {"prefix_cache": cache, "kv_blocks": 300, "max_num_seqs": 4}
     engine = VirtualEngine(build_scheduler(sim_spec("opt-1.3b", gpu="a100-40", engine="vllm-current", settings=keys)))
-    requests = [Request(200, 20, 0, (*range(10), 100 + index, 200 + index)) for index in range(30)]
+    requests = [SimRequest(200, 20, 0, (*range(10), 100 + index, 200 + index)) for index in range(30)]
     engine.run(OpenLoop(requests, constant(30, rate=50.0)))
     return engine
 
@@ -233,7 +233,7 @@ def test_a_shared_prefix_is_computed_once_and_saves_blocks() -> None:
 
 
 prefixed = st.builds(
-    lambda blocks, rest, output, family: Request(
+    lambda blocks, rest, output, family: SimRequest(
         16 * blocks + rest, output, 0, tuple(family * 100 + index for index in range(blocks))
     ),
     *(st.integers(0, 5), st.integers(1, 15), st.integers(1, 20), st.integers(0, 2)),
@@ -246,7 +246,7 @@ prefixed = st.builds(
     st.sampled_from(("chunked", "recompute", "reserve")),
 )
 @MANY
-def test_a_prefix_cache_loses_no_block_and_no_request(requests: list[Request], blocks: int, policy: str) -> None:
+def test_a_prefix_cache_loses_no_block_and_no_request(requests: list[SimRequest], blocks: int, policy: str) -> None:
     keys = {"kv_blocks": blocks, "max_num_seqs": 6, "policy": policy, "prefix_cache": True}
     engine = VirtualEngine(build_scheduler(sim_spec("opt-125m", gpu="a100-40", engine="vllm-0.2.1", settings=keys)))
     engine.run(OpenLoop(requests, constant(len(requests), rate=400.0)))

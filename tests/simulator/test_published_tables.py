@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from servetop.simulator.validate.validate import validate
-from servetop.simulator.validate.validation_tables import Row, Table, at_most, markdown, report
+from servetop.simulator.validate.validation_tables import Table, TableRow, at_most, markdown, report
 
 PRESETS = Path(__file__).parents[2] / "run" / "servetop" / "run" / "presets"
 
@@ -41,7 +41,7 @@ def test_the_report_says_what_was_calibrated_and_what_passed(tables: list[Table]
 
 
 def test_a_missed_target_fails_the_report_and_shows_in_the_text() -> None:
-    row = Row(cell="batch 1", measured=100.0, simulated=150.0)
+    row = TableRow(cell="batch 1", measured=100.0, simulated=150.0)
     table = Table(
         name="t",
         title="T",
@@ -54,8 +54,8 @@ def test_a_missed_target_fails_the_report_and_shows_in_the_text() -> None:
 
 
 def test_calibrated_and_suspect_cells_do_not_count() -> None:
-    fitted = Row(cell="a", measured=1.0, simulated=2.0, held_out=False)
-    suspect = Row(cell="b", measured=1.0, simulated=3.0, suspect=True)
-    held_out = Row(cell="c", measured=1.0, simulated=1.1)
+    fitted = TableRow(cell="a", measured=1.0, simulated=2.0, held_out=False)
+    suspect = TableRow(cell="b", measured=1.0, simulated=3.0, suspect=True)
+    held_out = TableRow(cell="c", measured=1.0, simulated=1.1)
     table = Table(name="t", title="T", unit="u", rows=(fitted, suspect, held_out), targets=())
     assert table.max_error == pytest.approx(0.1)

@@ -11,7 +11,7 @@ import pytest
 from servetop.core.interfaces.dialect import Chunk
 from servetop.engines.dialects import dialect_for
 from servetop.simulator.scheduling.build import sim_spec
-from servetop.simulator.server.server import Server
+from servetop.simulator.server.server import SimulatorServer
 from tests.simulator.server_process import client_of
 
 DIALECT = dialect_for("responses", model="tiny", continuous_usage=False)
@@ -20,7 +20,7 @@ DIALECT = dialect_for("responses", model="tiny", continuous_usage=False)
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings={"time_scale": 0.02})
-    server = Server(spec, served_name="tiny")
+    server = SimulatorServer(spec, served_name="tiny")
     with client_of(server) as client:
         yield client
 

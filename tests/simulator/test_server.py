@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from servetop.simulator.scheduling.build import sim_spec
-from servetop.simulator.server.server import Server
+from servetop.simulator.server.server import SimulatorServer
 from tests.harness import wait_for
 from tests.simulator.server_process import client_of, start, stop
 
@@ -23,7 +23,9 @@ CHUNK_KEYS = {"id", "object", "created", "model", "choices"}
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
     settings = {"kv_blocks": 100, "max_num_seqs": 8, "time_scale": 0.02}
-    server = Server(sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=settings), served_name="tiny")
+    server = SimulatorServer(
+        sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=settings), served_name="tiny"
+    )
     with client_of(server) as client:
         yield client
 

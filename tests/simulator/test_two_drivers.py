@@ -12,7 +12,7 @@ from servetop.simulator.predict.arrivals import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.simulator.scheduling.scheduler import Scheduler
-from servetop.simulator.scheduling.sim_request import Request, Sequence
+from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.simulator.server.realtime import RealTimeEngine
 
 POLICIES = ("recompute", "swap", "inflight", "chunked", "reserve", "static", "dynamic")
@@ -63,9 +63,9 @@ class Silent:
 
     def stepped(self, tokens: int) -> None: ...
     def emitted(self, count: int, *, due: float) -> None: ...
-    def first(self, seq: Sequence, at: float) -> None: ...
+    def first(self, seq: SimSequence, at: float) -> None: ...
     def gap(self, seconds: float, count: int) -> None: ...
-    def finished(self, seq: Sequence, at: float) -> None: ...
+    def finished(self, seq: SimSequence, at: float) -> None: ...
 
 
 def scheduler(policy: str, kv_blocks: int, max_num_seqs: int) -> Scheduler:
@@ -79,9 +79,9 @@ def real_time(core: Scheduler) -> tuple[RealTimeEngine, HandMovedClock]:
     return RealTimeEngine(core, clock=lambda: clock.now, wake_at=clock.wake_at, events=Silent()), clock
 
 
-lengths = st.builds(Request, st.integers(1, 30), st.integers(1, 30), st.just(0), st.just(()))
+lengths = st.builds(SimRequest, st.integers(1, 30), st.integers(1, 30), st.just(0), st.just(()))
 gaps = st.floats(1e-6, 0.08)
-AT_THE_GATE = [(0.0625, Request(1, 1, 0, ())), (0.05, Request(1, 1, 0, ()))]
+AT_THE_GATE = [(0.0625, SimRequest(1, 1, 0, ())), (0.05, SimRequest(1, 1, 0, ()))]
 """The second one arrives at the very instant at which the first one's batch was to begin without it."""
 loads = st.lists(st.tuples(gaps, lengths), min_size=1, max_size=20)
 
@@ -90,7 +90,7 @@ loads = st.lists(st.tuples(gaps, lengths), min_size=1, max_size=20)
 @example("dynamic", 15, 2, AT_THE_GATE)
 @MANY
 def test_both_drivers_schedule_alike(
-    policy: str, kv_blocks: int, limit: int, load: list[tuple[float, Request]]
+    policy: str, kv_blocks: int, limit: int, load: list[tuple[float, SimRequest]]
 ) -> None:
     times = [sum(gap for gap, _ in load[: index + 1]) for index in range(len(load))]
     requests = [request for _, request in load]
@@ -116,7 +116,7 @@ def test_both_drivers_schedule_alike(
 @given(st.sampled_from(POLICIES), loads, st.data())
 @MANY
 def test_clients_that_leave_free_their_blocks_and_disturb_nobody(
-    policy: str, load: list[tuple[float, Request]], data: st.DataObject
+    policy: str, load: list[tuple[float, SimRequest]], data: st.DataObject
 ) -> None:
     engine, clock = real_time(scheduler(policy, 40, 6))
     at, staying = 0.0, []
@@ -139,7 +139,7 @@ def test_clients_that_leave_free_their_blocks_and_disturb_nobody(
 
 def test_a_dropped_request_is_out_at_the_next_iteration_boundary() -> None:
     engine, clock = real_time(scheduler("recompute", 60, 8))
-    long = engine.submit(Request(10, 30), Tokens(clock))
+    long = engine.submit(SimRequest(10, 30), Tokens(clock))
     clock.go_to(0.005, engine)
     assert long is not None
     assert engine.scheduler.blocks.used > 0
@@ -151,12 +151,12 @@ def test_a_dropped_request_is_out_at_the_next_iteration_boundary() -> None:
 def test_a_smaller_batch_limit_keeps_what_runs_and_admits_no_more() -> None:
     engine, clock = real_time(scheduler("recompute", 60, 8))
     for _ in range(6):
-        engine.submit(Request(4, 20), Tokens(clock))
+        engine.submit(SimRequest(4, 20), Tokens(clock))
     clock.go_to(0.005, engine)
     assert engine.scheduler.running == 6
     engine.set_max_num_seqs(2)
     late = Tokens(clock)
-    engine.submit(Request(4, 2), late)
+    engine.submit(SimRequest(4, 2), late)
     clock.go_to(0.006, engine)
     assert engine.scheduler.running == 6
     assert not late.times
@@ -167,8 +167,8 @@ def test_a_smaller_batch_limit_keeps_what_runs_and_admits_no_more() -> None:
 def test_tokens_come_at_their_deadlines_even_when_the_engine_was_kept_from_running() -> None:
     engine, clock = real_time(scheduler("recompute", 60, 8))
     undisturbed = VirtualEngine(scheduler("recompute", 60, 8))
-    undisturbed.run(OpenLoop([Request(8, 20)], [0.0]))
-    seq = engine.submit(Request(8, 20), Tokens(clock))
+    undisturbed.run(OpenLoop([SimRequest(8, 20)], [0.0]))
+    seq = engine.submit(SimRequest(8, 20), Tokens(clock))
     clock.now = 0.006
     clock.go_to(math.inf, engine)
     assert seq is not None

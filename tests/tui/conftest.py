@@ -19,7 +19,7 @@ from servetop.core.clock import ManualClock
 from servetop.tui.app import DashboardApp
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.playhead import Playhead
-from servetop.tui.state.run_state import Moment, RunSoFar, View
+from servetop.tui.state.run_state import Frame, RunState, View
 
 if TYPE_CHECKING:
     from tests.tui.canned import CannedRun
@@ -69,11 +69,11 @@ def dashboard() -> Callable[..., DashboardApp]:
 
 
 @pytest.fixture(scope="session")
-def moment_of() -> Callable[..., Moment]:
+def moment_of() -> Callable[..., Frame]:
     """A run as of one instant, without any app."""
 
-    def make(run: CannedRun, at: float, **view: Any) -> Moment:
-        so_far = RunSoFar(run.header)
+    def make(run: CannedRun, at: float, **view: Any) -> Frame:
+        so_far = RunState(run.header)
         so_far.fold(run.poll())
         return so_far.at(View(playhead=Playhead(at=at), **view), live=run.is_live())
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servetop.tui.drawing.braille import Trace, raster
+from servetop.tui.drawing.braille import ChartLine, raster
 from servetop.tui.drawing.charts import Axes, Bars, bar_chart, block_bars, chart, gauge
 from servetop.tui.drawing.scale import peak_of, round_limit, steady_limit
 from servetop.tui.drawing.text_runs import Lines, row_width
@@ -18,11 +18,11 @@ TIMES = np.arange(1.0, 11.0)
 AXES = Axes(window=(0.0, 10.0), limit=10.0)
 
 
-def trace(values: list[float], **looks: object) -> Trace:
-    return Trace(times=TIMES[: len(values)], values=np.array(values), style="sky", **looks)  # type: ignore[arg-type]
+def trace(values: list[float], **looks: object) -> ChartLine:
+    return ChartLine(times=TIMES[: len(values)], values=np.array(values), style="sky", **looks)  # type: ignore[arg-type]
 
 
-def drawn(*traces: Trace, width: int = 10, height: int = 2) -> str:
+def drawn(*traces: ChartLine, width: int = 10, height: int = 2) -> str:
     return Lines(raster(traces, width=width, height=height, window=(0.0, 10.0), limit=10.0)).plain
 
 
@@ -45,13 +45,13 @@ def test_an_area_fills_down_to_zero_and_a_hatched_one_half_of_the_dots() -> None
 
 def test_the_last_trace_owns_the_cells_that_it_draws_in() -> None:
     below = trace([5.0] * 10)
-    above = Trace(times=TIMES, values=np.full(10, 5.0), style="orange", dash="dotted")
+    above = ChartLine(times=TIMES, values=np.full(10, 5.0), style="orange", dash="dotted")
     (row,) = raster([below, above], width=10, height=1, window=(0.0, 10.0), limit=10.0)
     assert [style for _, style in row[:4]] == ["orange", "sky", "orange", "sky"]
 
 
 def test_nothing_is_drawn_before_the_first_value() -> None:
-    late = Trace(times=TIMES[6:], values=np.full(4, 5.0), style="sky")
+    late = ChartLine(times=TIMES[6:], values=np.full(4, 5.0), style="sky")
     assert drawn(late, height=1)[:5] == "     "
 
 
@@ -70,7 +70,7 @@ def test_a_chart_has_labels_marks_and_distances_from_now() -> None:
     st.integers(1, 12),
 )
 def test_a_chart_always_has_exactly_its_size(values: list[float], width: int, height: int) -> None:
-    series = Trace(
+    series = ChartLine(
         times=np.arange(len(values), dtype=np.float64) * 0.25, values=np.array(values, dtype=np.float64), style="sky"
     )
     axes = Axes(window=(0.0, 10.0), limit=round_limit(peak_of(series.values)), marks=(3.0, 7.0))

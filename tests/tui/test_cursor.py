@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.cursor import MARK, Cursor, column_of, crossed, instant_of
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 Dashboard = Callable[..., DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]
@@ -49,7 +49,7 @@ def test_a_cursor_moves_by_bins_of_the_axis_and_stays_on_it() -> None:
 
 
 def test_figures_are_those_of_the_cursors_instant_and_charts_stay_as_they_are(
-    canned: ModuleType, moment_of: Callable[..., Moment]
+    canned: ModuleType, moment_of: Callable[..., Frame]
 ) -> None:
     there = moment_of(canned.finished(), 60.0)
     pointed = moment_of(canned.finished(), 110.0, cursor=Cursor(at=60.0))

@@ -11,12 +11,12 @@ import pytest
 from servetop.core.clock import ManualClock
 from servetop.core.events import Action, LogLine, Note, Severity
 from servetop.tui.app import DashboardApp
-from servetop.tui.appearance import Surroundings
-from servetop.tui.panels.log_view import WholeLog
+from servetop.tui.appearance import DashboardOptions
+from servetop.tui.panels.log_view import LogView
 from servetop.tui.screens.help import HelpScreen
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.log_screen import LogScreen
-from servetop.tui.screens.question import NoteQuestion, Question
+from servetop.tui.screens.question import NoteQuestion, QuestionScreen
 
 Dashboard = Callable[..., DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]
@@ -53,7 +53,7 @@ async def test_what_the_disk_does_not_take_is_told_at_once_and_only_once_when_it
     run = canned.growing(110.0)
     told = Note(at=110.3, severity=Severity.ERROR, source="recorder", text="run.servetop cannot be written (disk full)")
     waiting = [told, told]
-    surroundings = Surroundings(unrecorded=lambda: [waiting.pop()] if waiting else [])
+    surroundings = DashboardOptions(unrecorded=lambda: [waiting.pop()] if waiting else [])
     app = dashboard(run, owns_run=True, surroundings=surroundings)
     async with app.run_test() as pilot:
         for _ in range(3):
@@ -62,7 +62,7 @@ async def test_what_the_disk_does_not_take_is_told_at_once_and_only_once_when_it
         assert app.screen.has_class("-alert")
         assert told.text in text_of(app, "#alert")
         await pilot.press("l")
-        assert app.screen.query_one(WholeLog).render().plain.count("cannot be written") == 1
+        assert app.screen.query_one(LogView).render().plain.count("cannot be written") == 1
         run.notes = [replace(told, at=110.25)]
         run.now = 111.0
         app.look_for_news()
@@ -128,7 +128,7 @@ async def test_a_batch_size_that_needs_a_restart_is_asked_for_first(canned: Modu
     app = dashboard(run)
     async with app.run_test() as pilot:
         await pilot.press("B")
-        assert isinstance(app.screen, Question)
+        assert isinstance(app.screen, QuestionScreen)
         await pilot.press("escape")
         assert run.sent == []
         await pilot.press("B", "y")
@@ -221,7 +221,7 @@ async def test_the_log_fills_the_screen_and_scrolls(canned: ModuleType, dashboar
     async with app.run_test() as pilot:
         await pilot.press("l")
         assert isinstance(app.screen, LogScreen)
-        log = app.screen.query_one(WholeLog)
+        log = app.screen.query_one(LogView)
         assert log.render().plain.endswith("line 99")
         await pilot.press("up", "up", "pageup")
         assert log.render().plain.endswith("line 77")

@@ -22,12 +22,12 @@ from servetop.tui.panels.sweep import SweepPanel, draw_sweep
 from servetop.tui.screens.details import ConfigScreen, DistributionsScreen, SweepScreen
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.log_screen import LogScreen
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 from servetop.tui.state.stage_metrics import dips
 from servetop.tui.state.sweep_cells import Cell, deviations, measured, predicted
 
 Dashboard = Callable[..., DashboardApp]
-MomentOf = Callable[..., Moment]
+MomentOf = Callable[..., Frame]
 
 
 def rows(app: DashboardApp, selector: str) -> list[str]:

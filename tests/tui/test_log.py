@@ -9,12 +9,12 @@ from types import ModuleType
 from servetop.core.events import LogLine, Severity
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.text_runs import Lines
-from servetop.tui.panels.log_view import WholeLog, entry_row
+from servetop.tui.panels.log_view import LogView, entry_row
 from servetop.tui.state.log_entries import Entry, LogBook, found
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 Dashboard = Callable[..., DashboardApp]
-MomentOf = Callable[..., Moment]
+MomentOf = Callable[..., Frame]
 
 
 def texts(entries: list[Entry]) -> list[str]:
@@ -76,7 +76,7 @@ async def test_v_filters_and_slash_searches_and_n_goes_from_match_to_match(
     app = dashboard(run)
     async with app.run_test(size=(120, 14)) as pilot:
         await pilot.press("5")
-        log = app.screen.query_one(WholeLog)
+        log = app.screen.query_one(LogView)
 
         def shown() -> str:
             return log.render().plain
@@ -106,5 +106,5 @@ async def test_hostile_words_stay_words(canned: ModuleType, dashboard: Dashboard
     app = dashboard(canned.hostile(), start_at=110.0)
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.press("5", "slash", *"[link=x]", "enter")
-        assert "\x1b" not in app.screen.query_one(WholeLog).render().plain
-        assert "/[link=x]" in str(app.screen.query_one(WholeLog)._border_title)
+        assert "\x1b" not in app.screen.query_one(LogView).render().plain
+        assert "/[link=x]" in str(app.screen.query_one(LogView)._border_title)

@@ -19,7 +19,7 @@ from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.tui import app as app_module
 from servetop.tui.app import DashboardApp
 from servetop.tui.state.playhead import Playhead
-from servetop.tui.state.run_state import Moment, RunSoFar, View
+from servetop.tui.state.run_state import Frame, RunState, View
 from servetop.tui.state.scratch_file import ScratchFile
 from tests.tui import canned
 
@@ -28,18 +28,18 @@ GROWTH = 64
 """Bytes a tick: what marks its place, and the events of a canned run."""
 
 
-def followed(*, keep: int | None) -> RunSoFar:
+def followed(*, keep: int | None) -> RunState:
     """The canned run, taken in second by second; `keep` ticks stay in memory, None: all."""
     run = canned.growing(0.0)
     options: dict[str, Any] = {} if keep is None else {"read": run.past_ticks, "keep": keep}
-    so_far = RunSoFar(run.header, **options)
+    so_far = RunState(run.header, **options)
     for second in range(1, round(END) + 1):
         run.now = float(second)
         so_far.fold(run.poll())
     return so_far
 
 
-def figures(moment: Moment) -> dict[str, Any]:
+def figures(moment: Frame) -> dict[str, Any]:
     stages = [(each.output_rate, each.preemptions, *each.histograms.values()) for each in moment.per_stage()]
     return {
         "heat": list(moment.heat),
@@ -99,7 +99,7 @@ def test_a_run_that_goes_on_and_on_takes_no_more_memory(monkeypatch: pytest.Monk
         raise AssertionError(f"ticks {first} to {last} were read again, though nobody looks back")
 
     monkeypatch.setattr(paged_columns, "PAGE", 64)
-    run = RunSoFar(canned.growing(0.0).header, read=nothing_again, keep=200, scratch=ScratchFile())
+    run = RunState(canned.growing(0.0).header, read=nothing_again, keep=200, scratch=ScratchFile())
 
     def follow(first: int, last: int) -> int:
         for tick in map(endless, range(first, last)):
@@ -122,15 +122,15 @@ def test_a_long_recording_is_taken_in_piece_by_piece(dashboard: Any, monkeypatch
     run = canned.growing(END)
     whole: DashboardApp = dashboard(run)
     held: list[int] = []
-    fold = RunSoFar.fold
+    fold = RunState.fold
 
-    def folding(self: RunSoFar, update: RunUpdate) -> bool:
+    def folding(self: RunState, update: RunUpdate) -> bool:
         held.append(len(self.history.ticks) - self.history.ticks.away + len(update.ticks))
         return fold(self, update)
 
     monkeypatch.setattr(app_module, "MOST_TICKS", 50)
     monkeypatch.setattr(app_module, "LIVE_TICKS", 100)
-    monkeypatch.setattr(RunSoFar, "fold", folding)
+    monkeypatch.setattr(RunState, "fold", folding)
     pieces: DashboardApp = dashboard(canned.growing(END))
     assert max(held) < 200
     assert len(pieces._run.history) == len(whole._run.history) > 400

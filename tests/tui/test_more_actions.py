@@ -18,12 +18,12 @@ from servetop.core.clock import ManualClock
 from servetop.core.events import Action
 from servetop.core.tick import Tick
 from servetop.tui.app import DashboardApp
-from servetop.tui.appearance import THEMES, Surroundings, suitable_theme
+from servetop.tui.appearance import THEMES, DashboardOptions, suitable_theme
 from servetop.tui.drawing.palette import STYLES, THEME_NAMES
 from servetop.tui.keys import STEERING, VIEWING, WATCHING
 from servetop.tui.panels.throughput import ThroughputPanel
 from servetop.tui.screens.help import HelpScreen, HelpText
-from servetop.tui.screens.question import Choice, Question
+from servetop.tui.screens.question import Choice, QuestionScreen
 
 Dashboard = Callable[..., DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]
@@ -69,7 +69,7 @@ async def test_stopping_asks_how_and_once_more_cancels(
         await pilot.press("s", "escape")
         assert run.sent == []
         await pilot.press("s")
-        assert isinstance(app.screen, Question)
+        assert isinstance(app.screen, QuestionScreen)
         await pilot.press("d")
         assert [sent.action for sent in run.sent] == [Action.STOP]
         await pilot.press("s")
@@ -111,7 +111,7 @@ async def test_the_theme_key_goes_through_all_themes_and_each_choice_is_remember
     canned: ModuleType, dashboard: Dashboard
 ) -> None:
     chosen: list[str] = []
-    app = dashboard(canned.growing(), surroundings=Surroundings(theme="dark", remember_theme=chosen.append))
+    app = dashboard(canned.growing(), surroundings=DashboardOptions(theme="dark", remember_theme=chosen.append))
     async with app.run_test() as pilot:
         for _ in THEME_NAMES:
             await pilot.press("T")
@@ -121,7 +121,7 @@ async def test_the_theme_key_goes_through_all_themes_and_each_choice_is_remember
 
 @pytest.mark.parametrize("name", THEME_NAMES)
 async def test_every_style_has_a_colour_in_every_theme(canned: ModuleType, dashboard: Dashboard, name: str) -> None:
-    app = dashboard(canned.growing(), surroundings=Surroundings(theme=name))
+    app = dashboard(canned.growing(), surroundings=DashboardOptions(theme=name))
     async with app.run_test():
         looks = {style: app.screen.get_visual_style(style).rich_style for style in STYLES}
     if name == "mono":
@@ -149,7 +149,7 @@ async def test_no_color_leaves_no_colour(
     canned: ModuleType, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    app = dashboard(canned.growing(), surroundings=Surroundings(theme="dark"))
+    app = dashboard(canned.growing(), surroundings=DashboardOptions(theme="dark"))
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         strips = app.screen._compositor.render_strips()
@@ -195,7 +195,7 @@ async def test_reduced_motion_redraws_once_a_second_but_answers_keys_at_once(
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = canned.growing(100.0)
-    app = dashboard(run, surroundings=Surroundings(reduced_motion=True))
+    app = dashboard(run, surroundings=DashboardOptions(reduced_motion=True))
     drawn: list[float] = []
     clock: Any = app._clock
     async with app.run_test() as pilot:
@@ -254,7 +254,7 @@ async def test_a_read_only_dashboard_names_no_steering_key_and_says_so_when_one_
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf
 ) -> None:
     run = canned.growing(110.0)
-    app = dashboard(run, surroundings=Surroundings(read_only=True))
+    app = dashboard(run, surroundings=DashboardOptions(read_only=True))
     async with app.run_test(size=(200, 60)) as pilot:
         shown = text_of(app, "#keys")
         assert "play/pause" in shown
@@ -281,7 +281,7 @@ async def test_a_question_is_answered_once_however_often_its_key_was_typed(
     app = dashboard(canned.growing())
     answers: list[str | None] = []
     async with app.run_test() as pilot:
-        question = Question("What now?", [Choice(key="d", label="go", result="done")])
+        question = QuestionScreen("What now?", [Choice(key="d", label="go", result="done")])
         app.push_screen(question, answers.append)
         await pilot.pause()
         for _ in range(3):
@@ -295,7 +295,7 @@ async def test_a_dashboard_that_cannot_draw_ends_all_the_same_when_asked_to(
     canned: ModuleType, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(DashboardApp, "_shown", lambda _: None)  # as when nobody takes what it draws
-    app = dashboard(canned.growing(), surroundings=Surroundings(asked_to_leave=lambda: "abandoned"))
+    app = dashboard(canned.growing(), surroundings=DashboardOptions(asked_to_leave=lambda: "abandoned"))
     async with app.run_test() as pilot:
         while app.return_value is None:
             await pilot.pause(0.05)

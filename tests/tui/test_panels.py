@@ -18,7 +18,7 @@ from servetop.core.tick import ClientTick, Tick
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.charts import Axes
 from servetop.tui.drawing.cursor import Cursor
-from servetop.tui.drawing.text_runs import Lines, Row, row_width
+from servetop.tui.drawing.text_runs import Lines, TextRow, row_width
 from servetop.tui.keys import LIVE_LINE, REPLAY_LINE
 from servetop.tui.panels.alert import alert_text, draw_alert
 from servetop.tui.panels.diagnosis import draw_diagnosis
@@ -38,13 +38,13 @@ from servetop.tui.panels.trust import draw_trust
 from servetop.tui.screens.help import help_rows
 from servetop.tui.state.availability import staleness, why_missing
 from servetop.tui.state.playhead import Playhead
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 from servetop.tui.state.timeline_events import happenings
 
-MomentOf = Callable[..., Moment]
+MomentOf = Callable[..., Frame]
 
 
-def text(rows: list[Row]) -> str:
+def text(rows: list[TextRow]) -> str:
     return Lines(rows).plain
 
 

@@ -17,12 +17,12 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from servetop.core.events import RunEnd
-from servetop.core.interfaces.recording_store import Glance, RecordingInfo, RecordingState
-from servetop.recordings.library.folder_store import RecordingsShelf
+from servetop.core.interfaces.recording_store import RecordingInfo, RecordingPreview, RecordingState
+from servetop.recordings.library.folder_store import FolderStore
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.tui.app import DashboardApp
-from servetop.tui.appearance import Surroundings
+from servetop.tui.appearance import DashboardOptions
 from servetop.tui.drawing.recordings_table import matches, scrolled, sparkline
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.panels.recordings_rows import draw_details, draw_recordings
@@ -42,7 +42,7 @@ def folder(tmp_path: Path, canned: ModuleType) -> Path:
         config = replace(canned.CONFIG, label=f"run {name}")
         recorder = Recorder.create(tmp_path / f"{name}.servetop", replace(canned.finished().header, config=config))
         for tick in canned.ticks(seconds=10.0):
-            recorder.commit(Batch(tick=tick))
+            recorder.commit(TickTransaction(tick=tick))
         recorder.close(RunEnd(at=10.0, exit_code=0, reason=""))
         os.utime(recorder.path, (NOON + number, NOON + number))
     return tmp_path
@@ -51,7 +51,7 @@ def folder(tmp_path: Path, canned: ModuleType) -> Path:
 @pytest.fixture
 def browser(folder: Path, canned: ModuleType, dashboard: Dashboard) -> DashboardApp:
     """A live run, and the three recordings beside it."""
-    return dashboard(canned.growing(), surroundings=Surroundings(shelf=RecordingsShelf(folder)))
+    return dashboard(canned.growing(), surroundings=DashboardOptions(shelf=FolderStore(folder)))
 
 
 def listing(app: DashboardApp) -> RecordingsList:
@@ -74,14 +74,14 @@ async def test_the_row_of_a_run_that_goes_on_ticks_on(folder: Path, canned: Modu
     ticks = canned.ticks(seconds=60.0)
     recorder = Recorder.create(folder / "now.servetop", canned.finished().header)
     for tick in ticks[:80]:
-        recorder.commit(Batch(tick=tick))
-    app = dashboard(canned.growing(), surroundings=Surroundings(shelf=RecordingsShelf(folder)))
+        recorder.commit(TickTransaction(tick=tick))
+    app = dashboard(canned.growing(), surroundings=DashboardOptions(shelf=FolderStore(folder)))
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("r")
         await until(pilot, lambda: "0:20" in listing(app).render().plain)
         before = {path: glance for path, glance in listing(app).known.items() if path.stem != "now"}
         for tick in ticks[80:160]:
-            recorder.commit(Batch(tick=tick))
+            recorder.commit(TickTransaction(tick=tick))
         await until(pilot, lambda: "0:40" in listing(app).render().plain)
         recorder.close(RunEnd(at=40.0, exit_code=0, reason=""))
         await until(pilot, lambda: "● live" not in listing(app).render().plain)
@@ -115,7 +115,7 @@ async def test_a_run_of_ours_that_is_out_of_sight_is_still_asked_about(
     folder: Path, canned: ModuleType, dashboard: Dashboard
 ) -> None:
     run = canned.growing()
-    app = dashboard(run, owns_run=True, surroundings=Surroundings(shelf=RecordingsShelf(folder)))
+    app = dashboard(run, owns_run=True, surroundings=DashboardOptions(shelf=FolderStore(folder)))
     async with app.run_test() as pilot:
         await pilot.press("r", "enter")
         assert app._source.name == "alpha"
@@ -162,7 +162,7 @@ async def test_the_recording_on_the_screen_is_not_deleted(browser: DashboardApp,
 async def test_a_read_only_browser_neither_renames_nor_deletes_and_says_so(
     folder: Path, canned: ModuleType, dashboard: Dashboard
 ) -> None:
-    around = Surroundings(shelf=RecordingsShelf(folder), read_only=True)
+    around = DashboardOptions(shelf=FolderStore(folder), read_only=True)
     async with (browser := dashboard(canned.growing(), surroundings=around)).run_test() as pilot:
         await pilot.press("r")
         hint = browser.screen.query_one("#hint")
@@ -195,15 +195,15 @@ async def test_the_letters_of_the_browser_do_not_steer_the_run_below(
     folder: Path, canned: ModuleType, dashboard: Dashboard
 ) -> None:
     run = canned.growing()
-    app = dashboard(run, surroundings=Surroundings(shelf=RecordingsShelf(folder)))
+    app = dashboard(run, surroundings=DashboardOptions(shelf=FolderStore(folder)))
     async with app.run_test() as pilot:
         await pilot.press("r", "p", "n", "x", "b", "space")
     assert run.sent == []
 
 
 async def test_it_can_be_the_first_thing_to_see(folder: Path, dashboard: Dashboard) -> None:
-    shelf = RecordingsShelf(folder)
-    app = dashboard(shelf.open(shelf.newest()), surroundings=Surroundings(shelf=shelf, browse=True))
+    shelf = FolderStore(folder)
+    app = dashboard(shelf.open(shelf.newest()), surroundings=DashboardOptions(shelf=shelf, browse=True))
     async with app.run_test() as pilot:
         await until(pilot, lambda: isinstance(app.screen, RecordingsScreen))
     shelf.close()
@@ -217,13 +217,13 @@ async def test_a_thousand_recordings_are_there_at_once_and_are_read_where_one_lo
     read: list[Path] = []
     go_on = threading.Event()
 
-    class Watched(RecordingsShelf):
-        def glance(self, path: Path, *, bins: int) -> Glance:
+    class Watched(FolderStore):
+        def glance(self, path: Path, *, bins: int) -> RecordingPreview:
             read.append(path)
             go_on.wait(10)
             return super().glance(path, bins=bins)
 
-    app = dashboard(canned.growing(), surroundings=Surroundings(shelf=Watched(tmp_path)))
+    app = dashboard(canned.growing(), surroundings=DashboardOptions(shelf=Watched(tmp_path)))
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("r")
         assert len(shown(app)) == 1000
@@ -239,13 +239,13 @@ async def test_the_browser_can_be_left_while_a_file_is_being_read(
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
-    class Slow(RecordingsShelf):
-        def glance(self, path: Path, *, bins: int) -> Glance:
+    class Slow(FolderStore):
+        def glance(self, path: Path, *, bins: int) -> RecordingPreview:
             begun.set()
             go_on.wait(10)
             return super().glance(path, bins=bins)
 
-    app = dashboard(canned.growing(), surroundings=Surroundings(shelf=Slow(folder)))
+    app = dashboard(canned.growing(), surroundings=DashboardOptions(shelf=Slow(folder)))
     async with app.run_test() as pilot:
         await pilot.press("r")
         await until(pilot, begun.is_set)
@@ -257,7 +257,7 @@ async def test_the_browser_can_be_left_while_a_file_is_being_read(
 
 
 async def test_a_folder_without_recordings_says_so(tmp_path: Path, canned: ModuleType, dashboard: Dashboard) -> None:
-    app = dashboard(canned.growing(), surroundings=Surroundings(shelf=RecordingsShelf(tmp_path / "none")))
+    app = dashboard(canned.growing(), surroundings=DashboardOptions(shelf=FolderStore(tmp_path / "none")))
     async with app.run_test() as pilot:
         await pilot.press("r", "enter", "d", "e")
         assert "no recording matches" in listing(app).render().plain
@@ -286,7 +286,7 @@ def test_hostile_names_stay_in_their_row(width: int) -> None:
     info = RecordingInfo(
         path=path, started=NOON, state=RecordingState.LIVE, engine=HOSTILE, model=HOSTILE, label=HOSTILE
     )
-    known = {path: Glance(info=info, output_rates=(1.0, 2.0))}
+    known = {path: RecordingPreview(info=info, output_rates=(1.0, 2.0))}
     rows = [*draw_recordings([path], known, cursor=0, top=0, size=(width, 5)), *draw_details(path, known[path], width)]
     text = Lines(rows).plain
     assert "\x1b" not in text
@@ -298,7 +298,7 @@ def test_hostile_names_stay_in_their_row(width: int) -> None:
 def test_words_match_in_any_order_and_case() -> None:
     path = Path("/tmp/20261121-vllm.servetop")
     info = RecordingInfo(path=path, started=NOON, state=RecordingState.FINISHED, model="Llama-2-7b", label="night")
-    assert matches(path, Glance(info=info), "llama VLLM")
-    assert matches(path, Glance(info=info), "")
-    assert not matches(path, Glance(info=info), "vllm mixtral")
+    assert matches(path, RecordingPreview(info=info), "llama VLLM")
+    assert matches(path, RecordingPreview(info=info), "")
+    assert not matches(path, RecordingPreview(info=info), "vllm mixtral")
     assert not matches(path, None, "llama")

@@ -21,7 +21,7 @@ from servetop.tui.panels.tokens import TokensPanel
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.requests_screen import RequestScreen, RequestsScreen
 from servetop.tui.state.request_rows import COLUMNS, bar, ordered, row_of
-from servetop.tui.state.run_state import MOST_REQUESTS, Moment
+from servetop.tui.state.run_state import MOST_REQUESTS, Frame
 
 Dashboard = Callable[..., DashboardApp]
 TIMES = np.array([12.0, 12.1, 12.5, 12.6])
@@ -84,7 +84,7 @@ def test_every_column_orders_rows_both_ways_and_what_is_not_known_comes_last() -
             assert values[: len(known)] == known
 
 
-def test_the_longest_gap_is_marked_over_its_token(canned: ModuleType, moment_of: Callable[..., Moment]) -> None:
+def test_the_longest_gap_is_marked_over_its_token(canned: ModuleType, moment_of: Callable[..., Frame]) -> None:
     stats = moment_of(canned.finished(), 60.0).stats
     text = Lines(draw_request(RECORD, stats, 66, 12)).plain
     (marked,) = [line for line in text.split("\n") if "▼" in line]
@@ -94,7 +94,7 @@ def test_the_longest_gap_is_marked_over_its_token(canned: ModuleType, moment_of:
 
 
 def test_what_the_server_told_of_a_request_is_there_where_it_told(
-    canned: ModuleType, moment_of: Callable[..., Moment]
+    canned: ModuleType, moment_of: Callable[..., Frame]
 ) -> None:
     stats = moment_of(canned.finished(), 60.0).stats
     text = Lines(draw_request(TOLD, stats, 80, 12)).plain

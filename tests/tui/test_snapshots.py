@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from servetop.core.errors import RecordingError
-from servetop.core.interfaces.recording_store import Glance, RecordingInfo, RecordingState
+from servetop.core.interfaces.recording_store import RecordingInfo, RecordingPreview, RecordingState
 from servetop.core.interfaces.run_source import RunSource
 from servetop.recordings.read.reader import RecordingReader
 from servetop.tui.app import DashboardApp
-from servetop.tui.appearance import Surroundings
+from servetop.tui.appearance import DashboardOptions
 
 Dashboard = Callable[..., DashboardApp]
 Compare = Callable[..., bool]
@@ -87,7 +87,7 @@ def test_a_screen_behind_a_number(
 def test_a_screen_behind_a_number_in_another_theme(
     canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, key: str, theme: str
 ) -> None:
-    app = dashboard(canned.growing(), surroundings=Surroundings(theme=theme))
+    app = dashboard(canned.growing(), surroundings=DashboardOptions(theme=theme))
     assert snap_compare(app, terminal_size=(120, 40), press=[key])
 
 
@@ -142,17 +142,17 @@ class TwoRecordings:
     def paths(self) -> list[Path]:
         return [Path(f"/recordings/{name}.servetop") for name in ("20261121-104400-night-llama-2-7b", "[red]junk")]
 
-    def glance(self, path: Path, *, bins: int) -> Glance:
+    def glance(self, path: Path, *, bins: int) -> RecordingPreview:
         if "junk" in path.stem:
             problem = f"{path} is no servetop recording"
-            return Glance(
+            return RecordingPreview(
                 info=RecordingInfo(path=path, started=1.7e9, state=RecordingState.UNREADABLE, problem=problem)
             )
         info = RecordingInfo(
             path=path, started=1.7e9, state=RecordingState.FINISHED, engine="vllm", model="llama-2-7b", label="night",
             duration=3723.0, requests=98_304, peak_output_tokens_per_s=2852.0, exit_code=0,
         )  # fmt: skip
-        return Glance(info=info, output_rates=tuple(float(each * each % 97) for each in range(bins)))
+        return RecordingPreview(info=info, output_rates=tuple(float(each * each % 97) for each in range(bins)))
 
     def open(self, path: Path) -> RunSource:
         raise RecordingError("not here")
@@ -185,13 +185,13 @@ def test_the_recordings_browser(
             await pilot.pause(0.01)
         await pilot.press("down")
 
-    app = dashboard(canned.growing(), surroundings=Surroundings(shelf=TwoRecordings(), theme=theme))
+    app = dashboard(canned.growing(), surroundings=DashboardOptions(shelf=TwoRecordings(), theme=theme))
     assert snap_compare(app, terminal_size=size, run_before=all_read)
 
 
 @pytest.mark.parametrize("theme", ["contrast", "mono"])
 def test_a_theme_of_our_own(canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, theme: str) -> None:
-    app = dashboard(canned.growing(), surroundings=Surroundings(theme=theme))
+    app = dashboard(canned.growing(), surroundings=DashboardOptions(theme=theme))
     assert snap_compare(app, terminal_size=(120, 40))
 
 

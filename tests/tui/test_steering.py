@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from servetop.core.events import Action
 from servetop.core.tick import LoadGauges
 from servetop.tui.state.command_requests import (
-    Refusal,
-    Target,
-    Wish,
+    CommandRequest,
+    CommandTarget,
+    Rejected,
     burst,
     described,
     scaled_rate,
@@ -26,19 +26,21 @@ from servetop.tui.state.command_requests import (
 LOAD = LoadGauges(stage=1, request_rate=64.0, max_concurrency=None, in_flight=120)
 
 
-def target(**changes: object) -> Target:
-    start = Target(gauges=LOAD, wished={}, engine=None, max_num_seqs=192, boot_seconds=41.0)
+def target(**changes: object) -> CommandTarget:
+    start = CommandTarget(gauges=LOAD, wished={}, engine=None, max_num_seqs=192, boot_seconds=41.0)
     return replace(start, **changes)  # type: ignore[arg-type]
 
 
-def refused(answer: Wish | Refusal) -> str:
-    assert isinstance(answer, Refusal)
+def refused(answer: CommandRequest | Rejected) -> str:
+    assert isinstance(answer, Rejected)
     return answer.why
 
 
 def test_the_rate_is_scaled_and_builds_on_what_was_asked_for_last() -> None:
-    assert scaled_rate(target(), 1.05) == Wish(action=Action.SET_RATE, value=67.2)
-    assert scaled_rate(target(wished={Action.SET_RATE: 67.2}), 1.05) == Wish(action=Action.SET_RATE, value=70.56)
+    assert scaled_rate(target(), 1.05) == CommandRequest(action=Action.SET_RATE, value=67.2)
+    assert scaled_rate(target(wished={Action.SET_RATE: 67.2}), 1.05) == CommandRequest(
+        action=Action.SET_RATE, value=70.56
+    )
 
 
 def test_a_rate_that_is_not_there_or_without_limit_cannot_be_scaled() -> None:
@@ -49,26 +51,28 @@ def test_a_rate_that_is_not_there_or_without_limit_cannot_be_scaled() -> None:
 
 def test_concurrency_moves_by_a_tenth_and_by_at_least_one() -> None:
     limited = target(gauges=replace(LOAD, max_concurrency=200))
-    assert stepped_concurrency(limited, 1) == Wish(action=Action.SET_CONCURRENCY, value=220)
-    assert stepped_concurrency(limited, -1) == Wish(action=Action.SET_CONCURRENCY, value=180)
-    assert stepped_concurrency(target(gauges=replace(LOAD, max_concurrency=1)), -1) == Wish(
+    assert stepped_concurrency(limited, 1) == CommandRequest(action=Action.SET_CONCURRENCY, value=220)
+    assert stepped_concurrency(limited, -1) == CommandRequest(action=Action.SET_CONCURRENCY, value=180)
+    assert stepped_concurrency(target(gauges=replace(LOAD, max_concurrency=1)), -1) == CommandRequest(
         action=Action.SET_CONCURRENCY, value=1
     )
 
 
 def test_without_a_concurrency_limit_lower_sets_one_at_what_is_in_flight() -> None:
-    assert stepped_concurrency(target(), -1) == Wish(action=Action.SET_CONCURRENCY, value=108)
+    assert stepped_concurrency(target(), -1) == CommandRequest(action=Action.SET_CONCURRENCY, value=108)
     assert "[ sets one" in refused(stepped_concurrency(target(), 1))
 
 
 def test_an_engine_that_can_changes_its_batch_size_at_once(canned: ModuleType) -> None:
-    assert stepped_batch_size(target(engine=canned.SIM), -1) == Wish(action=Action.SET_MAX_NUM_SEQS, value=160)
-    assert stepped_batch_size(target(engine=canned.SIM), 1) == Wish(action=Action.SET_MAX_NUM_SEQS, value=224)
+    assert stepped_batch_size(target(engine=canned.SIM), -1) == CommandRequest(
+        action=Action.SET_MAX_NUM_SEQS, value=160
+    )
+    assert stepped_batch_size(target(engine=canned.SIM), 1) == CommandRequest(action=Action.SET_MAX_NUM_SEQS, value=224)
 
 
 def test_a_managed_engine_is_restarted_only_after_a_question(canned: ModuleType) -> None:
     wish = stepped_batch_size(target(engine=canned.VLLM), 1)
-    assert isinstance(wish, Wish)
+    assert isinstance(wish, CommandRequest)
     assert wish.question == "Batch size 224 restarts vLLM (about 41.0 s). Requests in flight are drained first."
 
 
@@ -80,8 +84,8 @@ def test_an_attached_engine_keeps_its_batch_size(canned: ModuleType) -> None:
 
 
 def test_a_burst_is_a_seconds_worth() -> None:
-    assert burst(target()) == Wish(action=Action.BURST, value=64.0)
-    assert burst(target(gauges=replace(LOAD, request_rate=0.2))) == Wish(action=Action.BURST, value=1.0)
+    assert burst(target()) == CommandRequest(action=Action.BURST, value=64.0)
+    assert burst(target(gauges=replace(LOAD, request_rate=0.2))) == CommandRequest(action=Action.BURST, value=1.0)
     assert "no load" in refused(burst(target(gauges=LoadGauges())))
 
 

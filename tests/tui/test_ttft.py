@@ -9,13 +9,13 @@ from types import ModuleType
 
 import pytest
 
-from servetop.analysis.ttft_breakdown import TtftParts
+from servetop.analysis.ttft_breakdown import TtftBreakdown
 from servetop.tui.drawing.text_runs import Lines, row_width
 from servetop.tui.panels.ttft import draw_ttft, ttft_remark
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
-MomentOf = Callable[..., Moment]
-PARTS = TtftParts(
+MomentOf = Callable[..., Frame]
+PARTS = TtftBreakdown(
     total=1.0, client_queue=0.25, network=0.05, engine_queue=0.5, prefill=0.1, unexplained=0.1, requests=40
 )
 

@@ -14,7 +14,7 @@ from servetop.core.errors import UsageError
 from servetop.workload.arrivals.arrival_process import AllAtOnce, ArrivalProcess, ConstantArrivals
 from servetop.workload.arrivals.arrival_spec import ARRIVAL_LAWS, arrivals_for, parse_arrivals, seeded_arrivals
 from servetop.workload.arrivals.rate_curves import CurvedArrivals, RampCurve, SineCurve
-from servetop.workload.stage_run import StagePlay
+from servetop.workload.stage_run import StageRun
 from servetop.workload.validation import check_load
 
 EVEN = seeded_arrivals(burstiness=math.inf, seed=0)
@@ -90,7 +90,7 @@ def test_a_ramp_reaches_what_it_expects_in_order_and_within_its_rates(
 @pytest.mark.parametrize("strategy", ["linear", "exponential"])
 def test_a_stage_ramps_over_its_duration(strategy: str) -> None:
     config = StageConfig(ramp_from=2.0, request_rate=32.0, ramp_strategy=strategy, duration=10.0)
-    play = StagePlay(0, config, began=100.0, arrivals=EVEN)
+    play = StageRun(0, config, began=100.0, arrivals=EVEN)
     assert play.rate_now(100.0) == 2.0
     assert play.rate_now(105.0) == pytest.approx(17.0 if strategy == "linear" else 8.0)
     count = 0
@@ -104,14 +104,14 @@ def test_a_stage_ramps_over_its_duration(strategy: str) -> None:
 @pytest.mark.parametrize("strategy", ["linear", "exponential"])
 def test_a_ramp_without_a_duration_ends_with_its_last_request(strategy: str) -> None:
     config = StageConfig(ramp_from=4.0, request_rate=16.0, ramp_strategy=strategy, num_prompts=200)
-    play = StagePlay(0, config, began=0.0, arrivals=EVEN)
+    play = StageRun(0, config, began=0.0, arrivals=EVEN)
     last = [play.issue().at for _ in range(200)][-1]
     assert 15.5 <= play.rate_now(last) <= 16.0
 
 
 def test_holding_a_stage_holds_its_ramp_and_continuing_goes_on_with_it() -> None:
     config = StageConfig(ramp_from=10.0, request_rate=30.0, duration=10.0)
-    play = StagePlay(0, config, began=0.0, arrivals=EVEN)
+    play = StageRun(0, config, began=0.0, arrivals=EVEN)
     play.hold(5.0)
     assert play.rate_now(7.0) == play.rate_now(60.0) == pytest.approx(20.0)
     play.go_on(60.0)
@@ -121,7 +121,7 @@ def test_holding_a_stage_holds_its_ramp_and_continuing_goes_on_with_it() -> None
 
 
 def test_setting_a_rate_ends_the_ramp() -> None:
-    play = StagePlay(0, StageConfig(ramp_from=1.0, request_rate=9.0, duration=8.0), began=0.0, arrivals=EVEN)
+    play = StageRun(0, StageConfig(ramp_from=1.0, request_rate=9.0, duration=8.0), began=0.0, arrivals=EVEN)
     play.set_rate(50.0, 2.0)
     assert [play.issue().at for _ in range(3)] == [2.0, 2.02, 2.04]
     assert play.rate_now(7.0) == 50.0

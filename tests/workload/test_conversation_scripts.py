@@ -14,7 +14,7 @@ from servetop.core.errors import UsageError
 from servetop.workload.build import prompts_for
 from servetop.workload.datasets.catalogue import texts_of
 from servetop.workload.datasets.conversation_rows import talk_row
-from servetop.workload.datasets.rows import BadRow, Tally
+from servetop.workload.datasets.rows import BadRow, SkippedRows
 from servetop.workload.prompts.conversation_scripts import TurnPrompt, next_turn
 from servetop.workload.validation import check_fits, check_load, resolve_workload
 
@@ -98,7 +98,7 @@ def test_a_row_that_is_no_conversation_is_told_or_skipped_and_counted(tmp_path: 
         resolve_workload(config)
     assert words in str(refused.value)
     assert str(refused.value).endswith("mend it, or add --skip-bad-rows")
-    texts, tally = texts_of(config), Tally()
+    texts, tally = texts_of(config), SkippedRows()
     assert texts is not None
     assert [each.turns[0].question for each in texts.rows(tally)] == ["Fine?", "Fine too?"]
     assert tally.skipped == 1

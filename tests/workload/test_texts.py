@@ -17,7 +17,7 @@ from servetop.core.errors import UsageError
 from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.build import prompts_for
 from servetop.workload.datasets.catalogue import texts_of
-from servetop.workload.datasets.rows import Tally
+from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.datasets.texts import conversation_values
 from servetop.workload.prompts.dataset_prompts import corpus_text
 from servetop.workload.validation import resolve_workload
@@ -39,7 +39,7 @@ def test_sharegpt_asks_first_questions_and_wants_answers_as_long_as_theirs(tmp_p
     path = tmp_path / "talk.json"
     path.write_text(json.dumps(TALK, indent=1))
     config = WorkloadConfig(dataset="sharegpt", dataset_path=str(path))
-    tally = Tally()
+    tally = SkippedRows()
     prompts = taken(config, 3, tally=tally)  # without the one turn, the too short and the too long one
     assert [prompt.text[:8] for prompt in prompts] == ["Who Who ", "What tim", "Who Who "]
     assert [prompt.output_tokens for prompt in prompts] == [13, 100, 13]
@@ -77,7 +77,7 @@ def test_an_array_larger_than_one_read_is_put_together_and_keeps_its_line_number
 def test_an_array_that_breaks_off_ends_with_a_bad_row(tmp_path: Path) -> None:
     path = tmp_path / "torn.json"
     path.write_text(json.dumps(TALK)[:-60])
-    tally = Tally()
+    tally = SkippedRows()
     texts = texts_of(WorkloadConfig(dataset="sharegpt", dataset_path=str(path)))
     assert texts is not None
     assert len(list(texts.rows(tally))) == 1

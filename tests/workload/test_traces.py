@@ -17,8 +17,8 @@ from servetop.core.errors import UsageError
 from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.build import arrivals_of, prompts_for
 from servetop.workload.datasets.catalogue import trace_of
-from servetop.workload.datasets.rows import Row, Tally
-from servetop.workload.datasets.traces import Trace, measure
+from servetop.workload.datasets.rows import DatasetRow, SkippedRows
+from servetop.workload.datasets.traces import RequestTrace, measure
 from servetop.workload.validation import check_fits, resolve_workload
 
 PLAIN = "arrival_s,input,output\n0,10,5\n0.5,20,6\n2,30,7\n"
@@ -56,13 +56,13 @@ def workload(path: Path, name: str = "trace", **fields: Any) -> WorkloadConfig:
     return WorkloadConfig(dataset=name, dataset_path=str(path), **fields)
 
 
-def trace(path: Path, name: str = "trace", **fields: Any) -> Trace:
+def trace(path: Path, name: str = "trace", **fields: Any) -> RequestTrace:
     found = trace_of(workload(path, name, **fields), seed=7)
     assert found is not None
     return found
 
 
-def shape(rows: Sequence[Row]) -> list[tuple[float | None, int | None, int | None]]:
+def shape(rows: Sequence[DatasetRow]) -> list[tuple[float | None, int | None, int | None]]:
     return [(row.at, row.input_tokens, row.output_tokens) for row in rows]
 
 
@@ -185,7 +185,7 @@ def test_a_bad_row_is_told_with_line_and_column_or_skipped_and_counted(write: Wr
     assert f"line 3, {words}" in str(caught.value)
     assert "\n" not in str(caught.value)
     resolve_workload(workload(path, skip_bad_rows=True))
-    tally = Tally()
+    tally = SkippedRows()
     assert len(list(trace(path).rows(tally))) == 2
     assert (tally.skipped, words in tally.first_skipped) == (1, True)
     assert tally.remarks() == [f"1 bad rows of the dataset were skipped; the first: {tally.first_skipped}"]
@@ -252,7 +252,7 @@ def test_whatever_the_rows_hold_what_passes_is_in_order_and_has_tokens(
     path = tmp_path_factory.mktemp("any") / "file.csv"
     text = "".join(",".join(row) + "\n" for row in rows)
     path.write_text("arrival_s,input,output\n" + text, encoding="utf-8", errors="surrogatepass")
-    found = list(trace(path).rows(Tally()))
+    found = list(trace(path).rows(SkippedRows()))
     times = [row.at or 0.0 for row in found]
     assert times == sorted(times)
     assert all((row.input_tokens or 0) >= 1 <= (row.output_tokens or 0) for row in found)

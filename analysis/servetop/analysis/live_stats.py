@@ -10,7 +10,7 @@ import numpy as np
 
 from servetop.analysis.gpu_summary import joules_per_token, newest_gpus
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.ttft_breakdown import TtftParts, ttft_parts
+from servetop.analysis.ttft_breakdown import TtftBreakdown, ttft_parts
 from servetop.analysis.verdicts.consistency import agreement_between
 from servetop.analysis.verdicts.trust import Trust, is_stamped
 from servetop.core.arrays import FloatArray, IntArray
@@ -63,7 +63,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Series:
+class StatsSeries:
     """What charts draw: one value per time bin; NaN is a gap. All arrays have shape (bins,)."""
 
     times: FloatArray
@@ -108,8 +108,8 @@ class LiveStats:
     joules_per_token: float = math.nan
     """Energy of the GPUs over the sliding window for each output token that arrived in it."""
     trust: Trust = Trust()
-    ttft: TtftParts = TtftParts()
-    series: Series
+    ttft: TtftBreakdown = TtftBreakdown()
+    series: StatsSeries
 
 
 def live_stats(
@@ -257,7 +257,7 @@ def _totals(history: TickHistory, stop: int) -> Totals:
     )
 
 
-def _series(history: TickHistory, at: float, *, window: float, span: float, columns: int) -> Series:
+def _series(history: TickHistory, at: float, *, window: float, span: float, columns: int) -> StatsSeries:
     width = max(1, math.ceil(span / TICK_SECONDS / max(columns, 1)))
     bins = history.bins(max(0.0, at - span), until=at, width=width)
     window_ticks = round(window / TICK_SECONDS)
@@ -278,7 +278,7 @@ def _series(history: TickHistory, at: float, *, window: float, span: float, colu
         return np.array(rows, dtype=np.float64).reshape(-1, 3).T
 
     low_index = math.ceil(max(0.0, at - span) / TICK_SECONDS / width - 1e-9)
-    return Series(
+    return StatsSeries(
         times=np.asarray((low_index + 1 + np.arange(len(bins))) * width * TICK_SECONDS, dtype=np.float64),
         offered=rate("due"),
         sent=rate("sent"),

@@ -21,7 +21,7 @@ _UNSPLIT_SHARE, _UNSPLIT_SECONDS = 0.25, 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TtftParts:
+class TtftBreakdown:
     """Means in seconds; NaN is not known. The known parts and `unexplained` add up to `total`."""
 
     total: float = math.nan
@@ -56,16 +56,16 @@ class TtftParts:
         return (self.client_queue, self.network, *engine)
 
 
-def ttft_parts(history: TickHistory, start: int, stop: int) -> TtftParts:
+def ttft_parts(history: TickHistory, start: int, stop: int) -> TtftBreakdown:
     """Over ticks `start` to `stop`; a part that comes out below zero is left to `unexplained`."""
     requests, from_sent = _client_mean(history, "ttft", start, stop)
     if not requests:
-        return TtftParts()
+        return TtftBreakdown()
     _, total = _client_mean(history, "ttft_due", start, stop)
     lag = _lag(history, stop)
     _, seen = _client_mean(history, "ttft", max(start - lag, 0), stop - lag)
     at_engine = _mean(history, "engine_first_token_seconds", "engine_first_tokens", start, stop)
-    parts = TtftParts(
+    parts = TtftBreakdown(
         total=total,
         client_queue=max(total - from_sent, 0.0),
         network=math.nan if math.isnan(at_engine) or math.isnan(seen) else max(seen - at_engine, 0.0),
@@ -77,7 +77,7 @@ def ttft_parts(history: TickHistory, start: int, stop: int) -> TtftParts:
     return replace(parts, unexplained=parts.total - parts.known)
 
 
-def _of_the_same_requests(parts: TtftParts, at_engine: float, *, seen: float) -> TtftParts:
+def _of_the_same_requests(parts: TtftBreakdown, at_engine: float, *, seen: float) -> TtftBreakdown:
     """The parts as they are, or with the time at the engine in one where queue and prefill do not make it up.
 
     Of an engine without a TTFT of its own only too much of them can be seen: what lacks may be the network.

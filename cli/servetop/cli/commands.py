@@ -125,12 +125,12 @@ def run(
         return 0
     from servetop.cli.configuration.configure import run_config
     from servetop.cli.options.config_file import config_file_of, settled
-    from servetop.cli.viewing.display_options import Look
+    from servetop.cli.viewing.display_options import DisplayOptions
     from servetop.cli.viewing.launch import Output, launch
 
     invocation = invocation_of(context)
     run = run_config(settled(context), invocation.engine_args, config_file_of(context))
-    look = Look(theme=theme, reduced_motion=reduced_motion)
+    look = DisplayOptions(theme=theme, reduced_motion=reduced_motion)
     address = None
     if web:
         from servetop.cli.web.web import WebAddress
@@ -166,7 +166,7 @@ def sweep(
 ) -> int:
     """Measure a grid of batch sizes and request rates, cell by cell, in one recording."""
     from servetop.cli.sweep_command import run_sweep
-    from servetop.cli.viewing.display_options import Look
+    from servetop.cli.viewing.display_options import DisplayOptions
     from servetop.cli.viewing.launch import Output
     from servetop.run.sweep.presets import example_sweep
 
@@ -176,7 +176,7 @@ def sweep(
         out(*example_sweep().splitlines())
         return 0
     given = {"engine": engine, "model": model, "url": url, "api_key_env": api_key_env, "engine_command": engine_command}
-    look = Look(theme=theme, reduced_motion=reduced_motion)
+    look = DisplayOptions(theme=theme, reduced_motion=reduced_motion)
     invocation = invocation_of(context)
     output = Output(
         record=record, headless=headless, detach=detach, as_json=as_json, look=look, sender=invocation.sender
@@ -202,9 +202,9 @@ def replay(
 ) -> int:
     """Open the dashboard on a recording, or on the list of all; one that still grows is followed live."""
     from servetop.cli.viewing.dashboard import replay_recording
-    from servetop.cli.viewing.display_options import Look
+    from servetop.cli.viewing.display_options import DisplayOptions
 
-    look = Look(theme=theme, reduced_motion=reduced_motion)
+    look = DisplayOptions(theme=theme, reduced_motion=reduced_motion)
     if web:
         from servetop.cli.web.web import WebAddress, serve_recording
         from servetop.recordings.library.catalog import resolve

@@ -11,7 +11,7 @@ from servetop.cli.tables import cell, light_table, out_tables, titled
 from servetop.core.errors import ExitCode, UsageError
 from servetop.run import console
 from servetop.run.sweep.presets import preset_data
-from servetop.simulator.predict.lengths import Lengths
+from servetop.simulator.predict.lengths import SimLengths
 from servetop.simulator.predict.predict import PredictSpec, predict
 from servetop.simulator.predict.presets import specs_of_preset
 from servetop.simulator.validate.validate import validate
@@ -49,7 +49,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, str]:
 def spec_of(options: Mapping[str, Any], settings: Mapping[str, str]) -> PredictSpec:
     """The grid of plain options; what is not given is PredictSpec's default."""
     given = {key: value for key, value in options.items() if value is not None}
-    lengths = Lengths(**{key: given.pop(key) for key in ("input_len", "output_len") if key in given})
+    lengths = SimLengths(**{key: given.pop(key) for key in ("input_len", "output_len") if key in given})
     for key, kind in (("max_num_seqs", int), ("request_rate", float)):
         if key in given:
             given[key] = _numbers(key, given[key], kind)

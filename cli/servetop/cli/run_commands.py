@@ -32,10 +32,10 @@ def stop(
 
 def attach(run: Run = "latest", theme: o.ThemeName = "", reduced_motion: o.ReducedMotion = False) -> int:
     """Open the dashboard on a run that goes on; leaving it ends nothing."""
-    from servetop.cli.viewing.display_options import Look
+    from servetop.cli.viewing.display_options import DisplayOptions
     from servetop.cli.viewing.live_runs import attach_run
 
-    return attach_run(run, Look(theme=theme, reduced_motion=reduced_motion))
+    return attach_run(run, DisplayOptions(theme=theme, reduced_motion=reduced_motion))
 
 
 def add_run_commands(app: typer.Typer) -> None:

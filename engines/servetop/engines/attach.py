@@ -12,7 +12,7 @@ from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import LogLine
 from servetop.engines.adapters.versions import is_older
 from servetop.engines.control.connection import route_to
-from servetop.engines.control.control_client import ANSWER_TIMEOUT, Answers, ServerClient, normalise_url
+from servetop.engines.control.control_client import ANSWER_TIMEOUT, HttpResults, ServerClient, normalise_url
 from servetop.engines.control.one_line import first_words
 from servetop.engines.control.url_scheme import refuse_wrong_scheme
 from servetop.engines.engine import Engine, EngineHandle
@@ -76,7 +76,7 @@ async def attach_engine(
 
 async def _first_answers(
     client: ServerClient, engines: list[Engine], *, clock: Clock, limit: float, on_line: Callable[[LogLine], None]
-) -> Answers:
+) -> HttpResults:
     """All that is asked to recognise an engine; what timed out is asked again as long as it would help."""
     began = clock.now()
     specific = [engine for engine in engines if engine.name != ANYTHING] or engines
@@ -109,7 +109,7 @@ def _paths(engines: list[Engine]) -> list[str]:
     return paths + [path for engine in engines if (reader := engine.metrics()) is not None for path in reader.paths]
 
 
-def _refuse_silence(answers: Answers, url: str) -> None:
+def _refuse_silence(answers: HttpResults, url: str) -> None:
     troubles = [answer.trouble for answer in answers.values()]
     if all(troubles):
         late = all(answer.late for answer in answers.values())
@@ -117,7 +117,7 @@ def _refuse_silence(answers: Answers, url: str) -> None:
         raise EngineError(f"nothing answers at {url} ({troubles[0]}): is the server up? {longer}try: curl {url}/health")
 
 
-def _recognised(engines: list[Engine], answers: Answers, *, wanted: Engine | None, url: str) -> Engine:
+def _recognised(engines: list[Engine], answers: HttpResults, *, wanted: Engine | None, url: str) -> Engine:
     claims = {engine.name: engine.recognises(answers) for engine in engines}
     best = max(engines, key=lambda engine: claims[engine.name])
     if wanted is None:
@@ -129,7 +129,7 @@ def _recognised(engines: list[Engine], answers: Answers, *, wanted: Engine | Non
     raise EngineError(f"{url} answers like {who}, not like {wanted.title}: say --engine {best.name}, or leave it out")
 
 
-def _refuse_old(engine: Engine, answers: Answers, url: str) -> None:
+def _refuse_old(engine: Engine, answers: HttpResults, url: str) -> None:
     version = engine.facts(answers).version
     if version and engine.oldest_version and is_older(version, engine.oldest_version):
         raise EngineError(
@@ -146,7 +146,7 @@ def _refuse_batch_size(engine: Engine, max_num_seqs: int | None, url: str) -> No
         )
 
 
-def _model(engine: Engine, answers: Answers, *, config: EngineConfig, url: str) -> str:
+def _model(engine: Engine, answers: HttpResults, *, config: EngineConfig, url: str) -> str:
     served = engine.facts(answers).models
     if not served and not config.model:
         answer = answers[MODELS]

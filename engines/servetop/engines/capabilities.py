@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample
 from servetop.engines.engine import Engine
-from servetop.engines.metrics.metrics_reader import GAUGES, MetricMap, PageReader, believable, not_exported
+from servetop.engines.metrics.metrics_reader import GAUGES, MetricMap, MetricsReader, believable, not_exported
 from servetop.engines.registry import engine_names, load_engine
 
 
@@ -65,7 +65,7 @@ def exported(engine: Engine) -> tuple[str, ...]:
     return tuple(name for name in GAUGES if name not in missing)
 
 
-def _missing_at_best(reader: PageReader) -> tuple[str, ...]:
+def _missing_at_best(reader: MetricsReader) -> tuple[str, ...]:
     if not isinstance(reader, MetricMap):
         return reader.missing({})
     known = dict.fromkeys(reader.fields, 1.0) | ({"kv_blocks_total": 1.0} if reader.cache else {})

@@ -11,7 +11,7 @@ from servetop.core.events import EngineSample
 from servetop.core.interfaces.dialect import Dialect, Prompt
 from servetop.engines.dialects.registry import dialect_for
 from servetop.engines.engine import Engine
-from servetop.engines.metrics.metrics_reader import GAUGES, PageReader, not_exported
+from servetop.engines.metrics.metrics_reader import GAUGES, MetricsReader, not_exported
 
 _PROMPT = Prompt(text="One two three", token_ids=(1, 2, 3), input_tokens=3, output_tokens=4)
 _BROKEN = (b"", b"\xff\xfe\x00", b"{", b"[]", b"data: {\n\n", b"<html>", b"x" * 4096)
@@ -94,7 +94,7 @@ def _metrics_problems(engine: Engine, pages: Mapping[str, bytes] | None) -> Iter
         yield from _page_problems(engine.metrics() or reader, pages)
 
 
-def _page_problems(reader: PageReader, pages: Mapping[str, bytes]) -> Iterator[str]:
+def _page_problems(reader: MetricsReader, pages: Mapping[str, bytes]) -> Iterator[str]:
     """What the reader makes of real pages: `missing` names each field that it never fills, and no other."""
     sample = reader.sample(pages, start=0.0, end=0.0)
     if not isinstance(sample, EngineSample):

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.core.tick import TICK_SECONDS
-from servetop.engines.control.control_client import Answers
+from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
 from servetop.engines.handle import EngineHandle, StopReport
-from servetop.engines.metrics.metrics_reader import PageReader
+from servetop.engines.metrics.metrics_reader import MetricsReader
 from servetop.engines.metrics.metrics_source import SCRAPE_TIMEOUT
 from servetop.engines.process.startup_failures import COMMON_FAILURES, KnownFailure, known_failure, last_error
 from servetop.engines.server_facts import ServerFacts
@@ -102,15 +102,15 @@ class Engine(Protocol):
         """The name that the engine knows a model by, from what the user wrote; UsageError for an unknown alias."""
         ...
 
-    def recognises(self, answers: Answers) -> int:
+    def recognises(self, answers: HttpResults) -> int:
         """How surely these answers come from this engine: 0 not at all; the highest claim wins."""
         ...
 
-    def facts(self, answers: Answers) -> ServerFacts:
+    def facts(self, answers: HttpResults) -> ServerFacts:
         """What the answers say of the server."""
         ...
 
-    def metrics(self) -> PageReader | None:
+    def metrics(self) -> MetricsReader | None:
         """A reader for one server of this engine; None: it has no metrics."""
         ...
 
@@ -146,7 +146,7 @@ class Adapter:
     ready_path: str = "/health"
     questions: Sequence[str] = ("/version", "/v1/models")
     endpoints: Mapping[str, str] = OPENAI_ENDPOINTS
-    metric_map: PageReader | None = None
+    metric_map: MetricsReader | None = None
     """For a reader that keeps nothing between pages; others override `metrics`."""
     port_flag: str = "--port"
     batch_size_flag: str = "--max-num-seqs"
@@ -177,16 +177,16 @@ class Adapter:
         """As the user wrote it."""
         return model
 
-    def recognises(self, answers: Answers) -> int:
+    def recognises(self, answers: HttpResults) -> int:
         """Never, unless an adapter knows better."""
         del answers
         return 0
 
-    def facts(self, answers: Answers) -> ServerFacts:
+    def facts(self, answers: HttpResults) -> ServerFacts:
         """From `/version` and `/v1/models`."""
         return ServerFacts(version=_version(answers)).or_else(_models(answers))
 
-    def metrics(self) -> PageReader | None:
+    def metrics(self) -> MetricsReader | None:
         """`metric_map`."""
         return self.metric_map
 
@@ -223,13 +223,13 @@ def package_version(name: str) -> str | None:
         return None
 
 
-def _version(answers: Answers) -> str | None:
+def _version(answers: HttpResults) -> str | None:
     data = answers["/version"].json() if "/version" in answers else None
     told = data.get("version") if isinstance(data, dict) else None
     return told if isinstance(told, str) else None
 
 
-def _models(answers: Answers) -> ServerFacts:
+def _models(answers: HttpResults) -> ServerFacts:
     data = answers["/v1/models"].json() if "/v1/models" in answers else None
     rows = data.get("data") if isinstance(data, dict) else None
     cards = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []

@@ -13,9 +13,9 @@ from servetop.core.clock import Clock
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample
 from servetop.core.interfaces.run_source import EngineFacts
-from servetop.engines.control.control_client import Answer, ServerClient, bodies, is_local
+from servetop.engines.control.control_client import HttpResult, ServerClient, bodies, is_local
 from servetop.engines.control.one_line import first_words
-from servetop.engines.metrics.metrics_source import MetricsFeed
+from servetop.engines.metrics.metrics_source import MetricsScraper
 
 if TYPE_CHECKING:
     from servetop.engines.engine import Engine
@@ -70,7 +70,7 @@ class EngineHandle:
         client: ServerClient,
         clock: Clock,
         process: EngineProcess | None = None,
-        feed: MetricsFeed | None = None,
+        feed: MetricsScraper | None = None,
     ) -> None:
         self.engine = engine
         self.facts = facts
@@ -183,7 +183,7 @@ class EngineHandle:
         if self._process is not None:
             self._process.hurry()
 
-    def _page_trouble(self, feed: MetricsFeed, answer: Answer) -> str:
+    def _page_trouble(self, feed: MetricsScraper, answer: HttpResult) -> str:
         where = feed.pages.where(feed.reader.paths[0])
         if answer.trouble:
             return f"no metrics from {where} ({answer.trouble})"
@@ -204,7 +204,7 @@ class EngineHandle:
                 await self._clock.sleep_until(self._clock.now() + PROBE_EVERY / 2)
         self.died.set()
 
-    def _listen(self, answer: Answer) -> None:
+    def _listen(self, answer: HttpResult) -> None:
         silence = self._clock.now() - self._heard_at
         if not answer.trouble:
             self._heard_at = self._clock.now()

@@ -15,11 +15,11 @@ from servetop.core.events import LogLine
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text.known_secrets import engine_secrets
 from servetop.engines.adapters.engine_flags import agreed, refuse_secrets
-from servetop.engines.control.control_client import Answer, Answers, ServerClient, bodies
+from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient, bodies
 from servetop.engines.engine import Engine, EngineHandle
 from servetop.engines.handle import stop_process
 from servetop.engines.metrics.metrics_reader import GAUGES
-from servetop.engines.metrics.metrics_source import MetricsFeed, metrics_feed
+from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_feed
 from servetop.engines.process.log_filter import LogCapture
 from servetop.engines.process.ports import free_port, port_holder, port_is_free
 from servetop.engines.registry import load_engine
@@ -120,10 +120,10 @@ async def _answering(engine: Engine, client: ServerClient, clock: Clock) -> None
 
 
 async def _facts(
-    engine: Engine, process: EngineProcess, feed: MetricsFeed | None, *, client: ServerClient, config: EngineConfig
+    engine: Engine, process: EngineProcess, feed: MetricsScraper | None, *, client: ServerClient, config: EngineConfig
 ) -> EngineFacts:
     answers = await client.ask_all(engine.questions)
-    refuse_without_key(answers.get("/v1/models", Answer()), client.url, config=config)
+    refuse_without_key(answers.get("/v1/models", HttpResult()), client.url, config=config)
     told, missing = await look(feed)
     limit = agreed(config.max_num_seqs, config.extra_args, engine.batch_size_flag)
     known = (
@@ -136,7 +136,9 @@ async def _facts(
     return engine_facts(engine, known, url=client.url, model=model, pid=process.pid, missing=missing)
 
 
-async def look(feed: MetricsFeed | None, *, instead: Answers | None = None) -> tuple[ServerFacts, tuple[str, ...]]:
+async def look(
+    feed: MetricsScraper | None, *, instead: HttpResults | None = None
+) -> tuple[ServerFacts, tuple[str, ...]]:
     """What an engine's metrics say of it, and what they lack; all of it without metrics.
 
     `instead` are answers that its server gave before, for pages that come too late now.
@@ -182,7 +184,7 @@ def _count(told: int | None) -> int | None:
     return told if told is not None and 0 < told <= LARGEST_VALUE else None
 
 
-def refuse_without_key(answer: Answer, url: str, *, config: EngineConfig) -> None:
+def refuse_without_key(answer: HttpResult, url: str, *, config: EngineConfig) -> None:
     """EngineError when the server wants an API key, or another one."""
     if answer.status in (401, 403):
         how = (

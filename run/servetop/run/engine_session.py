@@ -34,7 +34,7 @@ LOG_TAIL = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineNews:
+class EngineUpdate:
     """What came in since it was asked last."""
 
     samples: list[EngineSample] = field(default_factory=list)
@@ -45,7 +45,7 @@ class EngineNews:
     notes: list[Note] = field(default_factory=list)
 
 
-class EngineSide:
+class EngineSession:
     """One engine, through all the restarts of a run."""
 
     def __init__(self, config: EngineConfig, clock: Clock) -> None:
@@ -146,7 +146,7 @@ class EngineSide:
         """A change of batch size costs a restart."""
         return not self.handle.facts.changes_batch_size_live
 
-    def news(self) -> EngineNews:
+    def news(self) -> EngineUpdate:
         """Samples, log lines and troubles since the last call."""
         fresh = [*(self._sampler.drain() if self._sampler else ()), *self._last_samples]
         samples = sorted(fresh, key=lambda sample: sample.scrape_start)  # a quick restart: one before the other's last
@@ -157,7 +157,7 @@ class EngineSide:
         self._note_metrics_trouble()
         self._note_lost_fields(samples)
         replicas = self._replicas.drain() if self._replicas is not None else []
-        news = EngineNews(samples=samples, replicas=replicas, gpus=gpus, log_lines=self._log_lines, notes=self._notes)
+        news = EngineUpdate(samples=samples, replicas=replicas, gpus=gpus, log_lines=self._log_lines, notes=self._notes)
         self._log_lines, self._notes = [], []
         return news
 

@@ -20,15 +20,15 @@ from servetop.loadgen.worker.messages import SenderReport
 from servetop.loadgen.worker.start_senders import LoadSenders
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import RunStart
-from servetop.run.engine_session import EngineSide
+from servetop.run.engine_session import EngineSession
 from servetop.run.outcome import Outcome
 from servetop.run.process.first_sender import FirstSender
 from servetop.run.run_phase import RunPhase
 from servetop.run.segments import Segment, segments
 from servetop.run.sender_setup import requests_to, sender_setup
-from servetop.run.stage_plan import Itinerary
+from servetop.run.stage_plan import StagePlan
 from servetop.run.stop_requests import StopRequests
-from servetop.run.tick_recorder import Alert, Journal
+from servetop.run.tick_recorder import Alert, TickRecorder
 from servetop.workload.plan import LoadPhase, LoadPlan
 
 BEGIN_AHEAD = 0.05
@@ -45,8 +45,8 @@ class RunLoop:
         self._recorder = recorder
         self._start = start
         self._clock = MonotonicClock(start.anchor.origin_ns)
-        self._engine = EngineSide(config.engine, self._clock)
-        self._journal = Journal(recorder, self._engine, clock=self._clock, alert=alert)
+        self._engine = EngineSession(config.engine, self._clock)
+        self._journal = TickRecorder(recorder, self._engine, clock=self._clock, alert=alert)
         self._outcome = Outcome(config.max_failures)
         self.warn = partial(self._journal.note, Severity.WARNING)
         self.stop_requests = StopRequests(
@@ -56,7 +56,7 @@ class RunLoop:
         self._sender: LoadSenders | None = None
         self._segments: deque[Segment] = deque(segments(config.stages, first_index=start.first_stage))
         self._playing: Segment | None = None
-        self._itinerary = Itinerary(config.stages, first_index=start.first_stage)
+        self._itinerary = StagePlan(config.stages, first_index=start.first_stage)
         self._stage = -1
         self._change: asyncio.Task[EngineFacts] | None = None
         self._change_command: Command | None = None

@@ -13,7 +13,7 @@ from servetop.core.errors import ExitCode, RecordingError
 from servetop.core.events import RunEnd
 from servetop.core.text.known_secrets import redactor_of
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.read.run_columns import RunData
+from servetop.recordings.read.run_columns import RunColumns
 from servetop.recordings.summary.stored_steady import steady_windows
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.summary.thresholds import check_thresholds
@@ -31,7 +31,7 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
     try:
         with contextlib.closing(recorder.reader()) as reader:
             end, summary = _judged(end, config, reader)
-            steady = steady_windows(RunData.load(reader))
+            steady = steady_windows(RunColumns.load(reader))
     except RecordingError as error:
         end = decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(error))])
     recorder.close(_with_what_is_missing(end, recorder), steady=steady)

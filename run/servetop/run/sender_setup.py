@@ -12,7 +12,7 @@ from servetop.engines.control.control_client import normalise_url
 from servetop.engines.dialects.registry import endpoint_of
 from servetop.loadgen.worker.messages import SenderSetup
 from servetop.recordings.write.resume import RunStart
-from servetop.run.engine_session import EngineSide
+from servetop.run.engine_session import EngineSession
 from servetop.workload.plain_workload import is_plain
 from servetop.workload.request_headers import all_headers
 
@@ -23,7 +23,7 @@ def requests_to(config: RunConfig, facts: EngineFacts) -> str:
 
 
 async def sender_setup(
-    config: RunConfig, engine: EngineSide, *, facts: EngineFacts, start: RunStart, connection: ConnectionConfig
+    config: RunConfig, engine: EngineSession, *, facts: EngineFacts, start: RunStart, connection: ConnectionConfig
 ) -> SenderSetup:
     """The setup of an engine that answers; UsageError when it does not serve the models or the lengths asked for."""
     workload, key = config.workload, engine.api_key

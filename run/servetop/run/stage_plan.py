@@ -8,7 +8,7 @@ from servetop.core.config import StageConfig
 from servetop.run.segments import Segment, segments, with_other_batch
 
 
-class Itinerary:
+class StagePlan:
     """The planned stages, and which of them each number in the run stands for.
 
     A stage that is played again gets a new number: the figures of its two plays never mix.

@@ -9,18 +9,18 @@ from servetop.core.clock import Clock
 from servetop.core.events import Command, Note, RequestRecord, Severity, StageChange
 from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
-from servetop.run.engine_session import EngineSide
+from servetop.recordings.write.tick_transaction import TickTransaction
+from servetop.run.engine_session import EngineSession
 from servetop.run.process.alert_lines import RECORDER, alert_line
 
 Alert = Callable[[str], None]
 """Takes a line that a person must see at once."""
 
 
-class Journal:
+class TickRecorder:
     """Joins the senders' side, the engine's side and the run's own notes into one batch a tick."""
 
-    def __init__(self, recorder: Recorder, engine: EngineSide, *, clock: Clock, alert: Alert) -> None:
+    def __init__(self, recorder: Recorder, engine: EngineSession, *, clock: Clock, alert: Alert) -> None:
         self._recorder = recorder
         self._alert = alert
         self._engine = engine
@@ -52,7 +52,7 @@ class Journal:
         """Write one tick (or, without `client`, what is left over) with everything that came in since the last."""
         self._note_trouble_with_file()
         news = self._engine.news()
-        batch = Batch(
+        batch = TickTransaction(
             tick=None if client is None else self._tick(client),
             requests=requests,
             stages=stages,

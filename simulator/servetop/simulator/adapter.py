@@ -11,7 +11,7 @@ from typing import Any
 
 from servetop.core.config import EngineConfig
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
-from servetop.engines.control.control_client import Answers
+from servetop.engines.control.control_client import HttpResults
 from servetop.engines.engine import Adapter, BatchSizeChange, LaunchCommand, package_version
 from servetop.engines.metrics.metrics_reader import CacheInfo, MetricMap, gauge
 from servetop.engines.metrics.vllm_metrics import VLLM_FIELDS
@@ -63,11 +63,11 @@ class SimEngine(Adapter):
         """Of servetop itself."""
         return package_version("servetop") or "yes"
 
-    def recognises(self, answers: Answers) -> int:
+    def recognises(self, answers: HttpResults) -> int:
         """By its own page, which vLLM does not have."""
         return 3 if "engine_profile" in _config(answers) else 0
 
-    def facts(self, answers: Answers) -> ServerFacts:
+    def facts(self, answers: HttpResults) -> ServerFacts:
         """As version the engine generation that is simulated, such as `vllm-0.2.1`."""
         config = _config(answers)
         if "engine_profile" not in config:
@@ -85,7 +85,7 @@ class SimEngine(Adapter):
         return BatchSizeChange(CONFIG, {"max_num_seqs": max_num_seqs})
 
 
-def _config(answers: Answers) -> dict[str, Any]:
+def _config(answers: HttpResults) -> dict[str, Any]:
     data = answers[CONFIG].json() if CONFIG in answers else None
     return data if isinstance(data, dict) else {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from servetop.core.interfaces.dialect import Chunk
-from servetop.engines.dialects.event_template import Shapes
+from servetop.engines.dialects.event_template import TemplateCache
 from servetop.engines.dialects.json_event import read_completion
 from servetop.engines.dialects.stream_parser import EventStream
 
@@ -16,7 +16,7 @@ ENDED = [Chunk(final=True)]
 @pytest.mark.parametrize("continuous", [False, True])
 @pytest.mark.parametrize("keep_texts", [False, True])
 def test_the_end_of_the_body_is_the_end_of_the_answer_once_a_token_came(continuous: bool, keep_texts: bool) -> None:
-    shapes = Shapes(read_completion)
+    shapes = TemplateCache(read_completion)
     for body, expected in (
         (EVENT, ENDED),
         (EVENT * 3, ENDED),
@@ -32,6 +32,6 @@ def test_the_end_of_the_body_is_the_end_of_the_answer_once_a_token_came(continuo
 
 
 def test_with_an_end_marker_the_end_of_the_body_says_nothing() -> None:
-    stream = EventStream(read_completion, Shapes(read_completion), continuous=False)
+    stream = EventStream(read_completion, TemplateCache(read_completion), continuous=False)
     stream.feed(EVENT)
     assert list(stream.finish()) == []

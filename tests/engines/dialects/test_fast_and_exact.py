@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.core.interfaces.dialect import Chunk
-from servetop.engines.dialects.event_template import Shapes
+from servetop.engines.dialects.event_template import TemplateCache
 from servetop.engines.dialects.json_event import Reader, read_chat, read_completion
 from servetop.engines.dialects.llama_cpp_completion import read_llama_cpp
 from servetop.engines.dialects.mii_generate import read_mii
@@ -129,7 +129,7 @@ def test_any_interleaving_in_any_pieces_reads_the_same(reader: Reader, renders: 
         random = Random(seed)
         before, body = body_of(random, renders), body_of(random, renders)
         places = places_in(random, body)
-        shapes = Shapes(reader)
+        shapes = TemplateCache(reader)
         EventStream(reader, shapes, continuous=continuous).feed(before)
         exact = chunks_of([body], EventStream(reader, None, continuous=continuous))
         assert chunks_of(cut(body, places), EventStream(reader, shapes, continuous=continuous)) == exact
@@ -144,7 +144,7 @@ def test_any_interleaving_in_any_pieces_reads_the_same(reader: Reader, renders: 
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("keep_texts", [False, True])
 def test_a_text_that_is_no_utf_8_is_an_error_in_a_regular_event_too(together: bool, keep_texts: bool) -> None:
-    stream = EventStream(read_completion, Shapes(read_completion), continuous=False, keep_texts=keep_texts)
+    stream = EventStream(read_completion, TemplateCache(read_completion), continuous=False, keep_texts=keep_texts)
     events = [vllm('" a"', 1).encode()] * 3 + [vllm('"BAD"', 4).encode().replace(b"BAD", b"\xff\xfe")]
     chunks = chunks_of([b"".join(events)] if together else events, stream)
     assert [chunk.tokens for chunk in chunks] == [1, 1, 1, 0]
@@ -153,7 +153,7 @@ def test_a_text_that_is_no_utf_8_is_an_error_in_a_regular_event_too(together: bo
 
 
 def test_a_nul_in_the_first_event_of_a_stream_is_an_error_although_the_server_is_known() -> None:
-    shapes = Shapes(read_completion)
+    shapes = TemplateCache(read_completion)
     EventStream(read_completion, shapes, continuous=False).feed(vllm('" a"', 1).encode())
     broken = vllm('" NUL a"', 2).encode().replace(b"NUL", b"\0")
     (chunk,) = EventStream(read_completion, shapes, continuous=False).feed(broken)
@@ -187,7 +187,7 @@ def test_a_second_stream_of_a_known_server_needs_no_parse(
     reader: Reader, render: Render, together: bool, continuous: bool
 ) -> None:
     counting = Counting(reader)
-    shapes = Shapes(counting)
+    shapes = TemplateCache(counting)
     events = [render(f'" w{number}é"', number).encode() for number in range(1, 21)]
     EventStream(counting, shapes, continuous=continuous).feed(events[0])
     counting.asked = 0
@@ -200,14 +200,14 @@ def test_a_second_stream_of_a_known_server_needs_no_parse(
 
 def test_an_empty_text_is_no_token_unless_the_server_counts_it() -> None:
     for render, continuous, tokens in ((vllm, False, [1, 1]), (vllm_counted, True, [1, 1, 1])):
-        stream = EventStream(read_completion, Shapes(read_completion), continuous=continuous)
+        stream = EventStream(read_completion, TemplateCache(read_completion), continuous=continuous)
         events = [render('" a"', 1), render('""', 2), render('" b"', 3)]
         assert [chunk.tokens for chunk in chunks_of([event.encode() for event in events], stream)] == tokens
 
 
 def test_a_server_whose_events_are_all_different_is_read_exactly_and_costs_few_trials() -> None:
     counting = Counting(read_completion)
-    stream = EventStream(counting, Shapes(counting), continuous=False)
+    stream = EventStream(counting, TemplateCache(counting), continuous=False)
     events = [f'data: {{"k{chr(97 + at % 26) * at}":1,"choices":[{{"text":"a"}}]}}\n\n'.encode() for at in range(300)]
     assert [chunk.tokens for chunk in chunks_of(events, stream)] == [1] * 300
     assert counting.asked < 400
@@ -239,7 +239,7 @@ def test_captured_streams_read_the_same_in_any_pieces(
     body = captured(name)
     exact = chunks_of([body], EventStream(reader, None, continuous=continuous))
     assert sum(chunk.tokens for chunk in exact) >= 2
-    shapes = Shapes(reader)
+    shapes = TemplateCache(reader)
 
     @given(seeds)
     def same(seed: int) -> None:

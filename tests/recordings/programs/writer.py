@@ -16,7 +16,7 @@ from servetop.core.events import Action, Command, EngineSample, RequestRecord, R
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import ClientTick, LogHistogram, Tick
 from servetop.recordings.write.recorder import Recorder
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 REQUESTS_PER_TICK = 4
 
@@ -41,7 +41,7 @@ def requests_of(tick: int) -> list[RequestRecord]:
     ]
 
 
-def batch_of(tick: int, commands: list[Command]) -> Batch:
+def batch_of(tick: int, commands: list[Command]) -> TickTransaction:
     """What tick number `tick` brings."""
     client = ClientTick(
         index=tick, ok=REQUESTS_PER_TICK, output_tokens=80, ttft=LogHistogram.of([0.01] * REQUESTS_PER_TICK)
@@ -51,7 +51,7 @@ def batch_of(tick: int, commands: list[Command]) -> Batch:
         Command(id=each.id, at=each.at, action=each.action, obeyed_at=tick * 0.25, reply=f"done: {each.text}")
         for each in commands
     ]
-    return Batch(
+    return TickTransaction(
         tick=Tick(client=client, engine=sample), requests=requests_of(tick), engine_samples=[sample], commands=obeyed
     )
 

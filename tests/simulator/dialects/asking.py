@@ -10,24 +10,24 @@ from typing import Any
 
 import httpx
 
-from servetop.simulator.dialects.registry import wire_named
-from servetop.simulator.dialects.server_dialect import Switches
+from servetop.simulator.dialects.registry import server_dialect_class
+from servetop.simulator.dialects.server_dialect import EmulationOptions
 from servetop.simulator.scheduling.build import sim_spec
-from servetop.simulator.server.server import Server
+from servetop.simulator.server.server import SimulatorServer
 from tests.simulator.server_process import client_of
 
 _VALUE = re.compile(r'="([^"]*)"')
 
 
-def server_of(dialect: str, switches: Switches | None = None, **settings: Any) -> Server:
+def server_of(dialect: str, switches: EmulationOptions | None = None, **settings: Any) -> SimulatorServer:
     """Llama-2-7b as `tiny`, 50 times as fast, with 100 KV blocks and 8 places unless the settings say otherwise."""
     given = {"kv_blocks": 100, "max_num_seqs": 8, "time_scale": 0.02, **settings}
-    spec = sim_spec("llama-2-7b", gpu="a100-40", engine=wire_named(dialect).profile, settings=given)
-    return Server(spec, served_name="tiny", dialect=dialect, switches=switches)
+    spec = sim_spec("llama-2-7b", gpu="a100-40", engine=server_dialect_class(dialect).profile, settings=given)
+    return SimulatorServer(spec, served_name="tiny", dialect=dialect, switches=switches)
 
 
 @contextlib.contextmanager
-def served(dialect: str, switches: Switches | None = None, **settings: Any) -> Iterator[httpx.Client]:
+def served(dialect: str, switches: EmulationOptions | None = None, **settings: Any) -> Iterator[httpx.Client]:
     """A client of such a server."""
     with client_of(server_of(dialect, switches, **settings)) as client:
         yield client

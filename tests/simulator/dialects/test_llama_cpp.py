@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from servetop.simulator.dialects.server_dialect import Switches
+from servetop.simulator.dialects.server_dialect import EmulationOptions
 from tests.simulator.dialects.asking import events, names, samples, served
 from tests.simulator.dialects.captured import body, captured_events, keys_of
 
@@ -126,7 +126,7 @@ def test_slots_tell_what_is_running_and_how_long_it_has_become() -> None:
 
 
 def test_without_metrics_the_page_says_how_to_have_them() -> None:
-    with served("llama.cpp", Switches(metrics=False), **SETTINGS) as client:
+    with served("llama.cpp", EmulationOptions(metrics=False), **SETTINGS) as client:
         response = client.get("/metrics")
         assert response.status_code == 501
         assert "--metrics" in response.json()["error"]["message"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from servetop.simulator.dialects.registry import wire_named, wire_names
+from servetop.simulator.dialects.registry import server_dialect_class, server_dialect_names
 from servetop.simulator.model.profiles import load_engine
 from servetop.simulator.server.server import main
 from tests.simulator.server_process import start, stop
 
 
 def test_every_dialect_has_a_profile_and_its_engines_policy() -> None:
-    policies = {name: load_engine(wire_named(name).profile).policy for name in wire_names()}
+    policies = {name: load_engine(server_dialect_class(name).profile).policy for name in server_dialect_names()}
     assert policies == {
         "vllm": "recompute",
         "tgi": "reserve",

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from servetop.simulator.dialects.server_dialect import Switches
+from servetop.simulator.dialects.server_dialect import EmulationOptions
 from tests.simulator.dialects.asking import events, names, samples, served
 
 LABELS = "unified tiny 0 0"
@@ -93,6 +93,6 @@ def test_its_small_routes_and_errors(client: httpx.Client) -> None:
 
 
 def test_without_metrics_there_is_no_page() -> None:
-    with served("sglang", Switches(metrics=False)) as client:
+    with served("sglang", EmulationOptions(metrics=False)) as client:
         assert client.get("/metrics").status_code == 404
         assert client.get("/server_info").json()["enable_metrics"] is False

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from servetop.simulator.dialects.server_dialect import Switches
+from servetop.simulator.dialects.server_dialect import EmulationOptions
 from tests.simulator.dialects.asking import events, names, samples, served
 
 WHOLE_HEADERS = {"x-queue-time", "x-inference-time", "x-time-per-token", "x-prompt-tokens", "x-generated-tokens"}
@@ -147,7 +147,7 @@ def test_a_native_stream_refuses_inside_the_stream(client: httpx.Client) -> None
 
 
 def test_too_many_at_once_are_refused_with_429() -> None:
-    with served("tgi", Switches(max_concurrent_requests=1), time_scale=1.0) as client:
+    with served("tgi", EmulationOptions(max_concurrent_requests=1), time_scale=1.0) as client:
         body = {"inputs": "x", "parameters": {"max_new_tokens": 900}}
         with client.stream("POST", "/generate_stream", json=body) as reply:
             chunks = reply.iter_raw()

@@ -14,18 +14,18 @@ from servetop.core.clock import Clock, MonotonicClock
 from servetop.core.errors import ServetopError
 from servetop.core.events import Action
 from servetop.core.interfaces.run_source import RunSource, RunUpdate
-from servetop.tui.appearance import CALM_REDRAW_SECONDS, Surroundings
+from servetop.tui.appearance import CALM_REDRAW_SECONDS, DashboardOptions
 from servetop.tui.drawing.rich_cache import FORGET_SECONDS, forget_drawn_text
 from servetop.tui.keys import STEERING, VIEWING, WATCHING, bindings
 from servetop.tui.more_actions import MoreActions
-from servetop.tui.playback import Watching
-from servetop.tui.screens.frame_screen import MomentScreen
+from servetop.tui.playback import Playback
+from servetop.tui.screens.frame_screen import FrameScreen
 from servetop.tui.screens.live import LiveScreen
-from servetop.tui.screens.question import Choice, NoteQuestion, Question
+from servetop.tui.screens.question import Choice, NoteQuestion, QuestionScreen
 from servetop.tui.state import command_requests
-from servetop.tui.state.command_requests import Refusal, Wish
+from servetop.tui.state.command_requests import CommandRequest, Rejected
 from servetop.tui.state.playhead import Playhead
-from servetop.tui.state.run_state import CLOSED_TICKS, LIVE_TICKS, Moment, RunSoFar, View
+from servetop.tui.state.run_state import CLOSED_TICKS, LIVE_TICKS, Frame, RunState, View
 from servetop.tui.state.scratch_file import ScratchFile
 
 POLL_SECONDS = 0.05
@@ -43,7 +43,7 @@ QUIT_CHOICES = (
 )
 
 
-class DashboardApp(Watching, MoreActions):
+class DashboardApp(Playback, MoreActions):
     """Shows one run. Its result says how it was left: `stop`, `cancel`, `detach`, `ended`, or what it was asked.
 
     Where the disk did not take the command, it is `stop by signal` or `cancel by signal`.
@@ -56,10 +56,10 @@ class DashboardApp(Watching, MoreActions):
 
     def __init__(
         self, source: RunSource, *, start_at: float | None = None, owns_run: bool = False, clock: Clock | None = None,
-        surroundings: Surroundings | None = None,
+        surroundings: DashboardOptions | None = None,
     ) -> None:  # fmt: skip
         """`owns_run`: quitting ends the run, so it asks first. `start_at`: open at that second of the run."""
-        super().__init__(surroundings or Surroundings())
+        super().__init__(surroundings or DashboardOptions())
         self._owned = source if owns_run else None
         self._first_shown = source.name
         self._clock = MonotonicClock() if clock is None else clock
@@ -72,7 +72,7 @@ class DashboardApp(Watching, MoreActions):
         self._source = source
         self._live = source.is_live()
         keep = LIVE_TICKS if self._live else CLOSED_TICKS
-        self._run = RunSoFar(source.header, read=self._past_ticks, keep=keep, scratch=ScratchFile())
+        self._run = RunState(source.header, read=self._past_ticks, keep=keep, scratch=ScratchFile())
         update = RunUpdate(more=True)
         while update.more:
             update = source.poll(most_ticks=MOST_TICKS)
@@ -128,16 +128,16 @@ class DashboardApp(Watching, MoreActions):
         """Show the run at the playhead, now."""
         self._drawn_at = self._clock.now()
         moment = self._moment()
-        shown = [screen for screen in self.screen_stack if isinstance(screen, MomentScreen)]
+        shown = [screen for screen in self.screen_stack if isinstance(screen, FrameScreen)]
         with self.batch_update():
             for screen in shown[-1:]:  # those below are hidden, yet a change of them would repaint the whole screen
                 screen.show(moment)
 
-    def on_moment_screen_resumed(self) -> None:
+    def on_frame_screen_resumed(self) -> None:
         """It may show what was before it was covered."""
         self.redraw()
 
-    def _moment(self) -> Moment:
+    def _moment(self) -> Frame:
         self._drawn, self._live = self._view, self._source.is_live()
         moment = self._run.at(self._view, live=self._live)
         return replace(moment, requests=self._requests, read_only=self.surroundings.read_only)
@@ -171,23 +171,23 @@ class DashboardApp(Watching, MoreActions):
 
     # Steering: each key works out a wish, and sends it if the run can still be steered.
 
-    def ask(self, wish: Wish | Refusal, *, text: str = "") -> None:
+    def ask(self, wish: CommandRequest | Rejected, *, text: str = "") -> None:
         """Send a wish, after its question if it has one; say why when that cannot be done."""
         if not self.may_steer():
             return
-        if isinstance(wish, Refusal):
+        if isinstance(wish, Rejected):
             self.say(wish.why)
         elif wish.question:
             agreed = Choice(key="y", label="yes, restart it", result="yes")
-            self.push_screen(Question(wish.question, [agreed]), lambda answer: self._answered(answer, wish))
+            self.push_screen(QuestionScreen(wish.question, [agreed]), lambda answer: self._answered(answer, wish))
         else:
             self._send(wish, text)
 
-    def _answered(self, answer: str | None, wish: Wish) -> None:
+    def _answered(self, answer: str | None, wish: CommandRequest) -> None:
         if answer == "yes":
             self._send(wish, "")
 
-    def _send(self, wish: Wish, text: str) -> bool:
+    def _send(self, wish: CommandRequest, text: str) -> bool:
         """Whether the run will hear of it."""
         try:
             self._source.send(wish.action, value=wish.value, text=text)
@@ -204,14 +204,14 @@ class DashboardApp(Watching, MoreActions):
         """Space: the ramp's clock while the run is watched at its edge, else the playhead's."""
         if self.steers and self._view.playhead.following:
             held = self._run.target.gauges.holding
-            self.ask(Wish(action=Action.CONTINUE_STAGES if held else Action.HOLD_STAGE))
+            self.ask(CommandRequest(action=Action.CONTINUE_STAGES if held else Action.HOLD_STAGE))
         else:
             self._look(playhead=self._view.playhead.toggled(edge=self._run.edge))
 
     def action_pause_load(self) -> None:
         """Pause, or resume."""
         paused = self._run.target.gauges.paused
-        self.ask(Wish(action=Action.RESUME_LOAD if paused else Action.PAUSE_LOAD))
+        self.ask(CommandRequest(action=Action.RESUME_LOAD if paused else Action.PAUSE_LOAD))
 
     def action_scale_rate(self, factor: float) -> None:
         """Multiply the request rate."""
@@ -227,7 +227,7 @@ class DashboardApp(Watching, MoreActions):
 
     def action_next_stage(self) -> None:
         """End this stage now."""
-        self.ask(Wish(action=Action.NEXT_STAGE))
+        self.ask(CommandRequest(action=Action.NEXT_STAGE))
 
     def action_burst(self) -> None:
         """About a second's worth of requests at once."""
@@ -240,7 +240,7 @@ class DashboardApp(Watching, MoreActions):
 
     def _marked(self, note: str | None) -> None:
         if note is not None:
-            self.ask(Wish(action=Action.MARK), text=note)
+            self.ask(CommandRequest(action=Action.MARK), text=note)
 
     def action_next_metric(self) -> None:
         """The next latency on the chart."""
@@ -265,11 +265,13 @@ class DashboardApp(Watching, MoreActions):
 
     async def action_quit(self) -> None:
         """Ask what becomes of a run that is ours and goes on; a second ctrl+c while asking cancels it."""
-        if isinstance(self.screen, Question):
+        if isinstance(self.screen, QuestionScreen):
             self.screen.dismiss(self.screen.when_repeated)
         elif self._owned is not None and self._owned.is_live():
-            self.push_screen(Question("The run goes on. What becomes of it?", QUIT_CHOICES, when_repeated="cancel"),
-                             self._left)  # fmt: skip
+            question = QuestionScreen(
+                "The run is still active. What should happen to it?", QUIT_CHOICES, when_repeated="cancel"
+            )
+            self.push_screen(question, self._left)
         else:
             self.exit("detach" if self._source.is_live() else "ended")
 
@@ -278,15 +280,17 @@ class DashboardApp(Watching, MoreActions):
             return
         actions = {"stop": Action.STOP, "cancel": Action.CANCEL}
         self._source = self._owned or self._source
-        unsent = answer in actions and self._source.is_live() and not self._send(Wish(action=actions[answer]), "")
+        unsent = (
+            answer in actions and self._source.is_live() and not self._send(CommandRequest(action=actions[answer]), "")
+        )
         self.exit(f"{answer} by signal" if unsent else answer)
 
 
-def _screen(name: str, moment: Moment) -> MomentScreen:
+def _screen(name: str, moment: Frame) -> FrameScreen:
     """Loaded when first looked at: start-up is for the live screen."""
     from servetop.tui.screens import details, log_screen, requests_screen
 
-    kinds: dict[str, type[MomentScreen]] = {
+    kinds: dict[str, type[FrameScreen]] = {
         "requests": requests_screen.RequestsScreen,
         "distributions": details.DistributionsScreen,
         "sweep": details.SweepScreen,
@@ -301,7 +305,7 @@ def run_dashboard(
     *,
     start_at: float | None = None,
     owns_run: bool = False,
-    surroundings: Surroundings | None = None,
+    surroundings: DashboardOptions | None = None,
 ) -> str:
     """Show a run until the user quits; how that was (see DashboardApp), or empty when the dashboard failed."""
     app = DashboardApp(source, start_at=start_at, owns_run=owns_run, surroundings=surroundings)

@@ -17,7 +17,7 @@ from textual.theme import BUILTIN_THEMES, Theme
 from textual.widgets import Input
 
 from servetop.core.events import Note
-from servetop.core.interfaces.recording_store import Shelf
+from servetop.core.interfaces.recording_store import RecordingStore
 from servetop.tui.drawing.palette import THEME_NAMES
 from servetop.tui.keys import tables
 from servetop.tui.terminal_output import economical_driver
@@ -30,10 +30,10 @@ CALM_REDRAW_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class DashboardOptions:
     """What a dashboard has besides its run."""
 
-    shelf: Shelf | None = None
+    shelf: RecordingStore | None = None
     """Other recordings to open; None: there is no browser."""
     browse: bool = False
     """Open the browser first."""
@@ -63,7 +63,7 @@ def suitable_theme(color_system: str | None, environment: Mapping[str, str]) -> 
 class Appearance(App[str]):
     """The part of the dashboard that knows about themes."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: DashboardOptions) -> None:
         no_color = bool(os.environ.get("NO_COLOR"))
         super().__init__(ansi_color=True if no_color else None)  # else NO_COLOR would become shades of grey
         self.surroundings = surroundings

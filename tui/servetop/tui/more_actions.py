@@ -8,10 +8,10 @@ from servetop.core.errors import ServetopError
 from servetop.core.events import Action
 from servetop.core.interfaces.run_source import RunSource
 from servetop.tui.appearance import Appearance
-from servetop.tui.screens.question import Choice, Question
+from servetop.tui.screens.question import Choice, QuestionScreen
 from servetop.tui.state import command_requests
-from servetop.tui.state.command_requests import Refusal, Wish
-from servetop.tui.state.run_state import RunSoFar
+from servetop.tui.state.command_requests import CommandRequest, Rejected
+from servetop.tui.state.run_state import RunState
 
 STOP_CHOICES = (
     Choice(key="d", label="drain and stop", result="stop", hint="send nothing more, let requests finish"),
@@ -22,10 +22,10 @@ STOP_CHOICES = (
 class MoreActions(Appearance):
     """Mixed into the dashboard, which has the run."""
 
-    _run: RunSoFar
+    _run: RunState
     _source: RunSource
 
-    def ask(self, wish: Wish | Refusal, *, text: str = "") -> None:
+    def ask(self, wish: CommandRequest | Rejected, *, text: str = "") -> None:
         """Send a wish, after its question if it has one."""
         raise NotImplementedError
 
@@ -49,7 +49,7 @@ class MoreActions(Appearance):
 
     def action_previous_stage(self) -> None:
         """Play the stage before this one again."""
-        self.ask(Wish(action=Action.PREVIOUS_STAGE))
+        self.ask(CommandRequest(action=Action.PREVIOUS_STAGE))
 
     def action_switch_loop(self) -> None:
         """Open loop to closed, or back."""
@@ -61,15 +61,15 @@ class MoreActions(Appearance):
         if not self.may_steer():
             return
         if stopping:
-            self.ask(Wish(action=Action.CANCEL))
+            self.ask(CommandRequest(action=Action.CANCEL))
         else:
-            question = Question("Stop this run? The dashboard stays open.", STOP_CHOICES)
+            question = QuestionScreen("Stop this run? The dashboard stays open.", STOP_CHOICES)
             self.push_screen(question, self._stop_answered)
 
     def _stop_answered(self, answer: str | None) -> None:
         actions = {"stop": Action.STOP, "cancel": Action.CANCEL}
         if answer in actions:
-            self.ask(Wish(action=actions[answer]))
+            self.ask(CommandRequest(action=actions[answer]))
 
     # Other recordings.
 

@@ -12,13 +12,13 @@ from servetop.core.errors import ServetopError
 from servetop.core.events import RequestRecord
 from servetop.core.interfaces.run_source import RunSource
 from servetop.core.tick import Tick
-from servetop.tui.appearance import Surroundings
+from servetop.tui.appearance import DashboardOptions
 from servetop.tui.drawing.cursor import FAR, Cursor
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.panels.timeline import TimelinePanel
 from servetop.tui.screens.question import InstantQuestion
 from servetop.tui.state.command_requests import NOTHING_TO_STEER, READ_ONLY
-from servetop.tui.state.run_state import MOST_REQUESTS, SERIES_BINS, RunSoFar, View
+from servetop.tui.state.run_state import MOST_REQUESTS, SERIES_BINS, RunState, View
 from servetop.tui.state.time_input import event_instants, next_instant
 
 SPANS = (30.0, 120.0, 600.0, 0.0)
@@ -31,12 +31,12 @@ _NEAR_SEEK = 5.0
 """Seconds; a longer seek moves the cursor far."""
 
 
-class Watching(App[str]):
+class Playback(App[str]):
     """What an app can do to a view of a run; where the run and the view come from is the subclass's business."""
 
-    surroundings: Surroundings
+    surroundings: DashboardOptions
     _source: RunSource
-    _run: RunSoFar
+    _run: RunState
     _view: View
 
     def _look(self, **changes: Any) -> None:

@@ -22,7 +22,7 @@ _WEIGHTS = {"1", "2"}
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CellStyle:
     """Colours and attributes in force, each as the parameters of the escape sequence (ECMA-48, SGR) that sets it."""
 
     foreground: str = ""
@@ -30,7 +30,7 @@ class Look:
     attributes: tuple[str, ...] = ()
     """In their order, so that the same ones are equal."""
 
-    def after(self, before: Look) -> str:
+    def after(self, before: CellStyle) -> str:
         """The sequence that leads here from another look; empty when nothing differs."""
         if self == before:
             return ""
@@ -41,18 +41,18 @@ class Look:
             start, parts = _PLAIN, ["0"]
         elif ended:
             kept = tuple(each for each in before.attributes if each not in _WEIGHTS)
-            start, parts = Look(before.foreground, before.background, kept), ["22"]
+            start, parts = CellStyle(before.foreground, before.background, kept), ["22"]
         parts += [each for each in self.attributes if each not in start.attributes]
         parts += [self.foreground] if self.foreground != start.foreground else []
         parts += [self.background] if self.background != start.background else []
         return f"\x1b[{';'.join(parts)}m"
 
 
-_PLAIN = Look()
+_PLAIN = CellStyle()
 
 
 @lru_cache(maxsize=4096)
-def _set_by(sequence: str, before: Look) -> Look | None:
+def _set_by(sequence: str, before: CellStyle) -> CellStyle | None:
     """The look after a sequence; None for one with parameters that are not known here."""
     parameters = (sequence[2:-1] or "0").split(";")
     look = before
@@ -65,7 +65,7 @@ def _set_by(sequence: str, before: Look) -> Look | None:
         elif code == "0":
             look = _PLAIN
         elif code in "123456789":
-            look = Look(look.foreground, look.background, tuple(sorted({*look.attributes, code})))
+            look = CellStyle(look.foreground, look.background, tuple(sorted({*look.attributes, code})))
         elif re.fullmatch("(3|9)[0-7]|(4|10)[0-7]", code):
             look = _coloured(look, code, ground=code.startswith(("4", "10")))
         else:
@@ -73,10 +73,10 @@ def _set_by(sequence: str, before: Look) -> Look | None:
     return look
 
 
-def _coloured(look: Look, colour: str, *, ground: bool) -> Look:
+def _coloured(look: CellStyle, colour: str, *, ground: bool) -> CellStyle:
     if ground:
-        return Look(look.foreground, colour, look.attributes)
-    return Look(colour, look.background, look.attributes)
+        return CellStyle(look.foreground, colour, look.attributes)
+    return CellStyle(colour, look.background, look.attributes)
 
 
 def economical(data: str) -> str:

@@ -10,8 +10,8 @@ from servetop.core.config import RANDOM, WorkloadConfig
 from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.arrivals.arrival_process import ArrivalProcess
 from servetop.workload.arrivals.arrival_spec import parse_arrivals, seeded_arrivals
-from servetop.workload.datasets.rows import Tally
-from servetop.workload.prompts.conversation_scripts import RandomTalks
+from servetop.workload.datasets.rows import SkippedRows
+from servetop.workload.prompts.conversation_scripts import RandomConversations
 from servetop.workload.prompts.lengths import lengths_for
 from servetop.workload.prompts.prompt_source import (
     CommonWords,
@@ -32,7 +32,7 @@ def prompts_for(
     *,
     max_model_len: int | None = None,
     corpus_ids: tuple[int, ...] = (),
-    tally: Tally | None = None,
+    tally: SkippedRows | None = None,
     words: bool = False,
 ) -> PromptSource:
     """The prompts of a workload; `corpus_ids` are the engine's tokens of a corpus, the tally takes what is left out.
@@ -41,7 +41,7 @@ def prompts_for(
     """
     words = words or workload.endpoint != "completions" or workload.conversational
     vocabulary = CommonWords() if words else TokenIds()
-    source = _source(workload, tuple(seed), vocabulary=vocabulary, ids=corpus_ids, tally=tally or Tally())
+    source = _source(workload, tuple(seed), vocabulary=vocabulary, ids=corpus_ids, tally=tally or SkippedRows())
     if workload.tokenizer:
         from servetop.workload.prompts.local_tokenizer import CountedPrompts, load_tokenizer
 
@@ -56,7 +56,7 @@ def prompts_for(
 
 
 def _source(
-    workload: WorkloadConfig, seed: tuple[int, ...], *, vocabulary: Vocabulary, ids: tuple[int, ...], tally: Tally
+    workload: WorkloadConfig, seed: tuple[int, ...], *, vocabulary: Vocabulary, ids: tuple[int, ...], tally: SkippedRows
 ) -> PromptSource:
     lengths = lengths_for(workload, seed).pairs
     prefixes = _prefixes(workload, vocabulary, seed)
@@ -66,7 +66,7 @@ def _source(
         drawn = DatasetPrompts(workload, lengths=lengths, prefixes=prefixes, tally=tally, seed=seed)
         return drawn.source(vocabulary, ids)
     if workload.conversational:
-        return RandomTalks(lengths=lengths, prefixes=prefixes, workload=workload, seed=seed)
+        return RandomConversations(lengths=lengths, prefixes=prefixes, workload=workload, seed=seed)
     return RandomPrompts(vocabulary=vocabulary, lengths=lengths, prefixes=prefixes, seed=seed)
 
 

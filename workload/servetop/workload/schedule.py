@@ -10,7 +10,7 @@ from servetop.core.events import StageChange
 from servetop.core.tick import LoadGauges
 from servetop.workload.arrivals.arrival_process import ArrivalProcess
 from servetop.workload.plan import LoadPhase, LoadPlan
-from servetop.workload.stage_run import Due, StagePlay
+from servetop.workload.stage_run import Due, StageRun
 
 MAX_SPARE = 256
 """Connections opened ahead of need, at most."""
@@ -26,8 +26,8 @@ class Schedule:
 
     def __init__(self, plan: LoadPlan, *, arrivals: Callable[[float], ArrivalProcess], now: float) -> None:
         self.plan = plan
-        self.play: StagePlay | None = None
-        self.latest: StagePlay | None = None
+        self.play: StageRun | None = None
+        self.latest: StageRun | None = None
         """The stage in force, or after it the last one that was."""
         self.changes: list[StageChange] = []
         self.draining_since: float | None = None
@@ -57,7 +57,7 @@ class Schedule:
         index, config = self._following.pop(0)
         began, self._starts_at = self._starts_at, math.inf
         self.plays_out = True
-        self.play = self.latest = StagePlay(index, config, began=began, arrivals=self._arrivals)
+        self.play = self.latest = StageRun(index, config, began=began, arrivals=self._arrivals)
         self.changes.append(
             StageChange(
                 at=began,

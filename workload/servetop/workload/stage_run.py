@@ -27,7 +27,7 @@ class Due:
     """The next turn of a conversation under way; None: whatever the workload asks next."""
 
 
-class StagePlay:
+class StageRun:
     """Knows when a stage's next request is due and when the stage is over.
 
     The stage's own time stands still while it is held or paused; due times stand still while it is paused only.

@@ -43,7 +43,7 @@ def _exponential(mean: float, seed: int) -> Iterator[float]:
         yield from generator.exponential(mean, 64).tolist()
 
 
-class Places:
+class UserSlots:
     """Which places of a closed loop are free, and since when; thinking users keep theirs."""
 
     def __init__(self, pauses: Iterator[float] | None) -> None:
@@ -53,7 +53,7 @@ class Places:
         self._thinking: list[float] = []
 
     @classmethod
-    def of(cls, workload: WorkloadConfig, *, seed: int) -> Places:
+    def of(cls, workload: WorkloadConfig, *, seed: int) -> UserSlots:
         """Those of one sender; in a conversation the pause is before its next turn, not before the next user."""
         return cls(None if workload.conversational else parse_think_time(workload.think_time, seed=seed))
 

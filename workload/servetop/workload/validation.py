@@ -11,7 +11,7 @@ from servetop.core.config import CONVERSATIONS, RANDOM, StageConfig, WorkloadCon
 from servetop.core.errors import UsageError
 from servetop.workload.arrivals.arrival_spec import FASTEST_SPACED, RAMPED_LAWS, parse_arrivals
 from servetop.workload.datasets.catalogue import CORPORA, check_dataset_name, texts_of, trace_of
-from servetop.workload.datasets.rows import Tally
+from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.datasets.traces import TraceFacts, measure
 from servetop.workload.prompts.conversation_scripts import most_turns, parse_turns
 from servetop.workload.prompts.lengths import lengths_for, parse_lengths
@@ -102,14 +102,18 @@ def _read_texts(workload: WorkloadConfig) -> None:
     texts = texts_of(workload)
     if texts is None:
         return
-    rows = texts.rows(Tally() if workload.skip_bad_rows else None)
+    rows = texts.rows(SkippedRows() if workload.skip_bad_rows else None)
     if not sum(1 for _ in itertools.islice(rows, _ROWS_READ)):
         raise UsageError(f"{texts.path} has no prompts that could be sent")
 
 
 def _trace_facts(workload: WorkloadConfig) -> TraceFacts | None:
     trace = trace_of(workload, seed=0)
-    return None if trace is None else measure(replace(trace, jitter=0.0), Tally() if workload.skip_bad_rows else None)
+    return (
+        None
+        if trace is None
+        else measure(replace(trace, jitter=0.0), SkippedRows() if workload.skip_bad_rows else None)
+    )
 
 
 def check_fits(workload: WorkloadConfig, max_model_len: int | None) -> None:

@@ -17,7 +17,7 @@ _MOST_BLOCKS = 128
 """Blocks that were read again and are kept, those used last."""
 
 
-class KeptTicks(Sequence[Tick]):
+class TickCache(Sequence[Tick]):
     """All ticks by position. One that cannot be read again stands there without its distributions."""
 
     def __init__(self, read: ReadTicks | None = None) -> None:

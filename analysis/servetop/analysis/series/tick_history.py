@@ -10,8 +10,8 @@ from operator import attrgetter
 
 from servetop.analysis.series.paged_columns import PagedColumns
 from servetop.analysis.series.scratch import Scratch
-from servetop.analysis.series.tick_cache import BLOCK, KeptTicks, ReadTicks
-from servetop.analysis.series.window_cache import SLIDING, WINDOW, OldFigures, Percentiles
+from servetop.analysis.series.tick_cache import BLOCK, ReadTicks, TickCache
+from servetop.analysis.series.window_cache import SLIDING, WINDOW, Percentiles, WindowCache
 from servetop.core.arrays import FloatArray
 from servetop.core.bounds import bounded
 from servetop.core.events import EngineSample
@@ -57,9 +57,9 @@ class TickHistory:
         self, ticks: Iterable[Tick] = (), *, read: ReadTicks | None = None, scratch: Scratch | None = None
     ) -> None:
         """`read` gives ticks again that were put away; figures of theirs that are asked for often go to `scratch`."""
-        self.ticks = KeptTicks(read)
+        self.ticks = TickCache(read)
         scratch = Scratch() if scratch is None else scratch
-        self._old = OldFigures(scratch)
+        self._old = WindowCache(scratch)
         self._columns = PagedColumns((*CLIENT_COLUMNS, *GAUGE_COLUMNS, *ENGINE_DELTA_COLUMNS), scratch)
         self._last_counters: dict[str, float] = {}
         self._percentiles: dict[tuple[str, int, int], tuple[float, float, float]] = {}

@@ -22,7 +22,7 @@ WINDOW = 40
 Percentiles = tuple[float, float, float]
 
 
-class OldFigures:
+class WindowCache:
     """Of ticks from the run's beginning on, block by block; they lie in a scratch."""
 
     def __init__(self, scratch: Scratch) -> None:

@@ -38,7 +38,7 @@ _READ = 200
 """Characters of a log line that are looked at."""
 
 
-class CauseKind(StrEnum):
+class AnomalyKind(StrEnum):
     """What began."""
 
     PREEMPTIONS = "preemptions began"
@@ -50,11 +50,11 @@ class CauseKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class Anomaly:
     """One of them: `at` is where it began, which may lie before the tick that made it sure."""
 
     at: float
-    kind: CauseKind
+    kind: AnomalyKind
     text: str
 
 
@@ -67,15 +67,15 @@ def severity_of(text: str) -> Severity:
 
 
 @dataclass(slots=True, eq=False)
-class Causes:
+class AnomalyDetector:
     """What was found so far, by time of finding."""
 
     streamed: bool = True
     """Answers come as streams; without, silence is no stall."""
-    found: list[Cause] = field(default_factory=list)
-    knee: Cause | None = None
+    found: list[Anomaly] = field(default_factory=list)
+    knee: Anomaly | None = None
     _seen: int = 0
-    _told: dict[CauseKind, float] = field(default_factory=dict)
+    _told: dict[AnomalyKind, float] = field(default_factory=dict)
     """When each kind was last seen going on."""
     _kv_armed: bool = True
     _queue_grew: bool = False
@@ -85,7 +85,7 @@ class Causes:
     """Stages that ended, with their TTFT at p90."""
 
     @property
-    def all(self) -> tuple[Cause, ...]:
+    def all(self) -> tuple[Anomaly, ...]:
         """Those found and the knee, by instant."""
         return tuple(sorted([*self.found, *([self.knee] if self.knee else [])], key=lambda cause: cause.at))
 
@@ -104,7 +104,7 @@ class Causes:
         """Take in log lines."""
         for line in lines:
             if severity_of(line.text) is Severity.ERROR:
-                self._begin(CauseKind.LOG_ERROR, line.at, line.text.strip())
+                self._begin(AnomalyKind.LOG_ERROR, line.at, line.text.strip())
 
     def stage_ended(self, stage: StageChange, *, until: float, history: TickHistory) -> None:
         """A stage with a load came to its end: where the knee is may be known better now."""
@@ -117,25 +117,25 @@ class Causes:
         found = knee([each[0].request_rate or 0.0 for each in same], [each[1] for each in same])
         if found is not None:
             at, rate = same[found][0].at, same[found][0].request_rate
-            self.knee = Cause(at=at, kind=CauseKind.KNEE, text=f"knee: TTFT rises beyond {rate:g} req/s")
+            self.knee = Anomaly(at=at, kind=AnomalyKind.KNEE, text=f"knee: TTFT rises beyond {rate:g} req/s")
 
-    def _begin(self, kind: CauseKind, at: float, text: str) -> None:
+    def _begin(self, kind: AnomalyKind, at: float, text: str) -> None:
         before = self._told.get(kind, -math.inf)
         self._told[kind] = at
         if at - before >= QUIET:
-            self.found.append(Cause(at=at, kind=kind, text=text))
+            self.found.append(Anomaly(at=at, kind=kind, text=text))
 
     def _kv(self, tick: Tick) -> None:
         usage = None if tick.engine is None else tick.engine.kv_usage
         if usage is None:
             return
         if usage > KV_HIGH and self._kv_armed:
-            self.found.append(Cause(at=tick.end, kind=CauseKind.KV_FULL, text=CauseKind.KV_FULL.value))
+            self.found.append(Anomaly(at=tick.end, kind=AnomalyKind.KV_FULL, text=AnomalyKind.KV_FULL.value))
         self._kv_armed = usage < KV_LOW or (self._kv_armed and usage <= KV_HIGH)
 
     def _preemptions(self, history: TickHistory, position: int) -> None:
         if history.value("preemptions", position) > 0:
-            self._begin(CauseKind.PREEMPTIONS, history.ticks[position].end, CauseKind.PREEMPTIONS.value)
+            self._begin(AnomalyKind.PREEMPTIONS, history.ticks[position].end, AnomalyKind.PREEMPTIONS.value)
 
     def _stall(self, tick: Tick) -> None:
         client = tick.client
@@ -144,7 +144,7 @@ class Causes:
         self._silent = self._silent + 1 if silent else 0
         if self._silent == round(STALL / TICK_SECONDS) + 1:
             text = f"stall: no token for {STALL:g} s, {client.gauges.in_flight} in flight"
-            self.found.append(Cause(at=tick.end - self._silent * TICK_SECONDS, kind=CauseKind.STALL, text=text))
+            self.found.append(Anomaly(at=tick.end - self._silent * TICK_SECONDS, kind=AnomalyKind.STALL, text=text))
 
     def _queue(self, history: TickHistory, position: int) -> None:
         start = position - round(QUEUE_WINDOW / TICK_SECONDS)
@@ -152,7 +152,7 @@ class Causes:
         if grew and not self._queue_grew:
             waiting = _queued(history, position)
             text = f"the queue grows: {waiting:.0f} wait, {QUEUE_WINDOW:g} s before {_queued(history, start):.0f}"
-            self._begin(CauseKind.QUEUE, history.ticks[position].end, text)
+            self._begin(AnomalyKind.QUEUE, history.ticks[position].end, text)
         self._queue_grew = grew
 
 

@@ -20,7 +20,7 @@ LONGEST_SCRAPE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class CountConsistency:
     """Client and engine at the instants of the scrapes, so that both speak of the same moment."""
 
     littles_law_error: float = math.nan
@@ -28,7 +28,7 @@ class Agreement:
     in_flight: float = math.nan
 
 
-def agreement_between(history: TickHistory, start: int, stop: int) -> Agreement:
+def agreement_between(history: TickHistory, start: int, stop: int) -> CountConsistency:
     """The client's side is interpolated between the ends of ticks to when the engine was scraped."""
     before = max(0, start - 1)
     ends = np.array([tick.end for tick in history.ticks[before:stop]])
@@ -38,7 +38,7 @@ def agreement_between(history: TickHistory, start: int, stop: int) -> Agreement:
     )
     samples = [sample for sample in brief if sample.scrape_end >= ends[0]]
     if not samples:
-        return Agreement()
+        return CountConsistency()
     instants = np.array([(sample.scrape_start + sample.scrape_end) / 2 for sample in samples])
     in_flight = np.interp(instants, ends, history.column("in_flight", start=before, stop=stop))
     held = _column(samples, "running") + _column(samples, "waiting")
@@ -48,7 +48,7 @@ def agreement_between(history: TickHistory, start: int, stop: int) -> Agreement:
     ended = np.cumsum([tick.client.output_len.total for tick in history.ticks[before:stop]])
     client_tokens = [float(np.diff(np.interp(instants[[0, -1]], ends, each))[0]) for each in (received, ended)]
     generated = _column([samples[0], samples[-1]], "generation_tokens_total")
-    return Agreement(
+    return CountConsistency(
         littles_law_error=_relative(float(held[both].mean()), client) if both.any() else math.nan,
         token_error=_token_error(float(np.diff(generated)[0]), client_tokens),
         in_flight=client,

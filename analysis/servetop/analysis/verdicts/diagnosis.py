@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 
 from servetop.analysis.live_stats import LiveStats
-from servetop.analysis.verdicts.trust import Verdict
+from servetop.analysis.verdicts.trust import TrustVerdict
 from servetop.core.arrays import FloatArray
 from servetop.core.events import EngineSample
 from servetop.core.interfaces.run_source import EngineFacts
@@ -70,7 +70,7 @@ class Diagnosis:
 
 def diagnose(stats: LiveStats, facts: EngineFacts | None) -> Diagnosis:
     """The diagnosis of one instant; a stage that has just begun shows the window's past until the window has passed."""
-    signs = _Signs.of(stats, facts)
+    signs = _EngineState.of(stats, facts)
     if not stats.rates.offered > 0 and stats.load.in_flight == 0:
         return Diagnosis(limit=Limit.IDLE)
     for rule in (_client, _kv, _batch, _concurrency, _queue, _load):
@@ -81,7 +81,7 @@ def diagnose(stats: LiveStats, facts: EngineFacts | None) -> Diagnosis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Signs:
+class _EngineState:
     """Figures of the engine; NaN is unknown."""
 
     kv: float = math.nan
@@ -93,7 +93,7 @@ class _Signs:
     age: float = math.nan
 
     @classmethod
-    def of(cls, stats: LiveStats, facts: EngineFacts | None) -> _Signs:
+    def of(cls, stats: LiveStats, facts: EngineFacts | None) -> _EngineState:
         """From the newest sample unless it is stale, and the window's end of the series."""
         sample = stats.engine
         age = math.nan if sample is None else stats.at - sample.scrape_end
@@ -122,14 +122,14 @@ class _Signs:
         return int(self.running * KV_AIM / self.kv) // _BATCH_STEP * _BATCH_STEP
 
 
-def _client(stats: LiveStats, signs: _Signs) -> Diagnosis | None:  # noqa: ARG001
-    if stats.trust.verdict is not Verdict.CLIENT_BOUND:
+def _client(stats: LiveStats, signs: _EngineState) -> Diagnosis | None:  # noqa: ARG001
+    if stats.trust.verdict is not TrustVerdict.CLIENT_BOUND:
         return None
     advice = "the figures say more about the client: lower the rate, or give the client more processor"
     return Diagnosis(limit=Limit.CLIENT, evidence=stats.trust.reasons, advice=advice)
 
 
-def _kv(stats: LiveStats, signs: _Signs) -> Diagnosis | None:
+def _kv(stats: LiveStats, signs: _EngineState) -> Diagnosis | None:
     preempting = stats.rates.preemptions > PREEMPTING
     if not signs.kv >= KV_FULL or not (preempting or signs.waiting > _SHORT_QUEUE):
         return None
@@ -140,7 +140,7 @@ def _kv(stats: LiveStats, signs: _Signs) -> Diagnosis | None:
     return Diagnosis(limit=Limit.KV, evidence=(f"{_percent(signs.kv)} of blocks", *rate, *waits), advice=advice)
 
 
-def _batch(stats: LiveStats, signs: _Signs) -> Diagnosis | None:  # noqa: ARG001
+def _batch(stats: LiveStats, signs: _EngineState) -> Diagnosis | None:  # noqa: ARG001
     if not signs.running >= BATCH_FULL * signs.batch or not signs.waiting > _SHORT_QUEUE:
         return None
     roomy = signs.kv < KV_ROOMY
@@ -153,7 +153,7 @@ def _batch(stats: LiveStats, signs: _Signs) -> Diagnosis | None:  # noqa: ARG001
     return Diagnosis(limit=Limit.BATCH, evidence=tuple(filter(None, evidence)), advice=advice)
 
 
-def _concurrency(stats: LiveStats, signs: _Signs) -> Diagnosis | None:
+def _concurrency(stats: LiveStats, signs: _EngineState) -> Diagnosis | None:
     limit = stats.load.max_concurrency
     if limit is None or not stats.load.queued or signs.waiting > _SHORT_QUEUE:
         return None
@@ -161,7 +161,7 @@ def _concurrency(stats: LiveStats, signs: _Signs) -> Diagnosis | None:
     return Diagnosis(limit=Limit.CONCURRENCY, evidence=evidence, advice="raise the concurrency limit")
 
 
-def _queue(stats: LiveStats, signs: _Signs) -> Diagnosis | None:
+def _queue(stats: LiveStats, signs: _EngineState) -> Diagnosis | None:
     if not signs.growth > QUEUE_GROWS * stats.rates.offered or _keeps_up(stats):
         return None
     waiting = "" if math.isnan(signs.waiting) else f"{signs.waiting:.0f} waiting"
@@ -171,7 +171,7 @@ def _queue(stats: LiveStats, signs: _Signs) -> Diagnosis | None:
     return Diagnosis(limit=Limit.QUEUE, evidence=evidence, advice=f"lower the rate below {stats.rates.completed:.1f}")
 
 
-def _load(stats: LiveStats, signs: _Signs) -> Diagnosis | None:
+def _load(stats: LiveStats, signs: _EngineState) -> Diagnosis | None:
     if not _keeps_up(stats) or not signs.waiting <= max(_SHORT_QUEUE, stats.rates.offered):
         return None
     done = f"done {stats.rates.completed:.1f} of {stats.rates.offered:.1f} req/s"
@@ -185,7 +185,7 @@ def _load(stats: LiveStats, signs: _Signs) -> Diagnosis | None:
     return Diagnosis(limit=Limit.LOAD, evidence=evidence, advice=advice)
 
 
-def _inconclusive(stats: LiveStats, signs: _Signs) -> Diagnosis:
+def _inconclusive(stats: LiveStats, signs: _EngineState) -> Diagnosis:
     if signs.age > STALE_AFTER:
         evidence = f"the engine's newest sample is {signs.age:.1f} s old"
     elif signs.missing:

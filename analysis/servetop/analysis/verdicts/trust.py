@@ -30,7 +30,7 @@ REQUESTS_IN_TRANSIT = 1.5
 """A difference of so few requests is no disagreement: they are on the wire, or just done."""
 
 
-class Verdict(StrEnum):
+class TrustVerdict(StrEnum):
     """The trust meter's word."""
 
     OK = "ok"
@@ -55,7 +55,7 @@ class CheckState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class TrustCheck:
     """One figure, and the limit that it is judged by."""
 
     value: float
@@ -144,7 +144,7 @@ class Trust:
         return self.itl_uncertainty_p99 > max(ITL_UNCERTAINTY_LIMIT, ITL_UNCERTAINTY_SHARE * self.itl_p99)
 
     @property
-    def checks(self) -> Mapping[str, Check]:
+    def checks(self) -> Mapping[str, TrustCheck]:
         """By name: `slip_p99` (of a closed loop `late_share`), `loop_lag_p99`, `sent_share`, `littles_law`, `tokens`.
 
         The first and `loop_lag_p99` are seconds, the others shares.
@@ -195,15 +195,15 @@ class Trust:
         return check is not None and check.state is CheckState.BROKEN
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> TrustVerdict:
         """Client-bound before suspect: a slow client makes everything else disagree too."""
         if math.isnan(self.slip_p99) and math.isnan(self.loop_lag_p99):
-            return Verdict.UNKNOWN
+            return TrustVerdict.UNKNOWN
         if self.all_failed:
-            return Verdict.NO_FIGURES
+            return TrustVerdict.NO_FIGURES
         if any(map(self._breaks, ("slip_p99", "late_share", "loop_lag_p99", "sent_share"))):
-            return Verdict.CLIENT_BOUND
-        return Verdict.SUSPECT if self.reasons else Verdict.OK
+            return TrustVerdict.CLIENT_BOUND
+        return TrustVerdict.SUSPECT if self.reasons else TrustVerdict.OK
 
 
 def is_stamped(stamped: float, chunks: float) -> bool:
@@ -211,13 +211,13 @@ def is_stamped(stamped: float, chunks: float) -> bool:
     return chunks > 0 and stamped >= (1 - COUNT_LIMIT) * chunks
 
 
-def _at_most(value: float, limit: float) -> Check:
+def _at_most(value: float, limit: float) -> TrustCheck:
     return _check(value, limit, abs(value) > limit)
 
 
-def _check(value: float, limit: float, beyond: bool, *, exemption: str = "") -> Check:
+def _check(value: float, limit: float, beyond: bool, *, exemption: str = "") -> TrustCheck:
     if math.isnan(value):
-        return Check(value=value, limit=limit, state=CheckState.UNKNOWN)
+        return TrustCheck(value=value, limit=limit, state=CheckState.UNKNOWN)
     if beyond and exemption:
-        return Check(value=value, limit=limit, state=CheckState.EXEMPT, exemption=exemption)
-    return Check(value=value, limit=limit, state=CheckState.BROKEN if beyond else CheckState.PASSED)
+        return TrustCheck(value=value, limit=limit, state=CheckState.EXEMPT, exemption=exemption)
+    return TrustCheck(value=value, limit=limit, state=CheckState.BROKEN if beyond else CheckState.PASSED)

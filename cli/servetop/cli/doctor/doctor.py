@@ -13,7 +13,7 @@ from servetop.cli.doctor.doctor_checks import Finding, Status
 from servetop.core.errors import ExitCode
 from servetop.run import console
 
-Check = Callable[[], Iterable[Finding]]
+DoctorCheck = Callable[[], Iterable[Finding]]
 
 
 def run_doctor(*, as_json: bool) -> int:
@@ -28,7 +28,7 @@ def run_doctor(*, as_json: bool) -> int:
     return int(ExitCode.RUN_FAILED if worst is Status.FIX else ExitCode.OK)
 
 
-def examine(named: Sequence[tuple[str, Check]]) -> list[Finding]:
+def examine(named: Sequence[tuple[str, DoctorCheck]]) -> list[Finding]:
     """All findings in order. A check that fails is a finding too: whatever the machine is like, there is a report."""
     found: list[Finding] = []
     for name, check in named:
@@ -112,7 +112,7 @@ def _recordings() -> list[Finding]:
     return [checks.disk_finding(facts.recordings_disk(recordings_folder()))]
 
 
-CHECKS: Sequence[tuple[str, Check]] = (
+CHECKS: Sequence[tuple[str, DoctorCheck]] = (
     ("python", _python),
     ("packages", _packages),
     ("engines", _engines),

@@ -28,7 +28,7 @@ from servetop.recordings.library.catalog import list_recordings, resolve
 from servetop.recordings.library.paths import recordings_folder
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary, without_figures
-from servetop.recordings.write.recorder import Unrecorded
+from servetop.recordings.write.recorder import WriteQueue
 from servetop.run import console
 from servetop.tui.drawing import formats
 
@@ -215,7 +215,7 @@ def _number(value: float | None, unit: str = "") -> str:
     return formats.number(value) + (unit if value is not None else "")
 
 
-def print_end(end: RunEnd, reader: RecordingReader, *, unrecorded: Unrecorded | None = None) -> None:
+def print_end(end: RunEnd, reader: RecordingReader, *, unrecorded: WriteQueue | None = None) -> None:
     """On stderr: an engine's last lines where it failed, what is not recorded, and as the last line the reason."""
     if end.exit_code == ExitCode.ENGINE_FAILED:
         console.quote(line.text for line in reader.poll().log_lines[-LOG_TAIL:])

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from servetop.core.errors import ExitCode, RecordingError, UsageError
 from servetop.recordings.library.catalog import resolve
-from servetop.recordings.verify.verify import Check, Verdict, Verified, verify
+from servetop.recordings.verify.verify import Verified, VerifyCheck, VerifyVerdict, verify
 from servetop.run import console
 
-_EXIT_CODES: Mapping[Verdict, ExitCode] = {
-    Verdict.SOUND: ExitCode.OK,
-    Verdict.NOT_SOUND: ExitCode.RUN_FAILED,
-    Verdict.NOT_A_RECORDING: ExitCode.USAGE,
+_EXIT_CODES: Mapping[VerifyVerdict, ExitCode] = {
+    VerifyVerdict.SOUND: ExitCode.OK,
+    VerifyVerdict.NOT_SOUND: ExitCode.RUN_FAILED,
+    VerifyVerdict.NOT_A_RECORDING: ExitCode.USAGE,
 }
 
 
@@ -34,9 +34,9 @@ def run_verify(names: Sequence[str], *, as_json: bool) -> int:
 
 def _as_data(path: Path, verified: Verified) -> dict[str, object]:
     checks = [dataclasses.asdict(each) for each in verified.checks]
-    sound = verified.verdict is Verdict.SOUND
+    sound = verified.verdict is VerifyVerdict.SOUND
     return {"recording": str(path), "verdict": verified.verdict, "sound": sound, "checks": checks}
 
 
-def _line(check: Check) -> str:
+def _line(check: VerifyCheck) -> str:
     return f"  {'✓' if check.sound else '✗'} {check.name:<10}  {check.detail}"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from servetop.cli.viewing.display_options import Look, check_theme, end_with_terminal, surroundings
+from servetop.cli.viewing.display_options import DisplayOptions, check_theme, end_with_terminal, surroundings
 from servetop.cli.viewing.viewer_signals import PAGE_SERVER, ViewerSignals
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig
@@ -23,17 +23,17 @@ from servetop.run.process.owned_run import OwnedRun, complaints_file
 from servetop.run.process.recording_trouble import RecordingTrouble
 
 
-def replay_recording(name: str | None, look: Look, *, read_only: bool = False) -> int:
+def replay_recording(name: str | None, look: DisplayOptions, *, read_only: bool = False) -> int:
     """The dashboard on a finished or a growing recording; without a name, on the list of all, over the newest."""
     end_with_terminal()
     gc.disable()  # until all is loaded: a tenth of the time to the first frame
-    from servetop.cli.viewing.read_only import ReadOnlyShelf
+    from servetop.cli.viewing.read_only import ReadOnlyStore
     from servetop.recordings.library.catalog import resolve
-    from servetop.recordings.library.folder_store import RecordingsShelf
+    from servetop.recordings.library.folder_store import FolderStore
     from servetop.tui.app import run_dashboard
 
-    shelf = RecordingsShelf()
-    shown = ReadOnlyShelf(shelf) if read_only else shelf
+    shelf = FolderStore()
+    shown = ReadOnlyStore(shelf) if read_only else shelf
     signals = ViewerSignals()
     asked_to_leave = _with_page_server(signals)
     first = shelf.newest() if name is None else resolve(name)
@@ -66,7 +66,7 @@ def _with_page_server(signals: ViewerSignals) -> Callable[[], str]:
 
 
 def run_with_dashboard(
-    config: RunConfig, recording: Path, *, look: Look, resume: bool = False, throw_away: bool = False
+    config: RunConfig, recording: Path, *, look: DisplayOptions, resume: bool = False, throw_away: bool = False
 ) -> int:
     """Start the run process, show its recording as it grows, tell how it ended; the run's exit code.
 
@@ -112,13 +112,13 @@ _BY_SIGNAL = {"stop by signal": signal.SIGTERM, "cancel by signal": signal.SIGIN
 """For a run whose recording takes no command."""
 
 
-def _show(run: OwnedRun, look: Look, signals: ViewerSignals) -> str:
+def _show(run: OwnedRun, look: DisplayOptions, signals: ViewerSignals) -> str:
     """How the dashboard was left."""
-    from servetop.recordings.library.folder_store import RecordingsShelf
+    from servetop.recordings.library.folder_store import FolderStore
     from servetop.tui.app import run_dashboard
 
     reader = asyncio.run(run.opened())
-    shelf = RecordingsShelf()
+    shelf = FolderStore()
     clock = MonotonicClock(reader.header.anchor.origin_ns)
 
     def unrecorded() -> list[Note]:

@@ -19,15 +19,15 @@ from servetop.tui.drawing.palette import THEME_NAMES
 
 if TYPE_CHECKING:
     from servetop.core.events import Note
-    from servetop.core.interfaces.recording_store import Shelf
-    from servetop.tui.appearance import Surroundings
+    from servetop.core.interfaces.recording_store import RecordingStore
+    from servetop.tui.appearance import DashboardOptions
 
 MOTION_VARIABLES = ("SERVETOP_REDUCED_MOTION", "REDUCE_MOTION")
 _NO = ("", "0", "false", "no", "off")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class DisplayOptions:
     """What the command line says of the look; empty and False: nothing."""
 
     theme: str = ""
@@ -42,19 +42,19 @@ def check_theme(name: str) -> str:
 
 
 def surroundings(
-    look: Look,
-    shelf: Shelf,
+    look: DisplayOptions,
+    shelf: RecordingStore,
     *,
     browse: bool = False,
     asked_to_leave: Callable[[], str] | None = None,
     read_only: bool = False,
     unrecorded: Callable[[], Sequence[Note]] | None = None,
-) -> Surroundings:
+) -> DashboardOptions:
     """The command line first, then the environment and what was remembered; UsageError for an unknown theme."""
-    from servetop.tui.appearance import Surroundings
+    from servetop.tui.appearance import DashboardOptions
 
     remembered = remembered_theme()
-    return Surroundings(
+    return DashboardOptions(
         shelf=shelf,
         browse=browse,
         theme=check_theme(look.theme) or (remembered if remembered in THEME_NAMES else ""),

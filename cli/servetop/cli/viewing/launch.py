@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from servetop.cli.viewing.display_options import Look
+from servetop.cli.viewing.display_options import DisplayOptions
 from servetop.core.clock import wall_clock
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError, UsageError
@@ -31,7 +31,7 @@ class Output:
     detach: bool = False
     """The run goes on in the background, without an owner."""
     as_json: bool = False
-    look: Look = field(default_factory=Look)
+    look: DisplayOptions = field(default_factory=DisplayOptions)
     web: WebAddress | None = None
     """Where the dashboard is served as a page; None: it is in this terminal."""
     sender: FirstSender | None = None

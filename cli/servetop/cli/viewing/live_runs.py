@@ -8,7 +8,7 @@ import dataclasses
 import os
 import signal
 
-from servetop.cli.viewing.display_options import Look
+from servetop.cli.viewing.display_options import DisplayOptions
 from servetop.core.clock import MonotonicClock, wall_clock
 from servetop.core.errors import ExitCode, RecordingError, ServetopError
 from servetop.core.events import Action
@@ -106,7 +106,7 @@ def _how_it_ended(run: RegisteredRun) -> str:
     return f"has ended{f': {end.reason}' if end.reason else ''} (exit code {end.exit_code})"
 
 
-def attach_run(name: str, look: Look) -> int:
+def attach_run(name: str, look: DisplayOptions) -> int:
     """The dashboard on a run that goes on; leaving it ends nothing."""
     from servetop.cli.viewing.dashboard import replay_recording
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from servetop.core.errors import RecordingError
 from servetop.core.events import Action, RequestRecord
-from servetop.core.interfaces.recording_store import Glance, Shelf
+from servetop.core.interfaces.recording_store import RecordingPreview, RecordingStore
 from servetop.core.interfaces.run_source import RunHeader, RunSource, RunUpdate
 from servetop.core.tick import Tick
 from servetop.tui.state.command_requests import READ_ONLY
@@ -53,10 +53,10 @@ class ReadOnlyRun:
         return self._source.past_ticks(first, last)
 
 
-class ReadOnlyShelf:
+class ReadOnlyStore:
     """Implements `core.shelf.Shelf` on another one; renames and deletes nothing."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: RecordingStore) -> None:
         self._shelf = shelf
 
     @property
@@ -68,7 +68,7 @@ class ReadOnlyShelf:
         """Every recording, last written first."""
         return self._shelf.paths()
 
-    def glance(self, path: Path, *, bins: int) -> Glance:
+    def glance(self, path: Path, *, bins: int) -> RecordingPreview:
         """What is in one."""
         return self._shelf.glance(path, bins=bins)
 

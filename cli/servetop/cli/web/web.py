@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from servetop.cli.viewing.display_options import Look, check_theme
+from servetop.cli.viewing.display_options import DisplayOptions, check_theme
 from servetop.cli.viewing.viewer_signals import ViewerSignals
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, UsageError
@@ -28,7 +28,7 @@ class WebAddress:
     """Who has the page may steer the run, rename and delete recordings; else pages only watch."""
 
 
-def serve_recording(recording: Path, address: WebAddress, look: Look) -> int:
+def serve_recording(recording: Path, address: WebAddress, look: DisplayOptions) -> int:
     """Serve viewers of a recording until ctrl+c."""
     check_web(look)
     signals = ViewerSignals()
@@ -38,7 +38,13 @@ def serve_recording(recording: Path, address: WebAddress, look: Look) -> int:
 
 
 def run_in_browser(
-    config: RunConfig, recording: Path, *, address: WebAddress, look: Look, resume: bool, throw_away: bool = False
+    config: RunConfig,
+    recording: Path,
+    *,
+    address: WebAddress,
+    look: DisplayOptions,
+    resume: bool,
+    throw_away: bool = False,
 ) -> int:
     """Start the run process once, and serve viewers of its recording; the signal that ends this ends both.
 
@@ -67,7 +73,7 @@ def run_in_browser(
             return conclude(run)
 
 
-def check_web(look: Look) -> None:
+def check_web(look: DisplayOptions) -> None:
     """UsageError when the server is not installed, or there is no such theme."""
     import importlib.util
 
@@ -76,7 +82,7 @@ def check_web(look: Look) -> None:
         raise UsageError("--web needs textual-serve, which is not installed: pip install 'servetop[web]'")
 
 
-def viewer_command(recording: Path, look: Look, *, steer: bool) -> list[str]:
+def viewer_command(recording: Path, look: DisplayOptions, *, steer: bool) -> list[str]:
     """What the server runs for each page: any number of viewers of one recording."""
     words = [sys.executable, "-m", "servetop", "replay", str(recording.absolute())]
     words += [] if steer else ["--read-only"]
@@ -85,7 +91,7 @@ def viewer_command(recording: Path, look: Look, *, steer: bool) -> list[str]:
     return words
 
 
-def _serve(recording: Path, address: WebAddress, look: Look, signals: ViewerSignals) -> None:
+def _serve(recording: Path, address: WebAddress, look: DisplayOptions, signals: ViewerSignals) -> None:
     """Until a signal comes."""
     from servetop.cli.web.web_server import ViewerServer
 

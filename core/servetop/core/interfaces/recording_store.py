@@ -44,7 +44,7 @@ class RecordingInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
+class RecordingPreview:
     """A recording in one row of a browser."""
 
     info: RecordingInfo
@@ -52,7 +52,7 @@ class Glance:
     """Output tokens/s in equal bins from second 0 to the last tick; 0 where there are no ticks."""
 
 
-class Shelf(Protocol):
+class RecordingStore(Protocol):
     """A folder of recordings. What it refuses, it refuses by RecordingError, in one line."""
 
     @property
@@ -64,7 +64,7 @@ class Shelf(Protocol):
         """Every recording, last written first; opens none of them, so that thousands take milliseconds."""
         ...
 
-    def glance(self, path: Path, *, bins: int) -> Glance:
+    def glance(self, path: Path, *, bins: int) -> RecordingPreview:
         """What is in one; milliseconds, from any thread. An unreadable one is told by its state, not raised."""
         ...
 

@@ -9,7 +9,7 @@ from servetop.core.errors import UsageError
 from servetop.engines.adapters.engine_flags import flag_value, reachable, with_flags
 from servetop.engines.adapters.launch_argv import module_words
 from servetop.engines.adapters.model_names import resolve_model
-from servetop.engines.control.control_client import Answers
+from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.registry import TEXT_ENDPOINTS
 from servetop.engines.engine import Adapter, LaunchCommand, package_version
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
@@ -61,7 +61,7 @@ class DeepSpeedMiiEngine(Adapter):
         """Aliases by data/models.toml."""
         return resolve_model(model)
 
-    def recognises(self, answers: Answers) -> int:
+    def recognises(self, answers: HttpResults) -> int:
         """By models that it says to own; its other server, which has only `/generate`, must be named."""
         models = answers.get("/v1/models")
         return 2 if models is not None and models.ok and b'"deepspeed-mii"' in models.body else 0

@@ -13,7 +13,7 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
 from servetop.engines.adapters.launch_argv import program_words
-from servetop.engines.control.control_client import Answers
+from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
 from servetop.engines.engine import Adapter, LaunchCommand
 from servetop.engines.metrics.llama_cpp_metrics import LlamaCppPages
@@ -110,13 +110,13 @@ class LlamaCppEngine(Adapter):
         resolved = self.resolve_model(model)
         return ["--model" if Path(resolved).is_file() else "--hf-repo", resolved]
 
-    def recognises(self, answers: Answers) -> int:
+    def recognises(self, answers: HttpResults) -> int:
         """By its properties, or by models that it says to own."""
         models = answers.get("/v1/models")
         owned = models is not None and models.ok and b'"llamacpp"' in models.body
         return 2 if owned or ("total_slots" in _props(answers)) else 0
 
-    def facts(self, answers: Answers) -> ServerFacts:
+    def facts(self, answers: HttpResults) -> ServerFacts:
         """Its build, slots, and the tokens that a slot takes."""
         props = _props(answers)
         settings = props.get("default_generation_settings")
@@ -141,6 +141,6 @@ class LlamaCppEngine(Adapter):
         return ServerFacts(max_num_seqs=found.get("max_num_seqs"), max_model_len=found.get("max_model_len"))
 
 
-def _props(answers: Answers) -> dict[str, Any]:
+def _props(answers: HttpResults) -> dict[str, Any]:
     data = answers["/props"].json() if "/props" in answers else None
     return data if isinstance(data, dict) else {}

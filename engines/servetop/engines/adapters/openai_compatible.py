@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from servetop.engines.control.control_client import Answers
+from servetop.engines.control.control_client import HttpResults
 from servetop.engines.engine import Adapter
 from servetop.engines.metrics.vllm_metrics import VLLM_METRICS
 
@@ -15,6 +15,6 @@ class OpenAIEngine(Adapter):
     install_words = "any server: start it yourself and attach with --url"
     metric_map = VLLM_METRICS
 
-    def recognises(self, answers: Answers) -> int:
+    def recognises(self, answers: HttpResults) -> int:
         """Anything that lists models, as the last resort."""
         return 1 if self.facts(answers).models else 0

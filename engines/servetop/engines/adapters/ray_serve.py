@@ -20,10 +20,10 @@ from servetop.core.system.package_data import package_path
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
 from servetop.engines.adapters.launch_argv import checked, refuse_containers
 from servetop.engines.adapters.model_names import resolve_model
-from servetop.engines.control.control_client import Answer, Answers
+from servetop.engines.control.control_client import HttpResult, HttpResults
 from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
 from servetop.engines.engine import Adapter, LaunchCommand, package_version
-from servetop.engines.metrics.metrics_reader import CacheInfo, MetricMap, Series
+from servetop.engines.metrics.metrics_reader import CacheInfo, MetricMap, MetricSeries
 from servetop.engines.metrics.metrics_source import with_port
 from servetop.engines.metrics.vllm_metrics import VLLM_FIELDS
 from servetop.engines.process.ports import free_port
@@ -38,7 +38,7 @@ _HISTOGRAMS = ("first_token", "queue", "prefill")
 _PREFIX = re.compile(r"^(\(\w[^)]*pid=\d+[^)]*\) )?")
 
 
-def _fields() -> dict[str, Series]:
+def _fields() -> dict[str, MetricSeries]:
     """vLLM's, by the names that Ray gives them; a counter appears there only when it first counts."""
     fields = {}
     for name, series in VLLM_FIELDS.items():
@@ -118,12 +118,12 @@ class RayServeEngine(Adapter):
         """The agent's usual port; it is random unless somebody sets it."""
         return with_port(url, USUAL_METRICS_PORT)
 
-    def recognises(self, answers: Answers) -> int:
+    def recognises(self, answers: HttpResults) -> int:
         """By the proxy's own paths."""
-        health, routes = (answers.get(path, Answer()) for path in ("/-/healthz", "/-/routes"))
+        health, routes = (answers.get(path, HttpResult()) for path in ("/-/healthz", "/-/routes"))
         return 2 if health.ok and health.body == b"success" and isinstance(routes.json(), dict) else 0
 
-    def facts(self, answers: Answers) -> ServerFacts:
+    def facts(self, answers: HttpResults) -> ServerFacts:
         """Its models, and the context that the first of them takes."""
         data = answers["/v1/models"].json() if "/v1/models" in answers else None
         cards = data.get("data") if isinstance(data, dict) else None

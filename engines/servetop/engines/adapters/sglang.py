@@ -10,7 +10,7 @@ from servetop.core.config import EngineConfig
 from servetop.engines.adapters.engine_flags import agreed, flag_value, reachable, with_flags
 from servetop.engines.adapters.launch_argv import module_words
 from servetop.engines.adapters.model_names import resolve_model
-from servetop.engines.control.control_client import Answers
+from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
 from servetop.engines.engine import Adapter, BatchSizeChange, LaunchCommand, package_version
 from servetop.engines.metrics.metrics_reader import MetricMap, counter, gauge, share
@@ -112,13 +112,13 @@ class SglangEngine(Adapter):
         """Aliases by data/models.toml."""
         return resolve_model(model)
 
-    def recognises(self, answers: Answers) -> int:
+    def recognises(self, answers: HttpResults) -> int:
         """By what its servers say of themselves, or by models that it says to own."""
         models = answers.get("/v1/models")
         owned = models is not None and models.ok and b'"sglang"' in models.body
         return 2 if owned or "mem_fraction_static" in _info(answers) else 0
 
-    def facts(self, answers: Answers) -> ServerFacts:
+    def facts(self, answers: HttpResults) -> ServerFacts:
         """From `/server_info`: the arguments of its start, and what became of them."""
         info = _info(answers)
         states = info.get("internal_states")
@@ -159,7 +159,7 @@ class SglangEngine(Adapter):
         return BatchSizeChange("/set_internal_state", wanted, refused_by=_REFUSED)
 
 
-def _info(answers: Answers) -> dict[str, Any]:
+def _info(answers: HttpResults) -> dict[str, Any]:
     for path in _INFOS:
         data = answers[path].json() if path in answers else None
         if isinstance(data, dict):

@@ -16,7 +16,7 @@ from servetop.engines.adapters.engine_flags import agreed, flag_value, reachable
 from servetop.engines.adapters.launch_argv import program_words
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.adapters.versions import is_older
-from servetop.engines.control.control_client import Answers
+from servetop.engines.control.control_client import HttpResults
 from servetop.engines.engine import Adapter, LaunchCommand, package_version
 from servetop.engines.metrics.tensorrt_llm_metrics import ITERATIONS, PROMETHEUS, TensorRtLlmPages
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
@@ -122,7 +122,7 @@ class TensorRtLlmEngine(Adapter):
         """Aliases by data/models.toml."""
         return resolve_model(model)
 
-    def recognises(self, answers: Answers) -> int:
+    def recognises(self, answers: HttpResults) -> int:
         """By models that it says to own, or by either of its metrics pages."""
         models, page, iterations = (answers.get(path) for path in ("/v1/models", PROMETHEUS, ITERATIONS))
         owned = models is not None and models.ok and b'"tensorrt_llm"' in models.body

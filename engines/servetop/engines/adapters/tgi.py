@@ -12,10 +12,10 @@ from servetop.core.config import EngineConfig
 from servetop.engines.adapters.engine_flags import agreed, flag_value, reachable, with_flags
 from servetop.engines.adapters.launch_argv import program_words
 from servetop.engines.adapters.model_names import resolve_model
-from servetop.engines.control.control_client import Answers
+from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.registry import TEXT_ENDPOINTS
 from servetop.engines.engine import Adapter, LaunchCommand
-from servetop.engines.metrics.metrics_reader import MetricMap, Series, counter, gauge
+from servetop.engines.metrics.metrics_reader import MetricMap, MetricSeries, counter, gauge
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
 from servetop.engines.server_facts import ServerFacts
 
@@ -23,9 +23,9 @@ LAUNCHER = "text-generation-launcher"
 _BUDGET = re.compile(r"(?:Setting max batch total tokens to|Inferred max batch total tokens:) (\d+)")
 
 
-def _since_used(name: str) -> Series:
+def _since_used(name: str) -> MetricSeries:
     """A part of a histogram, which is not on the page before the first request."""
-    return Series((name,), absent=0.0)
+    return MetricSeries((name,), absent=0.0)
 
 
 class TgiEngine(Adapter):
@@ -100,12 +100,12 @@ class TgiEngine(Adapter):
         """Aliases by data/models.toml."""
         return resolve_model(model)
 
-    def recognises(self, answers: Answers) -> int:
+    def recognises(self, answers: HttpResults) -> int:
         """By `/info`, which names its router."""
         info = _info(answers)
         return 2 if "text-generation-router" in str(info.get("router")) or "max_best_of" in info else 0
 
-    def facts(self, answers: Answers) -> ServerFacts:
+    def facts(self, answers: HttpResults) -> ServerFacts:
         """From `/info`; its `max_concurrent_requests` is not the size of a batch."""
         info = _info(answers)
         told = {name: info.get(key) for name, key in (("version", "version"), ("model", "model_id"))}
@@ -124,6 +124,6 @@ class TgiEngine(Adapter):
         return ServerFacts(kv_blocks_total=budgets[-1], block_size=1) if budgets else ServerFacts()
 
 
-def _info(answers: Answers) -> dict[str, Any]:
+def _info(answers: HttpResults) -> dict[str, Any]:
     data = answers["/info"].json() if "/info" in answers else None
     return data if isinstance(data, dict) else {}

@@ -16,7 +16,7 @@ from servetop.core.errors import EngineError, UsageError
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
 from servetop.engines.adapters.launch_argv import checked
 from servetop.engines.adapters.model_names import resolve_model
-from servetop.engines.control.control_client import Answer, Answers
+from servetop.engines.control.control_client import HttpResult, HttpResults
 from servetop.engines.engine import Adapter, LaunchCommand, package_version
 from servetop.engines.process.startup_failures import KnownFailure
 from servetop.engines.server_facts import ServerFacts
@@ -95,13 +95,13 @@ class TransformersEngine(Adapter):
         """The version of the package beside us; `yes` for a command elsewhere on the path."""
         return package_version("transformers") or ("yes" if shutil.which("transformers") else None)
 
-    def recognises(self, answers: Answers) -> int:
+    def recognises(self, answers: HttpResults) -> int:
         """It tells no name: by what it takes as a POST only, and by having no metrics."""
-        known = all(answers.get(path, Answer()).status == 405 for path in _POSTED)
-        metrics = answers.get("/metrics", Answer())
-        return 2 if known and answers.get("/health", Answer()).ok and metrics.status == 404 else 0
+        known = all(answers.get(path, HttpResult()).status == 405 for path in _POSTED)
+        metrics = answers.get("/metrics", HttpResult())
+        return 2 if known and answers.get("/health", HttpResult()).ok and metrics.status == 404 else 0
 
-    def facts(self, answers: Answers) -> ServerFacts:
+    def facts(self, answers: HttpResults) -> ServerFacts:
         """A started one serves the model that it was started with; what it lists is all that is in its cache."""
         return ServerFacts(models=(self._model,) if self._model else ()).or_else(super().facts(answers))
 

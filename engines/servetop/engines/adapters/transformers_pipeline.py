@@ -17,7 +17,7 @@ from servetop.core.system.package_data import package_path
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
 from servetop.engines.adapters.launch_argv import refuse_containers
 from servetop.engines.adapters.transformers import QUIET, TransformersEngine, python_of
-from servetop.engines.control.control_client import Answer, Answers
+from servetop.engines.control.control_client import HttpResult, HttpResults
 from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
 from servetop.engines.engine import Adapter, LaunchCommand
 from servetop.engines.metrics.metrics_reader import MetricMap, gauge
@@ -85,9 +85,9 @@ class PipelineEngine(Adapter):
         """As for transformers."""
         return TransformersEngine().installed()
 
-    def recognises(self, answers: Answers) -> int:
+    def recognises(self, answers: HttpResults) -> int:
         """By the owner of its models."""
-        models = answers.get("/v1/models", Answer())
+        models = answers.get("/v1/models", HttpResult())
         return 2 if models.ok and OWNER in models.body else 0
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:

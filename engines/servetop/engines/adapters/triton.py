@@ -14,7 +14,7 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
 from servetop.engines.adapters.launch_argv import program_words
-from servetop.engines.control.control_client import Answers
+from servetop.engines.control.control_client import HttpResults
 from servetop.engines.engine import Adapter, LaunchCommand
 from servetop.engines.metrics.metrics_source import with_port
 from servetop.engines.metrics.triton_metrics import TritonPages
@@ -109,11 +109,11 @@ class TritonEngine(Adapter):
         """Two ports above HTTP's, as 8002 is above 8000."""
         return with_port(url, (urlsplit(url).port or _HTTP_PORT) + _METRICS_AFTER)
 
-    def recognises(self, answers: Answers) -> int:
+    def recognises(self, answers: HttpResults) -> int:
         """By the server's own name."""
         return 2 if _object(answers, SERVER).get("name") == "triton" else 0
 
-    def facts(self, answers: Answers) -> ServerFacts:
+    def facts(self, answers: HttpResults) -> ServerFacts:
         """Version, and of the usual models those that take text."""
         version = _object(answers, SERVER).get("version")
         models = tuple(name for name, path in _CONFIGS.items() if _takes_text(_object(answers, path))) or self._models
@@ -151,7 +151,7 @@ def _takes_text(config: dict[str, Any]) -> bool:
     return "text_input" in named
 
 
-def _object(answers: Answers, path: str) -> dict[str, Any]:
+def _object(answers: HttpResults, path: str) -> dict[str, Any]:
     data = answers[path].json() if path in answers else None
     return data if isinstance(data, dict) else {}
 

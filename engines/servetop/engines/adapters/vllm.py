@@ -15,7 +15,7 @@ from servetop.core.errors import EngineError
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
 from servetop.engines.adapters.launch_argv import checked
 from servetop.engines.adapters.model_names import resolve_model
-from servetop.engines.control.control_client import Answers
+from servetop.engines.control.control_client import HttpResults
 from servetop.engines.engine import Adapter, LaunchCommand, package_version
 from servetop.engines.metrics.vllm_metrics import VLLM_METRICS
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure, error_text, first_error, last_error
@@ -100,7 +100,7 @@ class VllmEngine(Adapter):
         """Aliases by data/models.toml."""
         return resolve_model(model)
 
-    def recognises(self, answers: Answers) -> int:
+    def recognises(self, answers: HttpResults) -> int:
         """By its metrics, or (with metrics turned off) by its version beside models that it says to own."""
         page = answers.get("/metrics")
         if page is not None and page.ok and b"\nvllm:" in page.body:

@@ -27,7 +27,7 @@ ANSWER_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResult:
     """What came back for one path: a status and a body, or the reason why nothing did."""
 
     status: int = 0
@@ -55,7 +55,7 @@ NO_TLS = "it does not speak TLS: write http:// instead of https://"
 _PLAIN_HTTP = ("wrong version number", "wrong_version_number", "packet length too long", "record layer failure")
 """What OpenSSL says of an answer that is no TLS."""
 
-Answers = Mapping[str, Answer]
+HttpResults = Mapping[str, HttpResult]
 """Answers by path."""
 
 
@@ -67,7 +67,7 @@ def parsed_json(body: bytes) -> Any:
         return None
 
 
-def bodies(answers: Answers) -> Mapping[str, bytes]:
+def bodies(answers: HttpResults) -> Mapping[str, bytes]:
     """Those that are good, without their status."""
     return {path: answer.body for path, answer in answers.items() if answer.ok}
 
@@ -93,18 +93,18 @@ class ServerClient:
 
     async def ask(
         self, path: str, *, method: str = "GET", data: Mapping[str, Any] | None = None, timeout: float = ANSWER_TIMEOUT
-    ) -> Answer:
+    ) -> HttpResult:
         """One question; `data` goes as a JSON body."""
         body = None if data is None else json.dumps(data).encode()
         try:
             async with asyncio.timeout(timeout):
-                return Answer(*await self._http.ask(method, path, body))
+                return HttpResult(*await self._http.ask(method, path, body))
         except AnswerError as error:
-            return Answer(trouble=str(error))
+            return HttpResult(trouble=str(error))
         except TimeoutError:
-            return Answer(trouble=f"no answer within {timeout:.3g} s", late=True)
+            return HttpResult(trouble=f"no answer within {timeout:.3g} s", late=True)
         except (ProtocolError, OSError, ValueError) as error:
-            return Answer(trouble=self._by_proxy(_reason(error)), refused=isinstance(error, ConnectError))
+            return HttpResult(trouble=self._by_proxy(_reason(error)), refused=isinstance(error, ConnectError))
 
     def _by_proxy(self, trouble: str) -> str:
         if self._proxy is None:
@@ -113,7 +113,7 @@ class ServerClient:
         words = "it wants other credentials (HTTP 407), put them into HTTP_PROXY or HTTPS_PROXY" if wants else trouble
         return f"by the proxy {address_of(self._proxy)}: {words}"
 
-    async def ask_all(self, paths: Iterable[str], *, timeout: float = ANSWER_TIMEOUT) -> Answers:
+    async def ask_all(self, paths: Iterable[str], *, timeout: float = ANSWER_TIMEOUT) -> HttpResults:
         """Several questions at once."""
         wanted = list(dict.fromkeys(paths))
         answers = await asyncio.gather(*(self.ask(path, timeout=timeout) for path in wanted))

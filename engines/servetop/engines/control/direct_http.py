@@ -96,9 +96,9 @@ class _Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
-    async def ask(self, request: bytes) -> _Answer:
+    async def ask(self, request: bytes) -> _Response:
         """The answer to a request."""
-        answer = _Answer()
+        answer = _Response()
         try:
             self._writer.write(request)
             while data := await self._reader.read(_READ_BYTES):
@@ -116,7 +116,7 @@ class _Connection:
         self._writer.transport.abort()
 
 
-class _Answer:
+class _Response:
     """One answer while it arrives; the parser calls it."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from servetop.engines.control.control_client import Answers, ServerClient
+from servetop.engines.control.control_client import HttpResults, ServerClient
 
 BUSY_PATIENCE = 10.0
 """Seconds for the next answer of a server that was late."""
@@ -17,7 +17,7 @@ class PatientClient:
         self._client = client
         self._timeout = self._patience = timeout
 
-    async def ask_all(self, paths: Iterable[str]) -> Answers:
+    async def ask_all(self, paths: Iterable[str]) -> HttpResults:
         """Several questions at once."""
         answers = await self._client.ask_all(paths, timeout=self._patience)
         late = any(answer.late for answer in answers.values())

@@ -8,14 +8,14 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from servetop.core.errors import EngineError
-from servetop.engines.control.control_client import NO_TLS, Answers
+from servetop.engines.control.control_client import NO_TLS, HttpResults
 
 _HANDSHAKE_SECONDS = 3.0
 _SAYS_SO = b"HTTPS"
 """In the body of status 400, by which nginx, Go and others answer plain HTTP at a TLS port."""
 
 
-async def refuse_wrong_scheme(url: str, answers: Answers) -> None:
+async def refuse_wrong_scheme(url: str, answers: HttpResults) -> None:
     """EngineError when TLS meets a server of plain HTTP, or plain HTTP a TLS port, which a handshake makes sure of."""
     if any(answer.trouble == NO_TLS for answer in answers.values()):
         raise EngineError(f"{url}: {NO_TLS}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from servetop.engines.dialects.json_event import Reader, Reading
+from servetop.engines.dialects.json_event import ParsedEvent, Reader
 
 TEXT = re.compile(
     rb'[^"\\\x00-\x1f]*+'
@@ -36,7 +36,7 @@ _AFTER = (b"\n\n", b"\r\n\r\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class EventTemplate:
     """A regular event of a stream, from its first byte to the blank line, is `head`, TEXT, `tail`."""
 
     head: re.Pattern[bytes]
@@ -62,16 +62,16 @@ class Shape:
         return bool(found and self.tail.match(data, found.end()))
 
 
-class Shapes:
+class TemplateCache:
     """What was learned of one server, for all its streams."""
 
     def __init__(self, reader: Reader, *, learns: bool = True) -> None:
-        self.known: list[Shape] = []
+        self.known: list[EventTemplate] = []
         """In the order in which they were learned."""
         self._reader = reader
         self._trials = 0 if learns else _MOST_TRIALS
 
-    def learn(self, framed: bytes, event: bytes, reading: Reading) -> Shape | None:
+    def learn(self, framed: bytes, event: bytes, reading: ParsedEvent) -> EventTemplate | None:
         """The new shape of an event whose bytes in the stream were `framed`, if it can have one."""
         before, _, after = framed.partition(event)
         if reading.pieces != 1 or reading.error is not None or reading.timing is not None:
@@ -90,11 +90,11 @@ class Shapes:
         if tail is None:
             return None
         head = re.escape(before) + _loosened(event[: edges[0]])
-        shape = Shape(re.compile(head), re.compile(tail + after), reading.usage is not None, reading.reasoning)
+        shape = EventTemplate(re.compile(head), re.compile(tail + after), reading.usage is not None, reading.reasoning)
         self.known.append(shape)
         return shape
 
-    def _text_edges(self, event: bytes, reading: Reading) -> tuple[int, int] | None:
+    def _text_edges(self, event: bytes, reading: ParsedEvent) -> tuple[int, int] | None:
         """Where the text begins and ends: nothing but the reading's text changes with it."""
         wanted = reading._replace(text=_TRIAL_TEXT)
         without = reading._replace(text="", pieces=0, reasoning=False)
@@ -107,7 +107,7 @@ class Shapes:
                 return len(head), len(event) - len(tail)
         return None
 
-    def _tail(self, event: bytes, end: int, *, reading: Reading) -> bytes | None:
+    def _tail(self, event: bytes, end: int, *, reading: ParsedEvent) -> bytes | None:
         """The pattern after the text, with a group for each count."""
         usage, places = reading.usage, []
         names = {name: key for name, key in (_COUNTS | _DETAILS).items() if usage and getattr(usage, name) is not None}

@@ -9,7 +9,7 @@ import orjson
 
 from servetop.core.interfaces.dialect import Chunk
 from servetop.engines.dialects.counted_events import CountedTail
-from servetop.engines.dialects.event_template import TEXT, Shape, Shapes
+from servetop.engines.dialects.event_template import TEXT, EventTemplate, TemplateCache
 
 _NEVER = b"a"
 """Edges not known yet. A letter, because TEXT goes on through letters: it never stands where a tail would begin."""
@@ -21,7 +21,7 @@ _text, _whole_text = TEXT.match, TEXT.fullmatch
 _MOST_MISSES = 8
 
 
-class RegularEvents:
+class FastEventMatcher:
     """Takes events of known shapes from the front of a stream's bytes, and counts their tokens.
 
     A stream's own first event of a shape gives it the literal bytes (identity, creation time) that its others repeat.
@@ -32,7 +32,7 @@ class RegularEvents:
         "_tail", "_text_size", "_told", "reasoning", "seen",
     )  # fmt: skip
 
-    def __init__(self, shapes: Shapes, *, continuous: bool, keep_texts: bool) -> None:
+    def __init__(self, shapes: TemplateCache, *, continuous: bool, keep_texts: bool) -> None:
         self.seen = 0
         """Tokens of the answer so far, of continuous streams only; whoever reads other events adds theirs."""
         self.reasoning = False
@@ -40,7 +40,7 @@ class RegularEvents:
         self._shapes = shapes
         self._continuous = continuous
         self._keep_texts = keep_texts
-        self._shape: Shape | None = None
+        self._shape: EventTemplate | None = None
         self._edges = _NO_EDGES
         """Head and tail of the stream's own events of the shape in hand."""
         self._told = False
@@ -57,7 +57,7 @@ class RegularEvents:
         self._repeated: list[bytes | None] | None = None
         self._counts = _NO_COUNTS
 
-    def adopt(self, shape: Shape) -> None:
+    def adopt(self, shape: EventTemplate) -> None:
         """Expect events of this shape next."""
         self._shape = shape
         self._edges, self._told, self._tail = _NO_EDGES, False, None

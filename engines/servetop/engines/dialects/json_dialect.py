@@ -10,7 +10,7 @@ import orjson
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt, StreamParser
-from servetop.engines.dialects.event_template import Shapes
+from servetop.engines.dialects.event_template import TemplateCache
 from servetop.engines.dialects.json_event import Reader
 from servetop.engines.dialects.json_values import error_text, error_words, excerpt
 from servetop.engines.dialects.stream_parser import EventStream
@@ -30,7 +30,7 @@ class JsonDialect(ABC):
         self.model = model
         self.continuous_usage = continuous_usage
         """Without effect on wires that always have counts in every event, or never."""
-        self._shapes = Shapes(type(self).reader)
+        self._shapes = TemplateCache(type(self).reader)
 
     @abstractmethod
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:

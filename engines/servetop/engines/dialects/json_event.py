@@ -24,7 +24,7 @@ class Usage(NamedTuple):
     reasoning: int | None = None
 
 
-class Reading(NamedTuple):
+class ParsedEvent(NamedTuple):
     """One event. The text of several choices is joined, their answers first."""
 
     text: str = ""
@@ -45,32 +45,32 @@ class Reading(NamedTuple):
     """Choices whose generation ended with it."""
 
 
-Reader = Callable[[bytes], Reading]
+Reader = Callable[[bytes], ParsedEvent]
 """From the data of an event to what it says; never raises."""
 
 
-def read_completion(event: bytes) -> Reading:
+def read_completion(event: bytes) -> ParsedEvent:
     """An event of `/v1/completions`."""
     return _read(event, _completion_text)
 
 
-def read_chat(event: bytes) -> Reading:
+def read_chat(event: bytes) -> ParsedEvent:
     """An event of `/v1/chat/completions`; one with both reasoning and answer counts as answer."""
     return _read(event, _chat_text)
 
 
-def parsed(event: bytes) -> dict[str, Any] | Reading:
+def parsed(event: bytes) -> dict[str, Any] | ParsedEvent:
     """The object that an event's data is; else what to make of it: the end, or an error."""
     if event == _END:
-        return Reading(final=True)
+        return ParsedEvent(final=True)
     try:
         content = orjson.loads(event)
     except orjson.JSONDecodeError as broken:
-        return Reading(error=f"broken event in the stream: {broken}: {excerpt(event)}")
+        return ParsedEvent(error=f"broken event in the stream: {broken}: {excerpt(event)}")
     if not isinstance(content, dict):
-        return Reading(error=f"unexpected event in the stream: {excerpt(event)}")
+        return ParsedEvent(error=f"unexpected event in the stream: {excerpt(event)}")
     if content.get("error") is not None or content.get("object") == "error":
-        return Reading(error=f"the server reports in the stream: {error_words(content)}")
+        return ParsedEvent(error=f"the server reports in the stream: {error_words(content)}")
     return content
 
 
@@ -107,9 +107,9 @@ _TIMES = {
 _NOT_TOLD = ServerTiming()
 
 
-def _read(event: bytes, text_of: Callable[[object], tuple[str, str]]) -> Reading:
+def _read(event: bytes, text_of: Callable[[object], tuple[str, str]]) -> ParsedEvent:
     content = parsed(event)
-    if isinstance(content, Reading):
+    if isinstance(content, ParsedEvent):
         return content
     found, usage = content.get("choices"), openai_usage(content)
     choices = found if isinstance(found, list) else []
@@ -131,9 +131,9 @@ def _stops(choice: object) -> int:
     return int(bool(isinstance(choice, dict) and choice.get("finish_reason")))
 
 
-def _told(answer: str, thought: str, pieces: int, *, usage: Usage | None, within: bool) -> Reading:
+def _told(answer: str, thought: str, pieces: int, *, usage: Usage | None, within: bool) -> ParsedEvent:
     both = len(thought) if answer else 0
-    return Reading(answer + thought, pieces, bool(thought) and not answer, usage, within, thoughts=both)
+    return ParsedEvent(answer + thought, pieces, bool(thought) and not answer, usage, within, thoughts=both)
 
 
 def _completion_text(choice: object) -> tuple[str, str]:

@@ -13,19 +13,19 @@ import orjson
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
 from servetop.engines.dialects.json_dialect import JsonDialect
-from servetop.engines.dialects.json_event import Reading, Usage, parsed, timing_of
+from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed, timing_of
 from servetop.engines.dialects.json_values import count_in, count_of
 
 
-def read_llama_cpp(event: bytes) -> Reading:
+def read_llama_cpp(event: bytes) -> ParsedEvent:
     """An event of `/completion`."""
     content = parsed(event)
-    if isinstance(content, Reading):
+    if isinstance(content, ParsedEvent):
         return content
     found = content.get("content")
     text = found if isinstance(found, str) else ""
     final = content.get("stop") is True
-    reading = Reading(text, 1 if text else 0, False, _usage(content), True, final)
+    reading = ParsedEvent(text, 1 if text else 0, False, _usage(content), True, final)
     return reading._replace(timing=timing_of(content)) if final else reading
 
 

@@ -13,16 +13,16 @@ import orjson
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
 from servetop.engines.dialects.json_dialect import JsonDialect
-from servetop.engines.dialects.json_event import Reading, parsed
+from servetop.engines.dialects.json_event import ParsedEvent, parsed
 
 
-def read_mii(event: bytes) -> Reading:
+def read_mii(event: bytes) -> ParsedEvent:
     """An event of `/generate`."""
     content = parsed(event)
-    if isinstance(content, Reading):
+    if isinstance(content, ParsedEvent):
         return content
     texts = [text for text in _texts(content) or () if text]
-    return Reading("".join(texts), len(texts))
+    return ParsedEvent("".join(texts), len(texts))
 
 
 def _texts(content: object) -> list[str] | None:

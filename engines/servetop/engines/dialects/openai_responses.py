@@ -15,7 +15,7 @@ import orjson
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
 from servetop.engines.dialects.json_dialect import JsonDialect
-from servetop.engines.dialects.json_event import Reading, Usage, parsed, timing_of
+from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed, timing_of
 from servetop.engines.dialects.json_values import count_in, count_of, error_words
 
 _ANSWERS = ("response.output_text.delta", "response.refusal.delta")
@@ -32,21 +32,21 @@ def _asked(prompt: Prompt) -> str | list[dict[str, str]]:
     return [*said, {"role": "user", "content": prompt.text}]
 
 
-def read_response(event: bytes) -> Reading:
+def read_response(event: bytes) -> ParsedEvent:
     """An event of `/v1/responses`."""
     content = parsed(event)
-    if isinstance(content, Reading):
+    if isinstance(content, ParsedEvent):
         return content
     kind, response = content.get("type"), content.get("response")
     if kind in _ANSWERS or kind in _THOUGHTS:
         text = content.get("delta")
-        return Reading(text, 1, kind in _THOUGHTS) if text and isinstance(text, str) else Reading()
+        return ParsedEvent(text, 1, kind in _THOUGHTS) if text and isinstance(text, str) else ParsedEvent()
     if kind in _ENDS:
         told = response if isinstance(response, dict) else {}
-        return Reading(usage=_usage(told), final=True, timing=timing_of(told))
+        return ParsedEvent(usage=_usage(told), final=True, timing=timing_of(told))
     if kind in _FAILURES:
-        return Reading(error=f"the server reports in the stream: {error_words(response or content)}")
-    return Reading()
+        return ParsedEvent(error=f"the server reports in the stream: {error_words(response or content)}")
+    return ParsedEvent()
 
 
 def _usage(response: Mapping[str, Any]) -> Usage | None:

@@ -14,7 +14,7 @@ import orjson
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
 from servetop.engines.dialects.json_dialect import JsonDialect
-from servetop.engines.dialects.json_event import Reading, Usage, parsed
+from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed
 from servetop.engines.dialects.json_values import count_in, error_words
 from servetop.engines.dialects.stream_parser import EventStream
 
@@ -58,16 +58,16 @@ class SglangStream:
         return added
 
 
-def read_sglang(event: bytes) -> Reading:
+def read_sglang(event: bytes) -> ParsedEvent:
     """An event of `/generate`; its text is all that there is so far."""
     content = parsed(event)
-    if isinstance(content, Reading):
+    if isinstance(content, ParsedEvent):
         return content
     if (why := _aborted(content)) is not None:
-        return Reading(error=why)
+        return ParsedEvent(error=why)
     found = content.get("text")
     text = found if isinstance(found, str) else ""
-    return Reading(text, 1 if text else 0, usage=_usage(content), within=True, stops=int(_ended(content)))
+    return ParsedEvent(text, 1 if text else 0, usage=_usage(content), within=True, stops=int(_ended(content)))
 
 
 def _ended(content: dict[str, Any]) -> bool:

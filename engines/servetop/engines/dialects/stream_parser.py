@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from servetop.core.interfaces.dialect import Chunk
-from servetop.engines.dialects.event_template import Shapes
-from servetop.engines.dialects.fast_path import RegularEvents
-from servetop.engines.dialects.json_event import Reader, Reading, Usage
+from servetop.engines.dialects.event_template import TemplateCache
+from servetop.engines.dialects.fast_path import FastEventMatcher
+from servetop.engines.dialects.json_event import ParsedEvent, Reader, Usage
 from servetop.engines.dialects.sse import MAX_EVENT_BYTES, SseSplitter
 
 _UNTOLD = Usage()
@@ -16,7 +16,7 @@ _NOTHING_HELD = SseSplitter()
 _ENDED = (Chunk(final=True),)
 
 
-class EventStream(RegularEvents):
+class EventStream(FastEventMatcher):
     """One answer's events as chunks; an event without tokens, counts, error or end gives none.
 
     With `continuous` the tokens of an event are the rise of the server's own count. `shapes` are shared by all streams
@@ -30,13 +30,13 @@ class EventStream(RegularEvents):
     def __init__(
         self,
         reader: Reader,
-        shapes: Shapes | None,
+        shapes: TemplateCache | None,
         *,
         continuous: bool,
         keep_texts: bool = True,
         ends_with_body: bool = False,
     ) -> None:
-        super().__init__(shapes or Shapes(reader, learns=False), continuous=continuous, keep_texts=keep_texts)
+        super().__init__(shapes or TemplateCache(reader, learns=False), continuous=continuous, keep_texts=keep_texts)
         self._reader = reader
         self._ends_with_body = ends_with_body
         self._events = _NOTHING_HELD
@@ -92,7 +92,7 @@ class EventStream(RegularEvents):
             return len(data)
         return after
 
-    def _learn(self, framed: bytes, event: bytes, reading: Reading) -> None:
+    def _learn(self, framed: bytes, event: bytes, reading: ParsedEvent) -> None:
         shape = self._shapes.learn(framed, event, reading)
         if shape is not None:
             self.adopt(shape)
@@ -102,7 +102,7 @@ class EventStream(RegularEvents):
         self.stop()
         return Chunk(error=words)
 
-    def _chunk(self, reading: Reading) -> Chunk | None:
+    def _chunk(self, reading: ParsedEvent) -> Chunk | None:
         if reading.error is not None:
             return self._error(reading.error)
         usage, tokens = reading.usage or _UNTOLD, reading.pieces

@@ -13,20 +13,20 @@ import orjson
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
 from servetop.engines.dialects.json_dialect import JsonDialect
-from servetop.engines.dialects.json_event import Reading, Usage, parsed
+from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed
 from servetop.engines.dialects.json_values import count_in
 
 
-def read_tgi(event: bytes) -> Reading:
+def read_tgi(event: bytes) -> ParsedEvent:
     """An event of `/generate_stream`; the one with the whole text is the end, and brings a token too."""
     content = parsed(event)
-    if isinstance(content, Reading):
+    if isinstance(content, ParsedEvent):
         return content
     token = content.get("token")
     found = token.get("text") if isinstance(token, dict) else None
     text = found if isinstance(found, str) else ""
     final = isinstance(content.get("generated_text"), str)
-    return Reading(text, 1 if text else 0, usage=_usage(content), final=final)
+    return ParsedEvent(text, 1 if text else 0, usage=_usage(content), final=final)
 
 
 def _usage(content: dict[str, Any]) -> Usage | None:

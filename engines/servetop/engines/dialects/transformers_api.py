@@ -5,18 +5,18 @@ The end is the event with the counts, which comes last, and always. Prompts go a
 
 from __future__ import annotations
 
-from servetop.engines.dialects.json_event import Reading, read_chat, read_completion
+from servetop.engines.dialects.json_event import ParsedEvent, read_chat, read_completion
 from servetop.engines.dialects.openai_api import ChatDialect, TextCompletionsDialect
 
 REFUSED = ("ignore_eos", "stream_options", "n")
 
 
-def read_transformers_completion(event: bytes) -> Reading:
+def read_transformers_completion(event: bytes) -> ParsedEvent:
     """An event of `/v1/completions`."""
     return _ended_by_counts(read_completion(event))
 
 
-def read_transformers_chat(event: bytes) -> Reading:
+def read_transformers_chat(event: bytes) -> ParsedEvent:
     """An event of `/v1/chat/completions`."""
     return _ended_by_counts(read_chat(event))
 
@@ -35,5 +35,5 @@ class TransformersChatDialect(ChatDialect):
     refused = REFUSED
 
 
-def _ended_by_counts(reading: Reading) -> Reading:
+def _ended_by_counts(reading: ParsedEvent) -> ParsedEvent:
     return reading if reading.usage is None or reading.error else reading._replace(final=True)

@@ -19,7 +19,7 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt, ServerTiming
 from servetop.core.units import NS_PER_S
 from servetop.engines.dialects.json_dialect import JsonDialect
-from servetop.engines.dialects.json_event import Reading, parsed
+from servetop.engines.dialects.json_event import ParsedEvent, parsed
 
 LLM_API_MODEL = "tensorrt_llm"
 """The model of TensorRT-LLM's newer Python backend, whose inputs are named after its sampling parameters."""
@@ -28,13 +28,13 @@ _FIELDS = ("max_tokens", "temperature", "stream")
 _LLM_API_FIELDS = ("sampling_param_max_tokens", "sampling_param_temperature", "streaming")
 
 
-def read_triton(event: bytes) -> Reading:
+def read_triton(event: bytes) -> ParsedEvent:
     """An event of `generate_stream`; errors come as events too, with HTTP 200."""
     content = parsed(event)
-    if isinstance(content, Reading):
+    if isinstance(content, ParsedEvent):
         return content
     text = _text(content)
-    return Reading(text, 1 if text else 0, timing=_timing(content))
+    return ParsedEvent(text, 1 if text else 0, timing=_timing(content))
 
 
 def _timing(content: Mapping[str, Any]) -> ServerTiming | None:

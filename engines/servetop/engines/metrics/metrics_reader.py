@@ -10,7 +10,7 @@ from typing import Protocol
 
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.events import EngineSample
-from servetop.engines.metrics.prometheus_text import Row, scan
+from servetop.engines.metrics.prometheus_text import PrometheusSample, scan
 from servetop.engines.server_facts import ServerFacts
 
 GAUGES = tuple(each.name for each in fields(EngineSample) if not each.name.startswith("scrape_"))
@@ -18,14 +18,14 @@ GAUGES = tuple(each.name for each in fields(EngineSample) if not each.name.start
 
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
-Found = Mapping[str, list[Row]]
+Found = Mapping[str, list[PrometheusSample]]
 
 
 Pages = Mapping[str, bytes]
 """Bodies by path, of the pages that answered."""
 
 
-class PageReader(Protocol):
+class MetricsReader(Protocol):
     """What a sampler must know of an engine's metrics: where they are and what they mean.
 
     It may keep what it saw for the next page: each running engine has a reader of its own.
@@ -57,7 +57,7 @@ class Fold(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class MetricSeries:
     """Where a field comes from: names by preference, of which the first one on the page counts."""
 
     names: tuple[str, ...]
@@ -83,19 +83,21 @@ class Series:
 
 def gauge(
     *names: str, labels: Mapping[str, str] | None = None, scale: float = 1.0, absent: float | None = None
-) -> Series:
+) -> MetricSeries:
     """A value of the moment, added over the engine's ranks; also a histogram's `_sum` or `_count`."""
-    return Series(names, labels=labels or {}, scale=scale, absent=absent)
+    return MetricSeries(names, labels=labels or {}, scale=scale, absent=absent)
 
 
-def share(*names: str) -> Series:
+def share(*names: str) -> MetricSeries:
     """A value between 0 and 1, averaged over the engine's ranks."""
-    return Series(names, fold=Fold.MEAN)
+    return MetricSeries(names, fold=Fold.MEAN)
 
 
-def counter(*names: str, scale: float = 1.0, absent: float | None = None) -> Series:
+def counter(*names: str, scale: float = 1.0, absent: float | None = None) -> MetricSeries:
     """A counter, added over all its rows; each name is looked for with `_total` and without."""
-    return Series(tuple(f"{name}{ending}" for name in names for ending in ("_total", "")), scale=scale, absent=absent)
+    return MetricSeries(
+        tuple(f"{name}{ending}" for name in names for ending in ("_total", "")), scale=scale, absent=absent
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +127,9 @@ class CacheInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricMap:
-    """A `PageReader` for Prometheus text: fields of EngineSample and the series that feed them."""
+    """A `MetricsReader` for Prometheus text: fields of EngineSample and the series that feed them."""
 
-    fields: Mapping[str, Series]
+    fields: Mapping[str, MetricSeries]
     cache: CacheInfo | None = None
     path: str = "/metrics"
     block_size: int | None = None

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from servetop.core.config import ConnectionConfig, EngineConfig
-from servetop.engines.control.control_client import Answer, Answers, ServerClient, normalise_url
+from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient, normalise_url
 from servetop.engines.control.patient_client import PatientClient
-from servetop.engines.metrics.metrics_reader import PageReader
+from servetop.engines.metrics.metrics_reader import MetricsReader
 from servetop.engines.metrics.prometheus_server import (
     SERVER_TIME,
     MetricsAddress,
     NamesSeries,
-    PrometheusPages,
+    PrometheusSource,
     is_prometheus,
 )
 
@@ -26,7 +26,7 @@ SCRAPE_TIMEOUT = 1.0
 """Seconds; a later page would be too old to be shown as now."""
 
 
-class MetricsPages(Protocol):
+class MetricsSource(Protocol):
     """Fetches pages; a troubled answer says why one is not there."""
 
     @property
@@ -38,7 +38,7 @@ class MetricsPages(Protocol):
         """The place of one page, for messages."""
         ...
 
-    async def fetch(self, paths: Sequence[str]) -> Answers:
+    async def fetch(self, paths: Sequence[str]) -> HttpResults:
         """All of them, at once."""
         ...
 
@@ -47,7 +47,7 @@ class MetricsPages(Protocol):
         ...
 
 
-class ServerPages:
+class ServerSource:
     """Pages of a server: the engine's own (`owned` false), or one that only tells metrics."""
 
     def __init__(self, client: ServerClient, *, owned: bool = False, timeout: float = SCRAPE_TIMEOUT) -> None:
@@ -64,7 +64,7 @@ class ServerPages:
         """Its URL."""
         return f"{self.url}{path}"
 
-    async def fetch(self, paths: Sequence[str]) -> Answers:
+    async def fetch(self, paths: Sequence[str]) -> HttpResults:
         """Within the engine's time limit; longer where the server was late before."""
         return await self._patient.ask_all(paths)
 
@@ -74,20 +74,20 @@ class ServerPages:
             await self._client.close()
 
 
-class NamedPages:
+class ConfiguredSource:
     """Pages at the address that a person gave: a Prometheus server's, or an engine's, which is seen when it answers.
 
     A Prometheus server has a metrics page of its own besides, so it is asked for its API first.
     """
 
-    def __init__(self, client: ServerClient, reader: PageReader, *, match: str | None, timeout: float) -> None:
+    def __init__(self, client: ServerClient, reader: MetricsReader, *, match: str | None, timeout: float) -> None:
         self._client = client
         self._reader = reader
         self._match = match
         self._timeout = timeout
         self._patient = PatientClient(client, timeout=timeout)
-        self._plain = ServerPages(client, owned=True, timeout=timeout)
-        self._found: MetricsPages | None = None
+        self._plain = ServerSource(client, owned=True, timeout=timeout)
+        self._found: MetricsSource | None = None
 
     @property
     def url(self) -> str:
@@ -98,7 +98,7 @@ class NamedPages:
         """As long as it did not answer: that of a page."""
         return (self._found or self._plain).where(path)
 
-    async def fetch(self, paths: Sequence[str]) -> Answers:
+    async def fetch(self, paths: Sequence[str]) -> HttpResults:
         """The first one that is answered also finds out who answers."""
         if self._found is None:
             answer = (await self._patient.ask_all((SERVER_TIME,)))[SERVER_TIME]
@@ -106,15 +106,15 @@ class NamedPages:
                 return dict.fromkeys(paths, answer)
             if self._match is not None and not is_prometheus(answer):
                 words = "it does not answer as a Prometheus server: leave out what follows the ?"
-                return dict.fromkeys(paths, Answer(trouble=words))
+                return dict.fromkeys(paths, HttpResult(trouble=words))
             self._found = self._pages(answer)
         return await self._found.fetch(paths)
 
-    def _pages(self, answer: Answer) -> MetricsPages:
+    def _pages(self, answer: HttpResult) -> MetricsSource:
         if not is_prometheus(answer):
             return self._plain
         names = self._reader.series() if isinstance(self._reader, NamesSeries) else frozenset[str]()
-        return PrometheusPages(self._client, names, match=self._match, timeout=self._timeout)
+        return PrometheusSource(self._client, names, match=self._match, timeout=self._timeout)
 
     async def close(self) -> None:
         """The client is its own."""
@@ -122,13 +122,13 @@ class NamedPages:
 
 
 @dataclass(frozen=True, slots=True)
-class MetricsFeed:
+class MetricsScraper:
     """One server's metrics: how to get them, and what they mean."""
 
-    reader: PageReader
-    pages: MetricsPages
+    reader: MetricsReader
+    pages: MetricsSource
 
-    async def fetch(self) -> Answers:
+    async def fetch(self) -> HttpResults:
         """The reader's pages, once."""
         return await self.pages.fetch(self.reader.paths)
 
@@ -140,7 +140,7 @@ def metrics_feed(
     config: EngineConfig,
     port: int | None = None,
     connection: ConnectionConfig | None = None,
-) -> MetricsFeed | None:
+) -> MetricsScraper | None:
     """Of the server that `client` asks; None for an engine without metrics.
 
     Where they are: at `config.metrics_url`, else at `port` beside the server, else where this engine usually has them.
@@ -152,11 +152,11 @@ def metrics_feed(
         told = MetricsAddress.parse(config.metrics_url)
         url = normalise_url(told.url)
         named = ServerClient(url, connection=connection)
-        return MetricsFeed(reader, NamedPages(named, reader, match=told.match, timeout=engine.scrape_timeout))
+        return MetricsScraper(reader, ConfiguredSource(named, reader, match=told.match, timeout=engine.scrape_timeout))
     url = engine.metrics_url(client.url) if port is None else with_port(client.url, port)
     owned = url != client.url
     server = ServerClient(url, connection=connection) if owned else client
-    return MetricsFeed(reader, ServerPages(server, owned=owned, timeout=engine.scrape_timeout))
+    return MetricsScraper(reader, ServerSource(server, owned=owned, timeout=engine.scrape_timeout))
 
 
 def with_port(url: str, port: int) -> str:

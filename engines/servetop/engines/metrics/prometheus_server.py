@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 from urllib.parse import quote, unquote
 
 from servetop.core.errors import UsageError
-from servetop.engines.control.control_client import Answer, Answers, ServerClient
+from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient
 from servetop.engines.control.one_line import first_words
 from servetop.engines.control.patient_client import PatientClient
 
@@ -30,7 +30,7 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 @runtime_checkable
 class NamesSeries(Protocol):
-    """A `PageReader` that can say which series it looks for, and so can be fed by a Prometheus server."""
+    """A `MetricsReader` that can say which series it looks for, and so can be fed by a Prometheus server."""
 
     def series(self) -> frozenset[str]:
         """Names of samples, `_total`, `_sum` and `_count` included."""
@@ -72,8 +72,8 @@ class Scraped:
     """When the newest of them was scraped, in Unix seconds by the server's clock."""
 
 
-class PrometheusPages:
-    """`MetricsPages` of a Prometheus server, for a reader of one page or of many: each of them holds all series."""
+class PrometheusSource:
+    """`MetricsSource` of a Prometheus server, for a reader of one page or of many: each of them holds all series."""
 
     def __init__(self, client: ServerClient, series: frozenset[str], *, match: str | None, timeout: float) -> None:
         self._client = client
@@ -92,7 +92,7 @@ class PrometheusPages:
         del path
         return f"the Prometheus server at {self.url}"
 
-    async def fetch(self, paths: Sequence[str]) -> Answers:
+    async def fetch(self, paths: Sequence[str]) -> HttpResults:
         """One question; the answer's `age` is that of the newest sample."""
         answers = await self._patient.ask_all((self._query, SERVER_TIME))
         return dict.fromkeys(paths, self._answer(answers[self._query], answers[SERVER_TIME]))
@@ -106,14 +106,14 @@ class PrometheusPages:
         matchers = f'__name__=~"{names}"' + (f",{self._match}" if self._match else "")
         return f"{{{matchers}}}[{LOOK_BACK}s]"
 
-    def _answer(self, answer: Answer, clock: Answer) -> Answer:
+    def _answer(self, answer: HttpResult, clock: HttpResult) -> HttpResult:
         if not answer.ok:
-            return Answer(trouble=answer.trouble or _refusal(answer), refused=answer.refused)
+            return HttpResult(trouble=answer.trouble or _refusal(answer), refused=answer.refused)
         scraped = newest_samples(answer.json())
         if scraped is None:
-            return Answer(trouble=self._nothing())
+            return HttpResult(trouble=self._nothing())
         now = server_time(clock.json())
-        return Answer(200, scraped.page, age=0.0 if now is None else max(0.0, now - scraped.at))
+        return HttpResult(200, scraped.page, age=0.0 if now is None else max(0.0, now - scraped.at))
 
     def _nothing(self) -> str:
         names = sorted(self._series)
@@ -127,7 +127,7 @@ class PrometheusPages:
         )
 
 
-def is_prometheus(answer: Answer) -> bool:
+def is_prometheus(answer: HttpResult) -> bool:
     """Whether this answer to `SERVER_TIME` came from Prometheus, or from what speaks its API."""
     return server_time(answer.json()) is not None
 
@@ -197,5 +197,5 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _refusal(answer: Answer) -> str:
+def _refusal(answer: HttpResult) -> str:
     return f"HTTP {answer.status}: {first_words(answer.body, 120)}"

@@ -17,7 +17,7 @@ _ESCAPED = {"n": "\n"}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PrometheusSample:
     """One sample of a series: its labels as written on the page, and its value (which may be NaN or infinite)."""
 
     labels_text: str
@@ -37,12 +37,12 @@ class Row:
         return found
 
 
-def scan(page: str, wanted: Container[str]) -> dict[str, list[Row]]:
+def scan(page: str, wanted: Container[str]) -> dict[str, list[PrometheusSample]]:
     """The rows of the wanted series by name, in the page's order; lines that cannot be read are passed over.
 
     Names are those of samples: a counter's with `_total`, a histogram's with `_bucket`, `_sum`, `_count`.
     """
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[PrometheusSample]] = {}
     for line in page.split("\n"):
         name = line.partition("{")[0].partition(" ")[0]
         if name in wanted and len(line) <= LONGEST_LINE and (row := _row(line, len(name))) is not None:
@@ -50,7 +50,7 @@ def scan(page: str, wanted: Container[str]) -> dict[str, list[Row]]:
     return found
 
 
-def _row(line: str, start: int) -> Row | None:
+def _row(line: str, start: int) -> PrometheusSample | None:
     at, labels = len(line) - len(line[start:].lstrip(_BLANKS)), ""
     if line.startswith("{", at):
         closed = _closing_brace(line, at + 1)
@@ -59,7 +59,7 @@ def _row(line: str, start: int) -> Row | None:
         labels, at = line[at + 1 : closed], closed + 1
     words = line[at:].split(maxsplit=1)
     try:
-        return Row(labels, float(words[0])) if words else None
+        return PrometheusSample(labels, float(words[0])) if words else None
     except ValueError:
         return None
 

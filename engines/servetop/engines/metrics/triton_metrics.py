@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from servetop.core.events import EngineSample
 from servetop.engines.metrics.metrics_reader import GAUGES, MetricMap, Pages, believable, gauge, not_exported
-from servetop.engines.metrics.prometheus_text import Row, scan
+from servetop.engines.metrics.prometheus_text import PrometheusSample, scan
 from servetop.engines.server_facts import ServerFacts
 
 _REQUESTS, _BLOCKS = "nv_trt_llm_request_metrics", "nv_trt_llm_kv_cache_block_metrics"
@@ -82,5 +82,5 @@ def _finished(pages: Pages) -> float | None:
     return next((count for count in counts if count is not None), None)
 
 
-def _scan(pages: Pages, name: str) -> Mapping[str, list[Row]]:
+def _scan(pages: Pages, name: str) -> Mapping[str, list[PrometheusSample]]:
     return scan(pages.get(_PAGE.path, b"").decode("utf-8", errors="replace"), (name,))

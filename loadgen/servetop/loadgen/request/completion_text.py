@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from servetop.workload.prompts.local_tokenizer import LocalTokenizer
 
 
-class AnswerText:
+class CompletionText:
     """Grows chunk by chunk. What a server sends as reasoning is told apart; what it leaves in the answer is not."""
 
     __slots__ = ("_answers", "_pieces", "recorded", "tokenizer")

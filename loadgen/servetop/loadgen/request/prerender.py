@@ -10,7 +10,7 @@ from servetop.core.clock import Clock
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Dialect, Prompt
 from servetop.loadgen.request.request_state import PreparedRequest
-from servetop.workload.datasets.rows import Tally
+from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.prompts.conversation_scripts import TurnPrompt
 from servetop.workload.prompts.prompt_source import PromptSource
 from servetop.workload.stage_run import Due
@@ -24,10 +24,10 @@ LOOK_AHEAD = 64
 """Requests kept ready."""
 
 
-class Outbox:
+class PrerenderQueue:
     """The sequence of a run's requests, in order, whoever asks."""
 
-    def __init__(self, source: PromptSource, dialect: Dialect, workload: WorkloadConfig, *, tally: Tally) -> None:
+    def __init__(self, source: PromptSource, dialect: Dialect, workload: WorkloadConfig, *, tally: SkippedRows) -> None:
         self._prompts = source.prompts()
         self._tally = tally
         self._dialect = dialect

@@ -10,10 +10,10 @@ from servetop.core.interfaces.dialect import ServerTiming
 from servetop.core.token_counts import UNSEEN_SHARE, sizes_known
 
 if TYPE_CHECKING:
-    from servetop.loadgen.request.request_state import Exchange
+    from servetop.loadgen.request.request_state import RequestState
 
 
-def token_source(exchange: Exchange) -> TokenSource:
+def token_source(exchange: RequestState) -> TokenSource:
     """Best knowledge of both counts: the server's usage, else our own count, else an estimated prompt."""
     told = exchange.output_tokens
     if told is not None:
@@ -25,7 +25,7 @@ def token_source(exchange: Exchange) -> TokenSource:
     return TokenSource.CHUNKS if exchange.text is None or exchange.text.tokenizer is None else TokenSource.TOKENIZER
 
 
-def chunk_tokens(exchange: Exchange) -> IntArray:
+def chunk_tokens(exchange: RequestState) -> IntArray:
     """Tokens of each chunk. Where only their sum is known, they are as counted, and do not add up, unless it is proved.
 
     It is proved for a chunk that is alone, and for chunks whose texts all have one length, which only the last may fall
@@ -46,7 +46,7 @@ def timing_of(timing: ServerTiming | None) -> dict[str, Any]:
     return {"server_queue": timing.queue, "server_prefill": timing.prefill, "server_decode": timing.decode}
 
 
-def reasoning_of(exchange: Exchange) -> dict[str, Any]:
+def reasoning_of(exchange: RequestState) -> dict[str, Any]:
     """A record's fields about reasoning; where it was counted but not shown, the first token is the answer's."""
     tokens = exchange.reasoning_told or exchange.reasoning_tokens
     if not tokens:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.interfaces.dialect import Chunk, Dialect, Prompt, ServerTiming
 from servetop.loadgen.request.chunk_log import ChunkLog
-from servetop.loadgen.request.completion_text import AnswerText
+from servetop.loadgen.request.completion_text import CompletionText
 from servetop.loadgen.request.merged_reads import times_read_together
 from servetop.loadgen.request.record_fields import chunk_tokens, reasoning_of, timing_of, token_source
 from servetop.loadgen.transport.content_coding import CodingError, Decoder, decoder_for
@@ -43,7 +43,7 @@ class PreparedRequest:
     """Asked for, of all answers; 0: not known."""
 
 
-class Exchange:
+class RequestState:
     """Filled in by a transport: `was_sent`, `answered`, `received`, then `complete` or `broke`, or `give_up`.
 
     The first outcome stays. `stamped`: the kernel tells when its chunks come, and none of them has waited for long.
@@ -93,7 +93,7 @@ class Exchange:
         self.taken_in, self.stamped = 0, False
         """Chunks that the accounts have counted."""
         kept, recorded = request.keep_texts or request.record_texts, request.record_texts
-        self.text = AnswerText(tokenizer=request.tokenizer, recorded=recorded) if kept else None
+        self.text = CompletionText(tokenizer=request.tokenizer, recorded=recorded) if kept else None
         """None where the answer's text is not to be kept."""
         self.retried, self.streamed = False, request.streamed
         self.replica: int | None = None

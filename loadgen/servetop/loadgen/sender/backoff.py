@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from servetop.core.events import RequestStatus
-from servetop.loadgen.request.request_state import Exchange
+from servetop.loadgen.request.request_state import RequestState
 
 _FIRST_SECONDS = 0.010
 _LONGEST_SECONDS = 1.0
@@ -17,7 +17,7 @@ class Backoff:
         """Run time before which no free place is used."""
         self._seconds = 0.0
 
-    def outcome(self, exchange: Exchange, at: float) -> bool:
+    def outcome(self, exchange: RequestState, at: float) -> bool:
         """Take an ended exchange into account; True when the wait has just reached its longest."""
         if exchange.status is not RequestStatus.ERROR or exchange.first_token_at is not None:
             self._seconds = 0.0

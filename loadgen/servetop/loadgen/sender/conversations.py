@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from servetop.core.events import RequestStatus
 from servetop.loadgen.request.record_fields import reasoning_of
-from servetop.loadgen.request.request_state import Exchange
+from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.worker.messages import SenderSetup
-from servetop.workload.datasets.rows import Tally
+from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.prompts.conversation_scripts import TurnPrompt, next_turn
 from servetop.workload.schedule import Schedule
 from servetop.workload.stage_run import Due
@@ -25,7 +25,7 @@ class Conversations:
     """
 
     def __init__(
-        self, tally: Tally, pauses: Iterator[float] | None = None, *, max_model_len: int | None = None
+        self, tally: SkippedRows, pauses: Iterator[float] | None = None, *, max_model_len: int | None = None
     ) -> None:
         self._tally = tally
         self._pauses = pauses or itertools.repeat(0.0)
@@ -33,7 +33,7 @@ class Conversations:
         self._thinking: list[tuple[float, int, Due]] = []
 
     @classmethod
-    def of(cls, setup: SenderSetup, tally: Tally, *, seed: int) -> Conversations:
+    def of(cls, setup: SenderSetup, tally: SkippedRows, *, seed: int) -> Conversations:
         """Those of one sender; the model's longest context ends them only where lengths are to be clipped."""
         pauses = parse_think_time(setup.workload.think_time, seed=seed)
         return cls(tally, pauses, max_model_len=setup.max_model_len if setup.workload.clip_lengths else None)
@@ -48,7 +48,7 @@ class Conversations:
         """Run time at which the next of them asks; inf when nobody thinks."""
         return self._thinking[0][0] if self._thinking else math.inf
 
-    def ended(self, exchange: Exchange) -> bool:
+    def ended(self, exchange: RequestState) -> bool:
         """A request has ended; True when it was a turn of a conversation that goes on."""
         prompt = exchange.prompt
         if not isinstance(prompt, TurnPrompt) or prompt.last:

@@ -11,7 +11,7 @@ from servetop.loadgen.sender.pacing import deadline_timer
 from servetop.loadgen.sender.tick_builder import BEAT_SECONDS
 
 
-class Metronome:
+class Heartbeat:
     """Calls `beat` with its lateness (seconds) every 20 ms, and `tick` with the number of each tick that has ended.
 
     Ticks that the loop slept through are told one after the other, beats that it did are left out.

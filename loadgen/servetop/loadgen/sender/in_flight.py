@@ -6,16 +6,16 @@ from collections import deque
 from collections.abc import Iterator
 
 from servetop.core.tick import LoadGauges
-from servetop.loadgen.request.request_state import Exchange
+from servetop.loadgen.request.request_state import RequestState
 from servetop.workload.stage_run import Due
 
 
-class Crowd:
+class InFlightRequests:
     """In flight in the order in which they were submitted, waiting in the order in which they are due."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
-        self._in_flight: dict[Exchange, float] = {}
+        self._in_flight: dict[RequestState, float] = {}
         self.waiting: deque[Due] = deque()
 
     @property
@@ -32,11 +32,11 @@ class Crowd:
         """Whether one more may be in flight."""
         return limit is None or len(self._in_flight) < limit
 
-    def add(self, exchange: Exchange, at: float) -> None:
+    def add(self, exchange: RequestState, at: float) -> None:
         """It was submitted at run time `at`."""
         self._in_flight[exchange] = at
 
-    def remove(self, exchange: Exchange) -> None:
+    def remove(self, exchange: RequestState) -> None:
         """It has ended."""
         self._in_flight.pop(exchange, None)
 
@@ -46,7 +46,7 @@ class Crowd:
             stage=stage, max_concurrency=max_concurrency, in_flight=self.in_flight, queued=len(self.waiting)
         )
 
-    def overdue(self, at: float) -> Iterator[Exchange]:
+    def overdue(self, at: float) -> Iterator[RequestState]:
         """Those that were submitted more than the timeout before `at`."""
         while self._in_flight:
             oldest, since = next(iter(self._in_flight.items()))
@@ -55,6 +55,6 @@ class Crowd:
             yield oldest
             self.remove(oldest)
 
-    def all_in_flight(self) -> tuple[Exchange, ...]:
+    def all_in_flight(self) -> tuple[RequestState, ...]:
         """A copy, safe to act on."""
         return tuple(self._in_flight)

@@ -7,7 +7,7 @@ import math
 from servetop.core.events import Action, Command
 from servetop.core.units import MAX_REQUEST_RATE
 from servetop.workload.schedule import Schedule
-from servetop.workload.stage_run import Due, StagePlay
+from servetop.workload.stage_run import Due, StageRun
 
 _NO_STAGE = "no stage is being played"
 _MAX_BURST = 10_000
@@ -50,7 +50,7 @@ def steer(schedule: Schedule, command: Command, at: float) -> str | None:
             return _pause(play, at, pause=command.action is Action.PAUSE_LOAD)
 
 
-def burst(play: StagePlay | None, count: float | None, at: float) -> tuple[list[Due], str]:
+def burst(play: StageRun | None, count: float | None, at: float) -> tuple[list[Due], str]:
     """So many requests that are all due at `at`, or none, and what to say of it."""
     if play is None:
         return [], _NO_STAGE
@@ -65,7 +65,7 @@ def _next_stage(schedule: Schedule, at: float) -> str:
     return _NO_STAGE if schedule.play is None else "this is the last stage"
 
 
-def _set_rate(play: StagePlay, value: float | None, at: float) -> str:
+def _set_rate(play: StageRun, value: float | None, at: float) -> str:
     if value is None or not value > 0:
         return "the rate must be above 0: pause the load to send nothing"
     if math.isinf(value) and play.limit is None:
@@ -76,7 +76,7 @@ def _set_rate(play: StagePlay, value: float | None, at: float) -> str:
     return "sending whenever the concurrency allows" if play.closed else f"sending {value:g} requests/s"
 
 
-def _set_concurrency(play: StagePlay, value: float | None) -> str:
+def _set_concurrency(play: StageRun, value: float | None) -> str:
     if value is None or math.isinf(value) or value == 0:
         if math.isinf(play.rate):
             return "an infinite rate needs a concurrency limit: set a rate first"
@@ -88,7 +88,7 @@ def _set_concurrency(play: StagePlay, value: float | None) -> str:
     return f"at most {play.limit} requests at once"
 
 
-def _open_loop(play: StagePlay, value: float | None, at: float) -> str:
+def _open_loop(play: StageRun, value: float | None, at: float) -> str:
     """The limit goes with the closed loop: under one, an open loop would soon be closed again."""
     if value is None or not 0 < value <= MAX_REQUEST_RATE:
         return f"an open loop needs a rate above 0 and at or below {MAX_REQUEST_RATE:,.0f} requests/s"
@@ -97,7 +97,7 @@ def _open_loop(play: StagePlay, value: float | None, at: float) -> str:
     return f"open loop: sending {value:g} requests/s, whatever is in flight"
 
 
-def _close_loop(play: StagePlay, value: float | None, at: float) -> str:
+def _close_loop(play: StageRun, value: float | None, at: float) -> str:
     if value is None or math.isinf(value) or not value >= 1:
         return "a closed loop needs a concurrency of 1 or more"
     play.limit = int(value)
@@ -105,7 +105,7 @@ def _close_loop(play: StagePlay, value: float | None, at: float) -> str:
     return f"closed loop: {play.limit} requests at once, each sent when another ends"
 
 
-def _hold(play: StagePlay, at: float, *, hold: bool) -> str:
+def _hold(play: StageRun, at: float, *, hold: bool) -> str:
     if play.held == hold:
         return "the stage is held already" if hold else "the stages go on already"
     if hold:
@@ -115,7 +115,7 @@ def _hold(play: StagePlay, at: float, *, hold: bool) -> str:
     return "the stages go on"
 
 
-def _pause(play: StagePlay, at: float, *, pause: bool) -> str:
+def _pause(play: StageRun, at: float, *, pause: bool) -> str:
     if play.paused == pause:
         return "the load is paused already" if pause else "the load is not paused"
     if pause:

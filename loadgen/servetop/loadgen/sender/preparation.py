@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from servetop.core.clock import Clock
 from servetop.core.interfaces.dialect import Dialect
-from servetop.loadgen.request.prerender import Outbox
-from servetop.loadgen.request.request_state import Exchange
+from servetop.loadgen.request.prerender import PrerenderQueue
+from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.transport.raw_transport import Transport
 from servetop.loadgen.worker.messages import SenderSetup
-from servetop.loadgen.worker.partition import Share
+from servetop.loadgen.worker.partition import Partition
 from servetop.workload.build import prompts_for
-from servetop.workload.datasets.rows import Tally
+from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.prompts.prompt_source import PromptSource
 from servetop.workload.schedule import Schedule
 from servetop.workload.stage_run import Due
@@ -21,7 +21,7 @@ _FILL_SECONDS = 0.0005
 """Longest stretch of rendering ahead at one heartbeat."""
 
 
-def prompts_of(setup: SenderSetup, tally: Tally) -> PromptSource:
+def prompts_of(setup: SenderSetup, tally: SkippedRows) -> PromptSource:
     """The prompts that a sender takes its part of; the same sequence for every sender of the run."""
     return prompts_for(
         setup.workload,
@@ -36,16 +36,16 @@ def prompts_of(setup: SenderSetup, tally: Tally) -> PromptSource:
 class Preparation:
     """Renders ahead, and makes the exchanges out of what was rendered."""
 
-    def __init__(self, outbox: Outbox, share: Share, dialect: Dialect) -> None:
+    def __init__(self, outbox: PrerenderQueue, share: Partition, dialect: Dialect) -> None:
         self._outbox = outbox
         self._share = share
         self._dialect = dialect
 
-    def exchange(self, due: Due, *, held_back: bool) -> Exchange:
+    def exchange(self, due: Due, *, held_back: bool) -> RequestState:
         """The next request, under its number."""
         number = self._share.number()
         request = self._share.request(number, due, self._outbox)
-        return Exchange(number, due, request=request, dialect=self._dialect, held_back=held_back)
+        return RequestState(number, due, request=request, dialect=self._dialect, held_back=held_back)
 
     def requests(self, clock: Clock, *, between: Callable[[], None]) -> None:
         """At every heartbeat: some more of those that will be due; `between` two of them sends what is due now."""

@@ -7,17 +7,17 @@ import dataclasses
 from servetop.core.clock import cpu_seconds
 from servetop.core.events import Command, Note, RequestRecord, Severity, StageChange
 from servetop.core.tick import LoadGauges
-from servetop.loadgen.request.request_state import Exchange
-from servetop.loadgen.sender.tick_builder import Accounts
+from servetop.loadgen.request.request_state import RequestState
+from servetop.loadgen.sender.tick_builder import TickBuilder
 from servetop.loadgen.worker.messages import SenderReport
 from servetop.workload.plan import LoadPhase
 
 
-class ReportDraft:
+class ReportBuilder:
     """Collects records, stage changes, notes, replies and the tick's accounts until `finish`."""
 
     def __init__(self, *, worker: int) -> None:
-        self.accounts = Accounts()
+        self.accounts = TickBuilder()
         self._worker = worker
         self._records: list[RequestRecord] = []
         self._stages: list[StageChange] = []
@@ -25,7 +25,7 @@ class ReportDraft:
         self._replies: list[Command] = []
         self._cpu_before = cpu_seconds()
 
-    def book(self, exchange: Exchange) -> None:
+    def book(self, exchange: RequestState) -> None:
         """An exchange has ended: its record and its place in the accounts."""
         self.accounts.progressed(exchange)  # an answer in one piece brings its tokens with its end
         record = exchange.record(worker=self._worker)

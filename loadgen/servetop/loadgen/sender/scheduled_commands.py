@@ -11,7 +11,7 @@ from servetop.loadgen.sender.sender import Sender
 from servetop.loadgen.worker.messages import ToSender
 
 
-class Appointments:
+class ScheduledCommands:
     """Holds a sender's orders back until their time, and its schedule from passing that time before it obeyed."""
 
     def __init__(self, sender: Sender, clock: MonotonicClock) -> None:

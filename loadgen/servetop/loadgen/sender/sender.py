@@ -9,26 +9,26 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.events import Action, Command, RequestStatus
 from servetop.core.interfaces.dialect import Dialect
 from servetop.core.tick import LoadGauges
-from servetop.loadgen.request.prerender import Outbox
-from servetop.loadgen.request.request_state import Exchange
+from servetop.loadgen.request.prerender import PrerenderQueue
+from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.sender.backoff import Backoff
 from servetop.loadgen.sender.conversations import Conversations
-from servetop.loadgen.sender.heartbeat import Metronome
-from servetop.loadgen.sender.in_flight import Crowd
+from servetop.loadgen.sender.heartbeat import Heartbeat
+from servetop.loadgen.sender.in_flight import InFlightRequests
 from servetop.loadgen.sender.live_commands import burst, steer
 from servetop.loadgen.sender.pacing import deadline_timer
 from servetop.loadgen.sender.preparation import Preparation, prompts_of
-from servetop.loadgen.sender.random_cancellation import Quitters
-from servetop.loadgen.sender.report_builder import ReportDraft
+from servetop.loadgen.sender.random_cancellation import RandomCancellation
+from servetop.loadgen.sender.report_builder import ReportBuilder
 from servetop.loadgen.transport.raw_transport import ClientFactory
-from servetop.loadgen.worker.messages import Order, SenderReport, SenderSetup
-from servetop.loadgen.worker.partition import Share
+from servetop.loadgen.worker.messages import SenderReport, SenderSetup, TimedCommand
+from servetop.loadgen.worker.partition import Partition
 from servetop.workload.build import arrivals_of
-from servetop.workload.datasets.rows import Tally
+from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.plan import LoadPhase, LoadPlan
 from servetop.workload.schedule import Schedule
 from servetop.workload.stage_run import Due
-from servetop.workload.user_slots import Places
+from servetop.workload.user_slots import UserSlots
 
 _PLACES_AT_A_STRETCH = 16
 """Filled before the event loop has its turn: a heartbeat that waits for hundreds would tell of a busy client."""
@@ -51,27 +51,27 @@ class Sender:
         self._clock = clock
         self._report = report
         self._arrivals = arrivals_of(workload, seed=setup.seed)
-        self._tally = Tally()
-        self._share = Share(setup)
-        outbox = Outbox(self._share.dealt(prompts_of(setup, self._tally)), dialect, workload, tally=self._tally)
+        self._tally = SkippedRows()
+        self._share = Partition(setup)
+        outbox = PrerenderQueue(self._share.dealt(prompts_of(setup, self._tally)), dialect, workload, tally=self._tally)
         self._ready = Preparation(outbox, self._share, dialect)
         self._transport = transport(self)
-        self._crowd = Crowd(workload.timeout)
-        self._quitters = Quitters(workload.cancel_fraction, seed=setup.seed)
+        self._crowd = InFlightRequests(workload.timeout)
+        self._quitters = RandomCancellation(workload.cancel_fraction, seed=setup.seed)
         self._backoff = Backoff()
-        self._draft = ReportDraft(worker=setup.worker)
+        self._draft = ReportBuilder(worker=setup.worker)
         self._schedule: Schedule | None = None
         self._stage = -1
         self._limit: int | None = None
         own_seed = self._share.own_seed(setup.seed)
         self._talks = Conversations.of(setup, self._tally, seed=own_seed)
-        self._places = Places.of(workload, seed=own_seed)
+        self._places = UserSlots.of(workload, seed=own_seed)
         self.horizon = math.inf
         """Run time that the schedule must not pass yet: an order is waiting for it."""
         self._stopped = False
         self._wake_at = math.inf
         self._due_timer = deadline_timer(clock, self._play)
-        self._metronome = Metronome(clock, beat=self._beat, tick=self._send_report)
+        self._metronome = Heartbeat(clock, beat=self._beat, tick=self._send_report)
 
     def begin(self, plan: LoadPlan) -> None:
         """Play a plan from now on instead of the one before, whose requests in flight go on."""
@@ -82,7 +82,7 @@ class Sender:
         self._prepare()
         self._play()
 
-    def obey(self, command: Command, order: Order | None = None) -> None:
+    def obey(self, command: Command, order: TimedCommand | None = None) -> None:
         """Act on a command at once, or as of the time of an order; the next report carries the reply."""
         at = self._clock.now() if order is None else order.at
         reply = self._act(command, at)
@@ -91,7 +91,7 @@ class Sender:
         self._places.opened()
         self._play()
 
-    def reach(self, order: Order) -> None:
+    def reach(self, order: TimedCommand) -> None:
         """The time of an order has come: play up to it, and no further until it has been obeyed."""
         self.horizon = order.at
         self._play()
@@ -178,7 +178,7 @@ class Sender:
             now = min(self._clock.now(), self.horizon)
         return True
 
-    def _limit_in_force(self, order: Order | None = None) -> int | None:
+    def _limit_in_force(self, order: TimedCommand | None = None) -> int | None:
         """Our part of the stage's limit, and after a stage of its last one: what it held back is still held back."""
         if self._schedule is not None and self._schedule.latest is not None:
             self._limit = self._schedule.latest.limit
@@ -196,11 +196,11 @@ class Sender:
 
     # --- what the transport reports ---
 
-    def sent(self, exchange: Exchange) -> None:
+    def sent(self, exchange: RequestState) -> None:
         """See ExchangeListener."""
         self._draft.accounts.went_out(exchange)
 
-    def progressed(self, exchange: Exchange) -> None:
+    def progressed(self, exchange: RequestState) -> None:
         """See ExchangeListener."""
         self._draft.accounts.progressed(exchange)
 
@@ -209,7 +209,7 @@ class Sender:
         if self._clock.now() >= self._wake_at:
             self._play()
 
-    def ended(self, exchange: Exchange) -> None:
+    def ended(self, exchange: RequestState) -> None:
         """See ExchangeListener."""
         goes_on = self._book(exchange)
         if exchange.done_at is not None and not goes_on:
@@ -218,12 +218,12 @@ class Sender:
             self._draft.warn(f"{exchange.error}; a closed loop tries again every second", self._clock.now())
         self._play()
 
-    def _book(self, exchange: Exchange) -> bool:
+    def _book(self, exchange: RequestState) -> bool:
         self._crowd.remove(exchange)
         self._draft.book(exchange)
         return self._talks.ended(exchange)
 
-    def _give_up(self, exchange: Exchange, status: RequestStatus, *, reason: str) -> None:
+    def _give_up(self, exchange: RequestState, status: RequestStatus, *, reason: str) -> None:
         exchange.give_up(status, self._clock.now(), reason=reason)
         self._transport.withdraw(exchange)
         self._book(exchange)

@@ -13,7 +13,7 @@ from servetop.core.interfaces.dialect import ServerTiming
 from servetop.core.tick import ClientTick, LoadGauges
 from servetop.core.token_counts import sizes_known
 from servetop.core.units import US_PER_S
-from servetop.loadgen.request.request_state import Exchange
+from servetop.loadgen.request.request_state import RequestState
 
 BEAT_SECONDS = 0.020
 """Period of the heartbeat whose lateness is the event loop's lag."""
@@ -31,7 +31,7 @@ _ENDINGS = {
 }
 
 
-class Accounts:
+class TickBuilder:
     """Collects until `close`. Token counts that the server corrects at an answer's end are set right in that tick."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Accounts:
         self._gaps_us = array("I")
         self._gap_tokens = array("I")
 
-    def progressed(self, exchange: Exchange) -> None:
+    def progressed(self, exchange: RequestState) -> None:
         """Count the chunks that came since the last call for this exchange."""
         chunks = exchange.chunks
         if (doubts := chunks.take_doubts()) is not None:
@@ -85,7 +85,7 @@ class Accounts:
             self._gaps_us += gaps
             self._gap_tokens += array("I", [tokens]) * len(gaps)
 
-    def _first_token(self, exchange: Exchange) -> None:
+    def _first_token(self, exchange: RequestState) -> None:
         self._output_tokens += exchange.chunks.count(0)
         exchange.prompt_tokens_counted = exchange.prompt_tokens
         self._prompt_tokens += exchange.prompt_tokens
@@ -96,7 +96,7 @@ class Accounts:
         if exchange.sent is not None:
             self._values["ttft"].append(at - exchange.sent)
 
-    def went_out(self, exchange: Exchange) -> None:
+    def went_out(self, exchange: RequestState) -> None:
         """Count a request that has just been sent."""
         if exchange.sent is None:
             return
@@ -104,7 +104,7 @@ class Accounts:
         waited = "client_wait" if exchange.held_back else "slip"
         self._values[waited].append(max(0.0, exchange.sent - exchange.due_at))
 
-    def ended(self, exchange: Exchange, record: RequestRecord) -> None:
+    def ended(self, exchange: RequestState, record: RequestRecord) -> None:
         """Count a finished request, and what its final token counts add to those of its chunks."""
         self._endings[record.status] += 1
         if exchange.taken_in:
@@ -171,7 +171,7 @@ class Accounts:
         return tick
 
 
-def _is_told(exchange: Exchange) -> bool:
+def _is_told(exchange: RequestState) -> bool:
     """The server counts the tokens as they come, and each chunk had one."""
     told = exchange.output_tokens
     return told is not None and bool(sizes_known(told, exchange.chunks.tokens))

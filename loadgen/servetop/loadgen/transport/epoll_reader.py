@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from servetop.core.clock import MonotonicClock
-from servetop.loadgen.transport.kernel_timestamps import ANCILLARY_BYTES, KernelStamps, RunTime, ask_for_stamps
+from servetop.loadgen.transport.kernel_timestamps import ANCILLARY_BYTES, KernelTimestamps, RunTime, ask_for_stamps
 
 LOOK_SECONDS = 0.002
 """Between two looks at busy sockets, at most; what a closed loop sends next goes out so much later."""
@@ -51,7 +51,7 @@ class Receiver(Protocol):
 class PlainSocket:
     """A connected socket with what is still to be written to it."""
 
-    def __init__(self, sock: socket.socket, receiver: Receiver, watch: SocketWatch) -> None:
+    def __init__(self, sock: socket.socket, receiver: Receiver, watch: SocketPoller) -> None:
         self.fd = sock.fileno()
         self.receiver = receiver
         self.recvmsg = sock.recvmsg
@@ -105,7 +105,7 @@ class PlainSocket:
             asyncio.get_running_loop().call_soon(self.receiver.connection_lost, why)
 
 
-class SocketWatch:
+class SocketPoller:
     """Reads sockets on the running event loop, by an epoll of its own; Linux only (`available`)."""
 
     available = hasattr(select, "epoll")
@@ -115,7 +115,7 @@ class SocketWatch:
         self._clock = clock
         self._send_overdue = send_overdue
         self._loop = asyncio.get_running_loop()
-        self._stamps = KernelStamps(clock)
+        self._stamps = KernelTimestamps(clock)
         self._sockets: dict[int, PlainSocket] = {}
         self._epoll = select.epoll()
         self._fd = self._epoll.fileno()

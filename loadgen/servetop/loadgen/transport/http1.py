@@ -10,7 +10,7 @@ from typing import Protocol, Self, cast
 
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from servetop.loadgen.request.request_state import Exchange
+from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.transport.epoll_reader import PlainSocket
 
 MAX_HEAD_BYTES = 1 << 20
@@ -57,7 +57,7 @@ class Http1Connection(asyncio.Protocol):
     """Written to by `send`; fed by a PlainSocket, or as a protocol by the event loop."""
 
     def __init__(self, reads: Reads) -> None:
-        self.exchange: Exchange | None = None
+        self.exchange: RequestState | None = None
         self.requests = 0
         """Sent on this connection so far."""
         self.heard = False
@@ -140,7 +140,7 @@ class Http1Connection(asyncio.Protocol):
         """The answer in hand has no length of its own: the connection's end is its end."""
         return self._status != 0 and not self._framed
 
-    def send(self, exchange: Exchange, request: bytes, *, at: float) -> None:
+    def send(self, exchange: RequestState, request: bytes, *, at: float) -> None:
         """Hand the request to the socket, at once where the event loop would wait for its next turn."""
         self.exchange = exchange
         self.requests += 1
@@ -200,7 +200,7 @@ class Http1Connection(asyncio.Protocol):
             if self._head_bytes > MAX_HEAD_BYTES and self.broken is None:
                 self.broken = f"the answer has more than {MAX_HEAD_BYTES >> 20} MiB of headers"
 
-    def _expect_another(self, exchange: Exchange, head: bytes, *, size: int) -> None:
+    def _expect_another(self, exchange: RequestState, head: bytes, *, size: int) -> None:
         edges = exchange.edges()
         if edges is not self._edges:
             self._edges = edges

@@ -19,7 +19,7 @@ from httpx_aiohttp import AiohttpTransport
 from servetop.core.clock import MonotonicClock
 from servetop.core.events import RequestStatus
 from servetop.engines.control.connection import address_of
-from servetop.loadgen.request.request_state import Exchange
+from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.transport.endpoint import Endpoint
 from servetop.loadgen.transport.raw_transport import LINGER_SECONDS, ExchangeListener
 
@@ -31,7 +31,7 @@ _OWN_HEADERS = ("accept", "accept-encoding", "user-agent", "content-type")
 class _Flight(SimpleNamespace):
     """An exchange under way, as aiohttp's tracing carries it along."""
 
-    exchange: Exchange
+    exchange: RequestState
     reused: bool
     """Its connection had carried a request before."""
 
@@ -90,7 +90,7 @@ class HttpxTransport:
         return self._flights[asyncio.current_task()]
 
     async def _body_goes_out(self, _session: object, flight: Any, _params: object) -> None:
-        exchange: Exchange = flight.exchange
+        exchange: RequestState = flight.exchange
         first = exchange.sent is None
         exchange.was_sent(self._clock.now())
         if first:
@@ -99,7 +99,7 @@ class HttpxTransport:
     async def _reused(self, _session: object, flight: Any, _params: object) -> None:
         flight.reused = True
 
-    def submit(self, exchange: Exchange) -> None:
+    def submit(self, exchange: RequestState) -> None:
         """See Transport."""
         task = self._loop.create_task(self._carry(exchange))
         self._tasks[exchange.id] = task
@@ -110,7 +110,7 @@ class HttpxTransport:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._loop.call_exception_handler({"message": "an exchange failed", "exception": error})
 
-    def withdraw(self, exchange: Exchange) -> None:
+    def withdraw(self, exchange: RequestState) -> None:
         """See Transport."""
         task = self._tasks.pop(exchange.id, None)
         if task is not None:
@@ -131,7 +131,7 @@ class HttpxTransport:
         self._tasks.clear()
         await self._http.aclose()
 
-    async def _carry(self, exchange: Exchange) -> None:
+    async def _carry(self, exchange: RequestState) -> None:
         flight = _Flight(exchange=exchange, reused=False)
         self._flights[asyncio.current_task()] = flight
         try:
@@ -147,7 +147,7 @@ class HttpxTransport:
         self._tasks.pop(exchange.id, None)
         self._listener.ended(exchange)
 
-    async def _try(self, exchange: Exchange) -> None:
+    async def _try(self, exchange: RequestState) -> None:
         fields = {**self._fields, "x-request-id": f"{self._ids}-{exchange.id}"}
         request = httpx.Request("POST", self._url, headers=fields, content=exchange.body)
         response = await self._http.handle_async_request(request)
@@ -156,7 +156,7 @@ class HttpxTransport:
         finally:
             await response.aclose()
 
-    async def _take_in(self, exchange: Exchange, response: httpx.Response) -> None:
+    async def _take_in(self, exchange: RequestState, response: httpx.Response) -> None:
         at = self._clock.now()
         kind = response.headers.get("content-type", "").lower()
         is_stream, coding = not kind.startswith("application/json"), response.headers.get("content-encoding", "")
@@ -176,7 +176,7 @@ class HttpxTransport:
         exchange.complete(self._clock.now())
 
     @staticmethod
-    async def _next(pieces: Any, exchange: Exchange) -> bytes | None:
+    async def _next(pieces: Any, exchange: RequestState) -> bytes | None:
         """The next piece of an answer, None at its end; after its end marker only so long as it may linger."""
         if exchange.status is None:
             return await anext(pieces, None)
@@ -186,7 +186,7 @@ class HttpxTransport:
         except TimeoutError:
             return None
 
-    def _why(self, error: Exception, exchange: Exchange) -> str:
+    def _why(self, error: Exception, exchange: RequestState) -> str:
         """One line; never aiohttp's own words, which may name a proxy with its credentials."""
         cause = error.__cause__ or error
         match cause:
@@ -209,7 +209,7 @@ class HttpxTransport:
             case _:
                 return f"the exchange with {self._endpoint.address} failed ({type(cause).__name__})"
 
-    def _lost(self, error: BaseException, exchange: Exchange) -> str:
+    def _lost(self, error: BaseException, exchange: RequestState) -> str:
         causes = (error, error.__cause__, error.__context__)
         telling = (each for each in causes if isinstance(each, ssl.SSLError | ConnectionResetError))
         return self._endpoint.lost(next(telling, None), heard=exchange.headers_at is not None)

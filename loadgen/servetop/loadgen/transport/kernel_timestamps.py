@@ -45,7 +45,7 @@ _ROUNDING = 0.000_1
 """Seconds by which two comparisons of the clocks may differ: reads of one segment have one stamp."""
 
 
-class KernelStamps:
+class KernelTimestamps:
     """Stamps as run time."""
 
     def __init__(self, clock: MonotonicClock) -> None:

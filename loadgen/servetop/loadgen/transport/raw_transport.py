@@ -13,10 +13,10 @@ from typing import Protocol
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.events import RequestStatus
-from servetop.loadgen.request.request_state import Exchange
+from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.transport.delayed_acks import DelayedAcks
 from servetop.loadgen.transport.endpoint import Endpoint
-from servetop.loadgen.transport.epoll_reader import SocketWatch
+from servetop.loadgen.transport.epoll_reader import SocketPoller
 from servetop.loadgen.transport.http1 import Http1Connection
 
 LINGER_SECONDS = 0.05
@@ -26,11 +26,11 @@ LINGER_SECONDS = 0.05
 class Transport(Protocol):
     """Carries exchanges; each submitted one is reported to `ended` once, unless it is withdrawn."""
 
-    def submit(self, exchange: Exchange) -> None:
+    def submit(self, exchange: RequestState) -> None:
         """Send it as soon as a connection is there."""
         ...
 
-    def withdraw(self, exchange: Exchange) -> None:
+    def withdraw(self, exchange: RequestState) -> None:
         """Forget it and close its connection."""
         ...
 
@@ -50,15 +50,15 @@ class Transport(Protocol):
 class ExchangeListener(Protocol):
     """Who follows the exchanges."""
 
-    def sent(self, exchange: Exchange) -> None:
+    def sent(self, exchange: RequestState) -> None:
         """Its bytes went to a socket, for the first time."""
         ...
 
-    def progressed(self, exchange: Exchange) -> None:
+    def progressed(self, exchange: RequestState) -> None:
         """Bytes of its answer were taken in."""
         ...
 
-    def ended(self, exchange: Exchange) -> None:
+    def ended(self, exchange: RequestState) -> None:
         """Its outcome is known."""
         ...
 
@@ -72,7 +72,7 @@ class _Attempt:
 
     __slots__ = ("exchange",)
 
-    def __init__(self, exchange: Exchange | None) -> None:
+    def __init__(self, exchange: RequestState | None) -> None:
         self.exchange = exchange
 
 
@@ -93,8 +93,8 @@ class RawTransport:
         self._busy: dict[int, Http1Connection] = {}
         self._attempts: dict[_Attempt, asyncio.Task[None]] = {}
         self._watch = (
-            SocketWatch(clock, send_overdue=listener.send_overdue)
-            if SocketWatch.available and self._tls is None
+            SocketPoller(clock, send_overdue=listener.send_overdue)
+            if SocketPoller.available and self._tls is None
             else None
         )
         self._acks = DelayedAcks()
@@ -102,7 +102,7 @@ class RawTransport:
         self._refusing = False
         self._closed = False
 
-    def submit(self, exchange: Exchange) -> None:
+    def submit(self, exchange: RequestState) -> None:
         """See Transport."""
         while self._idle:
             connection, _ = self._idle.popitem()
@@ -115,14 +115,14 @@ class RawTransport:
                 return
         self._open(exchange)
 
-    def _send(self, connection: Http1Connection, exchange: Exchange) -> None:
+    def _send(self, connection: Http1Connection, exchange: RequestState) -> None:
         self._busy[exchange.id] = connection
         tail = f"{exchange.id}\r\ncontent-length: {len(exchange.body)}\r\n\r\n".encode()
         connection.send(exchange, b"".join((self._head, tail, exchange.body)), at=self._clock.now())
         if not exchange.retried:
             self._listener.sent(exchange)
 
-    def withdraw(self, exchange: Exchange) -> None:
+    def withdraw(self, exchange: RequestState) -> None:
         """See Transport."""
         connection = self._busy.pop(exchange.id, None)
         if connection is not None:
@@ -155,7 +155,7 @@ class RawTransport:
         if self._watch is not None:
             self._watch.close()
 
-    def _open(self, exchange: Exchange | None) -> None:
+    def _open(self, exchange: RequestState | None) -> None:
         if self._closed:
             return  # an attempt that failed while this closed would be made again
         attempt = _Attempt(exchange)
@@ -251,7 +251,7 @@ class RawTransport:
         connection.take_in(data, at, since=since)
         self._follow(connection, exchange, at)
 
-    def _follow(self, connection: Http1Connection, exchange: Exchange, at: float) -> None:
+    def _follow(self, connection: Http1Connection, exchange: RequestState, at: float) -> None:
         """Something of its answer was taken in."""
         if self._watch is not None and connection.plain is not None:
             exchange.stamped = self._watch.stamps and not connection.plain.behind
@@ -269,7 +269,7 @@ class RawTransport:
         elif exchange.status is not None:
             self._cut_off(connection, exchange)
 
-    def _release(self, connection: Http1Connection, exchange: Exchange) -> None:
+    def _release(self, connection: Http1Connection, exchange: RequestState) -> None:
         del self._busy[exchange.id]
         connection.exchange = None
         if connection.usable and exchange.status is not RequestStatus.ERROR:
@@ -277,7 +277,7 @@ class RawTransport:
         else:
             connection.abort()
 
-    def _cut_off(self, connection: Http1Connection, exchange: Exchange) -> None:
+    def _cut_off(self, connection: Http1Connection, exchange: RequestState) -> None:
         """End an exchange whose outcome is known although its answer has not ended."""
         if connection.exchange is exchange:
             self.withdraw(exchange)

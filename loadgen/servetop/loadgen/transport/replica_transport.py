@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.events import RequestStatus
-from servetop.loadgen.request.request_state import Exchange
+from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.transport.endpoint import Endpoint
 from servetop.loadgen.transport.raw_transport import ClientFactory, ExchangeListener, Transport
 
@@ -20,7 +20,7 @@ KNOCK_TIMEOUT = 1.0
 class _Ear:
     """Hears what one replica's transport tells: all of it goes straight on, but for the end of an exchange."""
 
-    def __init__(self, listener: ExchangeListener, *, ended: Callable[[Exchange], None]) -> None:
+    def __init__(self, listener: ExchangeListener, *, ended: Callable[[RequestState], None]) -> None:
         self.sent = listener.sent
         self.progressed = listener.progressed
         self.send_overdue = listener.send_overdue
@@ -53,7 +53,7 @@ class ReplicaTransport:
         self._away: dict[int, float] = {}
         self._knocking: dict[int, asyncio.Task[None]] = {}
 
-    def submit(self, exchange: Exchange) -> None:
+    def submit(self, exchange: RequestState) -> None:
         """See Transport; the exchange learns which replica it goes to."""
         key = exchange.conversation
         place = key % len(self._transports)
@@ -62,7 +62,7 @@ class ReplicaTransport:
         exchange.replica = place
         self._transports[place].submit(exchange)
 
-    def withdraw(self, exchange: Exchange) -> None:
+    def withdraw(self, exchange: RequestState) -> None:
         """See Transport."""
         if exchange.replica is not None:
             self._transports[exchange.replica].withdraw(exchange)
@@ -89,8 +89,8 @@ class ReplicaTransport:
         await asyncio.gather(*self._knocking.values(), return_exceptions=True)
         await asyncio.gather(*(transport.close() for transport in self._transports))
 
-    def _ended_at(self, place: int) -> Callable[[Exchange], None]:
-        def ended(exchange: Exchange) -> None:
+    def _ended_at(self, place: int) -> Callable[[RequestState], None]:
+        def ended(exchange: RequestState) -> None:
             if exchange.sent is None and exchange.status is RequestStatus.ERROR:
                 self._is_away(place)
             self._listener.ended(exchange)

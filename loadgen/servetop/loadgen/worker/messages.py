@@ -60,7 +60,7 @@ class SenderSetup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class TimedCommand:
     """What makes several senders obey as one."""
 
     at: float
@@ -78,7 +78,7 @@ class ToSender:
     setup: SenderSetup | None = None
     plan: LoadPlan | None = None
     command: Command | None = None
-    order: Order | None = None
+    order: TimedCommand | None = None
     """Only among several senders."""
 
 

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Iterator
 
 from servetop.core.interfaces.dialect import Prompt
-from servetop.loadgen.request.prerender import Outbox
+from servetop.loadgen.request.prerender import PrerenderQueue
 from servetop.loadgen.request.request_state import PreparedRequest
-from servetop.loadgen.worker.messages import BegunRequest, Order, SenderReport, SenderSetup
+from servetop.loadgen.worker.messages import BegunRequest, SenderReport, SenderSetup, TimedCommand
 from servetop.workload.prompts.conversation_scripts import TurnPrompt
 from servetop.workload.prompts.prompt_source import PromptSource
 from servetop.workload.stage_run import Due
@@ -30,7 +30,7 @@ def part_of(count: int, rank: int, among: int) -> int:
     return (count - rank + among - 1) // among
 
 
-class Share:
+class Partition:
     """One sender's share of a run's requests: which arrivals are its own, and the numbers of its requests.
 
     Numbers ascend, and no two senders use the same one: from each change of the team on, all count from a number
@@ -120,7 +120,7 @@ class Share:
         """Of the request that is sent next: they are sent in the order in which they were taken or claimed."""
         return self._claimed.popleft()
 
-    def request(self, number: int, due: Due, outbox: Outbox) -> PreparedRequest:
+    def request(self, number: int, due: Due, outbox: PrerenderQueue) -> PreparedRequest:
         """The prepared request of that number; those of numbers that were left out are dropped."""
         request = outbox.take(due)
         if due.prompt is not None:  # a later turn, which is in no stream of prompts
@@ -170,7 +170,7 @@ class Share:
             rank = team.index(self._worker)
             self._places = None if self._limit is None else part_of(self._limit, rank, len(team))
 
-    def reform(self, order: Order) -> None:
+    def reform(self, order: TimedCommand) -> None:
         """Obey the part of an order that is about who is at work; the schedule has been played up to its time.
 
         What has been due since, where the order came late, is not counted: who was in time did not count it yet.
@@ -205,7 +205,7 @@ class Share:
 class DealtPrompts:
     """The prompts of one sender's requests, out of the stream of all."""
 
-    def __init__(self, source: PromptSource, share: Share, *, first: int) -> None:
+    def __init__(self, source: PromptSource, share: Partition, *, first: int) -> None:
         self._stream = source.prompts()
         self._share = share
         self.position = first

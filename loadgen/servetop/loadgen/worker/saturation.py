@@ -14,7 +14,7 @@ _SETTLING_TICKS = 8
 """After that it is not said again for so long: what was done about it must show first."""
 
 
-class Strain:
+class Saturation:
     """Watches ticks; several senders are never averaged, as one that is too busy would hide among the others."""
 
     def __init__(self) -> None:

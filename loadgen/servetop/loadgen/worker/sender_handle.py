@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from servetop.core.errors import LoadError
 from servetop.core.events import Command
-from servetop.loadgen.worker.messages import FrameCodec, Order, SenderReport, SenderSetup, ToSender
+from servetop.loadgen.worker.messages import FrameCodec, SenderReport, SenderSetup, TimedCommand, ToSender
 from servetop.loadgen.worker.spawn import READ_BYTES, Spawned, spawn_sender
 from servetop.workload.plan import LoadPlan
 
@@ -17,7 +17,7 @@ _STDERR_LINES = 40
 _CLOSE_SECONDS = 3.0
 
 
-class SenderProcess:
+class SenderHandle:
     """A sender in a process of its own; made by `start`."""
 
     def __init__(self, process: Spawned) -> None:
@@ -29,7 +29,7 @@ class SenderProcess:
         self._closing = False
 
     @classmethod
-    async def start(cls, argv: Sequence[str], setup: SenderSetup, *, spawned: Spawned | None = None) -> SenderProcess:
+    async def start(cls, argv: Sequence[str], setup: SenderSetup, *, spawned: Spawned | None = None) -> SenderHandle:
         """Run a command that ends in `serve_sender`, and give it its set-up; reports begin as soon as it is up.
 
         `spawned` is a process of that command which runs already.
@@ -43,13 +43,13 @@ class SenderProcess:
     @classmethod
     async def start_all(
         cls, argv: Sequence[str], setups: Sequence[SenderSetup], *, spawned: Spawned | None = None
-    ) -> list[SenderProcess]:
+    ) -> list[SenderHandle]:
         """One for each set-up, or none: those that started are ended when another did not."""
         there = [spawned, *([None] * (len(setups) - 1))]
         starting = (cls.start(argv, setup, spawned=each) for setup, each in zip(setups, there, strict=True))
         started = await asyncio.gather(*starting, return_exceptions=True)
         failures = [each for each in started if isinstance(each, BaseException)]
-        senders = [each for each in started if isinstance(each, SenderProcess)]
+        senders = [each for each in started if isinstance(each, SenderHandle)]
         if failures:
             await asyncio.gather(*(sender.close() for sender in senders))
             raise failures[0]
@@ -69,11 +69,11 @@ class SenderProcess:
         """Play a plan from its `begin` on, instead of the one before."""
         await self._tell(ToSender(plan=plan))
 
-    async def command(self, command: Command, order: Order | None = None) -> None:
+    async def command(self, command: Command, order: TimedCommand | None = None) -> None:
         """Change the load that is being played, at once or as an order says; the reply comes with a report."""
         await self._tell(ToSender(command=command, order=order))
 
-    async def order(self, order: Order) -> None:
+    async def order(self, order: TimedCommand) -> None:
         """Change who is at work."""
         await self._tell(ToSender(order=order))
 

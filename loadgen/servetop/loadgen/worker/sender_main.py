@@ -22,7 +22,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.errors import LoadError, ServetopError
 from servetop.core.interfaces.dialect import Dialect
 from servetop.loadgen.sender.pacing import quiet_collector
-from servetop.loadgen.sender.scheduled_commands import Appointments
+from servetop.loadgen.sender.scheduled_commands import ScheduledCommands
 from servetop.loadgen.sender.sender import Sender
 from servetop.loadgen.transport.endpoint import Endpoint
 from servetop.loadgen.transport.raw_transport import ClientFactory, RawTransport
@@ -122,7 +122,7 @@ class SenderSession(asyncio.Protocol):
         self._incoming = FrameCodec(ToSender)
         self._outgoing = FrameCodec(SenderReport)
         self._sender: Sender | None = None
-        self._appointments: Appointments | None = None
+        self._appointments: ScheduledCommands | None = None
         self._pipe: asyncio.WriteTransport | None = None
         self._over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
@@ -152,7 +152,7 @@ class SenderSession(asyncio.Protocol):
     def _obey(self, message: ToSender) -> None:
         if message.setup is not None:
             self._sender = self._make(message.setup)
-            self._appointments = Appointments(self._sender, MonotonicClock(message.setup.origin_ns))
+            self._appointments = ScheduledCommands(self._sender, MonotonicClock(message.setup.origin_ns))
             return
         if self._sender is None or self._appointments is None:
             raise LoadError("a sender was given work before its set-up")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from servetop.core.clock import MonotonicClock
 from servetop.core.errors import LoadError
 from servetop.core.events import Action, Command, Note, RequestRecord, Severity
-from servetop.loadgen.worker.messages import BegunRequest, Order, SenderReport, SenderSetup
+from servetop.loadgen.worker.messages import BegunRequest, SenderReport, SenderSetup, TimedCommand
 from servetop.loadgen.worker.plan_split import is_closed, must_drain, pieces_of, share_of
 from servetop.loadgen.worker.report_merge import (
     lost_record,
@@ -29,8 +29,8 @@ from servetop.loadgen.worker.report_merge import (
     one_reply,
     slowest,
 )
-from servetop.loadgen.worker.saturation import Strain
-from servetop.loadgen.worker.sender_handle import SenderProcess
+from servetop.loadgen.worker.saturation import Saturation
+from servetop.loadgen.worker.sender_handle import SenderHandle
 from servetop.loadgen.worker.spawn import Spawned
 from servetop.workload.plan import LoadPhase, LoadPlan
 
@@ -47,11 +47,11 @@ _MARGIN = 128
 
 
 @dataclass(eq=False)
-class Member:
+class SenderState:
     """One sender of a fleet, as far as its reports tell."""
 
     worker: int
-    process: SenderProcess
+    process: SenderHandle
     reports: deque[SenderReport] = field(default_factory=deque)
     """Not merged yet."""
     heard_of: bool = False
@@ -75,23 +75,25 @@ class Member:
         self.begun.append(len(report.begun))
 
 
-class SenderFleet:
-    """Senders that play one load together; made by `start`. Its methods are those of SenderProcess."""
+class SenderPool:
+    """Senders that play one load together; made by `start`. Its methods are those of SenderHandle."""
 
-    def __init__(self, members: Sequence[Member], *, at_work: int, clock: MonotonicClock, first_number: int) -> None:
+    def __init__(
+        self, members: Sequence[SenderState], *, at_work: int, clock: MonotonicClock, first_number: int
+    ) -> None:
         self._members = members
         self._active = tuple(range(at_work))
         self._standing_by = deque(range(at_work, len(members)))
         self._clock = clock
         self._first_number = first_number
-        self._strain = Strain()
+        self._strain = Saturation()
         self._said_full = False
         self._pieces: deque[LoadPlan] = deque()
         self._piece: LoadPlan | None = None
         self._stopped = False
         self._told: set[int] = set()
         self._replies: dict[int, list[tuple[int, Command]]] = {}
-        self._news: asyncio.Queue[tuple[Member, SenderReport | LoadError | None]] = asyncio.Queue()
+        self._news: asyncio.Queue[tuple[SenderState, SenderReport | LoadError | None]] = asyncio.Queue()
         self._own_replies: list[Command] = []
         self._own_notes: list[Note] = []
         self._deaths: list[str] = []
@@ -101,13 +103,13 @@ class SenderFleet:
     @classmethod
     async def start(
         cls, argv: Sequence[str], setup: SenderSetup, *, workers: int, at_work: int = 0, spawned: Spawned | None = None
-    ) -> SenderFleet:
+    ) -> SenderPool:
         """So many senders, the first `at_work` of them at work (0: all), the others standing by to join in."""
         at_work = at_work or workers
         active = tuple(range(at_work))
         setups = [dataclasses.replace(setup, worker=each, workers=workers, active=active) for each in range(workers)]
-        processes = await SenderProcess.start_all(argv, setups, spawned=spawned)
-        members = [Member(number, process) for number, process in enumerate(processes)]
+        processes = await SenderHandle.start_all(argv, setups, spawned=spawned)
+        members = [SenderState(number, process) for number, process in enumerate(processes)]
         clock = MonotonicClock(setup.origin_ns)
         return cls(members, at_work=at_work, clock=clock, first_number=setup.first_id)
 
@@ -117,13 +119,13 @@ class SenderFleet:
         return tuple(member.process.pid for member in self._alive)
 
     @property
-    def _alive(self) -> list[Member]:
+    def _alive(self) -> list[SenderState]:
         return [member for member in self._members if member.alive]
 
     # --- what it is told ---
 
     async def begin(self, plan: LoadPlan) -> None:
-        """See SenderProcess; the load begins when all senders are up."""
+        """See SenderHandle; the load begins when all senders are up."""
         self._stopped = False
         self._pieces = deque(pieces_of(plan))
         self._piece = None
@@ -147,7 +149,7 @@ class SenderFleet:
         return max(self._first_number, *(member.next_number for member in self._members))
 
     async def command(self, command: Command) -> None:
-        """See SenderProcess; all senders obey as of one instant, a tenth of a second from now."""
+        """See SenderHandle; all senders obey as of one instant, a tenth of a second from now."""
         if command.action in (Action.STOP, Action.CANCEL):
             self._stopped = True
             self._pieces.clear()
@@ -167,11 +169,11 @@ class SenderFleet:
             return False
         return is_closed(stage) != math.isinf(rate)
 
-    def _order(self, active: tuple[int, ...] | None = None) -> Order:
+    def _order(self, active: tuple[int, ...] | None = None) -> TimedCommand:
         self._last_order = max(self._last_order, self._clock.now() + LEAD)
         pace = max(max(member.begun) for member in self._members)
         margin = len(self._members) * (_MARGIN + _MARGIN_TICKS * pace)
-        return Order(at=self._last_order, number_from=self._reached() + margin, active=active)
+        return TimedCommand(at=self._last_order, number_from=self._reached() + margin, active=active)
 
     async def _work_with(self, active: tuple[int, ...]) -> None:
         self._active = active
@@ -198,7 +200,7 @@ class SenderFleet:
             for task in listening:
                 task.cancel()
 
-    async def _listen(self, member: Member) -> None:
+    async def _listen(self, member: SenderState) -> None:
         try:
             async for report in member.process.reports():
                 self._news.put_nowait((member, report))
@@ -206,7 +208,7 @@ class SenderFleet:
         except LoadError as error:
             self._news.put_nowait((member, error))
 
-    async def _take(self, member: Member, news: SenderReport | LoadError | None) -> None:
+    async def _take(self, member: SenderState, news: SenderReport | LoadError | None) -> None:
         if isinstance(news, LoadError):
             await self._bury(member, news)
         elif news is not None:
@@ -268,7 +270,7 @@ class SenderFleet:
 
     # --- who is at work ---
 
-    async def _bury(self, member: Member, death: LoadError) -> None:
+    async def _bury(self, member: SenderState, death: LoadError) -> None:
         """Its requests in flight are lost; the others go on with its share. LoadError when there are no others."""
         member.alive = False
         if not self._alive:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from servetop.core.events import Command
 from servetop.loadgen.worker.messages import SenderReport, SenderSetup
-from servetop.loadgen.worker.sender_handle import SenderProcess
+from servetop.loadgen.worker.sender_handle import SenderHandle
 from servetop.loadgen.worker.spawn import Spawned
 from servetop.workload.plan import LoadPlan
 
@@ -22,19 +22,19 @@ class LoadSenders(Protocol):
     """Whatever plays plans and reports once a tick; nothing in it assumes that it is on this machine."""
 
     async def begin(self, plan: LoadPlan) -> None:
-        """See SenderProcess."""
+        """See SenderHandle."""
         ...
 
     async def command(self, command: Command) -> None:
-        """See SenderProcess."""
+        """See SenderHandle."""
         ...
 
     def reports(self) -> AsyncIterator[SenderReport]:
-        """See SenderProcess."""
+        """See SenderHandle."""
         ...
 
     async def close(self) -> None:
-        """See SenderProcess."""
+        """See SenderHandle."""
         ...
 
 
@@ -47,10 +47,10 @@ async def start_senders(
     """
     most = most_by_itself() if workers == AUTO else workers
     if most == 1:
-        return await SenderProcess.start(argv, setup, spawned=spawned)
-    from servetop.loadgen.worker.sender_pool import SenderFleet  # for several senders only
+        return await SenderHandle.start(argv, setup, spawned=spawned)
+    from servetop.loadgen.worker.sender_pool import SenderPool  # for several senders only
 
-    return await SenderFleet.start(argv, setup, workers=most, at_work=1 if workers == AUTO else 0, spawned=spawned)
+    return await SenderPool.start(argv, setup, workers=most, at_work=1 if workers == AUTO else 0, spawned=spawned)
 
 
 def most_by_itself() -> int:

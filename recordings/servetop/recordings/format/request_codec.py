@@ -9,7 +9,7 @@ from typing import Any
 from servetop.core.arrays import np
 from servetop.core.chunk_codec import pack_counts, pack_times, unpack_counts, unpack_times
 from servetop.core.events import RequestRecord
-from servetop.recordings.format.row_codec import Column, FieldReader, Row, column_of, encoded
+from servetop.recordings.format.row_codec import Column, FieldReader, RowValues, column_of, encoded
 
 _HINTS = typing.get_type_hints(RequestRecord)
 _ARRAYS = ("chunk_times", "chunk_tokens")
@@ -43,7 +43,7 @@ class RequestCodec:
         base = event.due if event.sent is None else event.sent
         return pack_times(event.chunk_times, base=base), pack_counts(event.chunk_tokens) or None
 
-    def decode(self, row: Row) -> RequestRecord:
+    def decode(self, row: RowValues) -> RequestRecord:
         """The request; blobs of impossible length are a ValueError."""
         blob = row.get("chunk_times") or b""
         base = row["due"] if row["sent"] is None else row["sent"]
@@ -58,7 +58,7 @@ class RequestCodec:
             chunk_tokens=tokens.astype(np.int64),
         )
 
-    def decode_all(self, rows: Sequence[Row]) -> list[RequestRecord]:
+    def decode_all(self, rows: Sequence[RowValues]) -> list[RequestRecord]:
         """The requests of several rows."""
         return [self.decode(row) for row in rows]
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from servetop.core.events import Command, EngineSample, GpuSample, LogLine, Note, ReplicaSample, StageChange
 
 _Event = TypeVar("_Event")
-Row = Mapping[str, Any]
+RowValues = Mapping[str, Any]
 """A row as read: values by column name; a column that the file does not have is missing."""
 
 _INT64_MAX = (1 << 63) - 1
@@ -56,7 +56,7 @@ class EventCodec(Protocol[_Event]):
         """The values of a row."""
         ...
 
-    def decode_all(self, rows: Sequence[Row]) -> list[_Event]:
+    def decode_all(self, rows: Sequence[RowValues]) -> list[_Event]:
         """The events; fields whose column is missing take their defaults. ValueError, TypeError, KeyError: damage."""
         ...
 
@@ -119,7 +119,7 @@ class FieldReader:
         self._fields = tuple(column.field for column in columns)
         self._conversions = tuple((column.field, column.decode) for column in columns if column.decode is not None)
 
-    def __call__(self, row: Row) -> dict[str, Any]:
+    def __call__(self, row: RowValues) -> dict[str, Any]:
         """Ready to be given to the event's constructor."""
         try:
             fields = dict(zip(self._fields, self._values(row), strict=True))
@@ -143,7 +143,7 @@ class FlatCodec(Generic[_Event]):
         """The values of a row."""
         return tuple(encoded(event, self.columns))
 
-    def decode_all(self, rows: Sequence[Row]) -> list[_Event]:
+    def decode_all(self, rows: Sequence[RowValues]) -> list[_Event]:
         """The events of several rows."""
         return [self._kind(**self._read(row)) for row in rows]
 

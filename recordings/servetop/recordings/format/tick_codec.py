@@ -13,7 +13,7 @@ from servetop.core.arrays import np
 from servetop.core.events import EngineSample, GpuSample
 from servetop.core.histogram import EMPTY, MAX_BUCKET, LogHistogram
 from servetop.core.tick import COUNTERS, HISTOGRAMS, ClientTick, LoadGauges, Tick
-from servetop.recordings.format.row_codec import Column, FieldReader, Row, column_of, columns_of, encoded
+from servetop.recordings.format.row_codec import Column, FieldReader, RowValues, column_of, columns_of, encoded
 from servetop.recordings.format.tick_checksum import CHECKSUM, TickChecksum
 
 _TOTAL, _TOTAL_BYTES = "<f8", 8
@@ -127,13 +127,13 @@ class TickCodec:
             *(pack_histogram(getattr(event.client, name)) for name in HISTOGRAMS),
         )
 
-    def decode_all(self, rows: Sequence[Row]) -> list[Tick]:
+    def decode_all(self, rows: Sequence[RowValues]) -> list[Tick]:
         """The ticks, equal to those that were encoded; histograms are unpacked column by column, for speed."""
         columns = [unpack_histograms([row.get(name) for row in rows]) for name in HISTOGRAMS]
         return [self._tick(row, histograms) for row, histograms in zip(rows, zip(*columns, strict=True), strict=True)]
 
     @staticmethod
-    def _tick(row: Row, histograms: Sequence[LogHistogram]) -> Tick:
+    def _tick(row: RowValues, histograms: Sequence[LogHistogram]) -> Tick:
         gauges = LoadGauges(**_read_gauges(row))
         fields = _read_counts(row)
         fields.update(zip(HISTOGRAMS, histograms, strict=True))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from servetop.core.clock import wall_clock
 from servetop.core.errors import RecordingError
-from servetop.core.interfaces.recording_store import Glance, RecordingInfo, RecordingState
+from servetop.core.interfaces.recording_store import RecordingInfo, RecordingPreview, RecordingState
 from servetop.core.tick import TICK_SECONDS
 from servetop.recordings.library.catalog import describe, described, read_or_blame
 from servetop.recordings.library.paths import SUFFIX, recordings_folder
@@ -22,7 +22,7 @@ _LONGEST_NAME = 200
 _COMPANIONS = ("-wal", "-shm", "-journal")
 
 
-class RecordingsShelf:
+class FolderStore:
     """Implements `core.shelf.Shelf` on a folder of files."""
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -54,7 +54,7 @@ class RecordingsShelf:
                 return path
         raise RecordingError(f"there is no recording in {self._folder} yet: servetop makes one")
 
-    def glance(self, path: Path, *, bins: int) -> Glance:
+    def glance(self, path: Path, *, bins: int) -> RecordingPreview:
         """Header, totals, and throughput over time, all from an index; the file is left as it is."""
         rates: list[float] = []
 
@@ -62,7 +62,7 @@ class RecordingsShelf:
             rates.extend(_output_rates(reader, bins))
             return described(reader)
 
-        return Glance(info=read_or_blame(path, read), output_rates=tuple(rates))
+        return RecordingPreview(info=read_or_blame(path, read), output_rates=tuple(rates))
 
     def open(self, path: Path) -> RecordingReader:
         """A reader of it; the one given out before is closed."""

@@ -23,7 +23,7 @@ _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedFile:
     """A connection that reads, and what was special about getting it."""
 
     connection: sqlite3.Connection
@@ -37,7 +37,7 @@ class Opened:
     """A copy in memory: there is no file behind it."""
 
 
-def open_for_reading(path: Path) -> Opened:
+def open_for_reading(path: Path) -> OpenedFile:
     """A read-only connection; NotARecordingError when the file is missing, none, too new or cannot be read.
 
     RecordingError when it is one, and so damaged that nothing in it can be read.
@@ -109,7 +109,7 @@ def _size_of(path: Path) -> int:
     return sizes
 
 
-def _connect(path: Path, mode: str, *, shown: Path, salvaging: bool = False) -> Opened:
+def _connect(path: Path, mode: str, *, shown: Path, salvaging: bool = False) -> OpenedFile:
     """Connect and prove that the schema can be read, and is one of ours; `shown` is what the user calls the file."""
     connection = sqlite3.connect(
         f"{path.as_uri()}?{mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -125,17 +125,17 @@ def _connect(path: Path, mode: str, *, shown: Path, salvaging: bool = False) -> 
     if foreign is not None:
         connection.close()
         raise NotARecordingError(f"{shown} is not opened: it holds {foreign}")
-    return Opened(connection, size=size)
+    return OpenedFile(connection, size=size)
 
 
-def _salvage(path: Path, cause: Exception) -> Opened:
+def _salvage(path: Path, cause: Exception) -> OpenedFile:
     try:
         return replace(_connect(path.absolute(), "mode=ro", shown=path, salvaging=True), damage=in_short(cause))
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise RecordingError(f"{path} is damaged ({in_short(error)}): nothing in it can be read") from error
 
 
-def _open_in_read_only_folder(path: Path) -> Opened:
+def _open_in_read_only_folder(path: Path) -> OpenedFile:
     """SQLite needs to write beside a file with a write-ahead log; without one it need not, else read a copy."""
     log = path.with_name(path.name + "-wal")
     try:
@@ -146,7 +146,7 @@ def _open_in_read_only_folder(path: Path) -> Opened:
         raise NotARecordingError(f"cannot read {path} ({error}): copy it to a folder of your own") from error
 
 
-def _open_copy(path: Path, log: Path) -> Opened:
+def _open_copy(path: Path, log: Path) -> OpenedFile:
     scratch = Path(tempfile.mkdtemp(prefix="servetop-"))
     try:
         for each in (path, log):

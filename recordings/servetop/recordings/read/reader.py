@@ -36,7 +36,7 @@ from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.format.run_row import end_problem, header_problem, without_end
 from servetop.recordings.format.steady_codec import decode_windows
 from servetop.recordings.library.liveness import Writer
-from servetop.recordings.read.open import Opened, fold_wal, open_for_reading
+from servetop.recordings.read.open import OpenedFile, fold_wal, open_for_reading
 from servetop.recordings.read.recent_requests import RecentRequests
 from servetop.recordings.read.table_reader import TableReader
 from servetop.recordings.read.tick_totals import TickTotals, output_tokens_by_bin, tick_totals
@@ -51,7 +51,7 @@ _END_COLUMNS = {"end_at", "exit_code", "end_reason", "steady"}
 class RecordingReader:
     """One recording, opened for reading; give it to one thread at a time."""
 
-    def __init__(self, opened: Opened, path: Path) -> None:
+    def __init__(self, opened: OpenedFile, path: Path) -> None:
         self.path = path
         self._opened = opened
         self._tables = TableReader(opened, path)
@@ -300,7 +300,7 @@ def _is_answered(command: Command) -> bool:
     return command.reply is not None or command.obeyed_at is not None
 
 
-def _release(opened: Opened) -> None:
+def _release(opened: OpenedFile) -> None:
     opened.connection.close()
     if opened.scratch is not None:
         shutil.rmtree(opened.scratch, ignore_errors=True)

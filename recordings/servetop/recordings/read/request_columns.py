@@ -74,7 +74,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Samples:
+class RequestColumns:
     """Of the selected requests. Arrays have shape (requests,); NaN is "did not get that far"."""
 
     due: FloatArray
@@ -122,7 +122,7 @@ class _Block:
     tokens_by_second: FloatArray
 
 
-def collect_samples(reader: RecordingReader, selection: Selection) -> Samples:
+def collect_samples(reader: RecordingReader, selection: Selection) -> RequestColumns:
     """Read the selected requests; memory grows by some 60 bytes a request, texts and chunks are not kept."""
     numbers: dict[str, list[FloatArray]] = {name: [np.empty(0)] for name in _NUMBERS}
     arrays: dict[str, list[Any]] = {name: [empty] for name, empty in _PLAIN.items()}
@@ -138,7 +138,7 @@ def collect_samples(reader: RecordingReader, selection: Selection) -> Samples:
         if sum(part.values.size for part in gaps) > _MOST_PENDING:
             gaps = [Distribution.merged(gaps)]
     columns: dict[str, Any] = {name: np.concatenate(parts) for name, parts in (numbers | arrays).items()}
-    return Samples(**columns, itl=Distribution.merged(gaps), tokens_by_second=by_second)
+    return RequestColumns(**columns, itl=Distribution.merged(gaps), tokens_by_second=by_second)
 
 
 def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[_Block]:

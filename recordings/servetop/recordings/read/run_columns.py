@@ -52,7 +52,7 @@ class StagePeriod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RunData:
+class RunColumns:
     """Columns over the ticks and over the scrapes of one run, in order of time."""
 
     header: RunHeader
@@ -86,7 +86,7 @@ class RunData:
     """Of the GPUs that tell their energy or power."""
 
     @classmethod
-    def load(cls, reader: RecordingReader) -> RunData:
+    def load(cls, reader: RecordingReader) -> RunColumns:
         """Read everything but the requests."""
         reader.refresh()
         reader.check_requests()
@@ -113,7 +113,7 @@ class RunData:
             meters=energy_meters(reader.gpu_samples()),
         )
 
-    def with_samples(self, samples: Sequence[EngineSample]) -> RunData:
+    def with_samples(self, samples: Sequence[EngineSample]) -> RunColumns:
         """The same run, with other samples of the engine: those of one server of several."""
         starts, ends = _column(samples, "scrape_start"), _column(samples, "scrape_end")
         return replace(self, scrape_starts=starts, scrape_ends=ends, engine=_engine_columns(samples))

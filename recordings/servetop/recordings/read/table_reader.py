@@ -14,10 +14,10 @@ from servetop.core.errors import RecordingError
 from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.recordings.format.column_bounds import sane
 from servetop.recordings.format.reader_limits import ReadBudget
-from servetop.recordings.format.row_codec import Row
+from servetop.recordings.format.row_codec import RowValues
 from servetop.recordings.format.schema import TICK, EventTable
 from servetop.recordings.format.tick_checks import TickChecks
-from servetop.recordings.read.open import Opened, in_short, is_damage
+from servetop.recordings.read.open import OpenedFile, in_short, is_damage
 
 _BLOCK = 1000
 """Rows decoded together."""
@@ -38,7 +38,7 @@ def _collector_paused() -> Iterator[None]:
 class TableReader:
     """Reads what is there: columns that an older version did not write are left out, damage ends a table early."""
 
-    def __init__(self, opened: Opened, path: Path) -> None:
+    def __init__(self, opened: OpenedFile, path: Path) -> None:
         self._connection = opened.connection
         self._budget = ReadBudget(opened.connection, size=opened.size)
         self._path = path
@@ -220,7 +220,7 @@ class TableReader:
 
     def _decoded(
         self, table: EventTable, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
-    ) -> list[tuple[Row, Any]]:
+    ) -> list[tuple[RowValues, Any]]:
         """Rows that make sense, with their events; when one of several does not, they are tried one by one."""
         try:
             self._check(table, names, rows)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.read.run_columns import RunData
+from servetop.recordings.read.run_columns import RunColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class CoolDowns:
     requests: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, reader: RecordingReader, run: RunData) -> CoolDowns:
+    def load(cls, reader: RecordingReader, run: RunColumns) -> CoolDowns:
         """From all rows; nothing is read when the run has no cool-down."""
         seconds = run.header.config.cooldown
         if not seconds:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from servetop.analysis.energy import Energy, energy_between
-from servetop.recordings.read.run_columns import Period, RunData
+from servetop.recordings.read.run_columns import Period, RunColumns
 
 ENERGY_NUMBERS = ("joules", "joules_per_output_token", "joules_per_request", "mean_power", "gpus", "known_share")
 ENERGY = (*ENERGY_NUMBERS, "source")
 """Keys of `energy_figures`."""
 
 
-def energy_figures(run: RunData, period: Period) -> dict[str, Any]:
+def energy_figures(run: RunColumns, period: Period) -> dict[str, Any]:
     """ENERGY over the part of a period in which stages put load on the engine, warm-ups apart; None where not known.
 
     Tokens and requests are those of that time by the ticks: what arrived, and what ended well. Where the energy is
@@ -38,7 +38,7 @@ def energy_figures(run: RunData, period: Period) -> dict[str, Any]:
     }
 
 
-def _loaded(run: RunData, period: Period) -> list[Period]:
+def _loaded(run: RunColumns, period: Period) -> list[Period]:
     """The stages' parts of a period, up to the last sign of life of any request."""
     alive = (run.in_flight > 0) | (run.output_tokens > 0) | (run.ok > 0)
     last = float(run.tick_ends[alive][-1]) if alive.any() else 0.0

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from servetop.core.arrays import FloatArray
-from servetop.recordings.read.run_columns import Period, RunData
-from servetop.recordings.summary.in_flight_timeline import Flights
+from servetop.recordings.read.run_columns import Period, RunColumns
+from servetop.recordings.summary.in_flight_timeline import InFlightTimeline
 
 SERVER = (
     "max_kv_usage", "preemptions", "max_running", "max_waiting", "generation_tokens", "prompt_tokens",
@@ -19,7 +19,7 @@ SERVER = (
 _PEAKS = ("max_kv_usage", "max_running", "max_waiting")
 
 
-def server_figures(run: RunData, period: Period, *, flights: Flights) -> dict[str, Any]:
+def server_figures(run: RunColumns, period: Period, *, flights: InFlightTimeline) -> dict[str, Any]:
     """SERVER, and `peaks_reason`: why figures are None although the engine exports them.
 
     Counters are sums of their increases, so the stages of a run add up to the run, restarts or not. Of a period whose
@@ -53,7 +53,7 @@ def server_figures(run: RunData, period: Period, *, flights: Flights) -> dict[st
     return {**figures, **dict.fromkeys(unknown), "peaks_reason": reason}
 
 
-def engine_facts(run: RunData) -> dict[str, Any]:
+def engine_facts(run: RunColumns) -> dict[str, Any]:
     """Name, version and sizes: from what the engine told at its start, else from its newest scrape."""
     facts, config = run.header.engine, run.header.config.engine
     return {
@@ -64,7 +64,7 @@ def engine_facts(run: RunData) -> dict[str, Any]:
     }
 
 
-def _is_told(run: RunData) -> bool:
+def _is_told(run: RunColumns) -> bool:
     """The engine exports one of these figures at least."""
     return any(bool((~np.isnan(values)).any()) for values in run.engine.values())
 

@@ -10,26 +10,26 @@ import numpy as np
 from servetop.core.arrays import FloatArray, IntArray
 from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.read.request_columns import BoolArray, Samples
-from servetop.recordings.read.run_columns import Period, RunData
+from servetop.recordings.read.request_columns import BoolArray, RequestColumns
+from servetop.recordings.read.run_columns import Period, RunColumns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Flights:
+class InFlightTimeline:
     """Every instant at which a request was sent or ended, ascending, and how many were in flight after it."""
 
     instants: FloatArray
     levels: IntArray
 
     @classmethod
-    def load(cls, reader: RecordingReader) -> Flights:
+    def load(cls, reader: RecordingReader) -> InFlightTimeline:
         """Read when each request was sent and ended (an index holds both); 16 bytes a request."""
         rows = reader.request_rows(("sent", ENDED), where=f"{ENDED} IS NOT NULL")
         pairs = np.fromiter(rows, dtype=[("sent", "f8"), ("ended", "f8")])
         return cls.of(pairs["sent"], pairs["ended"])
 
     @classmethod
-    def of(cls, sent: FloatArray, ended: FloatArray) -> Flights:
+    def of(cls, sent: FloatArray, ended: FloatArray) -> InFlightTimeline:
         """From both instants of each request."""
         instants = np.concatenate([ended, sent])
         steps = np.repeat(np.array([-1, 1]), [ended.size, sent.size])
@@ -41,13 +41,13 @@ class Flights:
         position = np.searchsorted(self.instants, instants, side="right")
         return np.concatenate([[0], self.levels])[position]
 
-    def in_flight(self, run: RunData, instants: FloatArray) -> FloatArray:
+    def in_flight(self, run: RunColumns, instants: FloatArray) -> FloatArray:
         """The same; of a run that broke off, which has no rows of what was in flight at its end, by the ticks."""
         if run.end is not None or not run.tick_ends.size:
             return self.at(instants).astype(np.float64)
         return np.interp(instants, run.tick_ends, run.in_flight)
 
-    def busy(self, run: RunData, period: Period) -> Period | None:
+    def busy(self, run: RunColumns, period: Period) -> Period | None:
         """From the first to the last instant of the period at which requests were in flight; None when none was."""
         edges = np.array([each for each in (period.start, period.until) if math.isfinite(each)])
         known = self.instants if run.end is not None or not run.tick_ends.size else run.tick_ends
@@ -58,7 +58,7 @@ class Flights:
         last = min(int(loaded[-1]) + 1, instants.size - 1)  # what is in flight after an instant is so until the next
         return Period(start=float(instants[loaded[0]]), until=float(instants[last]))
 
-    def held_back(self, samples: Samples, run: RunData) -> BoolArray:
+    def held_back(self, samples: RequestColumns, run: RunColumns) -> BoolArray:
         """Which requests the concurrency limit made wait: it was reached at some time between due and sent."""
         if not np.isfinite(run.limits).any():
             return np.zeros(samples.due.shape, dtype=bool)

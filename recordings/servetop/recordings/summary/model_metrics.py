@@ -7,11 +7,11 @@ from typing import Any
 
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.read.request_columns import Selection, collect_samples
-from servetop.recordings.read.run_columns import RunData
+from servetop.recordings.read.run_columns import RunColumns
 from servetop.recordings.summary.request_metrics import request_figures
 
 
-def model_figures(reader: RecordingReader, run: RunData, selection: Selection) -> list[dict[str, Any]]:
+def model_figures(reader: RecordingReader, run: RunColumns, selection: Selection) -> list[dict[str, Any]]:
     """One summary for each model of the mix, in its order: requests and latencies, no server's figures."""
     config = run.header.config
     figures = []

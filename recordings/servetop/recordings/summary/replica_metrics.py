@@ -7,14 +7,14 @@ from typing import Any
 
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.read.request_columns import Selection, collect_samples
-from servetop.recordings.read.run_columns import Period, RunData
+from servetop.recordings.read.run_columns import Period, RunColumns
 from servetop.recordings.summary.engine_metrics import server_figures
-from servetop.recordings.summary.in_flight_timeline import Flights
+from servetop.recordings.summary.in_flight_timeline import InFlightTimeline
 from servetop.recordings.summary.request_metrics import request_figures
 
 
 def replica_figures(
-    reader: RecordingReader, run: RunData, selection: Selection, *, flights: Flights, period: Period
+    reader: RecordingReader, run: RunColumns, selection: Selection, *, flights: InFlightTimeline, period: Period
 ) -> list[dict[str, Any]]:
     """One summary for each server, in the order of their URLs; none for a run with one server.
 

@@ -12,8 +12,8 @@ from servetop.analysis.percentiles import Distribution
 from servetop.core.arrays import FloatArray
 from servetop.core.events import RequestStatus
 from servetop.core.units import MS_PER_S
-from servetop.recordings.read.request_columns import BoolArray, Samples
-from servetop.recordings.summary.in_flight_timeline import Flights
+from servetop.recordings.read.request_columns import BoolArray, RequestColumns
+from servetop.recordings.summary.in_flight_timeline import InFlightTimeline
 
 METRICS = (
     "ttft", "tpot", "itl", "e2el", "client_queue_time", "ttft_from_due", "e2el_from_due", "e2el_including_client_queue",
@@ -40,7 +40,7 @@ REASONING_FIGURES = tuple(f"{statistic}_{metric}_ms" for metric in REASONING_MET
 
 
 def request_figures(
-    samples: Samples, *, goodput: Mapping[str, float], percentiles: Sequence[float] = ()
+    samples: RequestColumns, *, goodput: Mapping[str, float], percentiles: Sequence[float] = ()
 ) -> dict[str, Any]:
     """TOTALS and the statistics of METRICS; latencies and tokens are those of requests that ended well.
 
@@ -85,13 +85,13 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def span_of(samples: Samples) -> float:
+def span_of(samples: RequestColumns) -> float:
     """First sent … last done, seconds; 0 when nothing was sent or nothing ended."""
     sent, done = samples.sent[~np.isnan(samples.sent)], samples.ended_at[~np.isnan(samples.ended_at)]
     return float(done.max() - sent.min()) if sent.size and done.size else 0.0
 
 
-def _totals(samples: Samples, *, goodput_share: int | None) -> dict[str, Any]:
+def _totals(samples: RequestColumns, *, goodput_share: int | None) -> dict[str, Any]:
     counts = {status: int(samples.having(status).sum()) for status in RequestStatus}
     ok, duration = samples.having(RequestStatus.OK), span_of(samples)
     prompt, output = int(samples.prompt_tokens[ok].sum()), int(samples.output_tokens[ok].sum())
@@ -120,12 +120,12 @@ def _totals(samples: Samples, *, goodput_share: int | None) -> dict[str, Any]:
     }
 
 
-def _most_in_flight(samples: Samples) -> int:
+def _most_in_flight(samples: RequestColumns) -> int:
     known = ~np.isnan(samples.sent)
-    return int(Flights.of(samples.sent[known], samples.ended_at[known]).levels.max(initial=0))
+    return int(InFlightTimeline.of(samples.sent[known], samples.ended_at[known]).levels.max(initial=0))
 
 
-def _per_request(samples: Samples) -> dict[str, FloatArray]:
+def _per_request(samples: RequestColumns) -> dict[str, FloatArray]:
     """One value a request in seconds, NaN where it has none."""
     ttft, e2el = samples.first_token_at - samples.sent, samples.done_at - samples.sent
     answered = np.where(samples.reasoning_tokens > 0, samples.first_output_at, samples.first_token_at)

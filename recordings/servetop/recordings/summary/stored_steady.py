@@ -10,13 +10,13 @@ import numpy as np
 from servetop.analysis.verdicts.steady_state import METHOD, SteadyWindow, steady_window
 from servetop.recordings.format.steady_codec import window_data
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.read.run_columns import Period, RunData
+from servetop.recordings.read.run_columns import Period, RunColumns
 from servetop.recordings.summary.request_metrics import FIGURES
 
 _ROUNDING = 1e-6
 
 
-def steady_windows(run: RunData) -> dict[int, SteadyWindow]:
+def steady_windows(run: RunColumns) -> dict[int, SteadyWindow]:
     """By stage, warm-ups apart, found from the ticks that lie wholly within each stage."""
     windows: dict[int, SteadyWindow] = {}
     for stage in run.stages:
@@ -28,7 +28,7 @@ def steady_windows(run: RunData) -> dict[int, SteadyWindow]:
     return windows
 
 
-def known_windows(reader: RecordingReader, run: RunData) -> Mapping[int, SteadyWindow]:
+def known_windows(reader: RecordingReader, run: RunColumns) -> Mapping[int, SteadyWindow]:
     """Those that were stored, as long as this version would look for them in the same way."""
     stored = reader.steady
     usable = bool(stored) and all(window.method == METHOD for window in stored.values())
@@ -40,7 +40,7 @@ def no_steady_state(window: SteadyWindow) -> dict[str, Any]:
     return {**window_data(window), **dict.fromkeys(FIGURES)}
 
 
-def in_steady_state(figures: Mapping[str, Any], run: RunData, *, period: Period) -> dict[str, Any]:
+def in_steady_state(figures: Mapping[str, Any], run: RunColumns, *, period: Period) -> dict[str, Any]:
     """Figures of the requests that were due in a steady window, with the rates of what happened in it.
 
     From first sent to last done would take in the time in which they end and others take their place.

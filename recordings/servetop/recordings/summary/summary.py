@@ -13,13 +13,13 @@ from servetop.core.events import RunEnd, StageChange
 from servetop.recordings.format.steady_codec import window_data
 from servetop.recordings.library.run_sessions import finished_stages
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.read.request_columns import Samples, Selection, collect_samples
-from servetop.recordings.read.run_columns import Period, RunData, StagePeriod
+from servetop.recordings.read.request_columns import RequestColumns, Selection, collect_samples
+from servetop.recordings.read.run_columns import Period, RunColumns, StagePeriod
 from servetop.recordings.summary.cooldown import CoolDowns
 from servetop.recordings.summary.energy_metrics import energy_figures
 from servetop.recordings.summary.engine_metrics import engine_facts, server_figures
 from servetop.recordings.summary.failure_metrics import failures
-from servetop.recordings.summary.in_flight_timeline import Flights
+from servetop.recordings.summary.in_flight_timeline import InFlightTimeline
 from servetop.recordings.summary.model_metrics import model_figures
 from servetop.recordings.summary.replica_metrics import replica_figures
 from servetop.recordings.summary.request_metrics import FIGURES, REASONING_FIGURES, request_figures
@@ -45,7 +45,7 @@ def run_summary(
     `percentiles` takes the place of those that the run was asked for; `end` is how the run ended, where the recording
     does not say so yet.
     """
-    run, flights = RunData.load(reader), Flights.load(reader)
+    run, flights = RunColumns.load(reader), InFlightTimeline.load(reader)
     run = run if end is None else dataclasses.replace(run, end=end)
     if percentiles is not None:
         run = _with_percentiles(run, percentiles)
@@ -80,13 +80,13 @@ def without_figures(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in summary.items() if name not in figures}
 
 
-def _end(run: RunData) -> dict[str, Any]:
+def _end(run: RunColumns) -> dict[str, Any]:
     """The exit code, and the reason where the run failed; both are null while it goes on, and of one that broke off."""
     code = None if run.end is None else run.end.exit_code
     return {"exit_code": code, "error": run.end.reason if run.end is not None and code else None}
 
 
-def _with_percentiles(run: RunData, percentiles: Sequence[float]) -> RunData:
+def _with_percentiles(run: RunColumns, percentiles: Sequence[float]) -> RunColumns:
     config = dataclasses.replace(run.header.config, metric_percentiles=tuple(percentiles))
     return dataclasses.replace(run, header=dataclasses.replace(run.header, config=config))
 
@@ -98,7 +98,7 @@ def summarise(
 
     The server's figures are those of the stage's time, or of the time between the instants.
     """
-    run, flights = RunData.load(reader), Flights.load(reader)
+    run, flights = RunColumns.load(reader), InFlightTimeline.load(reader)
     periods = [each.period for each in run.stages if each.change.index == stage]
     period = Period(
         start=max([-math.inf if start is None else start, *(each.start for each in periods[:1])]),
@@ -110,12 +110,12 @@ def summarise(
 
 def _summary(
     reader: RecordingReader,
-    run: RunData,
+    run: RunColumns,
     *,
-    flights: Flights,
+    flights: InFlightTimeline,
     selection: Selection,
     period: Period,
-    samples: Samples | None = None,
+    samples: RequestColumns | None = None,
 ) -> dict[str, Any]:
     """Of the selected requests, whose samples may be at hand."""
     samples = samples or collect_samples(reader, selection)
@@ -129,7 +129,12 @@ def _summary(
 
 
 def _steady(
-    reader: RecordingReader, run: RunData, *, flights: Flights, stage: int, windows: Mapping[int, SteadyWindow]
+    reader: RecordingReader,
+    run: RunColumns,
+    *,
+    flights: InFlightTimeline,
+    stage: int,
+    windows: Mapping[int, SteadyWindow],
 ) -> dict[str, Any]:
     """A stage's steady window with its figures; without one, just why there is none."""
     window = windows.get(stage, SteadyWindow(reason="the run ended before it was looked for"))
@@ -143,12 +148,12 @@ def _steady(
 
 def _stage_summary(
     reader: RecordingReader,
-    run: RunData,
+    run: RunColumns,
     *,
-    flights: Flights,
+    flights: InFlightTimeline,
     stage: StagePeriod,
     cooldowns: CoolDowns,
-    samples: Samples | None,
+    samples: RequestColumns | None,
 ) -> dict[str, Any]:
     change, period = stage.change, stage.period
     left_out = tuple(pair for pair in cooldowns.starts.items() if pair[0] == change.index)
@@ -169,7 +174,7 @@ def _stage_summary(
     }
 
 
-def _set_up(reader: RecordingReader, run: RunData) -> dict[str, Any]:
+def _set_up(reader: RecordingReader, run: RunColumns) -> dict[str, Any]:
     config, facts = run.header.config, run.header.engine
     changes = [stage.change for stage in run.stages if not stage.change.warmup]
     endpoint = config.workload.endpoint or (facts.endpoints[0] if facts else "completions")
@@ -203,7 +208,7 @@ def _common(changes: Iterable[StageChange], name: str) -> Any:
     return values.pop() if len(values) == 1 else None
 
 
-def _state(reader: RecordingReader, run: RunData) -> str:
+def _state(reader: RecordingReader, run: RunColumns) -> str:
     if reader.damage is not None:
         return "damaged"
     if run.end is not None:
@@ -211,7 +216,7 @@ def _state(reader: RecordingReader, run: RunData) -> str:
     return "live" if reader.is_live() else "broken-off"
 
 
-def _last_instant(run: RunData) -> float | None:
+def _last_instant(run: RunColumns) -> float | None:
     """When the run ended, else the end of its last tick."""
     if run.end is not None:
         return run.end.at

@@ -14,9 +14,9 @@ from servetop.core.arrays import FloatArray
 from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.histogram import LogHistogram
 from servetop.core.units import MS_PER_S
-from servetop.recordings.read.request_columns import BoolArray, Samples
-from servetop.recordings.read.run_columns import Period, RunData
-from servetop.recordings.summary.in_flight_timeline import Flights
+from servetop.recordings.read.request_columns import BoolArray, RequestColumns
+from servetop.recordings.read.run_columns import Period, RunColumns
+from servetop.recordings.summary.in_flight_timeline import InFlightTimeline
 from servetop.recordings.summary.request_metrics import finite, span_of
 
 TRUST = (
@@ -27,7 +27,9 @@ _LONGEST_STEP = 1.0
 """Seconds that one scrape may stand for: a gap without scrapes weighs no more."""
 
 
-def trust_figures(run: RunData, samples: Samples, *, flights: Flights, period: Period) -> dict[str, Any]:
+def trust_figures(
+    run: RunColumns, samples: RequestColumns, *, flights: InFlightTimeline, period: Period
+) -> dict[str, Any]:
     """TRUST with verdict, reasons, and on which requests the slip was measured; None is "cannot be said"."""
     held = flights.held_back(samples, run)
     slip = samples.sent - samples.due
@@ -58,7 +60,7 @@ def trust_figures(run: RunData, samples: Samples, *, flights: Flights, period: P
     return {**_as_data(trust, basis=_basis(held)), "token_source": token_source(samples)}
 
 
-def late_share(run: RunData, samples: Samples, period: Period) -> float:
+def late_share(run: RunColumns, samples: RequestColumns, period: Period) -> float:
     """Of closed loops that hold no request back: mean lateness / mean time from due to done; NaN for another load."""
     stages = [each.change for each in run.stages if period.overlaps(each.period)]
     if not stages or not all(math.isinf(each.request_rate or 0.0) and each.max_concurrency for each in stages):
@@ -68,7 +70,7 @@ def late_share(run: RunData, samples: Samples, period: Period) -> float:
     return float((samples.sent - samples.due)[ended].sum()) / took if took > 0 else math.nan
 
 
-def itl_uncertainty(run: RunData, period: Period) -> float:
+def itl_uncertainty(run: RunColumns, period: Period) -> float:
     """Seconds, at p99 of all gaps of the period, those that are known exactly included; NaN when no chunk came."""
     within = period.holds(run.tick_ends)
     gaps = float(run.chunks[within].sum())
@@ -79,25 +81,25 @@ def itl_uncertainty(run: RunData, period: Period) -> float:
     return doubtful.percentile(100 * (0.99 - exact) / (1 - exact)) if exact < 0.99 else 0.0
 
 
-def share_of(samples: Samples, *sources: TokenSource) -> float:
+def share_of(samples: RequestColumns, *sources: TokenSource) -> float:
     """Of the completed requests, those whose tokens come from there; 0 when none is."""
     ok = samples.having(RequestStatus.OK)
     return float(np.isin(samples.token_source[ok], sources).mean()) if ok.any() else 0.0
 
 
-def token_source(samples: Samples) -> str | None:
+def token_source(samples: RequestColumns) -> str | None:
     """Where the completed requests' counts come from: the worst that more than a hundredth of them have."""
     ok = samples.having(RequestStatus.OK)
     found = [source for source in TokenSource if share_of(samples, source) > COUNT_LIMIT] if ok.any() else []
     return str(found[-1]) if found else None
 
 
-def offered_rate(samples: Samples) -> float:
+def offered_rate(samples: RequestColumns) -> float:
     """Requests due per second: gaps between due times by the time they span; NaN below two, or all at once."""
     return _rate(samples.due.size - 1, np.ptp(samples.due) if samples.due.size else 0.0)
 
 
-def sent_rate(samples: Samples) -> float:
+def sent_rate(samples: RequestColumns) -> float:
     """Requests sent per second, over at least the time in which they were due: what was never sent lowers it."""
     sent = int((~np.isnan(samples.sent)).sum())
     if not sent:
@@ -105,13 +107,13 @@ def sent_rate(samples: Samples) -> float:
     return _rate(sent - 1, span_of_sending(samples))
 
 
-def span_of_sending(samples: Samples) -> float:
+def span_of_sending(samples: RequestColumns) -> float:
     """Seconds from the first request sent to the last one sent, or due; NaN when none was sent."""
     sent = samples.sent[~np.isnan(samples.sent)]
     return float(max(sent.max(), samples.due.max()) - sent.min()) if sent.size else math.nan
 
 
-def completed_rate(samples: Samples) -> float:
+def completed_rate(samples: RequestColumns) -> float:
     """Requests that ended well, per second of first sent … last done."""
     return _rate(int(samples.having(RequestStatus.OK).sum()), span_of(samples))
 
@@ -124,7 +126,7 @@ class LittlesLaw:
     in_flight: float = math.nan
 
 
-def littles_law(run: RunData, flights: Flights, *, period: Period) -> LittlesLaw:
+def littles_law(run: RunColumns, flights: InFlightTimeline, *, period: Period) -> LittlesLaw:
     """(engine running + waiting) / client in flight - 1: means over the scrapes, weighted by the time they stand for.
 
     Scrapes with nothing in flight at the client, and those longer than LONGEST_SCRAPE, are left out. A run that broke
@@ -142,7 +144,7 @@ def littles_law(run: RunData, flights: Flights, *, period: Period) -> LittlesLaw
     return LittlesLaw(float(np.average(engine[both], weights=weights)) / in_flight - 1, in_flight)
 
 
-def token_error(run: RunData, period: Period) -> float:
+def token_error(run: RunColumns, period: Period) -> float:
     """Engine's generated tokens / tokens that reached the client - 1, between the period's first and last scrape.
 
     Tokens that arrived in the same tick as one of these scrapes may have come before or after it: the split that agrees
@@ -172,7 +174,7 @@ def _rate(amount: int, seconds: float) -> float:
     return amount / float(seconds) if amount > 0 and seconds > 0 else math.nan
 
 
-def _only_limit(run: RunData, within: BoolArray) -> int | None:
+def _only_limit(run: RunColumns, within: BoolArray) -> int | None:
     """The concurrency limit in force; None where there were several, or none."""
     limits = np.unique(run.limits[within & np.isfinite(run.limits)])
     return int(limits[0]) if limits.size == 1 else None

@@ -26,7 +26,7 @@ from servetop.recordings.format.schema import (
     EventTable,
 )
 from servetop.recordings.format.tick_checksum import CHECKSUM
-from servetop.recordings.read.open import Opened, open_for_reading
+from servetop.recordings.read.open import OpenedFile, open_for_reading
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.read.table_reader import TableReader
 from servetop.recordings.verify.damage import check_request_rows
@@ -42,7 +42,7 @@ _COUNTERS = {
 _OTHERS: Sequence[EventTable] = (STAGE, NOTE, COMMAND, LOG_LINE, ENGINE_SAMPLE, REPLICA_SAMPLE, GPU_SAMPLE)
 
 
-class Verdict(StrEnum):
+class VerifyVerdict(StrEnum):
     """What a file is found to be."""
 
     SOUND = "sound"
@@ -54,7 +54,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class VerifyCheck:
     """One thing that was looked at."""
 
     name: str
@@ -67,8 +67,8 @@ class Check:
 class Verified:
     """What was found in a file."""
 
-    verdict: Verdict
-    checks: Sequence[Check]
+    verdict: VerifyVerdict
+    checks: Sequence[VerifyCheck]
     """In order; only the first one when the file cannot be opened."""
 
 
@@ -77,39 +77,41 @@ def verify(path: Path) -> Verified:
     try:
         opened = open_for_reading(path)
     except RecordingError as error:
-        verdict = Verdict.NOT_A_RECORDING if isinstance(error, NotARecordingError) else Verdict.NOT_SOUND
-        return Verified(verdict, [Check(name="file", sound=False, detail=str(error))])
+        verdict = VerifyVerdict.NOT_A_RECORDING if isinstance(error, NotARecordingError) else VerifyVerdict.NOT_SOUND
+        return Verified(verdict, [VerifyCheck(name="file", sound=False, detail=str(error))])
     try:
         reader = RecordingReader(opened, path)
         opened.connection.execute("BEGIN")  # ticks and requests of one instant, also while the run goes on
         checks = list(_checks(reader, opened, path))
     except RecordingError as error:
-        checks = [Check(name="header", sound=False, detail=str(error))]
+        checks = [VerifyCheck(name="header", sound=False, detail=str(error))]
     finally:
         _release(opened)
-    return Verified(Verdict.SOUND if all(each.sound for each in checks) else Verdict.NOT_SOUND, checks)
+    return Verified(VerifyVerdict.SOUND if all(each.sound for each in checks) else VerifyVerdict.NOT_SOUND, checks)
 
 
-def _release(opened: Opened) -> None:
+def _release(opened: OpenedFile) -> None:
     opened.connection.close()
     if opened.scratch is not None:
         shutil.rmtree(opened.scratch, ignore_errors=True)
 
 
-def _checks(reader: RecordingReader, opened: Opened, path: Path) -> Iterator[Check]:
+def _checks(reader: RecordingReader, opened: OpenedFile, path: Path) -> Iterator[VerifyCheck]:
     version = opened.connection.execute("PRAGMA user_version").fetchone()[0]
     written_by = reader.header.versions.get("servetop", "an unknown version")
-    yield Check(name="header", sound=True, detail=f"format {version // 1000}.{version % 1000}, servetop {written_by}")
+    yield VerifyCheck(
+        name="header", sound=True, detail=f"format {version // 1000}.{version % 1000}, servetop {written_by}"
+    )
 
-    def looked_at(name: str, look: Callable[[TableReader], str]) -> Check:
+    def looked_at(name: str, look: Callable[[TableReader], str]) -> VerifyCheck:
         tables = TableReader(replace(opened, damage=None), path)
         try:
             detail = look(tables)
         except RecordingError as error:
-            return Check(name=name, sound=False, detail=str(error))
-        return Check(name=name, sound=tables.cause is None, detail=tables.cause or detail)
+            return VerifyCheck(name=name, sound=False, detail=str(error))
+        return VerifyCheck(name=name, sound=tables.cause is None, detail=tables.cause or detail)
 
-    yield Check(name="pages", sound=False, detail=opened.damage) if opened.damage else looked_at("pages", _pages)
+    yield VerifyCheck(name="pages", sound=False, detail=opened.damage) if opened.damage else looked_at("pages", _pages)
     yield looked_at("ticks", _ticks)
     yield looked_at("requests", _requests)
     yield looked_at("other rows", _other_rows)
@@ -157,22 +159,22 @@ def _other_rows(tables: TableReader) -> str:
     return ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count) or "none"
 
 
-def _log(path: Path, *, live: bool) -> Check:
+def _log(path: Path, *, live: bool) -> VerifyCheck:
     try:
         state = check_wal(path)
     except OSError as error:
-        return Check(name="log", sound=False, detail=f"the write-ahead log cannot be read ({error.strerror})")
+        return VerifyCheck(name="log", sound=False, detail=f"the write-ahead log cannot be read ({error.strerror})")
     if state.damage is not None and not live:
-        return Check(name="log", sound=False, detail=state.damage)
+        return VerifyCheck(name="log", sound=False, detail=state.damage)
     words = f"{state.commits:,} commits in the write-ahead log" if state.commits else "no write-ahead log is needed"
-    return Check(name="log", sound=True, detail=words)
+    return VerifyCheck(name="log", sound=True, detail=words)
 
 
-def _end(reader: RecordingReader) -> Check:
+def _end(reader: RecordingReader) -> VerifyCheck:
     if reader.damage is not None:
-        return Check(name="end", sound=False, detail=reader.damage)
+        return VerifyCheck(name="end", sound=False, detail=reader.damage)
     if reader.end is None:
         words = "still being written" if reader.is_live() else "none: the run was killed or lost its disk"
-        return Check(name="end", sound=True, detail=words)
+        return VerifyCheck(name="end", sound=True, detail=words)
     words = f"after {reader.end.at:.1f} s, exit code {reader.end.exit_code}"
-    return Check(name="end", sound=True, detail=f"{words}: {reader.end.reason}" if reader.end.reason else words)
+    return VerifyCheck(name="end", sound=True, detail=f"{words}: {reader.end.reason}" if reader.end.reason else words)

@@ -22,11 +22,11 @@ from servetop.recordings.format.row_codec import COMMANDS
 from servetop.recordings.format.steady_codec import encode_windows
 from servetop.recordings.format.tick_checksum import checksum_in
 from servetop.recordings.library.liveness import Writer
-from servetop.recordings.read.open import Opened, fold_wal
+from servetop.recordings.read.open import OpenedFile, fold_wal
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.memory_copy import copy_to_memory
 from servetop.recordings.write.open_file import OpenFile
-from servetop.recordings.write.tick_transaction import Batch, EncodedBatch, encode_batch
+from servetop.recordings.write.tick_transaction import EncodedBatch, TickTransaction, encode_batch
 
 BUSY_SECONDS = 0.25
 """How long a commit waits for a viewer that is writing a command; then it is tried again at the next one."""
@@ -37,7 +37,7 @@ _END = "UPDATE run SET end_at = ?, exit_code = ?, end_reason = ?, steady = ?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unrecorded:
+class WriteQueue:
     """What was measured and is not in the recording."""
 
     ticks: int
@@ -109,16 +109,16 @@ class Recorder:
         return None if self._failure is None else f"{self.path} cannot be written ({self._last_failure})"
 
     @property
-    def unrecorded(self) -> Unrecorded | None:
+    def unrecorded(self) -> WriteQueue | None:
         """What is not in the file now; None when everything is."""
         if self._removed:
-            return Unrecorded(ticks=self._ticks, requests=self._requests, reason=self.failing or "")
+            return WriteQueue(ticks=self._ticks, requests=self._requests, reason=self.failing or "")
         if self._failure is None and not self._dropped:
             return None
         ticks = self._dropped_ticks + sum(each.ticks for each in self._waiting)
         requests = self._dropped_requests + sum(each.requests for each in self._waiting)
         reason = f"{self.path} {'cannot' if self._failure else 'could not'} be written ({self._last_failure})"
-        return Unrecorded(ticks=ticks, requests=requests, reason=reason)
+        return WriteQueue(ticks=ticks, requests=requests, reason=reason)
 
     @property
     def trouble(self) -> str | None:
@@ -142,7 +142,7 @@ class Recorder:
             return ""
         return f"{self._dropped_ticks} ticks and {self._dropped_requests} requests"
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: TickTransaction) -> None:
         """Write a batch in one transaction, after those that could not be written before; never raises for the disk."""
         if batch.tick is not None:
             self._last_time = batch.tick.end
@@ -172,7 +172,7 @@ class Recorder:
             source, missing = self._connection if self._needs_copy else None, [*self._waiting]
         if source is None:
             return RecordingReader.open(self.path)
-        return RecordingReader(Opened(copy_to_memory(source, missing), in_memory=True), self.path)
+        return RecordingReader(OpenedFile(copy_to_memory(source, missing), in_memory=True), self.path)
 
     @property
     def _needs_copy(self) -> bool:
@@ -264,7 +264,7 @@ class Recorder:
         if self._dropped:
             text = f"{self._dropped} are missing: the disk refused them for too long"
             note = Note(at=self._last_time, severity=Severity.ERROR, source="recorder", text=text)
-            self._add(encode_batch(Batch(notes=[note]), redactor=self._redactor, checksum=self._checksum))
+            self._add(encode_batch(TickTransaction(notes=[note]), redactor=self._redactor, checksum=self._checksum))
 
 
 def connect_for_writing(path: Path) -> sqlite3.Connection:

@@ -20,7 +20,7 @@ from servetop.recordings.library.liveness import Writer
 from servetop.recordings.library.run_sessions import RESUMED
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder, connect_for_writing
-from servetop.recordings.write.tick_transaction import Batch
+from servetop.recordings.write.tick_transaction import TickTransaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def resume_recording(path: Path, config: RunConfig | None = None) -> tuple[Recor
     )
     recorder = Recorder(_connect(path, anchor), path, redactor=redactor_of(config or header.config))
     recorder.new_commands()  # those of the sitting before are history
-    recorder.commit(Batch(notes=[_note(first_tick * TICK_SECONDS, now.wall_epoch_s - anchor.wall_epoch_s)]))
+    recorder.commit(TickTransaction(notes=[_note(first_tick * TICK_SECONDS, now.wall_epoch_s - anchor.wall_epoch_s)]))
     stages = [stage.index for stage in update.stages]
     first_stage = max(stages, default=-1) + 1
     return recorder, RunStart(

@@ -27,7 +27,7 @@ _OBEYED = "UPDATE command SET obeyed_at = ?, reply = ? WHERE seq = ?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class TickTransaction:
     """Everything that became known in one interval; it is written in one transaction, or not at all."""
 
     tick: Tick | None = None
@@ -58,7 +58,9 @@ class EncodedBatch:
         return sum(len(rows) for _, rows in self.statements)
 
 
-def encode_batch(batch: Batch, *, redactor: Redactor, checksum: TickChecksum = TICKS.checksum) -> EncodedBatch:
+def encode_batch(
+    batch: TickTransaction, *, redactor: Redactor, checksum: TickChecksum = TICKS.checksum
+) -> EncodedBatch:
     """Rows for every table that has something new; free texts are redacted.
 
     `checksum` is that of the file: one that is resumed may have its columns in another order.

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import orjson
 
 from servetop.simulator.dialects.metric_counters import phases_of
-from servetop.simulator.dialects.vllm_completions import Answer, Heading
-from servetop.simulator.server.generation_request import Generation
+from servetop.simulator.dialects.vllm_completions import ResponseHeader, VllmCompletion
+from servetop.simulator.server.generation_request import GenerationRequest
 from servetop.simulator.server.httpd import STREAM_END, Connection, chunk
 
 _WORD = b"$word"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class CompletionTemplate:
     """One engine's events for text completions, or for chats."""
 
     token: str
@@ -43,10 +43,10 @@ class Shape:
     """In streams, the words for an answer that its limit ended, and that the model ended."""
 
 
-class ShapedAnswer(Answer):
+class ShapedAnswer(VllmCompletion):
     """An answer that fills templates."""
 
-    def __init__(self, generation: Generation, connection: Connection, *, heading: Heading) -> None:
+    def __init__(self, generation: GenerationRequest, connection: Connection, *, heading: ResponseHeader) -> None:
         super().__init__(generation, connection, heading=heading)
         self.words: list[bytes] = []
         self._heading = {
@@ -85,7 +85,14 @@ class ShapedStream(ShapedAnswer):
     live = False
     """Whether a token's event contains values that change."""
 
-    def __init__(self, generation: Generation, connection: Connection, *, heading: Heading, shape: Shape) -> None:
+    def __init__(
+        self,
+        generation: GenerationRequest,
+        connection: Connection,
+        *,
+        heading: ResponseHeader,
+        shape: CompletionTemplate,
+    ) -> None:
         super().__init__(generation, connection, heading=heading)
         self._shape = shape
         self._before, _, self._after = self._event(shape.token, finish=shape.unfinished).partition(_WORD)
@@ -127,7 +134,14 @@ class ShapedStream(ShapedAnswer):
 class ShapedWhole(ShapedAnswer):
     """Collects the text and sends one object at the end."""
 
-    def __init__(self, generation: Generation, connection: Connection, *, heading: Heading, shape: Shape) -> None:
+    def __init__(
+        self,
+        generation: GenerationRequest,
+        connection: Connection,
+        *,
+        heading: ResponseHeader,
+        shape: CompletionTemplate,
+    ) -> None:
         super().__init__(generation, connection, heading=heading)
         self._shape = shape
 
@@ -143,7 +157,7 @@ class ShapedWhole(ShapedAnswer):
         return {}
 
 
-def seconds_of(answer: Answer) -> dict[str, float]:
+def seconds_of(answer: VllmCompletion) -> dict[str, float]:
     """`queue`, `prefill`, `decode`, `inference`, `e2e` and `per_token` seconds of an answer up to its last token."""
     assert answer.seq is not None
     phases = phases_of(answer.seq, tokens=answer.sent)

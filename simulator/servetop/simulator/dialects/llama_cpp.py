@@ -17,17 +17,17 @@ from servetop.simulator.dialects.llama_cpp_completions import (
     CHAT_SHAPE,
     PARAMS,
     TEXT_SHAPE,
+    LlamaCppNativeStream,
+    LlamaCppNativeWhole,
     LlamaStream,
     LlamaWhole,
-    NativeStream,
-    NativeWhole,
     params_of,
 )
 from servetop.simulator.dialects.llama_cpp_metrics import LlamaTally
-from servetop.simulator.dialects.server_dialect import TEXT, Handler, Site, Wire, telling
-from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.dialects.server_dialect import TEXT, Handler, ServerContext, ServerDialect, telling
+from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.server.admission import AnswerKind
-from servetop.simulator.server.generation_request import ApiError, Generation, read_body, read_generation
+from servetop.simulator.server.generation_request import ApiError, GenerationRequest, read_body, read_generation
 from servetop.simulator.server.httpd import Connection, HttpRequest
 from servetop.simulator.server.realtime import RealTimeEngine
 
@@ -45,14 +45,14 @@ class ContextError(ApiError):
         self.counts = {"n_prompt_tokens": prompt_tokens, "n_ctx": limit}
 
 
-class LlamaWire(Wire):
+class LlamaCppServerDialect(ServerDialect):
     """llama-server with one model."""
 
     title = f"llama.cpp {BUILD}"
     profile = "llama-cpp"
     counts: LlamaTally
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ServerContext) -> None:
         super().__init__(site, LlamaTally())
         self._places: dict[int, int] = {}
         """Slots of running sequences, both by number."""
@@ -69,7 +69,7 @@ class LlamaWire(Wire):
         """See Wire."""
         text = (partial(LlamaStream, shape=TEXT_SHAPE), partial(LlamaWhole, shape=TEXT_SHAPE))
         chat = (partial(LlamaStream, shape=CHAT_SHAPE), partial(LlamaWhole, shape=CHAT_SHAPE))
-        native = partial(self._complete, chat=False, kinds=(NativeStream, NativeWhole))
+        native = partial(self._complete, chat=False, kinds=(LlamaCppNativeStream, LlamaCppNativeWhole))
         return {
             ("POST", "/completion"): native,
             ("POST", "/completions"): native,
@@ -107,7 +107,7 @@ class LlamaWire(Wire):
         kind = kinds[0 if generation.stream else 1]
         self.intake.take(generation, to, kind=kind, model=self.site.names[0], prefix="chatcmpl-")
 
-    def _read(self, data: dict[str, Any], *, chat: bool) -> Generation:
+    def _read(self, data: dict[str, Any], *, chat: bool) -> GenerationRequest:
         """The request; its limit is what the slot has room for, as the server ends an answer there."""
         asked = [data.get(name) for name in ("max_completion_tokens", "max_tokens", "n_predict")]
         counted = {**data, "max_tokens": 1, "max_completion_tokens": None, "min_tokens": None}
@@ -158,7 +158,7 @@ class LlamaWire(Wire):
         ]
 
 
-def _task(seq: Sequence) -> dict[str, object]:
+def _task(seq: SimSequence) -> dict[str, object]:
     """What a slot says of its request; `n_prompt_tokens` counts what was generated too."""
     decoded = seq.sink.sent if seq.sink is not None else seq.generated
     going = {"has_next_token": True, "has_new_line": False}

@@ -6,9 +6,15 @@ from typing import Any
 
 import orjson
 
-from servetop.simulator.dialects.completion_templates import Shape, ShapedAnswer, ShapedStream, ShapedWhole, seconds_of
-from servetop.simulator.dialects.vllm_completions import Heading
-from servetop.simulator.server.generation_request import Generation
+from servetop.simulator.dialects.completion_templates import (
+    CompletionTemplate,
+    ShapedAnswer,
+    ShapedStream,
+    ShapedWhole,
+    seconds_of,
+)
+from servetop.simulator.dialects.vllm_completions import ResponseHeader
+from servetop.simulator.server.generation_request import GenerationRequest
 from servetop.simulator.server.httpd import STREAM_END, Connection, chunk
 from servetop.simulator.server.tokens import token_ids
 
@@ -18,12 +24,12 @@ _TEXT, _CHUNK, _CHAT = (_HEAD % kind for kind in ("text_completion", "chat.compl
 _CHOICE = '"choices":[{"text":"%s","index":0,"logprobs":null,"finish_reason":$finish}]'
 _DELTA = '"choices":[{"finish_reason":$finish,"index":0,"delta":%s}]'
 _SAID = '"choices":[{"finish_reason":$finish,"index":0,"message":{"role":"assistant","content":"$text"}}]'
-TEXT_SHAPE = Shape(
+TEXT_SHAPE = CompletionTemplate(
     token=f'{{{_CHOICE % "$word"},{_TEXT},"id":"$id","timings":$timings}}',
     closing=f'{{{_CHOICE % ""},{_TEXT},"usage":$usage,"id":"$id","timings":$timings}}',
     whole=f'{{{_CHOICE % "$text"},{_TEXT},"usage":$usage,"id":"$id","timings":$timings}}',
 )
-CHAT_SHAPE = Shape(
+CHAT_SHAPE = CompletionTemplate(
     role=f'{{{_DELTA % """{"role":"assistant","content":null}"""},"id":"$id",{_CHUNK}}}',
     token=f'{{{_DELTA % """{"content":"$word"}"""},"id":"$id",{_CHUNK}}}',
     closing=f'{{{_DELTA % "{}"},"id":"$id",{_CHUNK}$unasked}}',
@@ -68,7 +74,7 @@ PARAMS: dict[str, Any] = {
 """The generation settings that `/props` tells."""
 
 
-def params_of(generation: Generation) -> dict[str, Any]:
+def params_of(generation: GenerationRequest) -> dict[str, Any]:
     """The settings of one request, as `/slots` tells them."""
     own = {"max_tokens": generation.max_tokens, "n_predict": generation.max_tokens, "stream": generation.stream}
     return {**PARAMS, **own, "ignore_eos": generation.ignore_eos, "reasoning_format": "deepseek"}
@@ -105,7 +111,14 @@ class _Timed(ShapedAnswer):
 class LlamaStream(_Timed, ShapedStream):
     """An event per token; those of a text carry the timings so far."""
 
-    def __init__(self, generation: Generation, connection: Connection, *, heading: Heading, shape: Shape) -> None:
+    def __init__(
+        self,
+        generation: GenerationRequest,
+        connection: Connection,
+        *,
+        heading: ResponseHeader,
+        shape: CompletionTemplate,
+    ) -> None:
         self.live = "$timings" in shape.token
         super().__init__(generation, connection, heading=heading, shape=shape)
 
@@ -142,10 +155,10 @@ class _Native(ShapedAnswer):
         return orjson.dumps(body)
 
 
-class NativeStream(_Native):
+class LlamaCppNativeStream(_Native):
     """An event per token, then one with timings. No `[DONE]`."""
 
-    def __init__(self, generation: Generation, connection: Connection, *, heading: Heading) -> None:
+    def __init__(self, generation: GenerationRequest, connection: Connection, *, heading: ResponseHeader) -> None:
         super().__init__(generation, connection, heading=heading)
         connection.start_stream()
 
@@ -165,7 +178,7 @@ class NativeStream(_Native):
             self.connection.finish()
 
 
-class NativeWhole(_Native):
+class LlamaCppNativeWhole(_Native):
     """One object at the end."""
 
     def token(self, *, last: bool) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from servetop.simulator.dialects.metric_counters import Metric, Tally, page_of, series
-from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.dialects.metric_counters import Metric, MetricCounters, page_of, series
+from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.server.realtime import RealTimeEngine
 
 
-class LlamaTally(Tally):
+class LlamaTally(MetricCounters):
     """With the number of busy slots in each decode."""
 
     def __init__(self) -> None:
@@ -22,12 +22,12 @@ class LlamaTally(Tally):
         super().stepped(tokens)
         self._busy += self.engine.scheduler.running if self.engine is not None else 0
 
-    def first(self, seq: Sequence, at: float, /) -> None:
+    def first(self, seq: SimSequence, at: float, /) -> None:
         """A prompt was processed."""
         super().first(seq, at)
         self._prompt_seconds += at - (seq.arrival if seq.scheduled_at is None else seq.scheduled_at)
 
-    def finished(self, seq: Sequence, at: float, /) -> None:
+    def finished(self, seq: SimSequence, at: float, /) -> None:
         """A request is complete."""
         super().finished(seq, at)
         self._longest = max(self._longest, seq.prompt_tokens + seq.output_tokens)

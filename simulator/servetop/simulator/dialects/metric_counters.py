@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from servetop.simulator.scheduling.sim_request import Sequence
-from servetop.simulator.server.exposition import Histogram, Labels, Series
+from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.server.exposition import Histogram, Labels, SampleSeries
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Phases:
     max_tokens: int
 
 
-def phases_of(seq: Sequence, *, tokens: int) -> Phases:
+def phases_of(seq: SimSequence, *, tokens: int) -> Phases:
     """The phases of a sequence that has given out `tokens` tokens."""
     now = seq.emitted_at if seq.finished_at is None else seq.finished_at
     scheduled = seq.arrival if seq.scheduled_at is None else seq.scheduled_at
@@ -56,7 +56,7 @@ class Measure(NamedTuple):
     bounds: tuple[float, ...]
 
 
-class Tally:
+class MetricCounters:
     """Sums since the server began: tokens as they are made, and those of requests at their end (`finished_…`)."""
 
     def __init__(self, measures: Mapping[str, Measure] | None = None, *, labels: Labels | None = None) -> None:
@@ -91,14 +91,14 @@ class Tally:
         """Tokens were written to their sockets."""
         self.generated += count
 
-    def first(self, seq: Sequence, _at: float, /) -> None:
+    def first(self, seq: SimSequence, _at: float, /) -> None:
         """The first token of a request."""
         self.prompted += seq.prompt_tokens
 
     def gap(self, _seconds: float, _count: int, /) -> None:
         """Equal waits for the next token; few engines export them."""
 
-    def finished(self, seq: Sequence, _at: float, /) -> None:
+    def finished(self, seq: SimSequence, _at: float, /) -> None:
         """A request is complete."""
         phases = phases_of(seq, tokens=seq.output_tokens)
         self.reasons["length" if seq.output_tokens >= seq.request.limit else "stop"] += 1
@@ -123,17 +123,17 @@ class Metric(NamedTuple):
     kind: str = "gauge"
 
 
-def series(table: Mapping[str, Metric], *, labels: Labels | None = None) -> list[Series]:
+def series(table: Mapping[str, Metric], *, labels: Labels | None = None) -> list[SampleSeries]:
     """One series for each name of the table."""
     made = []
     for name, metric in table.items():
-        one = Series(name, metric.text, kind=metric.kind, labels=labels or {})
+        one = SampleSeries(name, metric.text, kind=metric.kind, labels=labels or {})
         one.set(metric.value)
         made.append(one)
     return made
 
 
-def page_of(parts: Iterable[Series | Histogram]) -> bytes:
+def page_of(parts: Iterable[SampleSeries | Histogram]) -> bytes:
     """A page in Prometheus' text format: the parts of one family stand together, below one HELP and TYPE."""
     families: dict[str, dict[str, None]] = {}
     for part in parts:

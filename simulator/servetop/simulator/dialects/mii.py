@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from servetop.simulator.dialects.completion_templates import Shape, ShapedStream, ShapedWhole
-from servetop.simulator.dialects.metric_counters import Tally
-from servetop.simulator.dialects.server_dialect import Handler, Site, Wire, telling
+from servetop.simulator.dialects.completion_templates import CompletionTemplate, ShapedStream, ShapedWhole
+from servetop.simulator.dialects.metric_counters import MetricCounters
+from servetop.simulator.dialects.server_dialect import Handler, ServerContext, ServerDialect, telling
 from servetop.simulator.server.generation_request import ApiError, read_body, read_generation
 from servetop.simulator.server.httpd import Connection, HttpRequest
 
@@ -24,26 +24,26 @@ _TEXT, _CHUNK = _HEAD % "text_completion", _HEAD % "chat.completion.chunk"
 _DELTA = '"choices":[{"index":0,"delta":%s,"finish_reason":$finish}]'
 _BEGUN, _MORE = _DELTA % '{"role":"assistant"}', _DELTA % '{"content":"$word"}'
 _SAID = '"choices":[{"index":0,"message":{"role":"assistant","content":"$text"},"finish_reason":$finish}]'
-NATIVE_SHAPE = Shape(token='{"text":["$word"]}', whole='{"text":["$text"]}')
-TEXT_SHAPE = Shape(
+NATIVE_SHAPE = CompletionTemplate(token='{"text":["$word"]}', whole='{"text":["$text"]}')
+TEXT_SHAPE = CompletionTemplate(
     token=f'{{{_TEXT},"choices":[{{"index":0,"text":"$word","logprobs":null,"finish_reason":$finish}}]}}',
     whole=f'{{{_TEXT},"choices":[{{"index":0,"text":"$text","logprobs":null,"finish_reason":$finish}}],"usage":$usage}}',
 )
-CHAT_SHAPE = Shape(
+CHAT_SHAPE = CompletionTemplate(
     role=f"{{{_CHUNK},{_BEGUN}}}",
     token=f"{{{_CHUNK},{_MORE}}}",
     whole=f'{{{_HEAD % "chat.completion"},{_SAID},"usage":$usage}}',
 )
 
 
-class MiiWire(Wire):
+class MiiServerDialect(ServerDialect):
     """MII's servers."""
 
     title = f"DeepSpeed-MII {VERSION}"
     profile = "fastgen-2024"
 
-    def __init__(self, site: Site) -> None:
-        super().__init__(site, Tally())
+    def __init__(self, site: ServerContext) -> None:
+        super().__init__(site, MetricCounters())
 
     def routes(self) -> dict[tuple[str, str], Handler]:
         """See Wire."""

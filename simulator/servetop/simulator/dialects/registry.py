@@ -5,37 +5,37 @@ from __future__ import annotations
 import importlib
 from typing import Protocol, cast
 
-from servetop.simulator.dialects.server_dialect import Site, Wire
+from servetop.simulator.dialects.server_dialect import ServerContext, ServerDialect
 
 _PLACES = {
-    "vllm": "vllm:VllmWire",
-    "tgi": "tgi:TgiWire",
-    "trtllm": "tensorrt_llm:TrtllmWire",
-    "llama.cpp": "llama_cpp:LlamaWire",
-    "triton": "triton:TritonWire",
-    "sglang": "sglang:SglangWire",
-    "mii": "mii:MiiWire",
-    "transformers": "transformers:TransformersWire",
+    "vllm": "vllm:VllmServerDialect",
+    "tgi": "tgi:TgiServerDialect",
+    "trtllm": "tensorrt_llm:TensorRtLlmServerDialect",
+    "llama.cpp": "llama_cpp:LlamaCppServerDialect",
+    "triton": "triton:TritonServerDialect",
+    "sglang": "sglang:SglangServerDialect",
+    "mii": "mii:MiiServerDialect",
+    "transformers": "transformers:TransformersServerDialect",
 }
 
 
-class WireKind(Protocol):
+class ServerDialectClass(Protocol):
     """A class of wires: what is known before one is made."""
 
     profile: str
     title: str
 
-    def __call__(self, site: Site) -> Wire:
+    def __call__(self, site: ServerContext) -> ServerDialect:
         """The wire of one server."""
         ...
 
 
-def wire_names() -> list[str]:
+def server_dialect_names() -> list[str]:
     """All dialects of the simulator's server; `vllm` is the default."""
     return list(_PLACES)
 
 
-def wire_named(name: str) -> WireKind:
-    """The wire of a name out of `wire_names`."""
+def server_dialect_class(name: str) -> ServerDialectClass:
+    """The wire of a name out of `server_dialect_names`."""
     module, _, kind = _PLACES[name].partition(":")
-    return cast(WireKind, getattr(importlib.import_module(f"servetop.simulator.dialects.{module}"), kind))
+    return cast(ServerDialectClass, getattr(importlib.import_module(f"servetop.simulator.dialects.{module}"), kind))

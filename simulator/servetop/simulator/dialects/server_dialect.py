@@ -10,8 +10,8 @@ import orjson
 
 from servetop.core.clock import wall_clock
 from servetop.simulator.model.settings import SimSpec
-from servetop.simulator.scheduling.sim_request import Sequence
-from servetop.simulator.server.admission import AnswerKind, Intake
+from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.server.admission import Admission, AnswerKind
 from servetop.simulator.server.exposition import openmetrics
 from servetop.simulator.server.generation_request import ApiError, read_body, read_generation
 from servetop.simulator.server.httpd import Connection, HttpRequest
@@ -22,7 +22,7 @@ TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = b"application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-class Counts(Events, Protocol):
+class CountedEvents(Events, Protocol):
     """The engine's events, summed up. Tokens since the server began."""
 
     @property
@@ -41,7 +41,7 @@ class Counts(Events, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Switches:
+class EmulationOptions:
     """What an engine of some dialects can be started with."""
 
     metrics: bool = True
@@ -53,17 +53,17 @@ class Switches:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class ServerContext:
     """What a wire is made with. `names` are the served models, the base model first."""
 
     spec: SimSpec
     names: tuple[str, ...]
     clock: Callable[[], float]
     seed: int = 0
-    switches: Switches = Switches()
+    switches: EmulationOptions = EmulationOptions()
 
 
-class Wire:
+class ServerDialect:
     """One engine's HTTP face. Subclasses give `routes`, and errors in the engine's shape by `refusal`."""
 
     title: ClassVar[str]
@@ -73,7 +73,7 @@ class Wire:
     metrics_apart: ClassVar[bool] = False
     """Whether the metrics have a port of their own (`route_metrics`)."""
 
-    def __init__(self, site: Site, counts: Counts) -> None:
+    def __init__(self, site: ServerContext, counts: CountedEvents) -> None:
         self.site = site
         self.counts = counts
         self.born = int(wall_clock())
@@ -83,7 +83,7 @@ class Wire:
         """Begin to serve this engine; before that no route works."""
         self.engine = engine
         site = self.site
-        self.intake = Intake(engine, site.spec, served_names=site.names, aborted=self.counts.aborted, seed=site.seed)
+        self.intake = Admission(engine, site.spec, served_names=site.names, aborted=self.counts.aborted, seed=site.seed)
         self._routes = self.routes()
 
     def routes(self) -> dict[tuple[str, str], Handler]:
@@ -123,7 +123,7 @@ class Wire:
 
     def ask(
         self, data: dict[str, Any], to: Connection, *, chat: bool, kinds: tuple[AnswerKind, AnswerKind], prefix: str
-    ) -> Sequence:
+    ) -> SimSequence:
         """Take a request in the OpenAI API's fields; `kinds` answer a streamed and a whole one."""
         name = self.intake.asked_model(data.get("model"))
         generation = read_generation(data, chat=chat, context_limit=self.site.spec.context_limit)

@@ -11,8 +11,14 @@ from typing import Any
 
 import orjson
 
-from servetop.simulator.dialects.completion_templates import Shape, ShapedAnswer, ShapedStream, ShapedWhole, seconds_of
-from servetop.simulator.dialects.server_dialect import Handler, Site, Wire, negotiated, telling
+from servetop.simulator.dialects.completion_templates import (
+    CompletionTemplate,
+    ShapedAnswer,
+    ShapedStream,
+    ShapedWhole,
+    seconds_of,
+)
+from servetop.simulator.dialects.server_dialect import Handler, ServerContext, ServerDialect, negotiated, telling
 from servetop.simulator.dialects.sglang_metrics import SglangTally
 from servetop.simulator.server.generation_request import ApiError, read_body, read_generation
 from servetop.simulator.server.httpd import STREAM_END, Connection, HttpRequest, chunk
@@ -26,13 +32,13 @@ _ENDS = '"logprobs":null,"finish_reason":$finish,"matched_stop":null'
 _DELTA = '{"role":%s,"content":"%s","reasoning_content":null,"tool_calls":null}'
 _BEGUN = _DELTA % ('"assistant"', "")
 _SAID = '{"role":"assistant","content":"$text","reasoning_content":null,"tool_calls":null}'
-TEXT_SHAPE = Shape(
+TEXT_SHAPE = CompletionTemplate(
     token=f'{{{_TEXT},"choices":[{{"index":0,"text":"$word",{_ENDS}}}],"usage":null}}',
     closing=f'{{{_TEXT},"choices":[{{"index":0,"text":"",{_ENDS}}}],"usage":null}}',
     usage=f'{{{_TEXT},"choices":[],"usage":$usage}}',
     whole=f'{{{_TEXT},"choices":[{{"index":0,"text":"$text",{_ENDS}}}],"usage":$usage}}',
 )
-CHAT_SHAPE = Shape(
+CHAT_SHAPE = CompletionTemplate(
     role=f'{{{_CHUNK},"choices":[{{"index":0,"delta":{_BEGUN},{_ENDS}}}],"usage":null}}',
     token=f'{{{_CHUNK},"choices":[{{"index":0,"delta":{_DELTA % ("null", "$word")},{_ENDS}}}],"usage":null}}',
     closing=f'{{{_CHUNK},"choices":[{{"index":0,"delta":{_DELTA % ("null", "")},{_ENDS}}}],"usage":null}}',
@@ -43,14 +49,14 @@ BATCH = "pp_max_micro_batch_size"
 """The one setting that cuts the running batch without a restart."""
 
 
-class SglangWire(Wire):
+class SglangServerDialect(ServerDialect):
     """`sglang.launch_server`, with `--enable-metrics` unless metrics are switched off."""
 
     title = f"SGLang {VERSION}"
     profile = "sglang-current"
     counts: SglangTally
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ServerContext) -> None:
         super().__init__(site, SglangTally(site.names[0]))
 
     def open(self, engine: RealTimeEngine) -> None:
@@ -100,7 +106,7 @@ class SglangWire(Wire):
             "stream": data.get("stream"),
         }
         generation = read_generation(body, chat=False, context_limit=self.site.spec.context_limit)
-        kind = NativeStream if generation.stream else NativeWhole
+        kind = SglangNativeStream if generation.stream else SglangNativeWhole
         self.intake.take(generation, to, kind=kind, model=self.site.names[0], prefix="")
 
     def _set_internal_state(self, request: HttpRequest, to: Connection) -> None:
@@ -163,7 +169,7 @@ class _Native(ShapedAnswer):
         return b'{"text":"%b","output_ids":%b,"meta_info":%b}' % (self.text, orjson.dumps(ids), orjson.dumps(meta))
 
 
-class NativeStream(_Native):
+class SglangNativeStream(_Native):
     """An event per token with all text so far, then `[DONE]`."""
 
     def __init__(self, *args: Any, **heading: Any) -> None:
@@ -181,7 +187,7 @@ class NativeStream(_Native):
             self.connection.finish()
 
 
-class NativeWhole(_Native):
+class SglangNativeWhole(_Native):
     """One object at the end."""
 
     def token(self, *, last: bool) -> None:

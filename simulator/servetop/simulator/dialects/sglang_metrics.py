@@ -6,7 +6,7 @@ and stand still in between.
 
 from __future__ import annotations
 
-from servetop.simulator.dialects.metric_counters import Measure, Metric, Tally, page_of, series
+from servetop.simulator.dialects.metric_counters import Measure, Metric, MetricCounters, page_of, series
 from servetop.simulator.server.exposition import Histogram
 from servetop.simulator.server.realtime import RealTimeEngine
 
@@ -36,7 +36,7 @@ _TEXTS = {
 }
 
 
-class SglangTally(Tally):
+class SglangTally(MetricCounters):
     """Gauges that lag, as SGLang's do."""
 
     def __init__(self, model_name: str) -> None:

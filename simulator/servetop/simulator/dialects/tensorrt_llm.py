@@ -11,8 +11,8 @@ from functools import partial
 
 import orjson
 
-from servetop.simulator.dialects.completion_templates import Shape, ShapedStream, ShapedWhole
-from servetop.simulator.dialects.server_dialect import Handler, Site, Wire, negotiated, telling
+from servetop.simulator.dialects.completion_templates import CompletionTemplate, ShapedStream, ShapedWhole
+from servetop.simulator.dialects.server_dialect import Handler, ServerContext, ServerDialect, negotiated, telling
 from servetop.simulator.dialects.tensorrt_llm_metrics import TrtllmTally
 from servetop.simulator.server.generation_request import ApiError
 from servetop.simulator.server.realtime import RealTimeEngine
@@ -23,12 +23,12 @@ _TEXT_HEAD, _CHUNK_HEAD = _HEAD % "text_completion", _HEAD % "chat.completion.ch
 _ENDS = '"logprobs":null,"finish_reason":$finish,"stop_reason":null,"disaggregated_params":null'
 _CHUNK_ENDS = '"logprobs":null,"finish_reason":$finish,"stop_reason":null'
 _SAID = '{"role":"assistant","content":"$text","reasoning_content":null,"tool_calls":[]}'
-TEXT_SHAPE = Shape(
+TEXT_SHAPE = CompletionTemplate(
     token=f'{{{_TEXT_HEAD},"choices":[{{"index":0,"text":"$word","token_ids":null,{_ENDS}}}],"usage":null}}',
     usage=f'{{{_TEXT_HEAD},"choices":[],"usage":$usage}}',
     whole=f'{{{_TEXT_HEAD},"choices":[{{"index":0,"text":"$text","token_ids":null,{_ENDS}}}],"usage":$usage}}',
 )
-CHAT_SHAPE = Shape(
+CHAT_SHAPE = CompletionTemplate(
     role=f'{{{_CHUNK_HEAD},"choices":[{{"index":0,"delta":{{"role":"assistant","content":""}},{_CHUNK_ENDS}}}],"usage":null}}',
     token=f'{{{_CHUNK_HEAD},"choices":[{{"index":0,"delta":{{"content":"$word"}},{_CHUNK_ENDS}}}],"usage":null}}',
     usage=f'{{{_CHUNK_HEAD},"choices":[],"usage":$usage}}',
@@ -36,14 +36,14 @@ CHAT_SHAPE = Shape(
 )
 
 
-class TrtllmWire(Wire):
+class TensorRtLlmServerDialect(ServerDialect):
     """`trtllm-serve`."""
 
     title = f"TensorRT-LLM {VERSION}"
     profile = "tensorrt-llm-2024"
     counts: TrtllmTally
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ServerContext) -> None:
         super().__init__(site, TrtllmTally())
 
     def open(self, engine: RealTimeEngine) -> None:

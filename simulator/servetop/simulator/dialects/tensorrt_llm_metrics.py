@@ -11,9 +11,9 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from servetop.core.clock import wall_clock
-from servetop.simulator.dialects.metric_counters import Measure, Metric, Tally, page_of, phases_of, series
-from servetop.simulator.scheduling.sim_request import Sequence
-from servetop.simulator.server.exposition import Series
+from servetop.simulator.dialects.metric_counters import Measure, Metric, MetricCounters, page_of, phases_of, series
+from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.server.exposition import SampleSeries
 from servetop.simulator.server.realtime import RealTimeEngine
 
 KEPT = 1000
@@ -61,7 +61,7 @@ class _Iteration(NamedTuple):
     completed: int
 
 
-class TrtllmTally(Tally):
+class TrtllmTally(MetricCounters):
     """Keeps the iterations and requests that nobody has read yet."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class TrtllmTally(Tally):
         )
         self._iterations.append(self._last)
 
-    def finished(self, seq: Sequence, at: float, /) -> None:
+    def finished(self, seq: SimSequence, at: float, /) -> None:
         """A request is complete: only now do the gauges move."""
         super().finished(seq, at)
         self._shown = self._last
@@ -120,7 +120,7 @@ class TrtllmTally(Tally):
 
     def page(self) -> bytes:
         """`/prometheus/metrics`."""
-        success = Series(
+        success = SampleSeries(
             "trtllm_request_success_total", "Count of successfully processed requests.", kind="counter", labels=LABELS
         )
         for reason, count in self.reasons.items():
@@ -203,7 +203,7 @@ class TrtllmTally(Tally):
         }
 
 
-def _perf_metrics(seq: Sequence, *, number: int) -> dict[str, Any]:
+def _perf_metrics(seq: SimSequence, *, number: int) -> dict[str, Any]:
     """One request of `/perf_metrics`; instants are seconds on the server's own clock."""
     phases = phases_of(seq, tokens=seq.output_tokens)
     timing = {

@@ -11,15 +11,15 @@ from typing import Any
 
 import orjson
 
-from servetop.simulator.dialects.server_dialect import TEXT, Handler, Site, Wire, telling
+from servetop.simulator.dialects.server_dialect import TEXT, Handler, ServerContext, ServerDialect, telling
 from servetop.simulator.dialects.tgi_completions import (
     CHAT_SHAPE,
     TEXT_SHAPE,
     VERSION,
-    NativeStream,
-    NativeWhole,
     OpenAIStream,
     OpenAIWhole,
+    TgiNativeStream,
+    TgiNativeWhole,
 )
 from servetop.simulator.dialects.tgi_metrics import TgiTally
 from servetop.simulator.server.admission import AnswerKind
@@ -29,14 +29,14 @@ from servetop.simulator.server.realtime import RealTimeEngine
 from servetop.simulator.server.tokens import count_tokens, token_ids
 
 
-class TgiWire(Wire):
+class TgiServerDialect(ServerDialect):
     """TGI's router."""
 
     title = f"TGI {VERSION}"
     profile = "tgi-2024"
     counts: TgiTally
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ServerContext) -> None:
         super().__init__(site, TgiTally())
 
     def open(self, engine: RealTimeEngine) -> None:
@@ -81,8 +81,8 @@ class TgiWire(Wire):
         if body["max_tokens"] is None:
             body["max_tokens"] = max(self.site.spec.context_limit - count_tokens(data["inputs"]), 1)
         try:
-            whole = partial(NativeWhole, details=details, listed=listed)
-            kind = partial(NativeStream, details=details) if stream else whole
+            whole = partial(TgiNativeWhole, details=details, listed=listed)
+            kind = partial(TgiNativeStream, details=details) if stream else whole
             self._take(body, to, chat=False, kind=kind)
         except ApiError as error:
             if not stream:

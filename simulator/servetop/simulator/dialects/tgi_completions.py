@@ -9,7 +9,13 @@ from typing import Any
 
 import orjson
 
-from servetop.simulator.dialects.completion_templates import Shape, ShapedAnswer, ShapedStream, ShapedWhole, seconds_of
+from servetop.simulator.dialects.completion_templates import (
+    CompletionTemplate,
+    ShapedAnswer,
+    ShapedStream,
+    ShapedWhole,
+    seconds_of,
+)
 from servetop.simulator.server.httpd import STREAM_END, chunk
 from servetop.simulator.server.tokens import token_ids
 
@@ -23,7 +29,7 @@ _DELTA = (
 _SAID = (
     '"choices":[{"index":0,"message":{"role":"assistant","content":"$text"},"logprobs":null,"finish_reason":$finish}]'
 )
-TEXT_SHAPE = Shape(
+TEXT_SHAPE = CompletionTemplate(
     token=f'{{"object":"text_completion",{_HEAD},{_CHOICE % "$word"}}}',
     last=f'{{"object":"text_completion",{_HEAD},{_CHOICE % "$word"},"usage":$usage}}',
     whole=f'{{"object":"text_completion",{_HEAD},{_CHOICE % "$text"},"usage":$usage}}',
@@ -31,7 +37,7 @@ TEXT_SHAPE = Shape(
     unfinished='""',
     reasons=("length", "eos_token"),
 )
-CHAT_SHAPE = Shape(
+CHAT_SHAPE = CompletionTemplate(
     token=f'{{"object":"chat.completion.chunk",{_HEAD},{_DELTA},"usage":null}}',
     last=f'{{"object":"chat.completion.chunk",{_HEAD},{_DELTA},"usage":$asked}}',
     whole=f'{{"object":"chat.completion",{_HEAD},{_SAID},"usage":$usage}}',
@@ -53,7 +59,7 @@ class _NativeAnswer(ShapedAnswer):
         return b'{"id":%d,"text":"%b","logprob":-0.5,"special":false}' % (token_ids(word.decode())[0], word)
 
 
-class NativeStream(_NativeAnswer):
+class TgiNativeStream(_NativeAnswer):
     """`/generate_stream`: the last event carries the whole text, and with `details` the counts. No `[DONE]`."""
 
     def __init__(self, *args: Any, details: bool, **heading: Any) -> None:
@@ -90,7 +96,7 @@ def _headers(answer: ShapedAnswer) -> dict[str, object]:
     }
 
 
-class NativeWhole(_NativeAnswer):
+class TgiNativeWhole(_NativeAnswer):
     """`/generate`; at `/` the same in a list of one."""
 
     def __init__(self, *args: Any, details: bool, listed: bool, **heading: Any) -> None:

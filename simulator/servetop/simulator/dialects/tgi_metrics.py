@@ -6,8 +6,8 @@ Durations are in its buckets, lengths in coarser ones of our own.
 
 from __future__ import annotations
 
-from servetop.simulator.dialects.metric_counters import Measure, Metric, Tally, page_of, series
-from servetop.simulator.server.exposition import Histogram, Series
+from servetop.simulator.dialects.metric_counters import Measure, Metric, MetricCounters, page_of, series
+from servetop.simulator.server.exposition import Histogram, SampleSeries
 from servetop.simulator.server.realtime import RealTimeEngine
 
 _SECONDS = tuple(0.00015 * 1.5**power for power in range(35))
@@ -22,13 +22,13 @@ _MEASURES = {
 }
 
 
-class TgiTally(Tally):
+class TgiTally(MetricCounters):
     """With what TGI counts of batches, by `method`: prefill of a new batch, or decode."""
 
     def __init__(self) -> None:
         super().__init__(_MEASURES)
         self.requests = 0
-        self.failures = Series("tgi_request_failure", "Number of failed requests", kind="counter", labels={})
+        self.failures = SampleSeries("tgi_request_failure", "Number of failed requests", kind="counter", labels={})
         self.accepted = {
             name: Histogram(name, text, bounds=_LENGTHS, labels={})
             for name, text in (
@@ -41,7 +41,7 @@ class TgiTally(Tally):
         )
         self.next_size = Histogram("tgi_batch_next_size", "Batch size of the next batch", bounds=_SIZES, labels={})
         self.batches = {
-            name: Series(f"tgi_batch_inference_{name}", f"Batches of a method: {name}", kind="counter", labels={})
+            name: SampleSeries(f"tgi_batch_inference_{name}", f"Batches of a method: {name}", kind="counter", labels={})
             for name in ("count", "success")
         }
         self.durations = [

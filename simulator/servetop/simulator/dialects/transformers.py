@@ -9,9 +9,9 @@ from functools import partial
 
 import orjson
 
-from servetop.simulator.dialects.completion_templates import Shape, ShapedStream, ShapedWhole
-from servetop.simulator.dialects.metric_counters import Tally
-from servetop.simulator.dialects.server_dialect import Handler, Site, Wire, telling
+from servetop.simulator.dialects.completion_templates import CompletionTemplate, ShapedStream, ShapedWhole
+from servetop.simulator.dialects.metric_counters import MetricCounters
+from servetop.simulator.dialects.server_dialect import Handler, ServerContext, ServerDialect, telling
 from servetop.simulator.server.admission import AnswerKind
 from servetop.simulator.server.generation_request import ApiError, read_body
 from servetop.simulator.server.httpd import Connection, HttpRequest
@@ -21,13 +21,13 @@ _TAIL = '"created":$created,"model":"$model@main","object":"%s"'
 _TEXT, _CHUNK = _TAIL % "text_completion", _TAIL % "chat.completion.chunk"
 _PRINT = '"system_fingerprint":""'
 _SAID = '{"content":"$text","role":"assistant"}'
-TEXT_SHAPE = Shape(
+TEXT_SHAPE = CompletionTemplate(
     token=f'{{"id":"$id","choices":[{{"index":0,"text":"$word"}}],{_TEXT}}}',
     closing=f'{{"id":"$id","choices":[{{"finish_reason":$finish,"index":0,"text":""}}],{_TEXT},"usage":$usage}}',
     whole=f'{{"id":"$id","choices":[{{"finish_reason":$finish,"index":0,"text":"$text"}}],{_TEXT},"usage":$usage}}',
     done=False,
 )
-CHAT_SHAPE = Shape(
+CHAT_SHAPE = CompletionTemplate(
     role=f'{{"id":"$id","choices":[{{"delta":{{"role":"assistant"}},"index":0}}],{_CHUNK},{_PRINT}}}',
     token=f'{{"id":"$id","choices":[{{"delta":{{"content":"$word"}},"index":0}}],{_CHUNK},{_PRINT}}}',
     closing=(
@@ -50,14 +50,14 @@ FIELDS = {
 """Fields that a text completion (False) and a chat (True) may have."""
 
 
-class TransformersWire(Wire):
+class TransformersServerDialect(ServerDialect):
     """`transformers serve`."""
 
     title = f"transformers {VERSION}"
     profile = "transformers-current"
 
-    def __init__(self, site: Site) -> None:
-        super().__init__(site, Tally())
+    def __init__(self, site: ServerContext) -> None:
+        super().__init__(site, MetricCounters())
 
     def routes(self) -> dict[tuple[str, str], Handler]:
         """See Wire."""

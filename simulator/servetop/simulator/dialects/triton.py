@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from servetop.simulator.dialects.completion_templates import ShapedAnswer
-from servetop.simulator.dialects.server_dialect import Handler, Site, Wire, telling
+from servetop.simulator.dialects.server_dialect import Handler, ServerContext, ServerDialect, telling
 from servetop.simulator.dialects.triton_metrics import TritonTally
 from servetop.simulator.server.generation_request import ApiError, read_body, read_generation
 from servetop.simulator.server.httpd import STREAM_END, Connection, HttpRequest, chunk
@@ -57,7 +57,7 @@ def _refuse_infer(_: HttpRequest, __: Connection) -> None:
     raise ApiError("HTTP end point doesn't support models with decoupled transaction policy")
 
 
-class TritonWire(Wire):
+class TritonServerDialect(ServerDialect):
     """`tritonserver` with the models of the TensorRT-LLM backend."""
 
     title = f"Triton {VERSION} with TensorRT-LLM"
@@ -65,7 +65,7 @@ class TritonWire(Wire):
     metrics_apart = True
     counts: TritonTally
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ServerContext) -> None:
         super().__init__(site, TritonTally())
         self._logging: dict[str, Any] = dict(_LOGGING)
         self._tracing: dict[str, Any] = dict(_TRACING)

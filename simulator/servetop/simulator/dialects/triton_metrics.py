@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from servetop.core.clock import wall_clock
-from servetop.simulator.dialects.metric_counters import Measure, Tally, page_of
-from servetop.simulator.scheduling.sim_request import Sequence
-from servetop.simulator.server.exposition import Series
+from servetop.simulator.dialects.metric_counters import Measure, MetricCounters, page_of
+from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.server.exposition import SampleSeries
 from servetop.simulator.server.realtime import RealTimeEngine
 
 ENSEMBLE, BACKEND = {"model": "ensemble", "version": "1"}, {"model": "tensorrt_llm", "version": "1"}
@@ -47,7 +47,7 @@ class _Step(NamedTuple):
     paused: int = 0
 
 
-class TritonTally(Tally):
+class TritonTally(MetricCounters):
     """Gauges of the last iteration; durations of finished requests."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class TritonTally(Tally):
         self._step = _Step(len(work.chunks), context_tokens, work.decoding, preempted - self._preempted)
         self._preempted = preempted
 
-    def finished(self, seq: Sequence, at: float, /) -> None:
+    def finished(self, seq: SimSequence, at: float, /) -> None:
         """A request is complete."""
         super().finished(seq, at)
         self.last_inference = wall_clock()
@@ -82,7 +82,7 @@ class TritonTally(Tally):
         """The page of the metrics' port."""
         return page_of([*self._server(), *self._backend(), *self.histograms.values()])
 
-    def _server(self) -> list[Series]:
+    def _server(self) -> list[SampleSeries]:
         failures = _family(
             "nv_inference_request_failure", "Number of failed inference requests, all batch sizes", kind="counter"
         )
@@ -110,7 +110,7 @@ class TritonTally(Tally):
         memory = [_value(name, text, value=0, labels={}) for name, text in _MEMORY.items()]
         return [success, failures, *others, *durations, pending, *memory]
 
-    def _backend(self) -> list[Series]:
+    def _backend(self) -> list[SampleSeries]:
         assert self.engine is not None
         scheduler, blocks, step = self.engine.scheduler, self.engine.scheduler.blocks, self._step
         if not scheduler.running:
@@ -142,20 +142,22 @@ class TritonTally(Tally):
         return [_family_of(name, label, values=values) for (name, label), values in families.items()]
 
 
-def _family(name: str, text: str, *, kind: str) -> Series:
-    return Series(name, text, kind=kind, labels=ENSEMBLE)
+def _family(name: str, text: str, *, kind: str) -> SampleSeries:
+    return SampleSeries(name, text, kind=kind, labels=ENSEMBLE)
 
 
-def _value(name: str, text: str, *, value: float, kind: str = "gauge", labels: Mapping[str, str] = ENSEMBLE) -> Series:
-    one = Series(name, text, kind=kind, labels=labels)
+def _value(
+    name: str, text: str, *, value: float, kind: str = "gauge", labels: Mapping[str, str] = ENSEMBLE
+) -> SampleSeries:
+    one = SampleSeries(name, text, kind=kind, labels=labels)
     one.set(value)
     return one
 
 
-def _family_of(name: str, label: str, *, values: Mapping[str, float]) -> Series:
+def _family_of(name: str, label: str, *, values: Mapping[str, float]) -> SampleSeries:
     words = {"request": "request", "kv_cache_block": "KV cache block", "inflight_batcher": "inflight_batcher-specific"}
     text = f"TRT LLM {words.get(name, name)} metrics"
-    one = Series(f"nv_trt_llm_{name}_metrics", text, kind="gauge", labels=BACKEND)
+    one = SampleSeries(f"nv_trt_llm_{name}_metrics", text, kind="gauge", labels=BACKEND)
     for key, value in values.items():
         one.set(value, **{label: key})
     return one

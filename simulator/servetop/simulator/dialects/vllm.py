@@ -7,11 +7,11 @@ from functools import partial
 
 import orjson
 
-from servetop.simulator.dialects.server_dialect import Handler, Site, Wire, negotiated, telling
+from servetop.simulator.dialects.server_dialect import Handler, ServerContext, ServerDialect, negotiated, telling
 from servetop.simulator.dialects.vllm_completions import StreamedAnswer, WholeAnswer
-from servetop.simulator.dialects.vllm_metrics import Telemetry
+from servetop.simulator.dialects.vllm_metrics import VllmMetrics
 from servetop.simulator.dialects.vllm_responses import StreamedResponse, WholeResponse, as_chat
-from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.server.choices import read_generations
 from servetop.simulator.server.generation_request import ApiError, read_body, read_generation, read_prompt
 from servetop.simulator.server.httpd import Connection, HttpRequest
@@ -24,7 +24,7 @@ VERSION = "0.32.0"
 class EventTelemetry:
     """Feeds the engine's events to the metrics page."""
 
-    def __init__(self, telemetry: Telemetry, *, clock: Callable[[], float]) -> None:
+    def __init__(self, telemetry: VllmMetrics, *, clock: Callable[[], float]) -> None:
         self._telemetry = telemetry
         self._clock = clock
 
@@ -52,7 +52,7 @@ class EventTelemetry:
             self._telemetry.generated += count
             self._telemetry.lateness.observe(max(self._clock() - due, 0.0), count)
 
-    def first(self, seq: Sequence, at: float) -> None:
+    def first(self, seq: SimSequence, at: float) -> None:
         """The first token of a request."""
         self._telemetry.first_token.observe(at - seq.arrival)
         self._telemetry.prompted += seq.prompt_tokens
@@ -61,20 +61,20 @@ class EventTelemetry:
         """Equal waits for the next token."""
         self._telemetry.token_gap.observe(seconds, count)
 
-    def finished(self, seq: Sequence, at: float) -> None:
+    def finished(self, seq: SimSequence, at: float) -> None:
         """A request is complete."""
         reason = "length" if seq.output_tokens >= seq.request.limit else "stop"
         self._telemetry.finished(seq, reason=reason, now=at)
 
 
-class VllmWire(Wire):
+class VllmServerDialect(ServerDialect):
     """vLLM's server, with a page of the simulator's own that can change the batch size."""
 
     title = f"vLLM {VERSION}"
     profile = "vllm-0.2.1"
 
-    def __init__(self, site: Site) -> None:
-        self._telemetry = Telemetry(site.names[0])
+    def __init__(self, site: ServerContext) -> None:
+        self._telemetry = VllmMetrics(site.names[0])
         super().__init__(site, EventTelemetry(self._telemetry, clock=site.clock))
 
     def routes(self) -> dict[tuple[str, str], Handler]:

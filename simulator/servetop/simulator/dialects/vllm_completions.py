@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
-from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.server.choices import Choices
-from servetop.simulator.server.generation_request import Generation
+from servetop.simulator.server.generation_request import GenerationRequest
 from servetop.simulator.server.httpd import STREAM_END, Connection
 from servetop.simulator.server.tokens import WORDS
 
@@ -28,7 +28,7 @@ _TEXT_ENDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
+class ResponseHeader:
     """What every event of an answer repeats. `created` is a Unix time in whole seconds."""
 
     identity: str
@@ -42,14 +42,14 @@ class Heading:
     """Where a request wants several answers: all of them."""
 
 
-class Answer:
+class VllmCompletion:
     """One answer in the making. `seq` is set once the engine has taken the request."""
 
-    def __init__(self, generation: Generation, connection: Connection, *, heading: Heading) -> None:
+    def __init__(self, generation: GenerationRequest, connection: Connection, *, heading: ResponseHeader) -> None:
         self.generation = generation
         self.connection = connection
         self.heading = heading
-        self.seq: Sequence | None = None
+        self.seq: SimSequence | None = None
         self.sent = 0
         self._offset = zlib.crc32(heading.identity.encode()) + heading.index
         if heading.choices is not None:
@@ -90,10 +90,10 @@ class Answer:
         return _ESCAPED_WORDS[(self._offset + self.sent * 7) % len(_ESCAPED_WORDS)]
 
 
-class WholeAnswer(Answer):
+class WholeAnswer(VllmCompletion):
     """Collects the text and sends one object at the end."""
 
-    def __init__(self, generation: Generation, connection: Connection, *, heading: Heading) -> None:
+    def __init__(self, generation: GenerationRequest, connection: Connection, *, heading: ResponseHeader) -> None:
         super().__init__(generation, connection, heading=heading)
         self._text: list[bytes] = []
 
@@ -129,10 +129,10 @@ class WholeAnswer(Answer):
         }
 
 
-class StreamedAnswer(Answer):
+class StreamedAnswer(VllmCompletion):
     """One event per token; all that is the same in every event is made once."""
 
-    def __init__(self, generation: Generation, connection: Connection, *, heading: Heading) -> None:
+    def __init__(self, generation: GenerationRequest, connection: Connection, *, heading: ResponseHeader) -> None:
         super().__init__(generation, connection, heading=heading)
         kind = "chat.completion.chunk" if generation.chat else "text_completion"
         head = {"id": heading.identity, "object": kind, "created": heading.created, "model": heading.model}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from servetop.simulator.model.settings import SimSpec
-from servetop.simulator.scheduling.sim_request import Sequence
-from servetop.simulator.server.exposition import Histogram, Labels, Series
+from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.server.exposition import Histogram, Labels, SampleSeries
 from servetop.simulator.server.realtime import RealTimeEngine
 
 _TTFT = (
@@ -41,7 +41,7 @@ _REQUEST_TOKENS = {
 }
 
 
-class Telemetry:
+class VllmMetrics:
     """Counters and histograms filled by the engine's events; gauges are read off the engine when the page is made."""
 
     def __init__(self, model_name: str) -> None:
@@ -85,7 +85,7 @@ class Telemetry:
         """A client went away before its answer was complete."""
         self._success.add(1.0, finished_reason="abort")
 
-    def finished(self, seq: Sequence, *, reason: str, now: float) -> None:
+    def finished(self, seq: SimSequence, *, reason: str, now: float) -> None:
         """A request got its last token."""
         scheduled = seq.arrival if seq.scheduled_at is None else seq.scheduled_at
         first = now if seq.first_token_at is None else seq.first_token_at
@@ -116,17 +116,17 @@ class Telemetry:
         lines += [line for histogram in histograms for line in histogram.lines()]
         return "\n".join(lines) + "\n"
 
-    def _finish_counts(self) -> Series:
+    def _finish_counts(self) -> SampleSeries:
         text = "Count of successfully processed requests."
-        counts = Series("vllm:request_success_total", text, kind="counter", labels=self.labels)
+        counts = SampleSeries("vllm:request_success_total", text, kind="counter", labels=self.labels)
         for reason in _FINISH_REASONS:
             counts.set(0.0, finished_reason=reason)
         return counts
 
-    def _gauges(self, engine: RealTimeEngine, spec: SimSpec) -> list[Series]:
+    def _gauges(self, engine: RealTimeEngine, spec: SimSpec) -> list[SampleSeries]:
         running, parked = engine.scheduler.running, len(engine.scheduler.swapped)
         waiting = len(engine.scheduler.waiting) + parked
-        by_reason = Series(
+        by_reason = SampleSeries(
             "vllm:num_requests_waiting_by_reason",
             "Number of waiting requests by reason.",
             kind="gauge",
@@ -143,10 +143,10 @@ class Telemetry:
             *self._own_gauges(engine, spec),
         ]
 
-    def _cache_config(self, engine: RealTimeEngine, spec: SimSpec) -> Series:
+    def _cache_config(self, engine: RealTimeEngine, spec: SimSpec) -> SampleSeries:
         blocks = engine.scheduler.blocks
         tokens = blocks.total * blocks.block_size
-        info = Series(
+        info = SampleSeries(
             "vllm:cache_config_info", "Information of the LLMEngine CacheConfig", kind="gauge", labels={"engine": "0"}
         )
         info.set(
@@ -162,16 +162,18 @@ class Telemetry:
         )
         return info
 
-    def _own_gauges(self, engine: RealTimeEngine, spec: SimSpec) -> list[Series]:
-        info = Series("servetop_sim_info", "What is simulated.", kind="gauge", labels={})
+    def _own_gauges(self, engine: RealTimeEngine, spec: SimSpec) -> list[SampleSeries]:
+        info = SampleSeries("servetop_sim_info", "What is simulated.", kind="gauge", labels={})
         info.set(
             1.0, model=spec.model.name, gpu=spec.gpu.name, engine_profile=spec.engine.name, policy=spec.engine.policy
         )
-        batch = Series("servetop_sim_max_num_seqs", "The batch-size limit in force.", kind="gauge", labels=self.labels)
+        batch = SampleSeries(
+            "servetop_sim_max_num_seqs", "The batch-size limit in force.", kind="gauge", labels=self.labels
+        )
         batch.set(engine.scheduler.limits.max_num_seqs)
         return [info, batch]
 
-    def _counters(self, engine: RealTimeEngine) -> list[Series]:
+    def _counters(self, engine: RealTimeEngine) -> list[SampleSeries]:
         prefix = engine.scheduler.prefix
         texts: dict[str, tuple[str, float]] = {
             "num_preemptions": ("Cumulative number of preemption from the engine.", engine.scheduler.preemptions),
@@ -188,13 +190,13 @@ class Telemetry:
         }
         return [self._counter(f"{name}_total", text, value=value) for name, (text, value) in texts.items()]
 
-    def _gauge(self, name: str, text: str, *, value: float) -> Series:
-        series = Series(f"vllm:{name}", text, kind="gauge", labels=self.labels)
+    def _gauge(self, name: str, text: str, *, value: float) -> SampleSeries:
+        series = SampleSeries(f"vllm:{name}", text, kind="gauge", labels=self.labels)
         series.set(value)
         return series
 
-    def _counter(self, name: str, text: str, *, value: float) -> Series:
-        series = Series(f"vllm:{name}", text, kind="counter", labels=self.labels)
+    def _counter(self, name: str, text: str, *, value: float) -> SampleSeries:
+        series = SampleSeries(f"vllm:{name}", text, kind="counter", labels=self.labels)
         series.set(value)
         return series
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from servetop.simulator.dialects.vllm_completions import Answer, Heading, WholeAnswer
-from servetop.simulator.server.generation_request import ApiError, Generation
+from servetop.simulator.dialects.vllm_completions import ResponseHeader, VllmCompletion, WholeAnswer
+from servetop.simulator.server.generation_request import ApiError, GenerationRequest
 from servetop.simulator.server.httpd import STREAM_END, Connection
 
 
@@ -20,7 +20,7 @@ def as_chat(data: dict[str, Any]) -> dict[str, Any]:
     return {**data, "messages": messages, "max_completion_tokens": data.get("max_output_tokens")}
 
 
-def _whole(answer: Answer, text: str, *, status: str) -> dict[str, Any]:
+def _whole(answer: VllmCompletion, text: str, *, status: str) -> dict[str, Any]:
     """The object of an answer, complete or in the making."""
     counts = answer.usage()
     details = counts.get("prompt_tokens_details") or {"cached_tokens": 0}
@@ -46,7 +46,7 @@ def _whole(answer: Answer, text: str, *, status: str) -> dict[str, Any]:
     }
 
 
-def _item(answer: Answer) -> str:
+def _item(answer: VllmCompletion) -> str:
     return f"msg_{answer.heading.identity.removeprefix('resp_')}"
 
 
@@ -58,10 +58,10 @@ class WholeResponse(WholeAnswer):
         return _whole(self, text, status="incomplete" if self.finish_reason == "length" else "completed")
 
 
-class StreamedResponse(Answer):
+class StreamedResponse(VllmCompletion):
     """One delta per token; `response.completed` is the end, also of an answer that a limit ended, as with vLLM."""
 
-    def __init__(self, generation: Generation, connection: Connection, *, heading: Heading) -> None:
+    def __init__(self, generation: GenerationRequest, connection: Connection, *, heading: ResponseHeader) -> None:
         super().__init__(generation, connection, heading=heading)
         self._text: list[bytes] = []
         self._number = 0

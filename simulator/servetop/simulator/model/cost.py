@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from servetop.simulator.model.profiles import GpuProfile, ModelProfile
-from servetop.simulator.scheduling.work import Chunk, on_grid
+from servetop.simulator.scheduling.work import PrefillChunk, on_grid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +54,11 @@ class CostModel:
             known = self._decode[sequences] = on_grid(self.time_scale * (self._linear(sequences) + host))
         return known
 
-    def prefill(self, chunks: Iterable[Chunk]) -> float:
+    def prefill(self, chunks: Iterable[PrefillChunk]) -> float:
         """One iteration that computes these prompt pieces alone."""
         return self.fused(chunks, decoding=0, context=0)
 
-    def fused(self, chunks: Iterable[Chunk], *, decoding: int, context: int) -> float:
+    def fused(self, chunks: Iterable[PrefillChunk], *, decoding: int, context: int) -> float:
         """One iteration of prompt pieces together with `decoding` sequences of `context` tokens in all."""
         tokens = squares = count = 0
         for chunk in chunks:

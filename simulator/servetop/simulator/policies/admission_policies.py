@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence as Items
 from typing import Protocol
 
-from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.scheduling.sim_request import SimSequence
 
 
 class Gate(Protocol):
@@ -14,7 +14,7 @@ class Gate(Protocol):
 
     pads: bool
 
-    def opens_at(self, waiting: Items[Sequence], /, *, running: int, limit: int) -> float:
+    def opens_at(self, waiting: Items[SimSequence], /, *, running: int, limit: int) -> float:
         """The earliest instant at which the queue's head may be admitted (infinity: not before a finish)."""
         ...
 
@@ -24,7 +24,7 @@ class Always:
 
     pads = False
 
-    def opens_at(self, _waiting: Items[Sequence], /, *, running: int, limit: int) -> float:
+    def opens_at(self, _waiting: Items[SimSequence], /, *, running: int, limit: int) -> float:
         """At once, while there is a place."""
         return -math.inf if running < limit else math.inf
 
@@ -40,7 +40,7 @@ class WholeBatch:
     def __init__(self, *, timeout: float = 0.0) -> None:
         self.timeout = timeout
 
-    def opens_at(self, waiting: Items[Sequence], /, *, running: int, limit: int) -> float:
+    def opens_at(self, waiting: Items[SimSequence], /, *, running: int, limit: int) -> float:
         """Full: at once; else when the oldest request's patience ends."""
         if running:
             return math.inf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.scheduling.sim_request import SimSequence
 
 if TYPE_CHECKING:
     from servetop.simulator.scheduling.scheduler import Scheduler
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Eviction(Protocol):
     """Where a victim goes, and how it comes back."""
 
-    def evict(self, engine: Scheduler, seq: Sequence, blocks: int, /) -> None:
+    def evict(self, engine: Scheduler, seq: SimSequence, blocks: int, /) -> None:
         """Park a victim that has just given back `blocks` blocks."""
         ...
 
@@ -25,7 +25,7 @@ class Eviction(Protocol):
 class Recompute:
     """Back to the front of the queue; prompt and generated tokens are prefilled again, which yields the next token."""
 
-    def evict(self, engine: Scheduler, seq: Sequence, _blocks: int, /) -> None:
+    def evict(self, engine: Scheduler, seq: SimSequence, _blocks: int, /) -> None:
         """To the front of the queue."""
         seq.computed = 0
         engine.waiting.appendleft(seq)
@@ -37,7 +37,7 @@ class Recompute:
 class Swap:
     """Blocks go to host memory and come back at PCIe speed, before any new request is admitted."""
 
-    def evict(self, engine: Scheduler, seq: Sequence, blocks: int, /) -> None:
+    def evict(self, engine: Scheduler, seq: SimSequence, blocks: int, /) -> None:
         """To the front of the swapped queue (victims come newest first, so the oldest ends up in front)."""
         if not seq.generated:
             seq.computed = 0

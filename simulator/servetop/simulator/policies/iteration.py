@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from servetop.simulator.scheduling.work import Chunk, Work
+from servetop.simulator.scheduling.work import PrefillChunk, Work
 
 if TYPE_CHECKING:
     from servetop.simulator.scheduling.scheduler import Scheduler
@@ -57,7 +57,7 @@ class Chunked:
         for seq in engine.prefilling.values():
             tokens = min(seq.length - seq.computed, budget)
             if tokens > 0:
-                chunks.append(Chunk(seq, seq.computed, tokens))
+                chunks.append(PrefillChunk(seq, seq.computed, tokens))
                 budget -= tokens
         if not preempted:
             engine.policy.eviction.restore(engine)
@@ -65,27 +65,27 @@ class Chunked:
         return engine.mixed_work(chunks, decoding=True) if chunks else engine.decode_work()
 
 
-def admit_whole(engine: Scheduler, now: float, *, budget: int) -> list[Chunk]:
+def admit_whole(engine: Scheduler, now: float, *, budget: int) -> list[PrefillChunk]:
     """Admit waiting sequences in order while gate, places, blocks and token budget allow.
 
     A first prompt may exceed the budget, so that a long one cannot block the queue for ever.
     """
-    chunks: list[Chunk] = []
+    chunks: list[PrefillChunk] = []
     if engine.opens_at() > now:
         return chunks
     while (seq := engine.head()) and (seq.length <= budget or not chunks):
         engine.admit(now)
-        chunks.append(Chunk(seq, seq.computed, seq.length - seq.computed))
+        chunks.append(PrefillChunk(seq, seq.computed, seq.length - seq.computed))
         budget -= chunks[-1].tokens
     return chunks
 
 
-def _admit_pieces(engine: Scheduler, now: float, *, budget: int) -> list[Chunk]:
-    chunks: list[Chunk] = []
+def _admit_pieces(engine: Scheduler, now: float, *, budget: int) -> list[PrefillChunk]:
+    chunks: list[PrefillChunk] = []
     if engine.opens_at() > now:
         return chunks
     while budget > 0 and (seq := engine.head()):
         engine.admit(now)
-        chunks.append(Chunk(seq, seq.computed, min(seq.length - seq.computed, budget)))
+        chunks.append(PrefillChunk(seq, seq.computed, min(seq.length - seq.computed, budget)))
         budget -= chunks[-1].tokens
     return chunks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from servetop.simulator.scheduling.kv_blocks import BlockManager
-from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.scheduling.sim_request import SimSequence
 
 
 class MemoryRule(Protocol):
@@ -14,11 +14,11 @@ class MemoryRule(Protocol):
     grows: bool
     slack: int
 
-    def at_admission(self, blocks: BlockManager, seq: Sequence) -> int:
+    def at_admission(self, blocks: BlockManager, seq: SimSequence) -> int:
         """Blocks that a sequence takes when it is admitted."""
         ...
 
-    def held(self, blocks: BlockManager, seq: Sequence, length: int, /) -> int:
+    def held(self, blocks: BlockManager, seq: SimSequence, length: int, /) -> int:
         """Blocks that a running sequence of `length` tokens holds between steps."""
         ...
 
@@ -26,7 +26,7 @@ class MemoryRule(Protocol):
         """Whether `need` blocks may be given to a waiting sequence now."""
         ...
 
-    def ever_fits(self, blocks: BlockManager, seq: Sequence) -> bool:
+    def ever_fits(self, blocks: BlockManager, seq: SimSequence) -> bool:
         """Whether an empty engine could serve the sequence to its end."""
         ...
 
@@ -45,11 +45,11 @@ class OnDemand:
         self.slack = slack
         self._spare = spare
 
-    def at_admission(self, blocks: BlockManager, seq: Sequence) -> int:
+    def at_admission(self, blocks: BlockManager, seq: SimSequence) -> int:
         """The blocks of the tokens known so far."""
         return blocks.blocks_for(seq.length)
 
-    def held(self, blocks: BlockManager, _seq: Sequence, length: int, /) -> int:
+    def held(self, blocks: BlockManager, _seq: SimSequence, length: int, /) -> int:
         """The last sampled token has no slot yet."""
         return blocks.blocks_for(length - 1)
 
@@ -57,7 +57,7 @@ class OnDemand:
         """Free blocks minus the watermark suffice."""
         return blocks.free - need >= int(self.watermark * blocks.total)
 
-    def ever_fits(self, blocks: BlockManager, seq: Sequence) -> bool:
+    def ever_fits(self, blocks: BlockManager, seq: SimSequence) -> bool:
         """A preempted sequence must be admissible again at its longest, with `spare` blocks left over."""
         longest = seq.prompt_tokens + seq.request.limit - 1
         return blocks.blocks_for(longest) + self._spare <= blocks.total - int(self.watermark * blocks.total)
@@ -74,11 +74,11 @@ class Reserved:
     def __init__(self, *, slot_tokens: int | None = None) -> None:
         self.slot_tokens = slot_tokens
 
-    def at_admission(self, blocks: BlockManager, seq: Sequence) -> int:
+    def at_admission(self, blocks: BlockManager, seq: SimSequence) -> int:
         """The blocks of the longest that the sequence can become."""
         return blocks.blocks_for(self.slot_tokens or seq.prompt_tokens + seq.request.limit - 1)
 
-    def held(self, blocks: BlockManager, seq: Sequence, _length: int, /) -> int:
+    def held(self, blocks: BlockManager, seq: SimSequence, _length: int, /) -> int:
         """What was reserved, whatever the length."""
         return self.at_admission(blocks, seq)
 
@@ -86,7 +86,7 @@ class Reserved:
         """Free blocks suffice."""
         return blocks.free >= need
 
-    def ever_fits(self, blocks: BlockManager, seq: Sequence) -> bool:
+    def ever_fits(self, blocks: BlockManager, seq: SimSequence) -> bool:
         """The reservation is not larger than the cache, nor the sequence than its slot."""
         longest = seq.prompt_tokens + seq.request.limit - 1
         return self.at_admission(blocks, seq) <= blocks.total and longest <= (self.slot_tokens or longest)

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Items
 
-from servetop.simulator.scheduling.sim_request import Request
+from servetop.simulator.scheduling.sim_request import SimRequest
 
 
 class Bursts:
@@ -17,7 +17,7 @@ class Bursts:
     period starts there (the Run:ai whitepaper's vLLM client, in-process). A last, smaller burst is not sent.
     """
 
-    def __init__(self, requests: Items[Request], *, per_burst: int, period: float = 1.0) -> None:
+    def __init__(self, requests: Items[SimRequest], *, per_burst: int, period: float = 1.0) -> None:
         self._requests = requests
         self._size = per_burst
         self._period = period
@@ -28,7 +28,7 @@ class Bursts:
         """The end of the timer."""
         return self._due
 
-    def land(self, boundary: float, /) -> tuple[float, Items[Request]]:
+    def land(self, boundary: float, /) -> tuple[float, Items[SimRequest]]:
         """One burst, stamped with the boundary."""
         burst = self._requests[self._sent : self._sent + self._size]
         self._sent += self._size
@@ -40,7 +40,7 @@ class Bursts:
 class OpenLoop:
     """Requests at absolute due times, whatever the engine does."""
 
-    def __init__(self, requests: Items[Request], due_times: Iterable[float]) -> None:
+    def __init__(self, requests: Items[SimRequest], due_times: Iterable[float]) -> None:
         self._requests = iter(requests)
         self._times: Iterator[float] = iter(due_times)
         self._due = next(self._times, math.inf)
@@ -49,7 +49,7 @@ class OpenLoop:
         """The next due time."""
         return self._due
 
-    def land(self, _boundary: float, /) -> tuple[float, Items[Request]]:
+    def land(self, _boundary: float, /) -> tuple[float, Items[SimRequest]]:
         """One request, stamped with its due time."""
         at, self._due = self._due, next(self._times, math.inf)
         request = next(self._requests, None)

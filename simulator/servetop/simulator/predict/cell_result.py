@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from servetop.simulator.predict.percentiles import expand_gaps, summary_ms
-from servetop.simulator.predict.usage_integrals import Ledger
+from servetop.simulator.predict.usage_integrals import UsageIntegrals
 from servetop.simulator.predict.virtual_time import VirtualEngine
 
 
@@ -35,7 +35,7 @@ def cell_of(engines: Sequence[VirtualEngine]) -> dict[str, Any]:
     }
 
 
-def _latencies(ledgers: Sequence[Ledger]) -> dict[str, Any]:
+def _latencies(ledgers: Sequence[UsageIntegrals]) -> dict[str, Any]:
     finished = [seq for ledger in ledgers for seq in ledger.finished]
     first = np.array([(seq.first_token_at or 0.0) - seq.arrival for seq in finished])
     whole = np.array([(seq.finished_at or 0.0) - seq.arrival for seq in finished])

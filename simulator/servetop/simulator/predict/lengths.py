@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from servetop.core.errors import UsageError
 from servetop.core.system.package_data import package_path
-from servetop.simulator.scheduling.sim_request import Request
+from servetop.simulator.scheduling.sim_request import SimRequest
 
 MODEL_LIMIT = 2048
 """Longest ShareGPT prompt or answer kept, as in the Run:ai study's filter."""
@@ -19,7 +19,7 @@ LENGTH_KINDS = ("fixed", "sharegpt", "capped-exponential", "normal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lengths:
+class SimLengths:
     """A distribution of prompt and output tokens.
 
     `fixed`: always `input_len` and `output_len`. `sharegpt`: pairs resampled from ShareGPT; with `output_mean` the
@@ -40,35 +40,35 @@ class Lengths:
     total_cap: int = 2 * MODEL_LIMIT
     output_limit: int = 0
 
-    def requests(self, count: int, *, seed: int) -> list[Request]:
+    def requests(self, count: int, *, seed: int) -> list[SimRequest]:
         """So many requests, the same for the same seed."""
         requests = self._requests(count, random.Random(seed))
         if not self.output_limit:
             return requests
         return [dataclasses.replace(request, max_tokens=self.output_limit) for request in requests]
 
-    def _requests(self, count: int, source: random.Random) -> list[Request]:
+    def _requests(self, count: int, source: random.Random) -> list[SimRequest]:
         match self.kind:
             case "fixed":
-                return [Request(self.input_len, self.output_len)] * count
+                return [SimRequest(self.input_len, self.output_len)] * count
             case "sharegpt":
                 return self._sharegpt(count, source)
             case "capped-exponential":
                 outputs = self._capped(count, source)
-                return [Request(self.input_len, output) for output in outputs]
+                return [SimRequest(self.input_len, output) for output in outputs]
             case "normal":
                 return [self._normal(source) for _ in range(count)]
         raise UsageError(f"no length distribution {self.kind!r}: known are {', '.join(LENGTH_KINDS)}")
 
-    def _sharegpt(self, count: int, source: random.Random) -> list[Request]:
+    def _sharegpt(self, count: int, source: random.Random) -> list[SimRequest]:
         fits = [pair for pair in sharegpt_pairs() if pair[0] <= self.input_cap and sum(pair) <= self.total_cap]
         pairs = [source.choice(fits) for _ in range(count)]
         if not self.output_mean:
-            return [Request(prompt, output) for prompt, output in pairs]
+            return [SimRequest(prompt, output) for prompt, output in pairs]
         raised = [output**self.output_spread for _, output in pairs]
         factor = self.output_mean * count / sum(raised)
         outputs = (min(max(round(value * factor), 1), MODEL_LIMIT) for value in raised)
-        return [Request(prompt, output) for (prompt, _), output in zip(pairs, outputs, strict=True)]
+        return [SimRequest(prompt, output) for (prompt, _), output in zip(pairs, outputs, strict=True)]
 
     def _capped(self, count: int, source: random.Random) -> Iterator[int]:
         """Rejection, not clipping: a draw above the cap is drawn again; a 0 becomes 1 token."""
@@ -77,10 +77,10 @@ class Lengths:
                 pass
             yield max(value, 1)
 
-    def _normal(self, source: random.Random) -> Request:
+    def _normal(self, source: random.Random) -> SimRequest:
         prompt = source.randint(1, self.input_len)
         output = round(source.gauss(self.output_mean, self.output_spread))
-        return Request(prompt, min(max(output, 1), self.output_cap))
+        return SimRequest(prompt, min(max(output, 1), self.output_cap))
 
 
 @functools.cache

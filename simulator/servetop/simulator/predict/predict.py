@@ -13,11 +13,11 @@ from servetop.core.errors import UsageError
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.predict.arrivals import Bursts, OpenLoop, at_once, constant, poisson, spaced
 from servetop.simulator.predict.cell_result import cell_of
-from servetop.simulator.predict.lengths import Lengths
-from servetop.simulator.predict.router import ROUTERS, Fleet
+from servetop.simulator.predict.lengths import SimLengths
+from servetop.simulator.predict.router import ROUTERS, ReplicaRouter
 from servetop.simulator.predict.virtual_time import Arrivals, VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
-from servetop.simulator.scheduling.sim_request import Request
+from servetop.simulator.scheduling.sim_request import SimRequest
 
 ARRIVAL_KINDS = ("burst", "spaced", "constant", "poisson", "all-at-once")
 
@@ -39,7 +39,7 @@ class PredictSpec:
     request_rate: tuple[float, ...] = (math.inf,)
     num_prompts: int = 1000
     arrivals: str = "poisson"
-    lengths: Lengths = field(default_factory=Lengths)
+    lengths: SimLengths = field(default_factory=SimLengths)
     seed: int = 0
     replicas: int = 1
     router: str = "round-robin"
@@ -75,7 +75,7 @@ def predict_cell(spec: PredictSpec, *, batch: int, rate: float) -> dict[str, Any
     if len(engines) == 1:
         engines[0].run(arrivals)
     else:
-        Fleet(engines, router=spec.router).run(arrivals)
+        ReplicaRouter(engines, router=spec.router).run(arrivals)
     return _heading(spec, batch=batch, rate=rate) | cell_of(engines)
 
 
@@ -104,7 +104,7 @@ def _sim_spec(spec: PredictSpec, batch: int) -> SimSpec:
     return sim_spec(spec.model, gpu=spec.gpu, engine=spec.engine_profile, settings=settings)
 
 
-def _arrivals(spec: PredictSpec, requests: list[Request], *, rate: float, scale: float) -> Arrivals:
+def _arrivals(spec: PredictSpec, requests: list[SimRequest], *, rate: float, scale: float) -> Arrivals:
     count = len(requests)
     if spec.arrivals == "all-at-once" or math.isinf(rate):
         return OpenLoop(requests, at_once(count))

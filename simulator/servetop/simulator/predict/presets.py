@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from servetop.core.errors import UsageError
-from servetop.simulator.predict.lengths import Lengths
+from servetop.simulator.predict.lengths import SimLengths
 from servetop.simulator.predict.predict import PredictSpec
 
-_LENGTH_KEYS = {each.name for each in dataclasses.fields(Lengths)} - {"kind"}
+_LENGTH_KEYS = {each.name for each in dataclasses.fields(SimLengths)} - {"kind"}
 _SPEC_KEYS = {each.name for each in dataclasses.fields(PredictSpec)} - {"lengths"}
 _KNOWN = {*_SPEC_KEYS, *_LENGTH_KEYS, "lengths", "variants"}
 
@@ -44,7 +44,7 @@ def _spec(keys: Mapping[str, Any], *, label: str, settings: Mapping[str, Any]) -
         near = difflib.get_close_matches(unknown[0], _KNOWN, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(_KNOWN))}"
         raise UsageError(f"{label or 'preset'}: unknown key {unknown[0]!r} in [sim]: {hint}")
-    lengths = Lengths(
+    lengths = SimLengths(
         kind=keys.get("lengths", "fixed"), **{key: value for key, value in keys.items() if key in _LENGTH_KEYS}
     )
     own = {key: value for key, value in keys.items() if key in _SPEC_KEYS}

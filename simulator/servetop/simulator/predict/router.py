@@ -10,7 +10,7 @@ from servetop.simulator.predict.virtual_time import Arrivals, VirtualEngine
 ROUTERS = ("round-robin", "least-loaded")
 
 
-class Fleet:
+class ReplicaRouter:
     """Equal engines; each request goes to one of them when it arrives."""
 
     def __init__(self, engines: Items[VirtualEngine], *, router: str = "round-robin") -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.scheduling.work import Work
 
 
-class Ledger:
+class UsageIntegrals:
     """Times in seconds. Gaps between tokens are kept as runs: (first gap, growth, count, weight).
 
     All members of a batch get their tokens together, so the gaps of a step are as many as its groups of
@@ -16,7 +16,7 @@ class Ledger:
     """
 
     def __init__(self) -> None:
-        self.sequences: list[Sequence] = []
+        self.sequences: list[SimSequence] = []
         self.refused = 0
         self.started_at: float | None = None
         self.ended_at = 0.0
@@ -25,12 +25,12 @@ class Ledger:
         self.busy_seconds = 0.0
         self.running_seconds = 0.0
         self.inside_seconds = 0.0
-        self.finished: list[Sequence] = []
+        self.finished: list[SimSequence] = []
         self.gaps: list[tuple[float, float, int, int]] = []
         self._groups: dict[float, int] = {}
         self._decoded_at = -1.0
 
-    def accepted(self, seq: Sequence) -> None:
+    def accepted(self, seq: SimSequence) -> None:
         """A request entered the queue."""
         self.sequences.append(seq)
         if self.started_at is None:
@@ -40,7 +40,7 @@ class Ledger:
         """So many requests were inside the engine for so long: Little's law, counted rather than timed."""
         self.inside_seconds += unfinished * seconds
 
-    def preempted(self, victims: Iterable[Sequence]) -> None:
+    def preempted(self, victims: Iterable[SimSequence]) -> None:
         """These left the batch without their next token; they remember when they had the last one."""
         for seq in victims:
             if seq.prefilled_at is None:
@@ -49,7 +49,7 @@ class Ledger:
             if seq.emitted_at in self._groups:
                 self._groups[seq.emitted_at] -= 1
 
-    def performed(self, work: Work, steps: int, *, start: float, returned: Iterable[Sequence]) -> None:
+    def performed(self, work: Work, steps: int, *, start: float, returned: Iterable[SimSequence]) -> None:
         """Book the gaps and the time of a work that has just been completed; `returned` were swapped in for it."""
         end = start + work.elapsed(steps)
         seconds = end - start
@@ -66,7 +66,7 @@ class Ledger:
         for chunk in work.chunks:
             self._prefilled(chunk.sequence, end)
 
-    def completed(self, finished: Iterable[Sequence], now: float) -> None:
+    def completed(self, finished: Iterable[SimSequence], now: float) -> None:
         """These are done."""
         for seq in finished:
             self.finished.append(seq)
@@ -75,7 +75,7 @@ class Ledger:
             self._groups[now] -= 1
             self.ended_at = now
 
-    def _prefilled(self, seq: Sequence, end: float) -> None:
+    def _prefilled(self, seq: SimSequence, end: float) -> None:
         if seq.prefilled_at != end:
             return
         if seq.generated > 1:

@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence as Items
 from typing import Protocol
 
-from servetop.simulator.predict.usage_integrals import Ledger
+from servetop.simulator.predict.usage_integrals import UsageIntegrals
 from servetop.simulator.scheduling.scheduler import Scheduler
-from servetop.simulator.scheduling.sim_request import Request, Sequence
+from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.simulator.scheduling.work import Work, grid_after
 
 
@@ -20,7 +20,7 @@ class Arrivals(Protocol):
         """When the next requests come; infinity when none do."""
         ...
 
-    def land(self, boundary: float, /) -> tuple[float, Items[Request]]:
+    def land(self, boundary: float, /) -> tuple[float, Items[SimRequest]]:
         """Hand over what is due, at the engine's first boundary after that: arrival time and requests."""
         ...
 
@@ -30,25 +30,25 @@ class VirtualEngine:
 
     def __init__(self, scheduler: Scheduler, *, stride: int | None = None) -> None:
         self.scheduler = scheduler
-        self.ledger = Ledger()
+        self.ledger = UsageIntegrals()
         self.now = 0.0
         self._stride = stride
         self._index = itertools.count()
 
-    def offer(self, at: float, requests: Items[Request]) -> None:
+    def offer(self, at: float, requests: Items[SimRequest]) -> None:
         """Queue requests that arrive at `at`; what an empty engine could never serve is refused."""
         if at < self.now:
             self.ledger.waited(len(requests), self.now - at)
         self.now = max(self.now, grid_after(at))
         for request in requests:
-            seq = Sequence(request, index=next(self._index), arrival=at)
+            seq = SimSequence(request, index=next(self._index), arrival=at)
             if self.scheduler.accepts(seq):
                 self.scheduler.add(seq)
                 self.ledger.accepted(seq)
             else:
                 self.ledger.refused += 1
 
-    def run(self, arrivals: Arrivals) -> Ledger:
+    def run(self, arrivals: Arrivals) -> UsageIntegrals:
         """Serve everything that the client sends, to the last token."""
         scheduler = self.scheduler
         while True:

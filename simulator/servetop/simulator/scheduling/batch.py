@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 
-from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.scheduling.sim_request import SimSequence
 
 
 class RunningBatch:
@@ -19,17 +19,17 @@ class RunningBatch:
 
     def __init__(self, block_size: int) -> None:
         self.step = 0
-        self.members: dict[int, Sequence] = {}
+        self.members: dict[int, SimSequence] = {}
         self.context = 0
         self._size = block_size
         self._growth = [0] * block_size
-        self._calendar: dict[int, dict[int, Sequence]] = {}
+        self._calendar: dict[int, dict[int, SimSequence]] = {}
         self._finish_steps: list[int] = []
 
     def __len__(self) -> int:
         return len(self.members)
 
-    def join(self, seq: Sequence, *, steps: int) -> None:
+    def join(self, seq: SimSequence, *, steps: int) -> None:
         """Let a prefilled sequence decode for `steps` more steps; its last sampled token has no KV slot yet."""
         length = seq.length
         seq.base = length - self.step
@@ -43,24 +43,24 @@ class RunningBatch:
             heapq.heappush(self._finish_steps, finish)
         day[seq.index] = seq
 
-    def leave(self, seq: Sequence) -> None:
+    def leave(self, seq: SimSequence) -> None:
         """Take a member out before its end; its `generated` count is brought up to date."""
         del self._calendar[seq.finish_step][seq.index]
         self._remove(seq)
 
-    def newest(self) -> Sequence:
+    def newest(self) -> SimSequence:
         """The member that arrived last."""
         return self.members[next(reversed(self.members))]
 
-    def length_of(self, seq: Sequence) -> int:
+    def length_of(self, seq: SimSequence) -> int:
         """Tokens of a member now, the last sampled one included."""
         return seq.base + self.step
 
-    def generated_by(self, seq: Sequence) -> int:
+    def generated_by(self, seq: SimSequence) -> int:
         """Output tokens that a member has so far."""
         return min(seq.base + self.step - seq.prompt_tokens, seq.output_tokens)
 
-    def needs_block(self, seq: Sequence) -> bool:
+    def needs_block(self, seq: SimSequence) -> bool:
         """Whether this member's next step writes into a new block."""
         return (seq.base + self.step - 1) % self._size == 0
 
@@ -94,18 +94,18 @@ class RunningBatch:
             del self._calendar[heapq.heappop(self._finish_steps)]
         return self._finish_steps[0] - self.step
 
-    def advance(self, steps: int) -> list[Sequence]:
+    def advance(self, steps: int) -> list[SimSequence]:
         """Make so many steps (never past the next finish); the members that finish by this leave and are returned."""
         self.step += steps
         self.context += steps * len(self.members)
-        finished: list[Sequence] = []
+        finished: list[SimSequence] = []
         while self._finish_steps and self._finish_steps[0] <= self.step:
             finished.extend(self._calendar.pop(heapq.heappop(self._finish_steps)).values())
         for seq in finished:
             self._remove(seq)
         return finished
 
-    def _remove(self, seq: Sequence) -> None:
+    def _remove(self, seq: SimSequence) -> None:
         del self.members[seq.index]
         length = seq.base + self.step
         seq.generated = min(length - seq.prompt_tokens, seq.output_tokens)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from servetop.simulator.scheduling.kv_blocks import BlockManager
-from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.scheduling.sim_request import SimSequence
 
 
 class PrefixCache:
@@ -22,7 +22,7 @@ class PrefixCache:
         self.queried_tokens = 0
         self.hit_tokens = 0
 
-    def match(self, seq: Sequence) -> int:
+    def match(self, seq: SimSequence) -> int:
         """How many leading prompt blocks are there; never the whole length, as one token must be computed."""
         while len(self._idle) > self._blocks.free:
             self._idle.popitem(last=False)
@@ -32,11 +32,11 @@ class PrefixCache:
                 return hits
         return most
 
-    def in_use(self, seq: Sequence, hits: int) -> int:
+    def in_use(self, seq: SimSequence, hits: int) -> int:
         """How many of the first `hits` blocks somebody uses now, so that they cost no free block."""
         return sum(block in self._users for block in seq.request.prefix[:hits])
 
-    def acquire(self, seq: Sequence, hits: int) -> None:
+    def acquire(self, seq: SimSequence, hits: int) -> None:
         """Use the hits, and offer the rest of the prompt's full blocks to others."""
         prefix = seq.request.prefix
         fresh = tuple(block for block in prefix[hits:] if block not in self._users)
@@ -48,7 +48,7 @@ class PrefixCache:
         self.queried_tokens += seq.length
         self.hit_tokens += seq.cached_tokens
 
-    def release(self, seq: Sequence) -> int:
+    def release(self, seq: SimSequence) -> int:
         """Stop using the sequence's shared blocks; returns how many of them somebody else still uses."""
         still = 0
         for block in reversed(seq.shared):

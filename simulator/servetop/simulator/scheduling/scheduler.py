@@ -15,8 +15,8 @@ from servetop.simulator.policies.policy import Policy
 from servetop.simulator.scheduling.batch import RunningBatch
 from servetop.simulator.scheduling.kv_blocks import BlockManager
 from servetop.simulator.scheduling.prefix_cache import PrefixCache
-from servetop.simulator.scheduling.sim_request import Sequence
-from servetop.simulator.scheduling.work import Chunk, Work
+from servetop.simulator.scheduling.sim_request import SimSequence
+from servetop.simulator.scheduling.work import PrefillChunk, Work
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,11 +47,11 @@ class Scheduler:
         self.limits = limits
         self.prefix = prefix
         self.batch = RunningBatch(blocks.block_size)
-        self.waiting: deque[Sequence] = deque()
-        self.swapped: deque[Sequence] = deque()
-        self.prefilling: dict[int, Sequence] = {}
-        self.victims: list[Sequence] = []
-        self.returned: list[Sequence] = []
+        self.waiting: deque[SimSequence] = deque()
+        self.swapped: deque[SimSequence] = deque()
+        self.prefilling: dict[int, SimSequence] = {}
+        self.victims: list[SimSequence] = []
+        self.returned: list[SimSequence] = []
         self.preemptions = 0
         self.recomputed_tokens = 0
         self._pledged = 0
@@ -67,17 +67,17 @@ class Scheduler:
         """All sequences inside the engine."""
         return self.running + len(self.waiting) + len(self.swapped)
 
-    def accepts(self, seq: Sequence) -> bool:
+    def accepts(self, seq: SimSequence) -> bool:
         """Whether an empty engine could serve this request to its end; if not it must be refused."""
         if seq.prompt_tokens + seq.request.limit > self.limits.max_model_len:
             return False
         return self.memory.ever_fits(self.blocks, seq)
 
-    def add(self, seq: Sequence) -> None:
+    def add(self, seq: SimSequence) -> None:
         """Queue a new request."""
         self.waiting.append(seq)
 
-    def abort(self, seq: Sequence) -> None:
+    def abort(self, seq: SimSequence) -> None:
         """Drop a sequence wherever it is; its blocks are free at once. Call between iterations only."""
         if seq.index in self.batch.members:
             length = self.batch.length_of(seq)
@@ -102,9 +102,9 @@ class Scheduler:
             return math.inf
         return self.policy.gate.opens_at(self.waiting, running=self.running, limit=self.limits.max_num_seqs)
 
-    def complete(self, work: Work, steps: int, *, now: float) -> list[Sequence]:
+    def complete(self, work: Work, steps: int, *, now: float) -> list[SimSequence]:
         """Book the first `steps` iterations of the work, which end at `now`; returns the finished sequences."""
-        finished: list[Sequence] = []
+        finished: list[SimSequence] = []
         if work.decoding:
             if self.memory.grows:
                 self.blocks.take(self.batch.blocks_for_steps(steps))
@@ -116,7 +116,7 @@ class Scheduler:
             seq.finished_at = now
         return finished
 
-    def head(self) -> Sequence | None:
+    def head(self) -> SimSequence | None:
         """The waiting sequence that has a place and the memory to be admitted now."""
         if not self.waiting or self.swapped or self.running >= self.limits.max_num_seqs:
             return None
@@ -126,7 +126,7 @@ class Scheduler:
             need -= self.prefix.in_use(seq, self.prefix.match(seq))
         return seq if self.memory.fits(self.blocks, need + self._pledged) else None
 
-    def admit(self, now: float) -> Sequence:
+    def admit(self, now: float) -> SimSequence:
         """Give the queue's head its blocks (see `head`); its first uncomputed token is `computed`."""
         seq = self.waiting.popleft()
         need = self.memory.at_admission(self.blocks, seq)
@@ -189,14 +189,14 @@ class Scheduler:
             admits=self._admits(),
         )
 
-    def mixed_work(self, chunks: list[Chunk], *, decoding: bool) -> Work:
+    def mixed_work(self, chunks: list[PrefillChunk], *, decoding: bool) -> Work:
         """One iteration of prompt pieces, with the running batch if `decoding`."""
         members = len(self.batch) if decoding else 0
         context = self.batch.context if decoding else 0
         first = self.cost.fused(chunks, decoding=members, context=context)
         return Work(first=first, decoding=members, chunks=tuple(chunks), delay=self._swap_delay())
 
-    def swap_out(self, seq: Sequence, blocks: int) -> None:
+    def swap_out(self, seq: SimSequence, blocks: int) -> None:
         """Park a victim's blocks in host memory."""
         seq.swapped_blocks = blocks
         self._moved_blocks += blocks
@@ -225,7 +225,7 @@ class Scheduler:
         free_place = self.running < self.limits.max_num_seqs and not self.policy.gate.pads
         return free_place and not self.waiting and not self.swapped
 
-    def _complete_chunks(self, chunks: tuple[Chunk, ...], now: float) -> list[Sequence]:
+    def _complete_chunks(self, chunks: tuple[PrefillChunk, ...], now: float) -> list[SimSequence]:
         done = []
         for chunk in chunks:
             seq = chunk.sequence
@@ -261,6 +261,6 @@ class Scheduler:
         self.victims.append(seq)
         self.policy.eviction.evict(self, seq, held)
 
-    def _release(self, seq: Sequence, length: int) -> None:
+    def _release(self, seq: SimSequence, length: int) -> None:
         held = self.memory.held(self.blocks, seq, length)
         self.blocks.give_back(held - (self.prefix.release(seq) if self.prefix else 0))

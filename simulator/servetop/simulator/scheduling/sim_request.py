@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SimRequest:
     """Token counts of one request.
 
     `output_tokens` is how many will really come, `max_tokens` how many the engine must reckon with (it cannot
@@ -25,7 +25,7 @@ class Request:
         return max(self.max_tokens, self.output_tokens)
 
 
-class Sequence:
+class SimSequence:
     """One request inside the engine. Times are seconds on the driver's clock, `None` until they happen."""
 
     __slots__ = (
@@ -50,7 +50,7 @@ class Sequence:
         "swapped_blocks",
     )
 
-    def __init__(self, request: Request, *, index: int, arrival: float, sink: Any = None) -> None:
+    def __init__(self, request: SimRequest, *, index: int, arrival: float, sink: Any = None) -> None:
         self.request = request
         self.index = index
         self.arrival = arrival

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from servetop.simulator.scheduling.sim_request import Sequence
+from servetop.simulator.scheduling.sim_request import SimSequence
 
 GRID = 2.0**40
 
@@ -25,10 +25,10 @@ def grid_after(instant: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class PrefillChunk:
     """A piece of one prompt computed in one iteration: `tokens` new ones after `start` that are there already."""
 
-    sequence: Sequence
+    sequence: SimSequence
     start: int
     tokens: int
 
@@ -51,7 +51,7 @@ class Work:
     slope: float = 0.0
     delay: float = 0.0
     decoding: int = 0
-    chunks: tuple[Chunk, ...] = field(default=())
+    chunks: tuple[PrefillChunk, ...] = field(default=())
     admits: bool = True
 
     def elapsed(self, steps: int) -> float:

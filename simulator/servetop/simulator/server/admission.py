@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from servetop.core.clock import wall_clock
-from servetop.simulator.dialects.vllm_completions import Answer, Heading
+from servetop.simulator.dialects.vllm_completions import ResponseHeader, VllmCompletion
 from servetop.simulator.model.settings import SimSpec
-from servetop.simulator.scheduling.sim_request import Request, Sequence
+from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.simulator.server.choices import Choices
-from servetop.simulator.server.generation_request import ApiError, Generation
+from servetop.simulator.server.generation_request import ApiError, GenerationRequest
 from servetop.simulator.server.httpd import Connection
 from servetop.simulator.server.realtime import RealTimeEngine
 from servetop.simulator.server.tokens import block_hashes, draw_output_length
@@ -21,12 +21,14 @@ from servetop.simulator.server.tokens import block_hashes, draw_output_length
 class AnswerKind(Protocol):
     """What makes the answer of an accepted request; from then on the engine gives it tokens."""
 
-    def __call__(self, generation: Generation, connection: Connection, *, heading: Heading) -> Answer:
+    def __call__(
+        self, generation: GenerationRequest, connection: Connection, *, heading: ResponseHeader
+    ) -> VllmCompletion:
         """A new answer; a streamed one sends its head at once."""
         ...
 
 
-class Intake:
+class Admission:
     """Accepts requests for one engine; `aborted` is told of each client that leaves before its answer is complete."""
 
     def __init__(
@@ -53,7 +55,9 @@ class Intake:
             raise ApiError(f"The model `{model}` does not exist.", status=404, kind="NotFoundError", param="model")
         return model
 
-    def take(self, generation: Generation, to: Connection, *, kind: AnswerKind, model: str, prefix: str) -> Sequence:
+    def take(
+        self, generation: GenerationRequest, to: Connection, *, kind: AnswerKind, model: str, prefix: str
+    ) -> SimSequence:
         """Queue the request and let `kind` answer it; ApiError when the engine could never serve it.
 
         The answer's identity is `prefix` and a number.
@@ -61,21 +65,21 @@ class Intake:
         wanted = self._request(generation)
         self._check_fits(wanted)
         self._count += 1
-        answer = kind(generation, to, heading=Heading(f"{prefix}{self._count:016x}", model, int(wall_clock())))
+        answer = kind(generation, to, heading=ResponseHeader(f"{prefix}{self._count:016x}", model, int(wall_clock())))
         answer.seq = self._engine.submit(wanted, answer)
         assert answer.seq is not None  # `_check_fits` asked the same scheduler
         to.on_gone = lambda: self._gone(answer)
         return answer.seq
 
     def take_all(
-        self, wanted: list[tuple[int, Generation]], to: Connection, *, kind: AnswerKind, model: str, prefix: str
+        self, wanted: list[tuple[int, GenerationRequest]], to: Connection, *, kind: AnswerKind, model: str, prefix: str
     ) -> None:
         """Queue several answers to one request, each with the number of its prompt; none if one cannot be served."""
         requests = [self._request(generation) for _, generation in wanted]
         for request in requests:
             self._check_fits(request)
         self._count += 1
-        first = Heading(f"{prefix}{self._count:016x}", model, int(wall_clock()), choices=Choices(len(wanted)))
+        first = ResponseHeader(f"{prefix}{self._count:016x}", model, int(wall_clock()), choices=Choices(len(wanted)))
         answers = [
             kind(generation, to, heading=replace(first, index=index, prompt=prompt))
             for index, (prompt, generation) in enumerate(wanted)
@@ -84,16 +88,16 @@ class Intake:
             answer.seq = self._engine.submit(request, answer)
         to.on_gone = lambda: self._gone(*answers)
 
-    def _gone(self, *answers: Answer) -> None:
+    def _gone(self, *answers: VllmCompletion) -> None:
         for answer in answers:
             choices = answer.heading.choices
             if answer.seq is not None and not (choices and choices.is_over(answer.heading.index)):
                 self._engine.drop(answer.seq)
                 self._aborted()
 
-    def _check_fits(self, request: Request) -> None:
+    def _check_fits(self, request: SimRequest) -> None:
         scheduler = self._engine.scheduler
-        if not scheduler.accepts(Sequence(request, index=-1, arrival=0.0)):
+        if not scheduler.accepts(SimSequence(request, index=-1, arrival=0.0)):
             cache = scheduler.blocks.total * scheduler.blocks.block_size
             total = request.prompt_tokens + request.limit
             raise ApiError(
@@ -104,7 +108,7 @@ class Intake:
                 param="input_tokens",
             )
 
-    def _request(self, generation: Generation) -> Request:
+    def _request(self, generation: GenerationRequest) -> SimRequest:
         output = generation.max_tokens
         if not generation.ignore_eos:
             source = self._lengths if generation.seed is None else random.Random(generation.seed)
@@ -112,4 +116,4 @@ class Intake:
         prefix: tuple[int, ...] = ()
         if self._spec.engine.prefix_cache:
             prefix = block_hashes(generation.prompt, self._spec.engine.block_size)
-        return Request(generation.prompt_tokens, output, generation.max_tokens, prefix)
+        return SimRequest(generation.prompt_tokens, output, generation.max_tokens, prefix)

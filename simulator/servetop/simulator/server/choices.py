@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from servetop.simulator.server.generation_request import ApiError, Generation, read_count, read_generation
+from servetop.simulator.server.generation_request import ApiError, GenerationRequest, read_count, read_generation
 
 MOST_ANSWERS = 256
 """Answers to one request."""
 
 
-class Told(Protocol):
+class ChoiceListener(Protocol):
     """An answer, as far as its siblings must know it."""
 
     @property
@@ -29,7 +29,7 @@ class Choices:
     """The answers of one request, in the order of their index."""
 
     def __init__(self, count: int) -> None:
-        self.members: list[Told] = []
+        self.members: list[ChoiceListener] = []
         self._ended: dict[int, dict[str, object]] = {}
         self._count = count
 
@@ -63,7 +63,7 @@ class Choices:
         return total | ({"prompt_tokens_details": {"cached_tokens": sum(details.values())}} if details else {})
 
 
-def read_generations(data: dict[str, Any], *, chat: bool, context_limit: int) -> list[tuple[int, Generation]]:
+def read_generations(data: dict[str, Any], *, chat: bool, context_limit: int) -> list[tuple[int, GenerationRequest]]:
     """Each answer that a request wants, with the number of its prompt: `n` to each of its prompts."""
     count = read_count(data)
     single = {**data, "n": 1, "best_of": 1}
@@ -83,6 +83,6 @@ def _prompts(data: dict[str, Any], *, chat: bool) -> Sequence[object]:
     return prompt
 
 
-def _varied(generation: Generation, at: int) -> Generation:
+def _varied(generation: GenerationRequest, at: int) -> GenerationRequest:
     """The seed of each answer is its own, or all would be as long."""
     return generation if generation.seed is None or not at else replace(generation, seed=generation.seed + at)

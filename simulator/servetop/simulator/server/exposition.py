@@ -39,7 +39,7 @@ def _comment(line: str) -> tuple[str, str, str, str]:
     return (parts[0], parts[1], parts[2], parts[3]) if parts[0] == "#" and len(parts) == 4 else ("", "", "", "")
 
 
-class Series:
+class SampleSeries:
     """A gauge or counter with one or several label sets; counters are told apart by `kind` alone."""
 
     def __init__(self, name: str, text: str, *, kind: str, labels: Labels) -> None:

@@ -32,7 +32,7 @@ class ApiError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Generation:
+class GenerationRequest:
     """What a client asked for. `prompt` is text or token ids; `prompt_tokens` is what it is billed."""
 
     chat: bool
@@ -58,7 +58,7 @@ def read_body(body: bytes) -> dict[str, Any]:
     return data
 
 
-def read_generation(data: dict[str, Any], *, chat: bool, context_limit: int) -> Generation:
+def read_generation(data: dict[str, Any], *, chat: bool, context_limit: int) -> GenerationRequest:
     """Check and count a completion or chat request; ApiError with vLLM's wording when it cannot be served."""
     for name in ("n", "best_of"):
         if _integer(data, name, default=1) != 1:
@@ -68,7 +68,7 @@ def read_generation(data: dict[str, Any], *, chat: bool, context_limit: int) -> 
     options = data.get("stream_options") or {}
     if not isinstance(options, dict):
         raise ApiError("stream_options should be an object", param="stream_options")
-    return Generation(
+    return GenerationRequest(
         chat=chat,
         prompt=prompt,
         prompt_tokens=prompt_tokens,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from servetop.simulator.scheduling.scheduler import Scheduler
-from servetop.simulator.scheduling.sim_request import Request, Sequence
+from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.simulator.scheduling.work import Work, grid_after
 
 STEPS_PER_TURN = 8
@@ -39,7 +39,7 @@ class Events(Protocol):
         """`count` tokens that were due at `due` have just been given out."""
         ...
 
-    def first(self, seq: Sequence, at: float) -> None:
+    def first(self, seq: SimSequence, at: float) -> None:
         """A prompt was prefilled for the first time."""
         ...
 
@@ -47,7 +47,7 @@ class Events(Protocol):
         """`count` sequences waited so long for their next token."""
         ...
 
-    def finished(self, seq: Sequence, at: float) -> None:
+    def finished(self, seq: SimSequence, at: float) -> None:
         """A sequence got its last token."""
         ...
 
@@ -69,7 +69,7 @@ class RealTimeEngine:
         self._done = 0
         self._steps = 0
         self._index = 0
-        self._dropped: list[Sequence] = []
+        self._dropped: list[SimSequence] = []
 
     @property
     def kv_usage(self) -> float:
@@ -96,11 +96,11 @@ class RealTimeEngine:
             return 0.0
         return self._work.gap(self._done) + (self._work.delay if self._done == 1 else 0.0)
 
-    def submit(self, request: Request, sink: Sink) -> Sequence | None:
+    def submit(self, request: SimRequest, sink: Sink) -> SimSequence | None:
         """Queue a request that arrives now; None when the engine could never serve it."""
         now = self._clock()
         self._catch_up(now)
-        seq = Sequence(request, index=self._index, arrival=now, sink=sink)
+        seq = SimSequence(request, index=self._index, arrival=now, sink=sink)
         if not self.scheduler.accepts(seq):
             return None
         self._index += 1
@@ -108,7 +108,7 @@ class RealTimeEngine:
         self._changed(now, cut=self._work is not None and self._work.admits)
         return seq
 
-    def drop(self, seq: Sequence) -> None:
+    def drop(self, seq: SimSequence) -> None:
         """Forget a sequence whose client is gone; its blocks are free at the next iteration boundary."""
         seq.sink = None
         self._dropped.append(seq)
@@ -212,7 +212,7 @@ class RealTimeEngine:
         self._drop_all()
         self._plan(end)
 
-    def _finish(self, seq: Sequence, end: float) -> int:
+    def _finish(self, seq: SimSequence, end: float) -> int:
         prefilled_now = seq.prefilled_at == end
         if not prefilled_now:
             self._events.gap(end - seq.emitted_at, 1)

@@ -15,8 +15,8 @@ from datetime import datetime
 from servetop.core.clock import MonotonicClock, wall_clock
 from servetop.core.errors import EngineError, ExitCode, ServetopError
 from servetop.core.text.sanitize import sanitize_line
-from servetop.simulator.dialects.registry import wire_named, wire_names
-from servetop.simulator.dialects.server_dialect import Site, Switches
+from servetop.simulator.dialects.registry import server_dialect_class, server_dialect_names
+from servetop.simulator.dialects.server_dialect import EmulationOptions, ServerContext
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.simulator.server.httpd import Connection, HttpRequest
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
     return _run(server, host=options.host, port=options.port)
 
 
-class Server:
+class SimulatorServer:
     """Engine, metrics and routes of one simulated server."""
 
     def __init__(
@@ -50,14 +50,14 @@ class Server:
         adapters: Sequence[str] = (),
         seed: int = 0,
         dialect: str = "vllm",
-        switches: Switches | None = None,
+        switches: EmulationOptions | None = None,
     ) -> None:
-        self.spec, switches = spec, switches or Switches()
+        self.spec, switches = spec, switches or EmulationOptions()
         self.scheduler = build_scheduler(spec)
         names = (served_name, *(adapter.partition("=")[0] for adapter in adapters))
         self._clock = MonotonicClock()
-        site = Site(spec=spec, names=names, clock=self._clock.now, seed=seed, switches=switches)
-        self._wire = wire_named(dialect)(site)
+        site = ServerContext(spec=spec, names=names, clock=self._clock.now, seed=seed, switches=switches)
+        self._wire = server_dialect_class(dialect)(site)
         self._metrics_port = switches.metrics_port
         self.metrics_url = ""
         """Where the metrics are; once started."""
@@ -178,7 +178,7 @@ def _stop(stopped: asyncio.Future[int], number: int) -> None:
         stopped.set_result(number)
 
 
-def _run(server: Server, *, host: str, port: int) -> int:
+def _run(server: SimulatorServer, *, host: str, port: int) -> int:
     gc.freeze()
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -200,18 +200,18 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def _server(options: argparse.Namespace) -> Server:
+def _server(options: argparse.Namespace) -> SimulatorServer:
     names = ("max_num_seqs", "kv_blocks", "block_size", "max_model_len", "tensor_parallel", "time_scale", "policy")
     given = {name: getattr(options, name) for name in names}
     settings = {name: value for name, value in given.items() if value is not None}
-    profile = options.engine_profile or wire_named(options.dialect).profile
-    return Server(
+    profile = options.engine_profile or server_dialect_class(options.dialect).profile
+    return SimulatorServer(
         sim_spec(options.model, gpu=options.gpu, engine=profile, settings=settings),
         served_name=options.served_model_name or options.model,
         adapters=options.lora_modules,
         seed=options.seed,
         dialect=options.dialect,
-        switches=Switches(
+        switches=EmulationOptions(
             metrics=not options.no_metrics,
             metrics_port=options.metrics_port,
             max_concurrent_requests=options.max_concurrent_requests,
@@ -233,7 +233,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--served-model-name", help="the name that clients use; default: --model as given")
     add("--lora-modules", nargs="*", default=[], help="names that are served too, as NAME or NAME=PATH; at no cost")
     add("--gpu", default="a100-40", help="a GPU profile")
-    add("--dialect", default="vllm", choices=wire_names(), help="the engine whose wire and metrics are spoken")
+    add(
+        "--dialect", default="vllm", choices=server_dialect_names(), help="the engine whose wire and metrics are spoken"
+    )
     add("--engine-profile", help="an engine generation; default: the dialect's (vllm: vllm-0.2.1)")
     add("--policy", help="a scheduling policy instead of the profile's")
     add("--max-num-seqs", type=_positive, help="batch size; default: the profile's")

@@ -8,7 +8,15 @@ from typing import Any
 from servetop.simulator.predict.predict import predict
 from servetop.simulator.predict.presets import specs_of_preset
 from servetop.simulator.validate.published import measured, suspects
-from servetop.simulator.validate.validation_tables import Row, Table, Target, at_most, holds, max_error, mean_error
+from servetop.simulator.validate.validation_tables import (
+    PublishedTarget,
+    Table,
+    TableRow,
+    at_most,
+    holds,
+    max_error,
+    mean_error,
+)
 
 Preset = Callable[[str], Mapping[str, Any]]
 """Gives a preset's parsed TOML by name."""
@@ -74,7 +82,9 @@ def table14(cells: Cells) -> Table:
     """Preemptions of vLLM at 64 QPS, and durations up to one common offset."""
     counts = {cell["max_num_seqs"]: cell["preemptions"] for cell in cells}
     published = measured("table14_preemptions", column="preemptions")
-    rows = tuple(Row(cell=f"batch {batch}", measured=published[batch], simulated=counts[batch]) for batch in counts)
+    rows = tuple(
+        TableRow(cell=f"batch {batch}", measured=published[batch], simulated=counts[batch]) for batch in counts
+    )
     many = [row for row in rows if row.measured > 100]
     quiet = [batch for batch in counts if batch <= 176]
     return Table(
@@ -98,7 +108,7 @@ def table14(cells: Cells) -> Table:
     )
 
 
-def _durations(cells: Cells) -> tuple[Target, Target]:
+def _durations(cells: Cells) -> tuple[PublishedTarget, PublishedTarget]:
     published = measured("table14_preemptions", column="duration_s")
     simulated = {cell["max_num_seqs"]: cell["duration"] for cell in cells}
     late = [batch for batch in published if batch >= 208]
@@ -133,13 +143,13 @@ def table5(cells: Cells) -> Table:
 
 def table8(cells: Cells) -> Table:
     """Five systems on ShareGPT lengths; targets for vLLM."""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for engine in dict.fromkeys(cell["label"] for cell in cells):
         found = {cell["request_rate"]: cell["output_throughput"] for cell in labelled(cells, engine)}
         published = measured("table08_sharegpt_7b", engine=engine)
         fitted = {"vllm": TABLE8_CALIBRATED, "tensorrt-llm": set()}.get(engine, {128})
         for rate, value in (published | suspects("table08_sharegpt_7b", engine=engine)).items():
-            row = Row(
+            row = TableRow(
                 cell=f"{engine}, {rate} QPS",
                 measured=value,
                 simulated=found[rate],
@@ -172,7 +182,7 @@ def table11(cells: Cells) -> Table:
     found = {cell["max_num_seqs"]: cell.get("output_throughput", 0.0) for cell in cells}
     errors = {cell["max_num_seqs"]: cell.get("error", "") for cell in cells}
     rows = tuple(
-        Row(cell=f"batch {batch}", measured=value, simulated=found[batch], suspect=batch == 4)
+        TableRow(cell=f"batch {batch}", measured=value, simulated=found[batch], suspect=batch == 4)
         for batch, value in measured("table11_tensorrt_llm_13b").items()
     )
     refused = [batch for batch, error in errors.items() if error]
@@ -240,18 +250,18 @@ def _grid(cells: Iterable[Mapping[str, Any]]) -> dict[tuple[int, float], float]:
 
 def _grid_rows(
     grid: Mapping[tuple[int, float], float], published: Mapping[Any, float], *, fitted: set[tuple[int, int]]
-) -> tuple[Row, ...]:
+) -> tuple[TableRow, ...]:
     return tuple(
-        Row(cell=f"batch {key[0]}, {key[1]} QPS", measured=value, simulated=grid[key], held_out=key not in fitted)
+        TableRow(cell=f"batch {key[0]}, {key[1]} QPS", measured=value, simulated=grid[key], held_out=key not in fitted)
         for key, value in published.items()
     )
 
 
 def _rows(
     what: str, found: Mapping[Any, float], *, published: Mapping[Any, float], fitted: set[float]
-) -> tuple[Row, ...]:
+) -> tuple[TableRow, ...]:
     return tuple(
-        Row(cell=f"{what} {key}", measured=value, simulated=found[key], held_out=key not in fitted)
+        TableRow(cell=f"{what} {key}", measured=value, simulated=found[key], held_out=key not in fitted)
         for key, value in published.items()
     )
 

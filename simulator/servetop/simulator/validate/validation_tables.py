@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TableRow:
     """One cell. `held_out` is false where a fitted number used this cell; `suspect` cells count for nothing."""
 
     cell: str
@@ -29,7 +29,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class PublishedTarget:
     """One requirement and what was found."""
 
     text: str
@@ -44,8 +44,8 @@ class Table:
     name: str
     title: str
     unit: str
-    rows: tuple[Row, ...]
-    targets: tuple[Target, ...]
+    rows: tuple[TableRow, ...]
+    targets: tuple[PublishedTarget, ...]
     note: str = ""
 
     @property
@@ -59,25 +59,25 @@ class Table:
         return max_error(self.rows)
 
 
-def mean_error(rows: Sequence[Row]) -> float:
+def mean_error(rows: Sequence[TableRow]) -> float:
     """Mean absolute relative error of the rows that count; 0 when there are none."""
     errors = [abs(row.error) for row in rows if row.counts]
     return sum(errors) / len(errors) if errors else 0.0
 
 
-def max_error(rows: Sequence[Row]) -> float:
+def max_error(rows: Sequence[TableRow]) -> float:
     """Largest absolute relative error of the rows that count."""
     return max((abs(row.error) for row in rows if row.counts), default=0.0)
 
 
-def at_most(text: str, value: float, *, limit: float) -> Target:
+def at_most(text: str, value: float, *, limit: float) -> PublishedTarget:
     """A relative error with an upper limit."""
-    return Target(text=f"{text} at most {limit:.1%}", found=f"{value:.2%}", met=value <= limit)
+    return PublishedTarget(text=f"{text} at most {limit:.1%}", found=f"{value:.2%}", met=value <= limit)
 
 
-def holds(text: str, met: bool, *, found: str) -> Target:
+def holds(text: str, met: bool, *, found: str) -> PublishedTarget:
     """A yes-or-no property."""
-    return Target(text=text, found=found, met=met)
+    return PublishedTarget(text=text, found=found, met=met)
 
 
 def report(tables: Sequence[Table]) -> dict[str, Any]:

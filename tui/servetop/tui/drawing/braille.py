@@ -31,7 +31,7 @@ _BLANK = 0x2800
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Trace:
+class ChartLine:
     """One series: values at ascending instants; NaN is a gap."""
 
     times: FloatArray
@@ -51,7 +51,7 @@ class Trace:
 
 
 def raster(
-    traces: Sequence[Trace], *, width: int, height: int, window: tuple[float, float], limit: float
+    traces: Sequence[ChartLine], *, width: int, height: int, window: tuple[float, float], limit: float
 ) -> list[list[Run]]:
     """`height` rows of `width` cells: `window` in seconds from left to right, 0 to `limit` from bottom to top.
 
@@ -69,7 +69,7 @@ def raster(
     return [_runs(codes[y].astype("<u4"), owners[y], styles) for y in range(height)]
 
 
-def _levels(trace: Trace, *, columns: int, window: tuple[float, float]) -> FloatArray:
+def _levels(trace: ChartLine, *, columns: int, window: tuple[float, float]) -> FloatArray:
     """The trace's value in each dot column, between samples linearly; NaN where it has none."""
     blank = np.full(columns, np.nan)
     if not trace.times.size:

@@ -10,9 +10,9 @@ import numpy as np
 
 from servetop.core.arrays import FloatArray
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.braille import Trace, raster
+from servetop.tui.drawing.braille import ChartLine, raster
 from servetop.tui.drawing.cursor import column_of, crossed
-from servetop.tui.drawing.text_runs import Row, Run, joined
+from servetop.tui.drawing.text_runs import Run, TextRow, joined
 
 GUTTER = 6
 """Cells for the vertical axis and its labels; the same in all charts, so that their time axes line up."""
@@ -37,7 +37,7 @@ class Axes:
     """The instant whose column is marked."""
 
 
-def chart(traces: Sequence[Trace], axes: Axes, *, width: int, height: int) -> list[Row]:
+def chart(traces: Sequence[ChartLine], axes: Axes, *, width: int, height: int) -> list[TextRow]:
     """Traces with both axes; below 4 rows without the time axis, below 12 columns without the vertical one."""
     gutter = GUTTER if width >= 2 * GUTTER else 0
     below = 1 if height >= 4 else 0
@@ -45,7 +45,7 @@ def chart(traces: Sequence[Trace], axes: Axes, *, width: int, height: int) -> li
     drawn = raster(traces, width=canvas, height=rows, window=axes.window, limit=axes.limit)
     marked = with_marks(drawn, window=axes.window, marks=axes.marks, width=canvas)
     marked = with_cursor(marked, axes, canvas)
-    plot: list[Row] = [[*_gutter(y, rows, axes)[: bool(gutter)], *row] for y, row in enumerate(marked)]
+    plot: list[TextRow] = [[*_gutter(y, rows, axes)[: bool(gutter)], *row] for y, row in enumerate(marked)]
     return [*plot, time_axis(axes.window, canvas, gutter)] if below else plot
 
 
@@ -58,13 +58,13 @@ class Bars:
     style: str
 
 
-def bar_chart(bars: Bars, axes: Axes, *, width: int, height: int) -> list[Row]:
+def bar_chart(bars: Bars, axes: Axes, *, width: int, height: int) -> list[TextRow]:
     """Bars over time, with the axes of `chart`; each cell is the mean over the time that it covers."""
     below = 1 if height >= 4 else 0
     canvas, rows = width - GUTTER, height - below
     bare = block_bars(bars, axes, width=canvas, height=rows)
     drawn = with_marks(bare, window=axes.window, marks=axes.marks, width=canvas)
-    plot: list[Row] = [[*_gutter(y, rows, axes), *row] for y, row in enumerate(drawn)]
+    plot: list[TextRow] = [[*_gutter(y, rows, axes), *row] for y, row in enumerate(drawn)]
     return [*plot, time_axis(axes.window, canvas, GUTTER)] if below else plot
 
 
@@ -101,7 +101,7 @@ def gauge(share: float, *, width: int, style: str) -> list[Run]:
     return [(bar, style), ("·" * (width - len(bar)), "faint")]
 
 
-def legend(parts: Sequence[tuple[Trace, str, str]], *, width: int) -> list[Run]:
+def legend(parts: Sequence[tuple[ChartLine, str, str]], *, width: int) -> list[Run]:
     """Swatch, name and number of each series, as many as fit; numbers keep their place as they change."""
     return joined(
         ([trace.swatch, (f" {name} ", "muted"), (value, "strong")] for trace, name, value in parts), width=width
@@ -147,7 +147,7 @@ def _punctured(row: list[Run], columns: Sequence[int], mark: str) -> list[Run]:
     return result
 
 
-def time_axis(window: tuple[float, float], canvas: int, gutter: int) -> Row:
+def time_axis(window: tuple[float, float], canvas: int, gutter: int) -> TextRow:
     """Distances from the right edge at its quarters: fixed places, so that nothing slides."""
     start, end = window
     span = end - start

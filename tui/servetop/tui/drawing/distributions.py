@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from servetop.core.histogram import LogHistogram, bucket_value
-from servetop.tui.drawing.braille import DASHES, Trace, raster
+from servetop.tui.drawing.braille import DASHES, ChartLine, raster
 from servetop.tui.drawing.charts import GUTTER, with_marks
 from servetop.tui.drawing.heat_map import log_limits
 from servetop.tui.drawing.palette import HUES
 from servetop.tui.drawing.ridgeline import INDENT, ridges
-from servetop.tui.drawing.text_runs import Row, Run, placard
+from servetop.tui.drawing.text_runs import Run, TextRow, placard
 from servetop.tui.panels.latency import axis_seconds
 
 Scale = Callable[[float], str]
@@ -24,7 +24,7 @@ STAGE_DASHES = tuple(DASHES)
 
 def draw_cdf(
     curves: Sequence[LogHistogram], width: int, height: int, *, limit: float | None = None, scale: Scale = axis_seconds
-) -> list[Row]:
+) -> list[TextRow]:
     """Value across (logarithmic), share upwards; the curves of `StageLegend`. `limit` gets a line."""
     edges = _edges(curves, limit)
     if edges is None or height < 3 or width < 3 * GUTTER:
@@ -35,7 +35,7 @@ def draw_cdf(
     marks = () if limit is None else (math.log(limit),)
     drawn = with_marks(bare, window=window, marks=marks, width=width - GUTTER, style="warn")
     labels = {0: "100%", len(drawn) - 1: "0%"} | ({len(drawn) // 2: "50%"} if len(drawn) >= 5 else {})
-    rows: list[Row] = [
+    rows: list[TextRow] = [
         [(f"{labels[y]:>{GUTTER - 1}}┤" if y in labels else " " * (GUTTER - 1) + "│", "faint"), *row]
         for y, row in enumerate(drawn)
     ]
@@ -44,7 +44,7 @@ def draw_cdf(
 
 def draw_ridges(
     curves: Sequence[LogHistogram], width: int, height: int, *, limit: float | None = None, scale: Scale = axis_seconds
-) -> list[Row]:
+) -> list[TextRow]:
     """A histogram for each stage below the other, on the axis of `draw_cdf`."""
     edges = _edges(curves, limit)
     if edges is None or height < 3 or width < 2 * GUTTER:
@@ -53,7 +53,7 @@ def draw_ridges(
     swatches = [stage_swatch(number) for number in range(len(curves))]
     marks = () if limit is None else (math.log(limit),)
     drawn = ridges(curves, swatches, window=window, shape=(height - 1, width), marks=marks)
-    blanks: list[Row] = [[(" " * width, "")] for _ in range(height - 1 - len(drawn))]
+    blanks: list[TextRow] = [[(" " * width, "")] for _ in range(height - 1 - len(drawn))]
     return [*blanks, *drawn, [(" " * INDENT + _axis(edges, width - INDENT, scale), "faint")]]
 
 
@@ -74,10 +74,10 @@ def _axis(edges: tuple[float, float], room: int, scale: Scale) -> str:
     return start.ljust(room - len(right)) + right
 
 
-def _curve(histogram: LogHistogram, window: tuple[float, float], number: int) -> Trace:
+def _curve(histogram: LogHistogram, window: tuple[float, float], number: int) -> ChartLine:
     at = np.maximum(np.log([bucket_value(int(bucket)) for bucket in histogram.buckets]), window[0])
     share = np.cumsum(histogram.counts) / histogram.count
-    return Trace(
+    return ChartLine(
         times=np.concatenate((window[:1], np.maximum(at[:1] - 1e-6, window[0]), at, window[1:])),
         values=np.concatenate(([0.0, 0.0], share, [1.0])),
         style=HUES[number % len(HUES)],
@@ -89,4 +89,4 @@ def stage_swatch(number: int) -> Run:
     """How the stage of that number, among those that are drawn, is told from the others."""
     nothing = np.empty(0)
     dash = STAGE_DASHES[number % len(STAGE_DASHES)]
-    return Trace(times=nothing, values=nothing, style=HUES[number % len(HUES)], dash=dash).swatch
+    return ChartLine(times=nothing, values=nothing, style=HUES[number % len(HUES)], dash=dash).swatch

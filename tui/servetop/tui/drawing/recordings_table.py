@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from servetop.core.interfaces.recording_store import Glance, RecordingInfo, RecordingState
+from servetop.core.interfaces.recording_store import RecordingInfo, RecordingPreview, RecordingState
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run
 
@@ -19,7 +19,7 @@ _STATES = {
 }
 
 
-def matches(path: Path, glance: Glance | None, words: str) -> bool:
+def matches(path: Path, glance: RecordingPreview | None, words: str) -> bool:
     """Every word is part of the name or of what is known of it (engine, model, label, state), in any case."""
     known = (
         ""

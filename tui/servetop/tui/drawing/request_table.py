@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.text_runs import Row, Run, fitted, joined
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
 from servetop.tui.state.request_rows import PHASES, RequestRow, bar
 
 _FIELDS = (
@@ -22,7 +22,7 @@ def _fields(width: int) -> tuple[tuple[str, str, int], ...]:
     return _FIELDS[:kept]
 
 
-def header(width: int, axis: tuple[float, float], *, order: str, descending: bool) -> Row:
+def header(width: int, axis: tuple[float, float], *, order: str, descending: bool) -> TextRow:
     """Headings, an arrow at the one that orders, what the bars' shades mean, and the ends of their time axis."""
     arrow = "▼" if descending else "▲"
     names: list[Run] = [("  ", "")]
@@ -40,7 +40,7 @@ def header(width: int, axis: tuple[float, float], *, order: str, descending: boo
                    (" " * (gap - gap // 2), ""), (right, "faint")], width)  # fmt: skip
 
 
-def request_row(row: RequestRow, width: int, axis: tuple[float, float], *, at: float, chosen: bool) -> Row:
+def request_row(row: RequestRow, width: int, axis: tuple[float, float], *, at: float, chosen: bool) -> TextRow:
     """Figures at the left, bar at the right."""
     runs: list[Run] = [("▸ " if chosen else "  ", "key")]
     for column, _, cells in _fields(width):

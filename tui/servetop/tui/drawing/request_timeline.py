@@ -10,10 +10,10 @@ import numpy as np
 from servetop.analysis.live_stats import LiveStats
 from servetop.core.events import RequestRecord
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.braille import Trace
+from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import GUTTER, Axes, Bars, block_bars, chart, legend
 from servetop.tui.drawing.scale import peak_of, round_limit
-from servetop.tui.drawing.text_runs import Row, fitted, joined, placard
+from servetop.tui.drawing.text_runs import TextRow, fitted, joined, placard
 from servetop.tui.panels.latency import axis_seconds
 from servetop.tui.state.request_rows import PHASES, bar, ended_at, row_of
 
@@ -22,24 +22,24 @@ _ROOM_FOR_TOLD = 8
 """Rows; below, the server's own times make room for the gaps."""
 
 
-def draw_request(record: RequestRecord, stats: LiveStats, width: int, height: int) -> list[Row]:
+def draw_request(record: RequestRecord, stats: LiveStats, width: int, height: int) -> list[TextRow]:
     """Figures, the phases, gaps as bars with the longest marked, and the engine below in what room there is."""
     end = ended_at(record)
     axis = (record.due, max(end, record.due + 1e-3))
     canvas = width - GUTTER
-    left: Row = [(" " * GUTTER, "")]
-    top: list[Row] = [_figures(record, width), [*left, *bar(record, axis, canvas, at=end)], _phases(record, width)]
+    left: TextRow = [(" " * GUTTER, "")]
+    top: list[TextRow] = [_figures(record, width), [*left, *bar(record, axis, canvas, at=end)], _phases(record, width)]
     top += _told(record, width) if height >= _ROOM_FOR_TOLD else []
     height -= len(top) - 3
     below = (height - 5) // 3 if height >= 17 else 0
     bars = _gaps(record, axis, width, max(height - 4 - 2 * below, 2))
     ends = f"{'due':<{canvas // 2 - 3}}{formats.seconds((axis[1] - axis[0]) / 2):<{canvas - canvas // 2 - 5}}"
     last = f"{formats.seconds(axis[1] - axis[0])}"
-    under: Row = [*left, (ends[: canvas - len(last)].ljust(canvas - len(last)) + last, "faint")]
+    under: TextRow = [*left, (ends[: canvas - len(last)].ljust(canvas - len(last)) + last, "faint")]
     return [*top, *bars, under, *(_engine(stats, axis, width, below) if below else [])]
 
 
-def _figures(record: RequestRecord, width: int) -> Row:
+def _figures(record: RequestRecord, width: int) -> TextRow:
     row = row_of(record, ended_at(record))
     figures: tuple[tuple[str, str], ...] = (("TTFT", formats.seconds(row.ttft)), ("ITL", formats.seconds(row.itl)),
                ("max", formats.seconds(row.itl_max)), ("E2E", formats.seconds(row.e2el)),
@@ -49,7 +49,7 @@ def _figures(record: RequestRecord, width: int) -> Row:
     return joined(([(f"{name} ", "muted"), (text, "strong")] for name, text in figures), width=width, gap="  ")
 
 
-def _phases(record: RequestRecord, width: int) -> Row:
+def _phases(record: RequestRecord, width: int) -> TextRow:
     edges = (record.due, record.sent, record.first_token_at, record.done_at)
     spans = [None if low is None or high is None else high - low for low, high in itertools.pairwise(edges)]
     parts = [
@@ -59,7 +59,7 @@ def _phases(record: RequestRecord, width: int) -> Row:
     return [(" " * GUTTER, ""), *joined(parts, width=width - GUTTER, gap="  ")]
 
 
-def _told(record: RequestRecord, width: int) -> list[Row]:
+def _told(record: RequestRecord, width: int) -> list[TextRow]:
     """What the server said of the request's time there, if it did."""
     told = (record.server_queue, record.server_prefill, record.server_decode)
     if told == (None, None, None):
@@ -71,7 +71,7 @@ def _told(record: RequestRecord, width: int) -> list[Row]:
     return [[(" " * GUTTER, ""), *joined(parts, width=width - GUTTER, gap="  ")]]
 
 
-def _gaps(record: RequestRecord, axis: tuple[float, float], width: int, height: int) -> list[Row]:
+def _gaps(record: RequestRecord, axis: tuple[float, float], width: int, height: int) -> list[TextRow]:
     """Each cell is as high as the longest gap that ended in it."""
     times, canvas = record.chunk_times, width - GUTTER
     if times.size < 2:
@@ -89,7 +89,7 @@ def _gaps(record: RequestRecord, axis: tuple[float, float], width: int, height: 
     words = f"{formats.seconds(float(gaps[longest]))} after token {int(record.chunk_tokens[: longest + 1].sum())}"
     before = f"{words} " if column > canvas // 2 else ""
     after = "" if before else f" {words}"
-    mark: Row = [
+    mark: TextRow = [
         (" " * max(GUTTER + column - len(before), 0), ""),
         (before, "strong"),
         (_LONGEST, "warn"),
@@ -102,16 +102,16 @@ def _gaps(record: RequestRecord, axis: tuple[float, float], width: int, height: 
     ]
 
 
-def _engine(stats: LiveStats, axis: tuple[float, float], width: int, height: int) -> list[Row]:
+def _engine(stats: LiveStats, axis: tuple[float, float], width: int, height: int) -> list[TextRow]:
     """KV usage, then running and waiting requests, each with its name above; what was not exported says so."""
     series = stats.series
     both = series.running + np.nan_to_num(series.waiting)
     limit = round_limit(peak_of(both))
-    kv = Trace(times=series.times, values=series.kv_usage, style="vermilion", area=True)
-    waits = Trace(times=series.times, values=both, style="orange", dash="dashed", area=True)
-    runs = Trace(times=series.times, values=series.running, style="sky", area=True)
+    kv = ChartLine(times=series.times, values=series.kv_usage, style="vermilion", area=True)
+    waits = ChartLine(times=series.times, values=both, style="orange", dash="dashed", area=True)
+    runs = ChartLine(times=series.times, values=series.running, style="sky", area=True)
     share = Axes(window=axis, limit=1.0, label=lambda value: f"{value:.0%}")
-    rows: list[Row] = []
+    rows: list[TextRow] = []
     for traces, names, axes in (
         ([kv], ("KV blocks in use",), share),
         ([waits, runs], ("wait", "run"), replace(share, limit=limit, label=formats.count)),

@@ -12,7 +12,7 @@ from servetop.tui.drawing.charts import GUTTER
 from servetop.tui.drawing.heat_map import log_limits
 from servetop.tui.drawing.palette import HUES
 from servetop.tui.drawing.scale import round_limit
-from servetop.tui.drawing.text_runs import Row, Run, fitted, merged, placard
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, merged, placard
 from servetop.tui.panels.latency import axis_seconds
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -58,7 +58,7 @@ def knees(points: Sequence[Point]) -> set[int]:
     return found
 
 
-def draw_scatter(points: Sequence[Point], width: int, height: int) -> list[Row]:
+def draw_scatter(points: Sequence[Point], width: int, height: int) -> list[TextRow]:
     """Throughput across, latency up (logarithmic); `◇` is a knee, a capital letter is on the Pareto front."""
     known = [point for point in points if not math.isnan(point.latency) and point.throughput > 0]
     if not known or height < 4 or width < 3 * GUTTER:
@@ -79,16 +79,16 @@ def draw_scatter(points: Sequence[Point], width: int, height: int) -> list[Row]:
         if number in turning and x + 1 < columns:
             cells[y][x + 1] = ("◇", "key")
     labels = {0: axis_seconds(high), rows - 1: axis_seconds(low)}
-    plot: list[Row] = [
+    plot: list[TextRow] = [
         [(f"{labels[y]:>{GUTTER - 1}}┤" if y in labels else " " * (GUTTER - 1) + "│", "faint"), *merged(row)]
         for y, row in enumerate(cells)
     ]
     right = f"{formats.count(most)} tok/s"
-    axis: Row = [(" " * GUTTER + "0".ljust(columns - len(right)) + right, "faint")]
+    axis: TextRow = [(" " * GUTTER + "0".ljust(columns - len(right)) + right, "faint")]
     return [*plot, axis, _legend(batches, width)]
 
 
-def _legend(batches: Sequence[int], width: int) -> Row:
+def _legend(batches: Sequence[int], width: int) -> TextRow:
     named: list[Run] = []
     for order, batch in enumerate(batches):
         named += [

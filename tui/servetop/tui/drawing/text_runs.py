@@ -20,13 +20,13 @@ from servetop.tui.drawing.sanitize import in_cells, shortened
 
 Run = tuple[str, str]
 """Text, and the name of its style (`palette.STYLES`); an empty name is the panel's own style."""
-Row = Sequence[Run]
+TextRow = Sequence[Run]
 
 
 class Lines(Visual):
     """Rows, top first. What does not fit is cut off at the right and at the bottom."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[TextRow]) -> None:
         self.rows = tuple(rows)
 
     @property
@@ -58,7 +58,7 @@ class Lines(Visual):
         ]
 
 
-def merged(row: Row) -> list[Run]:
+def merged(row: TextRow) -> list[Run]:
     """The same picture in as few runs as possible: each costs 40 bytes of terminal output. Blanks go with any style."""
     runs: list[Run] = []
     for text, style in row:
@@ -69,12 +69,12 @@ def merged(row: Row) -> list[Run]:
     return runs
 
 
-def row_width(row: Row) -> int:
+def row_width(row: TextRow) -> int:
     """Terminal cells that a row takes."""
     return sum(cell_len(text) for text, _ in row)
 
 
-def fitted(row: Row, width: int) -> list[Run]:
+def fitted(row: TextRow, width: int) -> list[Run]:
     """The row in at most `width` cells; the run that crosses the edge is shortened, what follows is left out."""
     kept: list[Run] = []
     for text, style in row:
@@ -85,7 +85,7 @@ def fitted(row: Row, width: int) -> list[Run]:
     return kept
 
 
-def spread(left: Row, right: Row, *, width: int) -> list[Run]:
+def spread(left: TextRow, right: TextRow, *, width: int) -> list[Run]:
     """One row with its parts at both edges; the left part gives way when there is no room for both."""
     room = width - row_width(right)
     if room <= 0:
@@ -94,7 +94,7 @@ def spread(left: Row, right: Row, *, width: int) -> list[Run]:
     return [*start, (" " * (room - row_width(start)), ""), *right]
 
 
-def joined(parts: Iterable[Row], *, width: int, gap: str = "   ") -> list[Run]:
+def joined(parts: Iterable[TextRow], *, width: int, gap: str = "   ") -> list[Run]:
     """Parts side by side, in order, as many as fit whole into `width`; the first is shortened if it must be."""
     row: list[Run] = []
     for part in parts:
@@ -107,7 +107,7 @@ def joined(parts: Iterable[Row], *, width: int, gap: str = "   ") -> list[Run]:
     return row
 
 
-def placard(text: str, *, width: int, height: int, style: str = "muted") -> list[Row]:
+def placard(text: str, *, width: int, height: int, style: str = "muted") -> list[TextRow]:
     """One sentence in the middle of an otherwise empty area, broken into lines where it is too long."""
     lines: list[str] = [""]
     for word in text.split():
@@ -115,6 +115,6 @@ def placard(text: str, *, width: int, height: int, style: str = "muted") -> list
         lines[-1:] = [candidate] if cell_len(candidate) <= width or not lines[-1] else [lines[-1], word]
     lines = [shortened(line, width) for line in lines[: max(height, 1)]]
     above = max(0, (height - len(lines)) // 2)
-    rows: list[Row] = [[] for _ in range(above)]
+    rows: list[TextRow] = [[] for _ in range(above)]
     rows += [[(" " * ((width - cell_len(line)) // 2), ""), (line, style)] for line in lines]
     return rows + [[] for _ in range(height - len(rows))]

@@ -9,9 +9,9 @@ from textual.geometry import Size
 
 from servetop.core.events import Severity
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing.text_runs import Row, fitted
+from servetop.tui.drawing.text_runs import TextRow, fitted
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 _SETTLED = (0, 130)
 _SHOWN_FOR = 15.0
@@ -21,7 +21,7 @@ _SHOWN_FOR = 15.0
 class AlertPanel(Panel):
     """One frame with the error's text; the screen hides it while there is none."""
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """Whether this ended the run."""
         return [[("✖ the run failed" if moment.end else "✖ error", "bad")]]
 
@@ -29,12 +29,12 @@ class AlertPanel(Panel):
         """As many rows as the text needs, 3 at most."""
         return 1 if self.moment is None else min(max(len(draw_alert(alert_text(self.moment), width, 3)), 1), 3)
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_alert`."""
         return draw_alert(alert_text(moment), width, height)
 
 
-def draw_alert(text: str, width: int, height: int) -> list[Row]:
+def draw_alert(text: str, width: int, height: int) -> list[TextRow]:
     """The text, broken into lines between words."""
     lines = [""]
     for word in text.split():
@@ -43,7 +43,7 @@ def draw_alert(text: str, width: int, height: int) -> list[Row]:
     return [fitted([(line, "strong")], width) for line in lines[:height]]
 
 
-def alert_text(moment: Moment) -> str:
+def alert_text(moment: Frame) -> str:
     """Why the run failed, or the error of the last seconds; empty when all is well."""
     if moment.end is not None and moment.end.exit_code not in _SETTLED:
         return sanitize_line(moment.end.reason) or f"the run failed with exit code {moment.end.exit_code}"

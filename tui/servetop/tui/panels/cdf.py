@@ -9,11 +9,11 @@ from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.distributions import draw_cdf, draw_ridges, stage_swatch
 from servetop.tui.drawing.sanitize import shortened
-from servetop.tui.drawing.text_runs import Row, joined, spread
+from servetop.tui.drawing.text_runs import TextRow, joined, spread
 from servetop.tui.panels.latency import axis_seconds
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Moment
-from servetop.tui.state.stage_metrics import LENGTHS, StageFigures
+from servetop.tui.state.run_state import Frame
+from servetop.tui.state.stage_metrics import LENGTHS, StageMetrics
 
 LABELS = {
     "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "e2el": "E2E", "input_len": "Prompt tokens",
@@ -34,10 +34,10 @@ class CdfPanel(Panel):
         self._told = formats.count if metric in LENGTHS else formats.seconds
         self._scale = formats.count if metric in LENGTHS else axis_seconds
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """The metric, the share within its objective, and percentiles; of the newest stage."""
         newest, limits = moment.per_stage()[-1:], moment.header.config.goodput
-        parts: list[Row] = [[(LABELS[self._metric], "title")]]
+        parts: list[TextRow] = [[(LABELS[self._metric], "title")]]
         if newest and self._metric in limits:
             limit = limits[self._metric]
             share = formats.percent(share_within(newest[0].histograms[self._metric], limit))
@@ -50,7 +50,7 @@ class CdfPanel(Panel):
             parts.append([(f"p{q} ", ""), (self._told(value), "strong")])
         return parts
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """Curves and histograms side by side, or one of them where there is little room."""
         curves = [each.histograms[self._metric] for each in moment.per_stage()[-MOST_CURVES:]]
         limit = moment.header.config.goodput.get(self._metric)
@@ -67,23 +67,23 @@ class CdfPanel(Panel):
 class StageLegend(Panel):
     """Which curve is which stage."""
 
-    def title(self, moment: Moment) -> list[Row]:  # noqa: ARG002
+    def title(self, moment: Frame) -> list[TextRow]:  # noqa: ARG002
         """None: no frame."""
         return []
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:  # noqa: ARG002
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:  # noqa: ARG002
         """As many stages as fit, the newest first."""
         figures = moment.per_stage()[-MOST_CURVES:]
         names = [shortened(sanitize_line(each.stage.label), 30) for each in figures]
         kept = [goodput_words(each, moment.header.config.goodput) for each in figures]
-        parts: list[Row] = [
+        parts: list[TextRow] = [
             [stage_swatch(number), (f" {names[number]}", "muted"), (kept[number], "strong")]
             for number in reversed(range(len(figures)))
         ]
         return [joined(parts, width=width)]
 
 
-def goodput_words(figures: StageFigures, limits: Mapping[str, float]) -> str:
+def goodput_words(figures: StageMetrics, limits: Mapping[str, float]) -> str:
     """The share of requests that keep all objectives, as far as histograms can tell: ` goodput 15–43 %`."""
     low, high = (formats.percent(share) for share in goodput_bounds(figures.histograms, limits))
     if high == formats.UNKNOWN:

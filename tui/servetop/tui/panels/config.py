@@ -11,9 +11,9 @@ from servetop.core.config import PredictedCell, to_data
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.text_runs import Row, fitted
+from servetop.tui.drawing.text_runs import TextRow, fitted
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 _NAME = 34
 """Cells for a setting's name."""
@@ -24,16 +24,16 @@ class ConfigPanel(Panel):
 
     top: reactive[int] = reactive(0)
 
-    def title(self, moment: Moment) -> Sequence[Row]:  # noqa: ARG002
+    def title(self, moment: Frame) -> Sequence[TextRow]:  # noqa: ARG002
         """How to move."""
         return [[("Configuration", "title")], [("↑ ↓ PgUp PgDn scroll, esc closes", "muted")]]
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """As many settings as fit."""
         return [fitted(row, width) for row in shown_rows(moment, width)[self.top : self.top + height]]
 
 
-def shown_rows(moment: Moment, width: int) -> list[Row]:
+def shown_rows(moment: Frame, width: int) -> list[TextRow]:
     """How several servers are doing at this instant, where there are several; then the settings."""
     replicas = moment.replicas(width)
     return [*([*replicas, []] if replicas else []), *config_rows(moment.header)]
@@ -48,7 +48,7 @@ _OF_SEVERAL = ("more_urls", "front_door", "replica_urls")
 _OWN_SECTIONS = ("engine", "workload", "stages", "predicted")
 
 
-def config_rows(header: RunHeader) -> list[Row]:
+def config_rows(header: RunHeader) -> list[TextRow]:
     """Sections with their settings; values of HTTP headers are not shown, they may be secrets."""
     config = to_data(header.config)
     hidden = dict.fromkeys(header.config.workload.headers, "(not shown)")
@@ -63,7 +63,7 @@ def config_rows(header: RunHeader) -> list[Row]:
         "versions": header.versions,
         "host": header.host,
     }
-    rows: list[Row] = []
+    rows: list[TextRow] = []
     for name, settings in sections.items():
         if not settings and name.startswith("predicted"):
             continue

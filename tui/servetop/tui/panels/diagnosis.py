@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from servetop.analysis.verdicts.diagnosis import Diagnosis, Limit, diagnose
 from servetop.core.errors import ExitCode
-from servetop.tui.drawing.text_runs import Row, Run, fitted, row_width
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 _LOOKS = {Limit.LOAD: ("✓", "good"), Limit.IDLE: ("·", "muted"), Limit.INCONCLUSIVE: ("?", "muted")}
 """Symbol and style; all other limits are warnings."""
@@ -15,18 +15,18 @@ _LOOKS = {Limit.LOAD: ("✓", "good"), Limit.IDLE: ("·", "muted"), Limit.INCONC
 class DiagnosisLine(Panel):
     """One row, no frame."""
 
-    def title(self, moment: Moment) -> list[Row]:  # noqa: ARG002
+    def title(self, moment: Frame) -> list[TextRow]:  # noqa: ARG002
         """None: no frame."""
         return []
 
-    def draw(self, moment: Moment, width: int, height: int) -> list[Row]:  # noqa: ARG002
+    def draw(self, moment: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
         """See `draw_diagnosis`; nothing limits a run that failed."""
         if moment.end is not None and moment.end.exit_code == ExitCode.ENGINE_FAILED and moment.pointed is None:
             return [fitted([("✖ the engine failed: its last seconds do not show what limits it", "muted")], width)]
         return [draw_diagnosis(diagnose(moment.pointed or moment.stats, moment.engine), width)]
 
 
-def draw_diagnosis(diagnosis: Diagnosis, width: int) -> Row:
+def draw_diagnosis(diagnosis: Diagnosis, width: int) -> TextRow:
     """The limit, its evidence and the advice; where there is no room, the evidence gives way, last figure first."""
     symbol, style = _LOOKS.get(diagnosis.limit, ("▲", "warn"))
     advice: list[Run] = [(" → ", "muted"), (diagnosis.advice, "strong")] if diagnosis.advice else []

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.text_runs import Row, Run, fitted, joined, row_width, spread
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_width, spread
 from servetop.tui.keys import ALWAYS, LIVE_LINE, REPLAY_LINE
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.command_requests import described
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 _REPLY_SHOWN_FOR = 8.0
 """Seconds of run time."""
@@ -19,11 +19,11 @@ _REPLY_SHOWN_FOR = 8.0
 class StatusLine(Panel):
     """Commands that wait, the last reply, and what the app says itself."""
 
-    def title(self, moment: Moment) -> list[Row]:  # noqa: ARG002
+    def title(self, moment: Frame) -> list[TextRow]:  # noqa: ARG002
         """None: no frame."""
         return []
 
-    def draw(self, moment: Moment, width: int, height: int) -> list[Row]:  # noqa: ARG002
+    def draw(self, moment: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
         """See `draw_status`."""
         return [draw_status(moment, width)]
 
@@ -31,22 +31,22 @@ class StatusLine(Panel):
 class KeyLine(Panel):
     """The keys that do something now."""
 
-    def title(self, moment: Moment) -> list[Row]:  # noqa: ARG002
+    def title(self, moment: Frame) -> list[TextRow]:  # noqa: ARG002
         """None: no frame."""
         return []
 
-    def draw(self, moment: Moment, width: int, height: int) -> list[Row]:  # noqa: ARG002
+    def draw(self, moment: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
         """See `draw_keys`."""
         return [draw_keys(LIVE_LINE if moment.live and not moment.read_only else REPLAY_LINE, width)]
 
 
-def draw_status(moment: Moment, width: int) -> Row:
+def draw_status(moment: Frame, width: int) -> TextRow:
     """The app's own message first, then what waits, then the last reply; the time axis at the right."""
     span = "" if moment.booting else f"axis {formats.minutes(moment.stats.span)}"
     return spread(fitted(_message(moment), width), [*_pointed(moment), (span, "faint")], width=width)
 
 
-def _pointed(moment: Moment) -> list[Run]:
+def _pointed(moment: Frame) -> list[Run]:
     """Where the cursor is, and how far that lies before the playhead."""
     if moment.cursor is None:
         return []
@@ -55,7 +55,7 @@ def _pointed(moment: Moment) -> list[Run]:
     return [("│ ", "cursor"), (formats.clock_time(moment.cursor), "strong"), (f" −{back}{where}   ", "muted")]
 
 
-def _message(moment: Moment) -> list[Run]:
+def _message(moment: Frame) -> list[Run]:
     if moment.view.message:
         return [("▸ ", "key"), (sanitize_line(moment.view.message), "")]
     if moment.pending:
@@ -68,7 +68,7 @@ def _message(moment: Moment) -> list[Run]:
     return [("✓ ", "good"), (sanitize_line(last.reply or ""), "")]
 
 
-def draw_keys(keys: Sequence[tuple[str, str]], width: int) -> Row:
+def draw_keys(keys: Sequence[tuple[str, str]], width: int) -> TextRow:
     """Help and quit at the right; of the others as many as fit, in order of importance."""
     named = [[(caption, "key"), (f" {label}", "muted")] for caption, label in keys]
     always = joined(([(caption, "key"), (f" {label}", "muted")] for caption, label in ALWAYS), width=width, gap="  ")

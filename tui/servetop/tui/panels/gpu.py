@@ -9,9 +9,9 @@ from servetop.core.events import GpuSample
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import gauge
-from servetop.tui.drawing.text_runs import Row, Run, joined, row_width
+from servetop.tui.drawing.text_runs import Run, TextRow, joined, row_width
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 
 class GpuPanel(Panel):
@@ -19,19 +19,19 @@ class GpuPanel(Panel):
 
     shows_cursor = True
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """Mean utilisation and, for one device, its memory."""
         gpus = moment.stats.gpus
         if not gpus:
             return [[("GPU", "title")]]
         busy = [gpu.utilisation for gpu in gpus if gpu.utilisation is not None]
         mean = sum(busy) / len(busy) if busy else math.nan
-        parts: list[Row] = [[("GPU ", "title"), (formats.percent(mean), "strong")]]
+        parts: list[TextRow] = [[("GPU ", "title"), (formats.percent(mean), "strong")]]
         if len(gpus) == 1:
             parts.append([(formats.memory(gpus[0].memory_used, None), "strong")])
         return [*parts, [(gpu_name(gpus), "muted")]]
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_gpus`."""
         stats = moment.stats
         rows = draw_gpus(stats.gpus, width, height)
@@ -39,31 +39,31 @@ class GpuPanel(Panel):
         return [*rows, energy_row(stats.joules_per_token, width)] if spare else rows
 
 
-def energy_row(joules_per_token: float, width: int) -> Row:
+def energy_row(joules_per_token: float, width: int) -> TextRow:
     """What an output token costs now, over all devices."""
-    parts: list[Row] = [[("  ", ""), (formats.joules(joules_per_token), "strong"), (" a token", "muted")]]
+    parts: list[TextRow] = [[("  ", ""), (formats.joules(joules_per_token), "strong"), (" a token", "muted")]]
     return joined(parts, width=width)
 
 
-def draw_gpus(gpus: Sequence[GpuSample], width: int, height: int) -> list[Row]:
+def draw_gpus(gpus: Sequence[GpuSample], width: int, height: int) -> list[TextRow]:
     """A line a device, three where there is room; devices that do not fit are counted in the last line."""
     if not gpus:
         return [[("no GPU seen", "muted")]]
     if height >= 3 * len(gpus) and width >= 36:
         return [row for gpu in gpus for row in _large(gpu, width)]
     shown = gpus if len(gpus) <= height else gpus[: max(height - 1, 0)]
-    rows: list[Row] = [_device(gpu, width) for gpu in shown]
+    rows: list[TextRow] = [_device(gpu, width) for gpu in shown]
     if len(shown) < len(gpus):
         rows.append([(f"… and {len(gpus) - len(shown)} more", "muted")])
     return rows
 
 
-def _large(gpu: GpuSample, width: int) -> list[Row]:
+def _large(gpu: GpuSample, width: int) -> list[TextRow]:
     """Two bars and a line of figures."""
     room = width - 27
     full = math.nan if not gpu.memory_total or gpu.memory_used is None else gpu.memory_used / gpu.memory_total
     memory = formats.memory(gpu.memory_used, gpu.memory_total)
-    busy: Row = [*gauge(_busy(gpu), width=room, style="green"), (f" {formats.percent(_busy(gpu)):>7}", "strong")]
+    busy: TextRow = [*gauge(_busy(gpu), width=room, style="green"), (f" {formats.percent(_busy(gpu)):>7}", "strong")]
     return [
         [(f"{gpu.index:<2}busy   ", "muted"), *busy],
         [("  memory ", "muted"), *gauge(full, width=room, style="sky"), (f" {memory:>7}", "strong")],
@@ -83,7 +83,7 @@ def _busy(gpu: GpuSample) -> float:
     return math.nan if gpu.utilisation is None else gpu.utilisation
 
 
-def _figures(gpu: GpuSample) -> list[Row]:
+def _figures(gpu: GpuSample) -> list[TextRow]:
     return [
         [(formats.UNKNOWN if gpu.power is None else f"{gpu.power:3.0f} W", "")],
         [(formats.UNKNOWN if gpu.temperature is None else f"{gpu.temperature:.0f} °C", "")],
@@ -94,8 +94,8 @@ def _figures(gpu: GpuSample) -> list[Row]:
 
 
 def _device(gpu: GpuSample, width: int) -> list[Run]:
-    first: Row = [(f"{gpu.index} ", "muted"), (f"{formats.percent(_busy(gpu)):>6}", "strong")]
-    memory: Row = [(formats.memory(gpu.memory_used, gpu.memory_total), "")]
+    first: TextRow = [(f"{gpu.index} ", "muted"), (f"{formats.percent(_busy(gpu)):>6}", "strong")]
+    memory: TextRow = [(formats.memory(gpu.memory_used, gpu.memory_total), "")]
     row = joined([first, memory, *_figures(gpu)], width=width, gap="  ")
     room = width - row_width(row) - 2
     if room < 6:

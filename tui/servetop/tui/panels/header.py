@@ -5,11 +5,11 @@ from __future__ import annotations
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.sanitize import shortened
-from servetop.tui.drawing.text_runs import Row, Run, joined, row_width, spread
+from servetop.tui.drawing.text_runs import Run, TextRow, joined, row_width, spread
 from servetop.tui.panels.gpu import gpu_name
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.availability import engine_name
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 _SETTLED = (0, 130)
 """Exit codes of runs that ended as planned or as asked."""
@@ -18,16 +18,16 @@ _SETTLED = (0, 130)
 class HeaderLine(Panel):
     """One row, no frame."""
 
-    def title(self, moment: Moment) -> list[Row]:  # noqa: ARG002
+    def title(self, moment: Frame) -> list[TextRow]:  # noqa: ARG002
         """None: there is no frame to put it in."""
         return []
 
-    def draw(self, moment: Moment, width: int, height: int) -> list[Row]:  # noqa: ARG002
+    def draw(self, moment: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
         """See `draw_header`."""
         return [draw_header(moment, width)]
 
 
-def draw_header(moment: Moment, width: int) -> Row:
+def draw_header(moment: Frame, width: int) -> TextRow:
     """What runs at the left, the stage after it, time and state at the right; narrow lines lose the least important."""
     stage = stage_runs(moment, short=width < 100)
     now: list[Run] = [("  ", ""), (formats.clock_time(moment.view.playhead.at), "strong"), (" ", ""), *state(moment)]
@@ -37,7 +37,7 @@ def draw_header(moment: Moment, width: int) -> Row:
         stage, room = [], width - row_width([*name, *now]) - 2
     engine = engine_name(moment.engine, otherwise=moment.header.config.engine.name)
     model = sanitize_line((moment.engine and moment.engine.model) or moment.header.config.engine.model)
-    parts: list[Row] = [engine, [(_short_model(model, room - row_width(engine) - 3), "")]]
+    parts: list[TextRow] = [engine, [(_short_model(model, room - row_width(engine) - 3), "")]]
     if gpu := gpu_name(moment.stats.gpus):
         parts.append([(gpu, "muted")])
     return spread([*name, *joined(parts, width=room, gap=" · ")], [*stage, *now], width=width)
@@ -48,7 +48,7 @@ def _short_model(model: str, width: int) -> str:
     return model if row_width([(model, "")]) <= width else shortened(model.rsplit("/", 1)[-1], max(width, 4))
 
 
-def stage_runs(moment: Moment, *, short: bool = False) -> list[Run]:
+def stage_runs(moment: Frame, *, short: bool = False) -> list[Run]:
     """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused; in short without the first word."""
     load, stage = moment.stats.load, moment.stage
     if stage is None:
@@ -68,7 +68,7 @@ def stage_runs(moment: Moment, *, short: bool = False) -> list[Run]:
     return runs
 
 
-def state(moment: Moment) -> list[Run]:
+def state(moment: Frame) -> list[Run]:
     """Recording, looking back, playing, paused or ended; each with a symbol of its own."""
     playhead, end = moment.view.playhead, moment.end
     if moment.live and playhead.following:
@@ -82,7 +82,7 @@ def state(moment: Moment) -> list[Run]:
     return [(f"{motion} replay {formats.speed(playhead.speed)}", "key")]
 
 
-def ending(moment: Moment) -> Run:
+def ending(moment: Frame) -> Run:
     """How the run ended."""
     end = moment.end
     if end is None:

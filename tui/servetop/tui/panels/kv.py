@@ -10,12 +10,12 @@ from itertools import zip_longest
 from servetop.analysis.live_stats import LiveStats
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.block_map import block_map, blocks_per_cell
-from servetop.tui.drawing.braille import Trace
+from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, gauge
-from servetop.tui.drawing.text_runs import Row, Run, fitted, placard, row_width, spread
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, row_width, spread
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.availability import staleness, why_missing
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 NEARLY_FULL = 0.9
 _ROOM_FOR_A_MAP = 44
@@ -25,33 +25,33 @@ _ROOM_FOR_A_MAP = 44
 class KvPanel(TimeChart):
     """KV blocks used of all, and their share over time."""
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """Share and blocks."""
         if why_missing(moment, "kv_usage", "kv_blocks_used"):
             return [[("KV blocks", "title")]]
         used, total = kv_blocks(moment)
         share = kv_share(moment.stats)
         full: Run = ("▲ nearly full", "warn") if share > NEARLY_FULL else ("", "")
-        parts: list[Row] = [[("KV blocks ", "title"), (formats.percent(share), "strong")]]
+        parts: list[TextRow] = [[("KV blocks ", "title"), (formats.percent(share), "strong")]]
         if used is not None and total is not None:
             parts.append([(formats.exact(used), "strong"), (f"/{formats.exact(total)}", "")])
         return [*parts, [full]] if full[0] else parts
 
-    def subtitle(self, moment: Moment) -> Row:
+    def subtitle(self, moment: Frame) -> TextRow:
         """The sample's age, when it is old."""
         return [(staleness(moment), "warn")]
 
-    def watch_moment(self, moment: Moment | None) -> None:
+    def watch_moment(self, moment: Frame | None) -> None:
         """A nearly full cache colours the frame."""
         super().watch_moment(moment)
         self.set_class(moment is not None and kv_share(moment.stats) > NEARLY_FULL, "-full")
 
-    def left_of_chart(self, moment: Moment) -> int:
+    def left_of_chart(self, moment: Frame) -> int:
         """The map, too."""
         width, height = self.size
         return super().left_of_chart(moment) + _map_width(kv_blocks(moment), width, height)
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_kv`, or why there is nothing to draw."""
         missing = why_missing(moment, "kv_usage", "kv_blocks_used")
         if missing:
@@ -62,7 +62,7 @@ class KvPanel(TimeChart):
 
 def draw_kv(
     stats: LiveStats, axes: Axes, width: int, height: int, *, blocks: tuple[float | None, float | None] = (None, None)
-) -> list[Row]:
+) -> list[TextRow]:
     """A bar and an area over time; where there is room, a map of the blocks (used, of all) instead of the bar."""
     share, series = kv_share(stats), stats.series
     style = "vermilion" if share > NEARLY_FULL else "sky"
@@ -70,14 +70,14 @@ def draw_kv(
     if height < KvPanel.axes_from:
         bars = Bars(times=series.times, values=series.kv_usage, style=style)
         return [bar, *block_bars(bars, axes, width=width, height=height - 1)] if height > 1 else [bar]
-    area = Trace(times=series.times, values=series.kv_usage, style=style, area=True)
+    area = ChartLine(times=series.times, values=series.kv_usage, style=style, area=True)
     (used, total), beside = blocks, _map_width(blocks, width, height)
     if not beside or used is None or total is None:
         return [bar, fitted(_prefix_cache(stats), width), *chart([area], axes, width=width, height=height - 2)]
     cells = block_map(used, total, width=beside - 2, height=height - 1, style=style)
     plot = chart([area], axes, width=width - beside, height=height - 1)
     each = blocks_per_cell(total, cells=(beside - 2) * (height - 1))
-    scale: Row = [("⣿", style), (f" = {formats.exact(each)} block{'s' * (each > 1)}   ", "muted")]
+    scale: TextRow = [("⣿", style), (f" = {formats.exact(each)} block{'s' * (each > 1)}   ", "muted")]
     rows = [spread(left, right, width=width) for left, right in zip_longest(cells, plot, fillvalue=())]
     legend = [*scale, *_prefix_cache(stats)[-3:]]
     return [fitted(legend if row_width(legend) <= width else legend[:-1], width), *rows]
@@ -101,7 +101,7 @@ def kv_share(stats: LiveStats) -> float:
     return math.nan
 
 
-def kv_blocks(moment: Moment) -> tuple[float | None, float | None]:
+def kv_blocks(moment: Frame) -> tuple[float | None, float | None]:
     """Blocks used and in all, from the sample or the engine's boot facts."""
     sample, facts = moment.stats.engine, moment.engine
     total = sample.kv_blocks_total if sample is not None else None

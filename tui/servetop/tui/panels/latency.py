@@ -9,12 +9,12 @@ import numpy as np
 
 from servetop.analysis.live_stats import LATENCIES, LiveStats, Percentiles
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.braille import SWATCHES, Trace
+from servetop.tui.drawing.braille import SWATCHES, ChartLine
 from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart
 from servetop.tui.drawing.scale import peak_of
-from servetop.tui.drawing.text_runs import Row, Run, fitted
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 LABELS = {"ttft": "TTFT", "itl": "ITL", "e2el": "E2E"}
 _NAME, _FIGURE = 6, 10
@@ -31,7 +31,7 @@ class LatencyPanel(TimeChart):
 
     axes_from = _CHART_FROM
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """The charted metric at its median and tail; the names of the columns where there is no other row for them."""
         if 0 < self.size.height < _HEADER_FROM:
             return [_columns_above(self.size.width)]
@@ -46,7 +46,7 @@ class LatencyPanel(TimeChart):
             [(f"over {moment.stats.window:.0f} s", "muted")],
         ]
 
-    def watch_moment(self, moment: Moment | None) -> None:
+    def watch_moment(self, moment: Frame | None) -> None:
         """Another metric has another scale."""
         if moment is not None and moment.view.metric != self._charted:
             self._charted, self.limit = moment.view.metric, 0.0
@@ -54,20 +54,20 @@ class LatencyPanel(TimeChart):
 
     _charted = ""
 
-    def peak(self, moment: Moment) -> float:
+    def peak(self, moment: Frame) -> float:
         """Of the charted metric's p99."""
         return peak_of(*moment.stats.series.latencies[moment.view.metric])
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_latency`."""
         axes = replace(self.axes(moment), label=axis_seconds)
         return draw_latency(moment.stats, axes, width, height, metric=moment.view.metric)
 
 
-def draw_latency(stats: LiveStats, axes: Axes, width: int, height: int, *, metric: str) -> list[Row]:
+def draw_latency(stats: LiveStats, axes: Axes, width: int, height: int, *, metric: str) -> list[TextRow]:
     """A table of metrics and percentiles, and a chart where there is room for one."""
     wide = _FIGURE if height >= _HEADER_FROM else _CLOSE
-    table: list[Row] = [_figures(stats, name, width, wide=wide, charted=name == metric) for name in LATENCIES]
+    table: list[TextRow] = [_figures(stats, name, width, wide=wide, charted=name == metric) for name in LATENCIES]
     if height < _HEADER_FROM:
         return table[:height]
     table.insert(0, _header(width))
@@ -75,7 +75,7 @@ def draw_latency(stats: LiveStats, axes: Axes, width: int, height: int, *, metri
         bars = Bars(times=stats.series.times, values=stats.series.latencies[metric][2], style="rose")
         return [*table, *(block_bars(bars, axes, width=width, height=height - 4) if height > 4 else [])]
     traces = [
-        Trace(times=stats.series.times, values=np.asarray(values), style=style, dash=dash)
+        ChartLine(times=stats.series.times, values=np.asarray(values), style=style, dash=dash)
         for values, (_, style, dash) in zip(stats.series.latencies[metric], _LOOKS, strict=True)
     ]
     return [*table, *chart(traces, axes, width=width, height=height - 4)]

@@ -8,10 +8,10 @@ from textual import events
 
 from servetop.tui.drawing.charts import GUTTER, Axes, time_axis, with_cursor
 from servetop.tui.drawing.heat_map import SHADES, HeatMap, heat_map
-from servetop.tui.drawing.text_runs import Row, joined, placard
+from servetop.tui.drawing.text_runs import TextRow, joined, placard
 from servetop.tui.panels.latency import LABELS, axis_seconds
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 
 class HeatPanel(TimeChart):
@@ -22,13 +22,13 @@ class HeatPanel(TimeChart):
     _above = 0
     """Rows above its cells."""
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """Which latency."""
         counted = "tokens" if moment.view.metric == "itl" else "requests"
         label = LABELS[moment.view.metric]
         return [[("Heat map ", "title"), (label, "strong")], [(f"{counted} by {label} and time", "muted")]]
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_heat`, or that there is nothing yet."""
         below = 2 if height >= 5 else 0
         shape = (height - below, width - GUTTER)
@@ -45,19 +45,19 @@ class HeatPanel(TimeChart):
         return drawn.latency(row) if drawn is not None and 0 <= row < drawn.counts.shape[0] else None
 
 
-def draw_heat(drawn: HeatMap, axes: Axes, width: int, height: int) -> list[Row]:
+def draw_heat(drawn: HeatMap, axes: Axes, width: int, height: int) -> list[TextRow]:
     """The legend, the cells with the latency at their top, middle and bottom, and the time axis."""
     cells = with_cursor(drawn.cells(), axes, width - GUTTER)
     labels = {0: drawn.high, len(cells) - 1: drawn.low}
     if len(cells) >= 5:
         labels[len(cells) // 2] = (drawn.low * drawn.high) ** 0.5
-    rows: list[Row] = [[*_gutter(labels.get(y)), *row] for y, row in enumerate(cells)]
+    rows: list[TextRow] = [[*_gutter(labels.get(y)), *row] for y, row in enumerate(cells)]
     if height < 5:
         return rows
-    shades: Row = [("few ", "muted"), *SHADES, (" many", "muted")]
+    shades: TextRow = [("few ", "muted"), *SHADES, (" many", "muted")]
     peak = f"{drawn.counts.max():,.0f} at most in a cell"
     return [joined([shades, [(peak, "muted")]], width=width), *rows, time_axis(axes.window, width - GUTTER, GUTTER)]
 
 
-def _gutter(value: float | None) -> Row:
+def _gutter(value: float | None) -> TextRow:
     return [(" " * (GUTTER - 1) + "│" if value is None else f"{axis_seconds(value):>{GUTTER - 1}}┤", "faint")]

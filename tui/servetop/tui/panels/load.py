@@ -6,39 +6,39 @@ from collections.abc import Sequence
 
 from servetop.analysis.live_stats import LiveStats
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.braille import Trace
+from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, legend
 from servetop.tui.drawing.scale import peak_of
-from servetop.tui.drawing.text_runs import Row, joined
+from servetop.tui.drawing.text_runs import TextRow, joined
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 
 class LoadPanel(TimeChart):
     """Requests per second: offered, sent, completed."""
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """Completed of offered."""
         rates = moment.stats.rates
         done, offered = formats.number(rates.completed), formats.number(rates.offered)
         return [[("Load ", "title"), (done, "strong"), (" of ", ""), (offered, "strong"), (" req/s", "")]]
 
-    def peak(self, moment: Moment) -> float:
+    def peak(self, moment: Frame) -> float:
         """Of all three rates."""
         series = moment.stats.series
         return peak_of(series.offered, series.sent, series.completed)
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_load`."""
         return draw_load(moment.stats, self.axes(moment), width, height)
 
 
-def draw_load(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Row]:
+def draw_load(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
     """Numbers and a chart of the three rates; in few rows, numbers and a sparkline of completions."""
     series, rates = stats.series, stats.rates
-    offered = Trace(times=series.times, values=series.offered, style="orange", dash="dashed")
-    sent = Trace(times=series.times, values=series.sent, style="green", dash="dotted")
-    done = Trace(times=series.times, values=series.completed, style="sky")
+    offered = ChartLine(times=series.times, values=series.offered, style="orange", dash="dashed")
+    sent = ChartLine(times=series.times, values=series.sent, style="green", dash="dotted")
+    done = ChartLine(times=series.times, values=series.completed, style="sky")
     counts = joined(_counts(stats), width=width, gap="  ")
     if height < 6:
         figures = (("done", rates.completed), ("offered", rates.offered), ("sent", rates.sent))
@@ -59,9 +59,9 @@ def draw_load(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Row
     return [named, counts, *chart([offered, sent, done], axes, width=width, height=height - 2)]
 
 
-def _counts(stats: LiveStats) -> list[Row]:
+def _counts(stats: LiveStats) -> list[TextRow]:
     load, failed = stats.load, stats.totals.failed
-    parts: list[Row] = [
+    parts: list[TextRow] = [
         [("in flight ", "muted"), (f"{formats.count(load.in_flight):>5}", "strong")],
         [("queued ", "muted"), (f"{formats.count(load.queued):>4}", "strong")],
         [("✖ failed ", "bad"), (formats.count(failed), "bad")] if failed else [("failed ", "muted"), ("0", "strong")],

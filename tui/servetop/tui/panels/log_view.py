@@ -8,15 +8,15 @@ from textual.reactive import reactive
 
 from servetop.core.events import Severity
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.text_runs import Row, Run, fitted, placard
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard
 from servetop.tui.panels.log import LOUDNESS, LogPanel
 from servetop.tui.state.log_entries import LEVELS, Entry, LogBook, found
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 _LEVEL_WORDS = {Severity.INFO: "all lines", Severity.WARNING: "warnings and errors", Severity.ERROR: "errors only"}
 
 
-class WholeLog(LogPanel):
+class LogView(LogPanel):
     """The log, `back` lines before its end, from severity `least` on; `words` are marked."""
 
     back: reactive[int] = reactive(0)
@@ -29,9 +29,9 @@ class WholeLog(LogPanel):
         self._at: int | None = None
         self._drawn = 0
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """Which lines, where in them this is, and how many were found."""
-        parts: list[Row] = [
+        parts: list[TextRow] = [
             *super().title(moment),
             [(_LEVEL_WORDS[self.least], "muted" if self.least is Severity.INFO else "warn")],
         ]
@@ -44,7 +44,7 @@ class WholeLog(LogPanel):
         where = "the end" if not self.back else f"{self.back} lines before the end"
         return [*parts, [(where, "muted")], [("↑ ↓ PgUp PgDn scroll · v level · / search · n N", "muted")]]
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """The lines that end `back` lines before the newest."""
         entries = self.entries(moment)
         if not entries:
@@ -53,7 +53,7 @@ class WholeLog(LogPanel):
         grown = max(len(entries) - self._drawn, 0) if self._drawn else 0
         self._drawn = len(entries)
         if self.back and grown:  # what is read stays where it is while the log goes on
-            self.set_reactive(WholeLog.back, self.back + grown)
+            self.set_reactive(LogView.back, self.back + grown)
         end = max(len(entries) - self.back, min(height, len(entries)))
         start = max(end - height, 0)
         chosen = None if self._at is None else self._at - start
@@ -62,7 +62,7 @@ class WholeLog(LogPanel):
             for number, entry in enumerate(entries[start:end])
         ]
 
-    def entries(self, moment: Moment) -> Sequence[Entry]:
+    def entries(self, moment: Frame) -> Sequence[Entry]:
         """Those that the level lets through."""
         return self._book.entries(moment, least=self.least)
 
@@ -96,7 +96,7 @@ class WholeLog(LogPanel):
         self.watch_moment(self.moment)
 
 
-def entry_row(entry: Entry, width: int, *, query: str = "", chosen: bool = False) -> Row:
+def entry_row(entry: Entry, width: int, *, query: str = "", chosen: bool = False) -> TextRow:
     """Time, who speaks, and the words; servetop's own lines have a symbol and its name."""
     style = LOUDNESS[entry.severity]
     voice: list[Run] = [(f"{entry.symbol} servetop ", style or "key")] if entry.symbol else [("  ", "")]

@@ -13,9 +13,9 @@ from textual.widget import Widget
 from servetop.tui.drawing.charts import Axes
 from servetop.tui.drawing.sanitize import in_cells
 from servetop.tui.drawing.scale import steady_limit
-from servetop.tui.drawing.text_runs import Lines, Row, joined, row_width
+from servetop.tui.drawing.text_runs import Lines, TextRow, joined, row_width
 from servetop.tui.panels.panel_footer import remarks
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 
 class Panel(Widget):
@@ -24,15 +24,15 @@ class Panel(Widget):
     ALLOW_SELECT = False
     shows_cursor = False
     """Its figures are those of the cursor's instant; the bottom edge says so."""
-    moment: reactive[Moment | None] = reactive(None, repaint=False)
+    moment: reactive[Frame | None] = reactive(None, repaint=False)
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.limit = 0.0
-        self._rows: Sequence[Row] = ()
+        self._rows: Sequence[TextRow] = ()
         self._drawn_for = Size()
 
-    def watch_moment(self, moment: Moment | None) -> None:
+    def watch_moment(self, moment: Frame | None) -> None:
         """Move the axis limit if it must move; repaint only what changed: over ssh every row counts."""
         if moment is None:
             return
@@ -49,11 +49,11 @@ class Panel(Widget):
         if regions:
             self.refresh(*regions)
 
-    def _draw_rows(self, moment: Moment) -> None:
+    def _draw_rows(self, moment: Frame) -> None:
         width, height = self._drawn_for = self.size
         self._rows = self.draw(moment, width, height) if width > 0 and height > 0 else ()
 
-    def _set_titles(self, moment: Moment) -> list[Region]:
+    def _set_titles(self, moment: Frame) -> list[Region]:
         """The edges that need repainting. Not by `border_title`: setting it repaints the whole panel."""
         title, subtitle = (
             self._content(self.title(moment)),
@@ -82,28 +82,28 @@ class Panel(Widget):
             self._draw_rows(self.moment)
         return Lines(self._rows)
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """Parts of the title, most important first; those that do not fit are left out."""
         raise NotImplementedError
 
-    def subtitle(self, moment: Moment) -> Row:  # noqa: ARG002
+    def subtitle(self, moment: Frame) -> TextRow:  # noqa: ARG002
         """A remark at the bottom edge; empty for none."""
         return []
 
-    def peak(self, moment: Moment) -> float:  # noqa: ARG002
+    def peak(self, moment: Frame) -> float:  # noqa: ARG002
         """Largest value in the chart, for its limit."""
         return 1.0
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """The rows for an area of that size."""
         raise NotImplementedError
 
-    def axes(self, moment: Moment) -> Axes:
+    def axes(self, moment: Frame) -> Axes:
         """The shared time axis with this panel's limit, and marks where stages with a load began."""
         marks = tuple(stage.at for stage in moment.stages if stage.request_rate is not None)
         return Axes(window=moment.window, limit=self.limit, marks=marks, cursor=moment.cursor)
 
-    def _content(self, parts: Sequence[Row]) -> Content:
+    def _content(self, parts: Sequence[TextRow]) -> Content:
         width = max(self.outer_size.width - 6, 0)
         if parts and row_width(parts[0]) > width:
             parts = [parts[0][:1]]

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.cursor import MARK
-from servetop.tui.drawing.text_runs import Row, row_width
-from servetop.tui.state.run_state import Moment
+from servetop.tui.drawing.text_runs import TextRow, row_width
+from servetop.tui.state.run_state import Frame
 
 
-def remarks(moment: Moment, own: Row, *, pointed: bool) -> Sequence[Row]:
+def remarks(moment: Frame, own: TextRow, *, pointed: bool) -> Sequence[TextRow]:
     """The panel's own remark; before it the cursor's instant, where the figures are that one's (`pointed`)."""
     if moment.cursor is None or not pointed:
         return [own]
-    where: Row = [(f"{MARK} ", "cursor"), (formats.clock_time(moment.cursor), "strong")]
+    where: TextRow = [(f"{MARK} ", "cursor"), (formats.clock_time(moment.cursor), "strong")]
     return [where, own] if row_width(own) else [where]

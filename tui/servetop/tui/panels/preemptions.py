@@ -8,10 +8,10 @@ from servetop.analysis.live_stats import LiveStats
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import Axes, Bars, bar_chart, block_bars
 from servetop.tui.drawing.scale import peak_of
-from servetop.tui.drawing.text_runs import Row, joined, placard
+from servetop.tui.drawing.text_runs import TextRow, joined, placard
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.availability import staleness, why_missing
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 
 class PreemptionsPanel(TimeChart):
@@ -19,7 +19,7 @@ class PreemptionsPanel(TimeChart):
 
     axes_from = 5
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """Rate and total."""
         if why_missing(moment, "preemptions_total"):
             return [[("Preemptions", "title")]]
@@ -29,15 +29,15 @@ class PreemptionsPanel(TimeChart):
             [("Σ ", ""), (formats.count(total), "strong")],
         ]
 
-    def subtitle(self, moment: Moment) -> Row:
+    def subtitle(self, moment: Frame) -> TextRow:
         """The sample's age, when it is old."""
         return [(staleness(moment), "warn")]
 
-    def peak(self, moment: Moment) -> float:
+    def peak(self, moment: Frame) -> float:
         """Of the rate."""
         return peak_of(moment.stats.series.preemptions)
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_preemptions`, or why there is nothing to draw."""
         missing = why_missing(moment, "preemptions_total")
         if missing:
@@ -45,7 +45,7 @@ class PreemptionsPanel(TimeChart):
         return draw_preemptions(moment.stats, self.axes(moment), width, height)
 
 
-def draw_preemptions(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Row]:
+def draw_preemptions(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
     """Bars over time."""
     bars = Bars(times=stats.series.times, values=stats.series.preemptions, style="vermilion")
     first = joined(

@@ -8,13 +8,13 @@ import numpy as np
 
 from servetop.analysis.live_stats import LiveStats
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.braille import Trace
+from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, legend
 from servetop.tui.drawing.scale import peak_of
-from servetop.tui.drawing.text_runs import Row, joined, placard
+from servetop.tui.drawing.text_runs import TextRow, joined, placard
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.availability import staleness, why_missing
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 ROOM_FOR_REPLICAS = 14
 """Rows of a panel that fills the screen; a smaller one shows the chart alone."""
@@ -25,7 +25,7 @@ class QueuePanel(TimeChart):
 
     axes_from = 5
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """Both numbers."""
         sample = moment.stats.engine
         if why_missing(moment, "running", "waiting") or sample is None:
@@ -35,16 +35,16 @@ class QueuePanel(TimeChart):
             [(formats.count(sample.waiting), "strong"), (" wait", "")],
         ]
 
-    def subtitle(self, moment: Moment) -> Row:
+    def subtitle(self, moment: Frame) -> TextRow:
         """The sample's age, when it is old."""
         return [(staleness(moment), "warn")]
 
-    def peak(self, moment: Moment) -> float:
+    def peak(self, moment: Frame) -> float:
         """Of the sum."""
         series = moment.stats.series
         return peak_of(series.running + np.nan_to_num(series.waiting))
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_queue`, or why there is nothing to draw."""
         missing = why_missing(moment, "running", "waiting")
         if missing:
@@ -55,12 +55,12 @@ class QueuePanel(TimeChart):
         return [*chart_rows, *replicas][:height]
 
 
-def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Row]:
+def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
     """Running below, waiting on top of it (hatched)."""
     series, sample = stats.series, stats.engine
     both = series.running + np.nan_to_num(series.waiting)
-    waits = Trace(times=series.times, values=both, style="orange", dash="dashed", area=True)
-    runs = Trace(times=series.times, values=series.running, style="sky", area=True)
+    waits = ChartLine(times=series.times, values=both, style="orange", dash="dashed", area=True)
+    runs = ChartLine(times=series.times, values=series.running, style="sky", area=True)
     running = sample.running if sample else None
     waiting = sample.waiting if sample else None
     if height < 5:

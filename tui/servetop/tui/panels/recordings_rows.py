@@ -7,12 +7,12 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
-from servetop.core.interfaces.recording_store import Glance, RecordingInfo, RecordingState
+from servetop.core.interfaces.recording_store import RecordingInfo, RecordingPreview, RecordingState
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.recordings_table import sparkline, state_run, when_started
 from servetop.tui.drawing.sanitize import shortened
-from servetop.tui.drawing.text_runs import Row, Run, fitted, placard
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard
 
 SPARK_CELLS = 24
 """Cells of a row's sparkline at most: that many bins are read of every recording."""
@@ -33,21 +33,21 @@ _AS_NUMBERS = ("time", "requests", "peak tok/s")
 
 
 def draw_recordings(
-    paths: Sequence[Path], known: Mapping[Path, Glance], *, cursor: int, top: int, size: tuple[int, int]
-) -> list[Row]:
+    paths: Sequence[Path], known: Mapping[Path, RecordingPreview], *, cursor: int, top: int, size: tuple[int, int]
+) -> list[TextRow]:
     """Column titles and the rows from `top` on, the one under the cursor marked; `size` is (width, height)."""
     width, height = size
     if not paths:
         return placard("no recording matches", width=width, height=height)
     columns, name_width, spark = _layout(width)
-    rows: list[Row] = [fitted(_titles(columns, name_width), width)]
+    rows: list[TextRow] = [fitted(_titles(columns, name_width), width)]
     for number, path in enumerate(paths[top : top + height - 1], start=top):
         glance = known.get(path)
         cells = _cells(glance, columns, spark)
         name = shortened(sanitize_line(path.stem), name_width)
         here = number == cursor
         style = "key" if here else ""
-        named: Row = [("▸ " if here else "  ", "key"), (name + " " * (name_width - cell_len(name)), style), *cells]
+        named: TextRow = [("▸ " if here else "  ", "key"), (name + " " * (name_width - cell_len(name)), style), *cells]
         rows.append(fitted(named, width))
     return rows
 
@@ -60,7 +60,7 @@ def _layout(width: int) -> tuple[list[tuple[str, int]], int, int]:
     return columns, max(width - taken - (spark + 2 if spark else 0), 8), spark
 
 
-def _titles(columns: Sequence[tuple[str, int]], name_width: int) -> Row:
+def _titles(columns: Sequence[tuple[str, int]], name_width: int) -> TextRow:
     titles = "".join(f"  {_aligned(name, name, cells)}" for name, cells in columns)
     return [(f"  {'recording':<{name_width}}{titles}  throughput", "faint")]
 
@@ -71,7 +71,7 @@ def _aligned(column: str, text: str, cells: int) -> str:
     return blank + text if column in _AS_NUMBERS else text + blank
 
 
-def _cells(glance: Glance | None, columns: Sequence[tuple[str, int]], spark: int) -> list[Run]:
+def _cells(glance: RecordingPreview | None, columns: Sequence[tuple[str, int]], spark: int) -> list[Run]:
     if glance is None:
         return [("  …", "faint")]
     texts = _texts(glance.info)
@@ -94,11 +94,11 @@ def _texts(info: RecordingInfo) -> dict[str, Run]:
     }
 
 
-def draw_details(path: Path | None, glance: Glance | None, width: int) -> list[Row]:
+def draw_details(path: Path | None, glance: RecordingPreview | None, width: int) -> list[TextRow]:
     """Two rows on the recording under the cursor: its whole name, then its label, model and what is wrong with it."""
     if path is None:
         return [[], []]
-    rows: list[Row] = [fitted([(sanitize_line(path.name), "strong")], width)]
+    rows: list[TextRow] = [fitted([(sanitize_line(path.name), "strong")], width)]
     if glance is None:
         return [*rows, [("not read yet", "faint")]]
     info = glance.info

@@ -9,10 +9,10 @@ from servetop.core.events import RequestRecord
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.request_table import header, request_row, why_empty
-from servetop.tui.drawing.text_runs import Row, joined, placard
+from servetop.tui.drawing.text_runs import TextRow, joined, placard
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.request_rows import COLUMNS, KnownRows, RequestRow, ended_at, ordered, pointed_at
-from servetop.tui.state.run_state import MOST_REQUESTS, Moment
+from servetop.tui.state.run_state import MOST_REQUESTS, Frame
 
 _SHORTEST = 2.0
 """Seconds of the time axis at least."""
@@ -38,7 +38,7 @@ class RequestsPanel(Panel):
         super().__init__(id=id)
         self._known = KnownRows()
 
-    def watch_moment(self, moment: Moment | None) -> None:
+    def watch_moment(self, moment: Frame | None) -> None:
         """While time passes, twice a second: a new request moves all rows, and over ssh every row counts."""
         if moment is not None:
             at, playhead = moment.stats.at, moment.view.playhead
@@ -57,33 +57,33 @@ class RequestsPanel(Panel):
         self._shown_at = math.nan
         self.watch_moment(self.moment)
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """How many, and what is not known of those in flight."""
         at, load = moment.stats.at, moment.stats.load
         under_way = sum(ended_at(row.record) > at for row in self.rows)
         last = "last " if len(self.rows) >= MOST_REQUESTS else ""
         kind = f"{'failed ' if self.failed_only else ''}in {formats.seconds(self.limit)}"
-        parts: list[Row] = [[("Requests ", "title"), (f"{last}{len(self.rows)}", "strong"), (f" {kind}", "")]]
+        parts: list[TextRow] = [[("Requests ", "title"), (f"{last}{len(self.rows)}", "strong"), (f" {kind}", "")]]
         parts.append([("in flight ", ""), (formats.count(load.in_flight), "strong")])
         if load.in_flight > under_way and not self.failed_only:
             why = "in the recording until they end" if moment.live else "shown: they end later, or are too many"
             parts.append([(f"{load.in_flight - under_way} of them not {why}", "muted")])
         return parts
 
-    def subtitle(self, moment: Moment) -> Row:  # noqa: ARG002
+    def subtitle(self, moment: Frame) -> TextRow:  # noqa: ARG002
         """The keys."""
         keys = (
             ("↑ ↓", "choose"), ("Enter", "open"), ("s", "sort"), ("S", "reverse"), ("f", "failed only"), ("esc", "back")
         )  # fmt: skip
         return joined(([(key, "key"), (f" {name}", "muted")] for key, name in keys), width=self.size.width, gap="  ")
 
-    def peak(self, moment: Moment) -> float:
+    def peak(self, moment: Frame) -> float:
         """The length of the time axis, not yet rounded: one slow request, and those in the rows beside it."""
         tail = moment.stats.latencies["e2el"].p90 if moment.stats.latencies else math.nan
         tail = _SHORTEST if math.isnan(tail) else max(tail * 1.25, _SHORTEST)
         return tail + min(self.size.height / max(moment.stats.rates.sent, 1e-3), 2 * tail)
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """Read, order, and draw what fits."""
         at = moment.stats.at
         step = self.limit / _STEPS

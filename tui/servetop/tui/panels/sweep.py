@@ -8,9 +8,9 @@ import numpy as np
 
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.heat_map import SHADES
-from servetop.tui.drawing.text_runs import Row, Run, fitted, placard
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 from servetop.tui.state.stage_metrics import dips
 from servetop.tui.state.sweep_cells import Cell, CellKey, deviations, measured, planned_cells, predicted
 
@@ -24,23 +24,23 @@ _SHADES = SHADES[1:]
 class SweepPanel(Panel):
     """Output tokens/s of every cell that is planned, measured, or being measured."""
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """What is in the cells, and how far they are from what was predicted."""
-        parts: list[Row] = [[("Sweep ", "title"), ("output tok/s", "")]]
+        parts: list[TextRow] = [[("Sweep ", "title"), ("output tok/s", "")]]
         off = deviations(measured(moment.per_stage(), moment.steady), predicted(moment))
         if off:
             mean, most = (formats.percent(value) for value in (float(np.mean(off)), max(off)))
             parts.append([("off the prediction ", ""), (mean, "strong"), (f" in the mean, {most} at most", "muted")])
         return [*parts, [("batch size down, requests/s across", "muted")]]
 
-    def watch_moment(self, moment: Moment | None) -> None:
+    def watch_moment(self, moment: Frame | None) -> None:
         """No higher than its rows need: the curve below has use for the room."""
         if moment is not None:
             batches = {batch for batch, _ in (*measured(moment.per_stage(), moment.steady), *planned_cells(moment))}
             self.styles.max_height = 2 * len(batches) + 6
         super().watch_moment(moment)
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_sweep`."""
         cells, planned = measured(moment.per_stage(), moment.steady), planned_cells(moment)
         if not cells and not planned:
@@ -55,7 +55,7 @@ def draw_sweep(
     height: int,
     *,
     predicted: Mapping[CellKey, float] = {},
-) -> list[Row]:
+) -> list[TextRow]:
     """The matrix as a heat map, with the best finished cell, dips and preempting cells marked; the legend below.
 
     Where there is room, what was `predicted` stands below what was measured.
@@ -70,7 +70,7 @@ def draw_sweep(
     column = min(max((width - _HEAD) // max(len(rates), 1), _WIDTH), 2 * _WIDTH)
     after = 3 + (column > _WIDTH)
     tall = 2 if height >= 2 * len(batches) + 4 else 1
-    rows: list[Row] = [
+    rows: list[TextRow] = [
         [
             (f"{'batch':>{_HEAD - 1}} ", "muted"),
             *[(f"{formats.number(rate):>{column - after}}".ljust(column), "muted") for rate in rates],
@@ -86,11 +86,11 @@ def draw_sweep(
         foretold = [predicted.get((batch, rate)) for rate in rates]
         below = [_below(cell[0], value, column) for cell, value in zip(drawn, foretold, strict=True)]
         rows += [[(" " * _HEAD, ""), *[run for cell in below for run in cell]]] * (tall - 1)
-    shown: list[Row] = [*rows[: max(height - 2, 1)], [], _legend(bool(predicted) and tall > 1, width)]
+    shown: list[TextRow] = [*rows[: max(height - 2, 1)], [], _legend(bool(predicted) and tall > 1, width)]
     return [fitted(row, width) for row in shown[:height]]
 
 
-def _legend(foretold: bool, width: int) -> Row:
+def _legend(foretold: bool, width: int) -> TextRow:
     """What the shades and marks mean, closer together where there is less room."""
     marks = ["★ peak", "▼ dip", "▲ preempted", "~ not steady", "… now", "· to come"]
     words = ["tok/s", *(["≈ predicted"] if foretold else []), *marks]

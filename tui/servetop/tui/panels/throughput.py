@@ -9,18 +9,18 @@ import numpy as np
 
 from servetop.analysis.live_stats import LiveStats
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.braille import Trace
+from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, legend
 from servetop.tui.drawing.scale import peak_of, round_limit
-from servetop.tui.drawing.text_runs import Row, Run, fitted, joined
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 
 class ThroughputPanel(TimeChart):
     """Output and input tokens per second."""
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """Output and input rates."""
         rates = moment.stats.rates
         return [
@@ -28,20 +28,20 @@ class ThroughputPanel(TimeChart):
             [(formats.count(rates.prompt_tokens), "strong"), (" in", "")],
         ]
 
-    def peak(self, moment: Moment) -> float:
+    def peak(self, moment: Frame) -> float:
         """Of the client's and the engine's output."""
         return peak_of(moment.stats.series.output_tokens, moment.stats.series.engine_output_tokens)
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_throughput`."""
         return draw_throughput(moment.stats, self.axes(moment), width, height)
 
 
-def draw_throughput(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Row]:
+def draw_throughput(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
     """Output on the chart; input has a scale of its own, as it is often ten times the output."""
     series, rates = stats.series, stats.rates
-    client = Trace(times=series.times, values=series.output_tokens, style="sky")
-    engine = Trace(times=series.times, values=series.engine_output_tokens, style="orange", dash="dashed")
+    client = ChartLine(times=series.times, values=series.output_tokens, style="sky")
+    engine = ChartLine(times=series.times, values=series.engine_output_tokens, style="orange", dash="dashed")
     if height < 6:
         bars = Bars(times=series.times, values=series.output_tokens, style="sky")
         first = joined(_figures(stats), width=width, gap="  ")
@@ -58,7 +58,7 @@ def draw_throughput(stats: LiveStats, axes: Axes, width: int, height: int) -> li
     ]
 
 
-def _figures(stats: LiveStats) -> list[Row]:
+def _figures(stats: LiveStats) -> list[TextRow]:
     return [
         [("out ", "muted"), (f"{formats.count(stats.rates.output_tokens):>6}", "strong"), (" tok/s", "muted")],
         [("engine ", "muted"), (f"{formats.count(stats.rates.engine_output_tokens):>6}", "strong")],

@@ -10,7 +10,7 @@ from textual.message import Message
 from servetop.tui.drawing.charts import GUTTER
 from servetop.tui.drawing.cursor import instant_of
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 
 class TimeChart(Panel):
@@ -46,7 +46,7 @@ class TimeChart(Panel):
         left = self.left_of_chart(self.moment)
         return instant_of(offset.x - left, self.moment.window, self.size.width - left)
 
-    def left_of_chart(self, moment: Moment) -> int:  # noqa: ARG002
+    def left_of_chart(self, moment: Frame) -> int:  # noqa: ARG002
         """Cells that something else takes before the chart begins: its vertical axis, here."""
         return GUTTER if self.size.height >= self.axes_from else 0
 

@@ -14,9 +14,9 @@ from servetop.tui.drawing.charts import Axes, Bars, block_bars
 from servetop.tui.drawing.cursor import MARK
 from servetop.tui.drawing.sanitize import shortened
 from servetop.tui.drawing.scale import peak_of, round_limit
-from servetop.tui.drawing.text_runs import Row, Run, merged, row_width
+from servetop.tui.drawing.text_runs import Run, TextRow, merged, row_width
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 from servetop.tui.state.timeline_events import happenings
 
 
@@ -37,21 +37,21 @@ class TimelinePanel(Panel):
         if offset is not None:
             self.post_message(self.Chosen(min(offset.x / max(self.size.width - 1, 1), 1.0)))
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """Position of all, and what happened last."""
         last = [event for event in happenings(moment) if event.at <= moment.view.playhead.at][-1:]
         where = f"{formats.minutes(moment.view.playhead.at)} of {formats.minutes(moment.edge)}"
-        parts: list[Row] = [[("Time line ", "title"), (where, "strong")]]
+        parts: list[TextRow] = [[("Time line ", "title"), (where, "strong")]]
         return parts + [[(f"{each.symbol} {formats.minutes(each.at)} ", each.style), (each.text, "")] for each in last]
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_timeline`."""
         return draw_timeline(moment, width, height)
 
 
-def draw_timeline(moment: Moment, width: int, height: int) -> list[Row]:
+def draw_timeline(moment: Frame, width: int, height: int) -> list[TextRow]:
     """The line alone in one row; labels above it in two; throughput between them in three or more."""
-    rows: list[Row] = [_line(moment, width)]
+    rows: list[TextRow] = [_line(moment, width)]
     if height >= 3:
         until = moment.overview_until
         times = np.linspace(0, until, moment.overview.size + 1)[1:]
@@ -63,11 +63,11 @@ def draw_timeline(moment: Moment, width: int, height: int) -> list[Row]:
     return [_labels(moment, width), *rows] if height >= 2 else rows
 
 
-def _column(at: float, moment: Moment, width: int) -> int:
+def _column(at: float, moment: Frame, width: int) -> int:
     return min(max(int(at / max(moment.edge, 1e-9) * width), 0), width - 1)
 
 
-def _labels(moment: Moment, width: int) -> Row:
+def _labels(moment: Frame, width: int) -> TextRow:
     """Each stage's label at its start, cut off where the next one begins."""
     starts = [(_column(stage.at, moment, width), sanitize_line(stage.label)) for stage in moment.all_stages]
     row: list[Run] = []
@@ -82,7 +82,7 @@ def _labels(moment: Moment, width: int) -> Row:
     return row
 
 
-def _line(moment: Moment, width: int) -> Row:
+def _line(moment: Frame, width: int) -> TextRow:
     cells: list[Run] = [("─", "faint")] * width
     here = _column(moment.view.playhead.at, moment, width)
     cells[: here + 1] = [("━", "muted")] * (here + 1)

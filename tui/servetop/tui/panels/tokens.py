@@ -8,10 +8,10 @@ from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.request_timeline import draw_request
-from servetop.tui.drawing.text_runs import Row
+from servetop.tui.drawing.text_runs import TextRow
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.request_rows import ended_at
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 
 class TokensPanel(Panel):
@@ -21,11 +21,11 @@ class TokensPanel(Panel):
         super().__init__(id=id)
         self._record = record
 
-    def title(self, moment: Moment) -> Sequence[Row]:  # noqa: ARG002
+    def title(self, moment: Frame) -> Sequence[TextRow]:  # noqa: ARG002
         """Which request, and how it ended."""
         record = self._record
         style = "strong" if record.status is RequestStatus.OK else "bad"
-        parts: list[Row] = [[("Request ", "title"), (str(record.id), "strong")], [(record.status.value, style)]]
+        parts: list[TextRow] = [[("Request ", "title"), (str(record.id), "strong")], [(record.status.value, style)]]
         if record.error:
             parts.append([(sanitize_line(record.error), "bad")])
         return [
@@ -33,11 +33,11 @@ class TokensPanel(Panel):
             [("due ", ""), (f"{formats.clock_time(record.due)}.{int(record.due * 1000) % 1000:03d}", "strong")],
         ]
 
-    def subtitle(self, moment: Moment) -> Row:  # noqa: ARG002
+    def subtitle(self, moment: Frame) -> TextRow:  # noqa: ARG002
         """The way back."""
         return [("esc", "key"), (" back", "muted")]
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_request`; the engine's figures begin one tick earlier, so that short requests have some."""
         record = self._record
         stats = moment.between(max(record.due - 0.5, 0.0), ended_at(record) + 0.5)

@@ -10,22 +10,22 @@ from servetop.analysis.verdicts.trust import (
     LOOP_LAG_LIMIT,
     SENT_SHARE_LIMIT,
     SLIP_LIMIT,
-    Check,
     CheckState,
     Trust,
-    Verdict,
+    TrustCheck,
+    TrustVerdict,
 )
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.text_runs import Row, Run, fitted, joined
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
-SYMBOLS: dict[Verdict, Run] = {
-    Verdict.OK: ("✓ ok", "good"),
-    Verdict.SUSPECT: ("▲ suspect", "warn"),
-    Verdict.CLIENT_BOUND: ("✖ client-bound", "bad"),
-    Verdict.NO_FIGURES: ("✖ no figures", "bad"),
-    Verdict.UNKNOWN: ("· nothing sent", "muted"),
+SYMBOLS: dict[TrustVerdict, Run] = {
+    TrustVerdict.OK: ("✓ ok", "good"),
+    TrustVerdict.SUSPECT: ("▲ suspect", "warn"),
+    TrustVerdict.CLIENT_BOUND: ("✖ client-bound", "bad"),
+    TrustVerdict.NO_FIGURES: ("✖ no figures", "bad"),
+    TrustVerdict.UNKNOWN: ("· nothing sent", "muted"),
 }
 
 
@@ -34,34 +34,37 @@ class TrustPanel(Panel):
 
     shows_cursor = True
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """The verdict in a word, with its symbol."""
         return [[("Trust ", "title"), SYMBOLS[moment.stats.trust.verdict]]]
 
-    def watch_moment(self, moment: Moment | None) -> None:
+    def watch_moment(self, moment: Frame | None) -> None:
         """The frame takes the verdict's colour."""
         super().watch_moment(moment)
-        verdict = Verdict.UNKNOWN if moment is None else moment.stats.trust.verdict
-        self.set_class(verdict is Verdict.SUSPECT, "-suspect")
-        self.set_class(verdict in (Verdict.CLIENT_BOUND, Verdict.NO_FIGURES), "-client-bound")
+        verdict = TrustVerdict.UNKNOWN if moment is None else moment.stats.trust.verdict
+        self.set_class(verdict is TrustVerdict.SUSPECT, "-suspect")
+        self.set_class(verdict in (TrustVerdict.CLIENT_BOUND, TrustVerdict.NO_FIGURES), "-client-bound")
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_trust`."""
         return draw_trust(moment.stats.trust, width, height)
 
 
-def draw_trust(trust: Trust, width: int, height: int) -> list[Row]:
+def draw_trust(trust: Trust, width: int, height: int) -> list[TextRow]:
     """What is wrong first; then a line a figure, or two compact lines where there are few."""
-    reasons: list[Row] = [fitted([("▲ " + reason, "warn")], width) for reason in trust.reasons]
+    reasons: list[TextRow] = [fitted([("▲ " + reason, "warn")], width) for reason in trust.reasons]
     if height < 5:
         figures = [[(f"{name} ", "muted"), (value, "strong")] for name, value in _short(trust)]
-        compact: list[Row] = [joined(figures[:2], width=width, gap="  "), joined(figures[2:], width=width, gap="  ")]
+        compact: list[TextRow] = [
+            joined(figures[:2], width=width, gap="  "),
+            joined(figures[2:], width=width, gap="  "),
+        ]
         return [*reasons, *compact][:height]
-    table: list[Row] = [_figure(*each, width=width) for each in _figures(trust)]
+    table: list[TextRow] = [_figure(*each, width=width) for each in _figures(trust)]
     return [*table, *reasons][:height] if height >= len(table) + len(reasons) else [*reasons, *table][:height]
 
 
-def _figures(trust: Trust) -> list[tuple[str, str, Check, str]]:
+def _figures(trust: Trust) -> list[tuple[str, str, TrustCheck, str]]:
     """Name, value, the check of it, and its limit in words."""
     checks = trust.checks
     law = checks["littles_law"].limit
@@ -85,7 +88,7 @@ SIGNS: dict[CheckState, Run] = {
 }
 
 
-def _figure(name: str, value: str, check: Check, limit: str, *, width: int) -> Row:
+def _figure(name: str, value: str, check: TrustCheck, limit: str, *, width: int) -> TextRow:
     style = "warn" if check.state is CheckState.BROKEN else "strong"
     row: list[Run] = [SIGNS[check.state], (f"{name:<21}", "muted"), (f"{value:>8}", style)]
     return fitted([*row, (f"   {check.exemption or limit}", "faint")] if width >= 43 else row, width)

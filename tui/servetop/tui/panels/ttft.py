@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from servetop.analysis.ttft_breakdown import TtftParts
+from servetop.analysis.ttft_breakdown import TtftBreakdown
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.text_runs import Row, Run, joined, placard
+from servetop.tui.drawing.text_runs import Run, TextRow, joined, placard
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.availability import staleness, why_missing
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 _LOOKS = (
     ("client queue", "client", "▓", "rose"),
@@ -32,7 +32,7 @@ class TtftPanel(Panel):
 
     shows_cursor = True
 
-    def title(self, moment: Moment) -> Sequence[Row]:
+    def title(self, moment: Frame) -> Sequence[TextRow]:
         """The mean that is split, and of how many requests."""
         parts = moment.stats.ttft
         return [
@@ -40,18 +40,18 @@ class TtftPanel(Panel):
             [(f"mean of {formats.count(parts.requests)}, from due", "muted")],
         ]
 
-    def subtitle(self, moment: Moment) -> Row:
+    def subtitle(self, moment: Frame) -> TextRow:
         """What is missing, or does not add up."""
         return [(ttft_remark(moment), "warn" if moment.engine else "muted")]
 
-    def draw(self, moment: Moment, width: int, height: int) -> Sequence[Row]:
+    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_ttft`, or that there is nothing yet."""
         if not moment.stats.ttft.requests:
             return placard("no first token in the window", width=width, height=height)
         return draw_ttft(moment.stats.ttft, width, height)
 
 
-def ttft_remark(moment: Moment) -> str:
+def ttft_remark(moment: Frame) -> str:
     """Why a part is not known, how old the engine's figures are, or that they exceed the whole; else empty."""
     parts = moment.stats.ttft
     missing = why_missing(moment, "queue_seconds_total", "prefill_seconds_total")
@@ -64,7 +64,7 @@ def ttft_remark(moment: Moment) -> str:
     return staleness(moment)
 
 
-def draw_ttft(parts: TtftParts, width: int, height: int) -> list[Row]:
+def draw_ttft(parts: TtftBreakdown, width: int, height: int) -> list[TextRow]:
     """One stacked bar; below it each part's time, `–` for what is not known; short names where there is little room."""
     entries = list(zip(_LOOKS if parts.is_split else _UNSPLIT, (*parts.parts, parts.unexplained), strict=True))
     legend = _legend(entries, width, name=0)
@@ -78,7 +78,7 @@ def draw_ttft(parts: TtftParts, width: int, height: int) -> list[Row]:
 _Part = tuple[tuple[str, str, str, str], float]
 
 
-def _legend(parts: Sequence[_Part], width: int, *, name: int) -> list[Row]:
+def _legend(parts: Sequence[_Part], width: int, *, name: int) -> list[TextRow]:
     named, swatch = max(len(look[name]) for look, _ in parts), 2 - name
     columns = min(max((width + 1) // (swatch + named + _FIGURE + 2), 1), len(parts))
     entries: list[list[Run]] = [
@@ -89,7 +89,7 @@ def _legend(parts: Sequence[_Part], width: int, *, name: int) -> list[Row]:
     return [joined(line, width=width, gap=" ") for line in lines]
 
 
-def _bar(parts: Sequence[_Part], width: int) -> Row:
+def _bar(parts: Sequence[_Part], width: int) -> TextRow:
     """Each part as long as its share of all that is above zero."""
     lengths = [0.0 if math.isnan(value) else max(value, 0.0) for _, value in parts]
     whole = sum(lengths) or 1.0

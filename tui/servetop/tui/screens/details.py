@@ -14,11 +14,11 @@ from servetop.tui.panels.curve import CurvePanel
 from servetop.tui.panels.footer import StatusLine
 from servetop.tui.panels.header import HeaderLine
 from servetop.tui.panels.sweep import SweepPanel
-from servetop.tui.screens.frame_screen import MomentScreen
+from servetop.tui.screens.frame_screen import FrameScreen
 from servetop.tui.state.stage_metrics import METRICS
 
 
-class DetailScreen(MomentScreen):
+class DetailScreen(FrameScreen):
     """Escape goes back to the live screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.look_at('live')", "back")]

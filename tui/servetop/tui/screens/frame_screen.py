@@ -10,10 +10,10 @@ from textual.screen import Screen
 
 from servetop.tui.drawing.palette import STYLES
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 
-class MomentScreen(Screen[object]):
+class FrameScreen(Screen[object]):
     """Hands the moment to all panels on it; subclasses compose them.
 
     The styles of drawings are its component classes: the style sheet is matched with them once, not for every panel.
@@ -22,7 +22,7 @@ class MomentScreen(Screen[object]):
     COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
     AUTO_FOCUS = ""
 
-    def __init__(self, first: Moment, *, classes: Sequence[str] = ()) -> None:
+    def __init__(self, first: Frame, *, classes: Sequence[str] = ()) -> None:
         """`first` is what it shows before anything new comes."""
         super().__init__(classes=" ".join(classes))
         self._first = first
@@ -46,7 +46,7 @@ class MomentScreen(Screen[object]):
             self._covered = False
             self.post_message(self.Resumed())
 
-    def show(self, moment: Moment) -> None:
+    def show(self, moment: Frame) -> None:
         """Draw this moment."""
         for panel in self.query(Panel):
             panel.moment = moment

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from servetop.analysis.verdicts.trust import AGREEMENT_LIMIT, LOOP_LAG_LIMIT, SENT_SHARE_LIMIT, SLIP_LIMIT
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.palette import STYLES
-from servetop.tui.drawing.text_runs import Lines, Row
+from servetop.tui.drawing.text_runs import Lines, TextRow
 from servetop.tui.keys import tables
 from servetop.tui.screens.modal import Modal
 
@@ -93,9 +93,9 @@ class HelpText(Widget):
         return Lines(help_rows(self.size.width, read_only=self._read_only))
 
 
-def help_rows(width: int, *, read_only: bool = False) -> list[Row]:
+def help_rows(width: int, *, read_only: bool = False) -> list[TextRow]:
     """Keys by what they act on, then definitions, each broken into lines under itself."""
-    rows: list[Row] = []
+    rows: list[TextRow] = []
     for heading, keys in tables(read_only=read_only).items():
         rows.append([(heading, "title")])
         rows += [row for key in keys for row in _entry(key.caption, key.tooltip, "key", width)]
@@ -104,6 +104,6 @@ def help_rows(width: int, *, read_only: bool = False) -> list[Row]:
     return rows + [row for name, meaning in DEFINITIONS for row in _entry(name, meaning, "strong", width)]
 
 
-def _entry(name: str, meaning: str, style: str, width: int) -> list[Row]:
+def _entry(name: str, meaning: str, style: str, width: int) -> list[TextRow]:
     first, *rest = textwrap.wrap(meaning, max(width - _INDENT, 20))
     return [[(f"  {name:<{_INDENT - 2}}", style), (first, "")], *([(" " * _INDENT + line, "")] for line in rest)]

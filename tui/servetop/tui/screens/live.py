@@ -25,11 +25,11 @@ from servetop.tui.panels.timeline import TimelinePanel
 from servetop.tui.panels.too_small import NEEDED, TooSmall
 from servetop.tui.panels.trust import TrustPanel
 from servetop.tui.panels.ttft import TtftPanel
-from servetop.tui.screens.panel_focus import Choosing
-from servetop.tui.state.run_state import Moment
+from servetop.tui.screens.panel_focus import PanelFocus
+from servetop.tui.state.run_state import Frame
 
 
-class LiveScreen(Choosing):
+class LiveScreen(PanelFocus):
     """All panels; which are shown, and where, is the style sheet's business, by the terminal's size."""
 
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as Textual declares it
@@ -39,7 +39,7 @@ class LiveScreen(Choosing):
         (0, "-too-low"), (NEEDED[1], "-low"), (23, "-short"), (34, "-tall"), (54, "-very-tall"),
     ]  # fmt: skip
 
-    def __init__(self, first: Moment, size: Size) -> None:
+    def __init__(self, first: Frame, size: Size) -> None:
         """It is made with its classes: a later one would match all panels with the style sheet again."""
         width, height = self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
         fits = (_breakpoint(width, size.width), _breakpoint(height, size.height))
@@ -67,14 +67,14 @@ class LiveScreen(Choosing):
         yield KeyLine(id="keys")
         yield TooSmall(id="too-small")
 
-    def show(self, moment: Moment) -> None:
+    def show(self, moment: Frame) -> None:
         """Also arrange the panels."""
         for name, given in _classes(moment).items():
             self.set_class(given, name)
         super().show(moment)
 
 
-def _classes(moment: Moment) -> dict[str, bool]:
+def _classes(moment: Frame) -> dict[str, bool]:
     """Which classes the style sheet arranges the panels by: for booting, an error, a machine without a GPU."""
     return {
         "-booting": moment.booting,

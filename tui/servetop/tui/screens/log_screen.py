@@ -11,13 +11,13 @@ from textual.widgets import Input
 
 from servetop.tui.panels.footer import StatusLine
 from servetop.tui.panels.header import HeaderLine
-from servetop.tui.panels.log_view import WholeLog
-from servetop.tui.screens.frame_screen import MomentScreen
+from servetop.tui.panels.log_view import LogView
+from servetop.tui.screens.frame_screen import FrameScreen
 from servetop.tui.screens.modal import Modal
 from servetop.tui.screens.plain_text import PlainText
 
 
-class LogScreen(MomentScreen):
+class LogScreen(FrameScreen):
     """Scrolls by line and by page; keeps following at the end. `n` is the next match here, not the next stage."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -35,24 +35,24 @@ class LogScreen(MomentScreen):
     def compose(self) -> ComposeResult:
         """The log between the lines that every screen has."""
         yield HeaderLine(id="header")
-        yield WholeLog(id="whole-log")
+        yield LogView(id="whole-log")
         yield StatusLine(id="status")
 
     def action_scroll_log(self, lines: int) -> None:
         """Up (positive) or down by lines."""
-        self.query_one(WholeLog).scroll(lines)
+        self.query_one(LogView).scroll(lines)
 
     def action_next_level(self) -> None:
         """The next filter."""
-        self.query_one(WholeLog).next_level()
+        self.query_one(LogView).next_level()
 
     def action_go_to_match(self, direction: int) -> None:
         """Older (-1) or newer (1)."""
-        self.query_one(WholeLog).go_to_match(direction)
+        self.query_one(LogView).go_to_match(direction)
 
     def action_search(self) -> None:
         """Ask for words, beginning with the last ones."""
-        log = self.query_one(WholeLog)
+        log = self.query_one(LogView)
         self.app.push_screen(SearchQuestion(log.words), lambda words: None if words is None else log.search(words))
 
 

@@ -11,12 +11,12 @@ from textual.widget import Widget
 
 from servetop.tui.panels.panel import Panel
 from servetop.tui.panels.timeline import TimelinePanel
-from servetop.tui.screens.frame_screen import MomentScreen
+from servetop.tui.screens.frame_screen import FrameScreen
 
 _CHOSEN = "-maximised"
 
 
-class Choosing(MomentScreen):
+class PanelFocus(FrameScreen):
     """Tab or a click chooses a panel (the focus), enter or a double click maximises it, escape brings all back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -30,7 +30,7 @@ class Choice:
     hint: str = ""
 
 
-class Question(Modal[str]):
+class QuestionScreen(Modal[str]):
     """Choices as buttons, each also on a key; escape gives None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

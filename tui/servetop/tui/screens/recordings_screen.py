@@ -15,7 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from servetop.core.errors import RecordingError
-from servetop.core.interfaces.recording_store import Glance, RecordingState, Shelf
+from servetop.core.interfaces.recording_store import RecordingPreview, RecordingState, RecordingStore
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.palette import STYLES
 from servetop.tui.drawing.recordings_table import matches, scrolled
@@ -45,7 +45,7 @@ class RecordingsList(Widget):
         """`paths`: in the order in which they are shown."""
         super().__init__(id="recordings")
         self.all_paths = self.shown = paths
-        self.known: dict[Path, Glance] = {}
+        self.known: dict[Path, RecordingPreview] = {}
         self.stale: set[Path] = set()
         """Of runs that go on: read a while ago."""
         self.cursor = self.top = 0
@@ -71,7 +71,7 @@ class RecordingsList(Widget):
         self.stale = {path for path, glance in self.known.items() if glance.info.state is RecordingState.LIVE}
         return bool(self.stale)
 
-    def learn(self, path: Path, glance: Glance) -> None:
+    def learn(self, path: Path, glance: RecordingPreview) -> None:
         """What is in one of them."""
         self.known[path] = glance
         self.stale.discard(path)
@@ -122,7 +122,7 @@ class RecordingsList(Widget):
 class Details(Widget):
     """Two rows on the recording under the cursor."""
 
-    def __init__(self, about: Callable[[], tuple[Path | None, Glance | None]]) -> None:
+    def __init__(self, about: Callable[[], tuple[Path | None, RecordingPreview | None]]) -> None:
         super().__init__(id="details")
         self._about = about
 
@@ -152,7 +152,7 @@ class RecordingsScreen(Modal[Path]):
         ),
     ]  # fmt: skip
 
-    def __init__(self, shelf: Shelf, *, on_screen: str, read_only: bool = False) -> None:
+    def __init__(self, shelf: RecordingStore, *, on_screen: str, read_only: bool = False) -> None:
         """`on_screen`: the name of the recording on the screen, which is not to be deleted; `read_only`: none is."""
         super().__init__()
         self._shelf = shelf

@@ -13,9 +13,9 @@ from servetop.tui.panels.header import HeaderLine
 from servetop.tui.panels.requests import RequestsPanel
 from servetop.tui.panels.tokens import TokensPanel
 from servetop.tui.screens.details import DetailScreen
-from servetop.tui.screens.frame_screen import MomentScreen
+from servetop.tui.screens.frame_screen import FrameScreen
 from servetop.tui.state.request_rows import COLUMNS
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 
 class RequestsScreen(DetailScreen):
@@ -70,12 +70,12 @@ class RequestsScreen(DetailScreen):
             self.app.push_screen(RequestScreen(moment, record))
 
 
-class RequestScreen(MomentScreen):
+class RequestScreen(FrameScreen):
     """One request: it does not change any more, whatever the playhead does."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter", "leave", "back")]
 
-    def __init__(self, first: Moment, record: RequestRecord) -> None:
+    def __init__(self, first: Frame, record: RequestRecord) -> None:
         super().__init__(first)
         self._record = record
 

@@ -7,14 +7,14 @@ from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.sanitize import shortened
 from servetop.tui.drawing.text_runs import Run
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 _LONGEST_NAME = 24
 STALE_AFTER = 1.5
 """Seconds: six samples should have come in that time."""
 
 
-def why_missing(moment: Moment, *names: str) -> str:
+def why_missing(moment: Frame, *names: str) -> str:
     """Empty when the newest sample holds at least one of the fields of EngineSample."""
     facts, sample = moment.engine, moment.stats.engine
     if facts is None:
@@ -26,7 +26,7 @@ def why_missing(moment: Moment, *names: str) -> str:
     return f"not exported by {sanitize_line(facts.title)}"
 
 
-def staleness(moment: Moment) -> str:
+def staleness(moment: Frame) -> str:
     """`sample 3.4 s old` when the newest engine sample is; empty when it is fresh or when there is none."""
     sample = moment.stats.engine
     if sample is None or moment.stats.at - sample.scrape_end <= STALE_AFTER:

@@ -21,7 +21,7 @@ _BATCH_SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256, 320
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class CommandRequest:
     """A command to send, and the question to ask before, if it costs something."""
 
     action: Action
@@ -30,14 +30,14 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Rejected:
     """Why a key can do nothing now, in words for a person."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class CommandTarget:
     """What the load is, or will be when the commands under way have been obeyed."""
 
     gauges: LoadGauges
@@ -62,37 +62,39 @@ class Target:
         return self.gauges.max_concurrency if wished is None else round(wished)
 
 
-def scaled_rate(target: Target, factor: float) -> Wish | Refusal:
+def scaled_rate(target: CommandTarget, factor: float) -> CommandRequest | Rejected:
     """The request rate, times a factor."""
     if target.rate is None:
-        return Refusal("no load to steer yet: it begins when the engine is ready")
+        return Rejected("no load to steer yet: it begins when the engine is ready")
     if math.isinf(target.rate):
-        return Refusal("requests are sent as fast as the concurrency limit allows: steer that with [ and ]")
+        return Rejected("requests are sent as fast as the concurrency limit allows: steer that with [ and ]")
     rate = min(max(target.rate * factor, _LOWEST_RATE), MAX_REQUEST_RATE)
-    return Wish(action=Action.SET_RATE, value=float(f"{rate:.4g}"))
+    return CommandRequest(action=Action.SET_RATE, value=float(f"{rate:.4g}"))
 
 
-def stepped_concurrency(target: Target, direction: int) -> Wish | Refusal:
+def stepped_concurrency(target: CommandTarget, direction: int) -> CommandRequest | Rejected:
     """The concurrency limit, 10 % (at least 1) lower or higher; without one, lower begins at what is in flight."""
     limit = target.concurrency
     if limit is None and direction > 0:
-        return Refusal("no concurrency limit is in force, so there is none to raise: [ sets one")
+        return Rejected("no concurrency limit is in force, so there is none to raise: [ sets one")
     base = max(target.gauges.in_flight, 1) if limit is None else limit
-    return Wish(action=Action.SET_CONCURRENCY, value=max(1, base + direction * max(1, round(base * 0.1))))
+    return CommandRequest(action=Action.SET_CONCURRENCY, value=max(1, base + direction * max(1, round(base * 0.1))))
 
 
-def stepped_batch_size(target: Target, direction: int) -> Wish | Refusal:
+def stepped_batch_size(target: CommandTarget, direction: int) -> CommandRequest | Rejected:
     """The engine's batch size, one step lower or higher; asks first where that restarts the engine."""
     engine = target.engine
     if engine is None:
-        return Refusal("the engine is not up yet")
+        return Rejected("the engine is not up yet")
     if not engine.changes_batch_size_live and not engine.managed:
-        return Refusal(f"servetop did not start this {engine.title}: its batch size stays; [ and ] steer concurrency")
+        return Rejected(f"servetop did not start this {engine.title}: its batch size stays; [ and ] steer concurrency")
     current = target.wished.get(Action.SET_MAX_NUM_SEQS, target.max_num_seqs)
     if current is None:
-        return Refusal(f"{engine.title} does not tell its batch size, so there is no next one")
+        return Rejected(f"{engine.title} does not tell its batch size, so there is no next one")
     value = _next_batch_size(round(current), direction)
-    return Wish(action=Action.SET_MAX_NUM_SEQS, value=value, question=_restart_question(target, engine, value))
+    return CommandRequest(
+        action=Action.SET_MAX_NUM_SEQS, value=value, question=_restart_question(target, engine, value)
+    )
 
 
 def _next_batch_size(current: int, direction: int) -> int:
@@ -103,31 +105,31 @@ def _next_batch_size(current: int, direction: int) -> int:
     return _BATCH_SIZES[max(below, 0)]
 
 
-def _restart_question(target: Target, engine: EngineFacts, value: int) -> str:
+def _restart_question(target: CommandTarget, engine: EngineFacts, value: int) -> str:
     if engine.changes_batch_size_live:
         return ""
     took = "" if target.boot_seconds is None else f" (about {formats.seconds(target.boot_seconds)})"
     return f"Batch size {value} restarts {engine.title}{took}. Requests in flight are drained first."
 
 
-def burst(target: Target) -> Wish | Refusal:
+def burst(target: CommandTarget) -> CommandRequest | Rejected:
     """About one second's worth of requests, at once."""
     if target.rate is None:
-        return Refusal("no load to burst yet: it begins when the engine is ready")
+        return Rejected("no load to burst yet: it begins when the engine is ready")
     size = target.gauges.in_flight if math.isinf(target.rate) else math.ceil(target.rate)
-    return Wish(action=Action.BURST, value=float(max(1, size)))
+    return CommandRequest(action=Action.BURST, value=float(max(1, size)))
 
 
-def switched_loop(target: Target) -> Wish | Refusal:
+def switched_loop(target: CommandTarget) -> CommandRequest | Rejected:
     """Closed at the concurrency limit, or else at what is in flight; open at the rate at which requests end now."""
     if target.rate is None:
-        return Refusal("no load to switch yet: it begins when the engine is ready")
+        return Rejected("no load to switch yet: it begins when the engine is ready")
     if not math.isinf(target.rate):
         limit = target.concurrency or max(target.gauges.in_flight, 1)
-        return Wish(action=Action.CLOSE_LOOP, value=float(limit))
+        return CommandRequest(action=Action.CLOSE_LOOP, value=float(limit))
     if not target.done_rate:
-        return Refusal("no request has ended in the last seconds, so there is no rate to open the loop at")
-    return Wish(action=Action.OPEN_LOOP, value=float(f"{min(target.done_rate, MAX_REQUEST_RATE):.4g}"))
+        return Rejected("no request has ended in the last seconds, so there is no rate to open the loop at")
+    return CommandRequest(action=Action.OPEN_LOOP, value=float(f"{min(target.done_rate, MAX_REQUEST_RATE):.4g}"))
 
 
 def described(action: Action, value: float | None, text: str = "") -> str:

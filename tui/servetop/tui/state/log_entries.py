@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from servetop.analysis.verdicts.anomalies import CauseKind, severity_of
+from servetop.analysis.verdicts.anomalies import AnomalyKind, severity_of
 from servetop.core.events import LogLine, Severity
 from servetop.core.text.sanitize import sanitize_log_line
-from servetop.tui.state.run_state import MOST_LOG_LINES, Moment
-from servetop.tui.state.timeline_events import Happening, happenings
+from servetop.tui.state.run_state import MOST_LOG_LINES, Frame
+from servetop.tui.state.timeline_events import TimelineEvent, happenings
 
 LEVELS = (Severity.INFO, Severity.WARNING, Severity.ERROR)
 """Least severities that the filter goes through."""
@@ -37,7 +37,7 @@ class LogBook:
         self._last: LogLine | None = None
         self._count = 0
 
-    def entries(self, moment: Moment, *, least: Severity = Severity.INFO) -> Sequence[Entry]:
+    def entries(self, moment: Frame, *, least: Severity = Severity.INFO) -> Sequence[Entry]:
         """All up to the moment that are at least that severe, oldest first."""
         self._read(moment.log)
         own = [
@@ -70,10 +70,10 @@ def found(entries: Sequence[Entry], query: str) -> list[int]:
     return [number for number, entry in enumerate(entries) if words in entry.text.casefold()] if words else []
 
 
-def _own(each: Happening) -> Entry:
+def _own(each: TimelineEvent) -> Entry:
     return Entry(each.at, _SYMBOLS.get(each.symbol, Severity.INFO), each.text, each.symbol)
 
 
-def _is_log_line(each: Happening, moment: Moment) -> bool:
+def _is_log_line(each: TimelineEvent, moment: Frame) -> bool:
     """The log has these lines themselves."""
-    return any(cause.kind is CauseKind.LOG_ERROR and cause.at == each.at for cause in moment.causes)
+    return any(cause.kind is AnomalyKind.LOG_ERROR and cause.at == each.at for cause in moment.causes)

@@ -12,7 +12,7 @@ from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.sanitize import shortened
-from servetop.tui.drawing.text_runs import Row, fitted
+from servetop.tui.drawing.text_runs import TextRow, fitted
 
 AWAY_AFTER = 3.0
 """Seconds without a sample after which a server counts as away."""
@@ -41,7 +41,7 @@ class ReplicaHistory:
                 told.extend(name, [math.nan if value is None else value])
             told.put_away()
 
-    def rows(self, facts: EngineFacts | None, at: float, width: int) -> list[Row]:
+    def rows(self, facts: EngineFacts | None, at: float, width: int) -> list[TextRow]:
         """A heading, and a row for each server as of run time `at`; nothing where there is one server."""
         urls = () if facts is None else facts.replica_urls
         if not urls:
@@ -53,7 +53,7 @@ class ReplicaHistory:
             *(fitted(self._row(number, url, at, wide=wide), width) for number, url in enumerate(urls)),
         ]
 
-    def _row(self, number: int, url: str, at: float, *, wide: int) -> Row:
+    def _row(self, number: int, url: str, at: float, *, wide: int) -> TextRow:
         name = f"{shortened(sanitize_line(url), wide):<{wide}}"
         told = self._told.get(number)
         last = -1 if told is None else told.up_to(_AT, at) - 1

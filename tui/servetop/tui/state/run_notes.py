@@ -11,7 +11,7 @@ _SAME_NOTE = 30.0
 """Seconds between the instants of a note that was told in both ways, at most."""
 
 
-class NotesSoFar:
+class RunNotes:
     """In order of time, each once."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from servetop.analysis.live_stats import LiveStats, live_stats
 from servetop.analysis.series.scratch import Scratch
 from servetop.analysis.series.tick_cache import ReadTicks
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.verdicts.anomalies import Cause, Causes
+from servetop.analysis.verdicts.anomalies import Anomaly, AnomalyDetector
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.arrays import FloatArray
 from servetop.core.events import Action, Command, LogLine, Note, RequestRecord, RunEnd, StageChange
@@ -22,13 +22,13 @@ from servetop.core.interfaces.run_source import EngineFacts, RunHeader, RunUpdat
 from servetop.core.tick import TICK_SECONDS, LoadGauges
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.heat_map import BinnedHistograms
-from servetop.tui.drawing.text_runs import Row
-from servetop.tui.state.command_requests import Target
+from servetop.tui.drawing.text_runs import TextRow
+from servetop.tui.state.command_requests import CommandTarget
 from servetop.tui.state.overview import overview
 from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.replicas import ReplicaHistory
-from servetop.tui.state.run_notes import NotesSoFar
-from servetop.tui.state.stage_metrics import StageFigures, stage_figures
+from servetop.tui.state.run_notes import RunNotes
+from servetop.tui.state.stage_metrics import StageMetrics, stage_figures
 from servetop.tui.state.steady_stages import SteadyStages
 
 _Event = TypeVar("_Event", Note, StageChange, LogLine)
@@ -71,13 +71,13 @@ def no_requests(start: float, until: float) -> Sequence[RequestRecord]:  # noqa:
     return ()
 
 
-def no_replicas(width: int) -> Sequence[Row]:  # noqa: ARG001
+def no_replicas(width: int) -> Sequence[TextRow]:  # noqa: ARG001
     """What there is to show of replicas where there is one server."""
     return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Moment:
+class Frame:
     """What there is to see of a run at one instant, the playhead's; nothing in it is later, except where it says so."""
 
     stats: LiveStats
@@ -98,7 +98,7 @@ class Moment:
     all_notes: tuple[Note, ...] = ()
     """Of the whole run, for the time line."""
     notes: tuple[Note, ...] = ()
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[Anomaly, ...] = ()
     """Of the whole run, for the time line."""
     commands: tuple[Command, ...] = ()
     log: Sequence[LogLine] = ()
@@ -111,9 +111,9 @@ class Moment:
     """Reads those under way between two instants that have ended, by due time; the last `MOST_REQUESTS` of them."""
     between: Callable[[float, float], LiveStats]
     """Figures at the second of two instants, with series that begin at the first."""
-    per_stage: Callable[[], Sequence[StageFigures]] = list
+    per_stage: Callable[[], Sequence[StageMetrics]] = list
     """Worked out when first asked for: only some screens compare stages."""
-    replicas: Callable[[int], Sequence[Row]] = no_replicas
+    replicas: Callable[[int], Sequence[TextRow]] = no_replicas
     """Rows of a table, so many cells wide, of several servers; none where there is one."""
     overview: FloatArray
     """Output tokens/s in equal bins from second 0 to the end of the newest tick; shape (bins,)."""
@@ -158,7 +158,7 @@ class Moment:
         return (right - self.stats.span, right)
 
 
-class RunSoFar:
+class RunState:
     """A fold of updates. Everything is there in order of time; old ticks are read again where they are looked at."""
 
     def __init__(
@@ -179,10 +179,10 @@ class RunSoFar:
         self.steady = SteadyStages(self.history)
         self.header = header
         self.replicas = ReplicaHistory(scratch)
-        self.causes = Causes(streamed=header.config.workload.stream)
+        self.causes = AnomalyDetector(streamed=header.config.workload.stream)
         self.end: RunEnd | None = None
         self.stages: list[StageChange] = []
-        self.noted = NotesSoFar()
+        self.noted = RunNotes()
         self.log: list[LogLine] = []
         self.commands: dict[int, Command] = {}
         self.wished: dict[Action, float] = {}
@@ -226,7 +226,7 @@ class RunSoFar:
         return max(ends) if self.end is None else max(*ends, self.end.at)
 
     @property
-    def target(self) -> Target:
+    def target(self) -> CommandTarget:
         """What steering starts from: the newest state of the load, whatever instant is shown."""
         newest = self.history.ticks[-1] if self.history.ticks else None
         sizes = [
@@ -234,7 +234,7 @@ class RunSoFar:
             newest.engine.max_num_seqs if newest and newest.engine else None,
             self.header.engine.max_num_seqs if self.header.engine else None,
         ]
-        return Target(
+        return CommandTarget(
             gauges=newest.client.gauges if newest else LoadGauges(),
             wished=self.wished,
             engine=self.header.engine,
@@ -248,7 +248,7 @@ class RunSoFar:
         recent = self.history.ticks[-_RECENT_TICKS:]
         return sum(tick.client.ok for tick in recent) / (len(recent) * TICK_SECONDS) if recent else 0.0
 
-    def at(self, view: View, *, live: bool) -> Moment:
+    def at(self, view: View, *, live: bool) -> Frame:
         """The run as of the view's playhead."""
         at = view.playhead.at
         shown = view.span or max(at, _SHORTEST_SPAN)
@@ -257,7 +257,7 @@ class RunSoFar:
         pointed = None
         if view.cursor is not None:
             pointed = live_stats(self.history, min(view.cursor.at, at), span=shown, columns=SERIES_BINS)
-        return Moment(
+        return Frame(
             stats=stats if pointed is None else replace(pointed, series=stats.series),
             pointed=pointed,
             header=self.header,

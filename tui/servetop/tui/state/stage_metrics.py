@@ -22,7 +22,7 @@ METRICS = ("ttft", "itl", "tpot", "e2el", *LENGTHS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StageFigures:
+class StageMetrics:
     """One stage with a load."""
 
     stage: StageChange
@@ -37,7 +37,7 @@ class StageFigures:
 
 def stage_figures(
     history: TickHistory, binned: BinnedHistograms, stages: Sequence[StageChange], at: float, *, over: bool = False
-) -> list[StageFigures]:
+) -> list[StageMetrics]:
     """Stages with a load that have begun by `at`, warm-ups apart; the last goes on unless the run is `over`."""
     begun = [stage for stage in stages if stage.at <= at]
     found = []
@@ -52,7 +52,7 @@ def stage_figures(
         seconds = (stop - start) * TICK_SECONDS
         tokens = float(history.column("output_tokens", start=start, stop=stop).sum())
         found.append(
-            StageFigures(
+            StageMetrics(
                 stage=stage,
                 ended=followed or over,
                 output_rate=tokens / seconds if seconds > 0 else math.nan,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.verdicts.steady_state import SteadyWindow
-from servetop.tui.state.run_state import Moment
-from servetop.tui.state.stage_metrics import StageFigures
+from servetop.tui.state.run_state import Frame
+from servetop.tui.state.stage_metrics import StageMetrics
 
 CellKey = tuple[int | None, float]
 """Batch size, and requests per second."""
@@ -27,14 +27,14 @@ class Cell:
     going_on: bool
 
 
-def planned_cells(moment: Moment) -> list[CellKey]:
+def planned_cells(moment: Frame) -> list[CellKey]:
     """Batch size and rate of each stage of the plan; where it names no batch size, that of the first stage played."""
     own = next((each.stage.max_num_seqs for each in moment.per_stage() if not math.isnan(each.output_rate)), None)
     stages = [stage for stage in moment.header.config.stages if not stage.warmup]
     return [(stage.max_num_seqs or own, stage.request_rate) for stage in stages]
 
 
-def predicted(moment: Moment) -> dict[CellKey, float]:
+def predicted(moment: Frame) -> dict[CellKey, float]:
     """What the simulator said beforehand, output tokens/s by batch size and rate."""
     return {(each.max_num_seqs, each.request_rate): each.output_throughput for each in moment.header.config.predicted}
 
@@ -48,9 +48,9 @@ def deviations(cells: Mapping[CellKey, Cell], foretold: Mapping[CellKey, float])
     ]
 
 
-def measured(figures: Sequence[StageFigures], steady: Mapping[int, SteadyWindow]) -> dict[CellKey, Cell]:
+def measured(figures: Sequence[StageMetrics], steady: Mapping[int, SteadyWindow]) -> dict[CellKey, Cell]:
     """Stages by batch size and rate, with the steady windows of those that are over."""
-    groups: dict[CellKey, list[StageFigures]] = {}
+    groups: dict[CellKey, list[StageMetrics]] = {}
     for each in figures:
         if not math.isnan(each.output_rate):
             groups.setdefault((each.stage.max_num_seqs, each.stage.request_rate or 0.0), []).append(each)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from servetop.analysis.verdicts.anomalies import Cause
+from servetop.analysis.verdicts.anomalies import Anomaly
 from servetop.core.errors import UsageError
 from servetop.core.events import Command, Note, StageChange
 
@@ -52,7 +52,7 @@ def _plain(text: str) -> float:
 
 
 def event_instants(
-    stages: Iterable[StageChange], notes: Iterable[Note], commands: Iterable[Command], causes: Iterable[Cause] = ()
+    stages: Iterable[StageChange], notes: Iterable[Note], commands: Iterable[Command], causes: Iterable[Anomaly] = ()
 ) -> tuple[float, ...]:
     """When stages with a load began, notes and marks were made, commands given, causes found; ascending, each once."""
     starts = {stage.at for stage in stages if stage.request_rate is not None}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from servetop.analysis.verdicts.anomalies import Cause, CauseKind
+from servetop.analysis.verdicts.anomalies import Anomaly, AnomalyKind
 from servetop.core.events import Action, Note, Severity
 from servetop.core.text.sanitize import sanitize_line, sanitize_log_line
 from servetop.tui.state.command_requests import described
-from servetop.tui.state.run_state import Moment
+from servetop.tui.state.run_state import Frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class TimelineEvent:
     """One event: where, how it is drawn, and what it says."""
 
     at: float
@@ -27,19 +27,19 @@ _NOTES = {Severity.INFO: ("•", "muted", 1), Severity.WARNING: ("▲", "warn", 
 
 
 _CAUSES = {
-    CauseKind.STALL: ("✖", "bad", 4),
-    CauseKind.LOG_ERROR: ("✖", "bad", 4),
-    CauseKind.KNEE: ("◇", "key", 2),
+    AnomalyKind.STALL: ("✖", "bad", 4),
+    AnomalyKind.LOG_ERROR: ("✖", "bad", 4),
+    AnomalyKind.KNEE: ("◇", "key", 2),
 }
 """How a cause is drawn; the others are warnings."""
 
 
-def happenings(moment: Moment) -> list[Happening]:
+def happenings(moment: Frame) -> list[TimelineEvent]:
     """Notes, marks, causes and obeyed commands of the whole run, by time; those after the instant shown too."""
     events = [_note(note) for note in moment.all_notes]
     events += [_cause(cause) for cause in moment.causes]
     events += [
-        Happening(
+        TimelineEvent(
             at=command.at,
             symbol="●",
             style="key",
@@ -52,16 +52,16 @@ def happenings(moment: Moment) -> list[Happening]:
     return sorted(events, key=lambda event: event.at)
 
 
-def _cause(cause: Cause) -> Happening:
+def _cause(cause: Anomaly) -> TimelineEvent:
     symbol, style, weight = _CAUSES.get(cause.kind, _NOTES[Severity.WARNING])
-    return Happening(at=cause.at, symbol=symbol, style=style, text=sanitize_log_line(cause.text), weight=weight)
+    return TimelineEvent(at=cause.at, symbol=symbol, style=style, text=sanitize_log_line(cause.text), weight=weight)
 
 
-def _note(note: Note) -> Happening:
+def _note(note: Note) -> TimelineEvent:
     text = sanitize_line(note.text)
     if note.source == "user":
-        return Happening(at=note.at, symbol="◆", style="yellow", text=text, weight=5)
+        return TimelineEvent(at=note.at, symbol="◆", style="yellow", text=text, weight=5)
     symbol, style, weight = _NOTES[note.severity]
-    return Happening(
+    return TimelineEvent(
         at=note.at, symbol=symbol, style=style, text=f"{sanitize_line(note.source)}: {text}", weight=weight
     )

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from servetop.core.errors import UsageError
 from servetop.workload.arrivals.arrival_process import AllAtOnce, ArrivalProcess
-from servetop.workload.datasets.rows import Row
-from servetop.workload.datasets.traces import Trace
+from servetop.workload.datasets.rows import DatasetRow
+from servetop.workload.datasets.traces import RequestTrace
 
 
 class TraceTimes:
@@ -18,11 +18,11 @@ class TraceTimes:
     So times and prompts stay together when the rate is changed, and when a stage follows another.
     """
 
-    def __init__(self, trace: Trace | None, *, rate: float | None) -> None:
+    def __init__(self, trace: RequestTrace | None, *, rate: float | None) -> None:
         if trace is None or not trace.timed or rate is None or not rate > 0:
             raise UsageError("--arrivals trace replays the times of a trace: give --dataset-name one that has times")
         self._rate = rate
-        self._rows: Iterator[Row] = trace.endless()
+        self._rows: Iterator[DatasetRow] = trace.endless()
         self._next = next(self._rows)
 
     def at_rate(self, rate: float) -> ArrivalProcess:

@@ -14,7 +14,7 @@ from servetop.core.errors import UsageError
 from servetop.workload.datasets.columnar import columnar_values
 from servetop.workload.datasets.conversation_rows import MTBENCH, talk_row, talk_values
 from servetop.workload.datasets.files import header_of, shipped
-from servetop.workload.datasets.rows import Row, Tally, good_rows
+from servetop.workload.datasets.rows import DatasetRow, SkippedRows, good_rows
 from servetop.workload.datasets.texts import (
     conversation_row,
     conversation_values,
@@ -23,8 +23,8 @@ from servetop.workload.datasets.texts import (
     json_line_values,
     text_row,
 )
-from servetop.workload.datasets.trace_formats import JSON_LINES, TABLES, Layout, layout_of
-from servetop.workload.datasets.traces import Trace
+from servetop.workload.datasets.trace_formats import JSON_LINES, TABLES, TraceFormat, layout_of
+from servetop.workload.datasets.traces import RequestTrace
 
 CORPORA = {"sonnet": "sonnet.txt.gz", "shakespeare": "shakespeare.txt.gz"}
 SHIPPED_TRACES = {"azure-conv": "azure_2023_conv.csv.gz", "azure-code": "azure_2023_code.csv.gz"}
@@ -47,24 +47,24 @@ class TextDataset:
 
     path: Path
     values: Callable[[Path], Iterator[tuple[int, Any]]]
-    parse: Callable[[int, Any], Row]
-    keep: Callable[[Row], bool] = lambda _: True
+    parse: Callable[[int, Any], DatasetRow]
+    keep: Callable[[DatasetRow], bool] = lambda _: True
 
-    def rows(self, tally: Tally | None = None) -> Iterator[Row]:
+    def rows(self, tally: SkippedRows | None = None) -> Iterator[DatasetRow]:
         """One pass; bad rows go to the tally, else UsageError."""
         found = good_rows(self.values(self.path), self.parse, name=str(self.path), tally=tally)
         return (row for row in found if self.keep(row))
 
-    def endless(self, tally: Tally | None = None) -> Iterator[Row]:
+    def endless(self, tally: SkippedRows | None = None) -> Iterator[DatasetRow]:
         """Pass after pass; bad rows are left out, the first time counted. UsageError when there is no good one."""
-        counting = tally or Tally()
+        counting = tally or SkippedRows()
         while True:
             rows = self.rows(counting)
             first = next(rows, None)
             if first is None:
                 raise UsageError(f"{self.path} has no prompts that could be sent")
             yield from itertools.chain((first,), rows)
-            counting = Tally()
+            counting = SkippedRows()
 
 
 def check_dataset_name(name: str) -> None:
@@ -75,7 +75,7 @@ def check_dataset_name(name: str) -> None:
         raise UsageError(f"--dataset-name: unknown {name!r}: {hint}")
 
 
-def trace_of(workload: WorkloadConfig, *, seed: int) -> Trace | None:
+def trace_of(workload: WorkloadConfig, *, seed: int) -> RequestTrace | None:
     """The trace that a workload replays; None when its dataset is none. UsageError for a file of another layout."""
     name = workload.dataset
     if name in SHIPPED_TRACES:
@@ -86,11 +86,11 @@ def trace_of(workload: WorkloadConfig, *, seed: int) -> Trace | None:
     layout = next((each for each in JSON_LINES if each.name == name), None)
     if layout is not None:
         jitter = layout.grid if workload.jitter is None else workload.jitter
-        return Trace(path=path, layout=layout, timed=True, jitter=jitter, seed=seed)
+        return RequestTrace(path=path, layout=layout, timed=True, jitter=jitter, seed=seed)
     return _table_trace(path, _named(name, path), workload, seed)
 
 
-def _named(name: str, path: Path) -> Layout:
+def _named(name: str, path: Path) -> TraceFormat:
     columns = header_of(path)
     if columns and columns[0].startswith("{"):
         raise UsageError(
@@ -104,9 +104,9 @@ def _named(name: str, path: Path) -> Layout:
     return found
 
 
-def _table_trace(path: Path, layout: Layout, workload: WorkloadConfig, seed: int) -> Trace:
+def _table_trace(path: Path, layout: TraceFormat, workload: WorkloadConfig, seed: int) -> RequestTrace:
     jitter = layout.grid if workload.jitter is None else workload.jitter
-    return Trace(path=path, layout=layout, timed=layout.time in header_of(path), jitter=jitter, seed=seed)
+    return RequestTrace(path=path, layout=layout, timed=layout.time in header_of(path), jitter=jitter, seed=seed)
 
 
 def texts_of(workload: WorkloadConfig) -> TextDataset | None:

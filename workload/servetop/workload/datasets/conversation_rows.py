@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from servetop.workload.datasets.files import opened
-from servetop.workload.datasets.rows import BadRow, Row, Turn
+from servetop.workload.datasets.rows import BadRow, DatasetRow, Turn
 from servetop.workload.datasets.texts import conversation_values, json_line_values
 from servetop.workload.prompts.token_estimate import estimated_tokens
 
@@ -30,7 +30,7 @@ def talk_values(path: Path) -> Iterator[tuple[int, object]]:
     return conversation_values(path) if start == "[" else json_line_values(path)
 
 
-def talk_row(line: int, item: object, *, column: str = "") -> Row:
+def talk_row(line: int, item: object, *, column: str = "") -> DatasetRow:
     """All questions of a conversation, and how long their answers were where it holds them; BadRow without any."""
     values: Mapping[str, object] = item if isinstance(item, dict) else {}
     name = column or next((each for each in COLUMNS if each in values), COLUMNS[0])
@@ -49,7 +49,7 @@ def talk_row(line: int, item: object, *, column: str = "") -> Row:
             turns[-1] = Turn(turns[-1].question, estimated_tokens(text))
     if not turns:
         raise BadRow(name, "a question of a user", said)
-    return Row(line=line, text=system, turns=tuple(turns))
+    return DatasetRow(line=line, text=system, turns=tuple(turns))
 
 
 def _message(column: str, said: object) -> tuple[str, str]:

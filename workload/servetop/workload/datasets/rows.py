@@ -21,7 +21,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class DatasetRow:
     """One request; None is "the dataset does not say"."""
 
     line: int
@@ -48,7 +48,7 @@ class BadRow(ValueError):
 
 
 @dataclass(slots=True)
-class Tally:
+class SkippedRows:
     """What became of a run's data on its way to the engine."""
 
     skipped: int = 0
@@ -82,8 +82,8 @@ class Tally:
 
 
 def good_rows(
-    raws: Iterator[tuple[int, _Raw]], parse: Callable[[int, _Raw], Row], *, name: str, tally: Tally | None
-) -> Iterator[Row]:
+    raws: Iterator[tuple[int, _Raw]], parse: Callable[[int, _Raw], DatasetRow], *, name: str, tally: SkippedRows | None
+) -> Iterator[DatasetRow]:
     """The rows that parse; bad ones are counted in the tally, or, without one, a UsageError that names the line."""
     for line, raw in raws:
         try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from servetop.workload.datasets.files import lines_of, opened, table_rows, value_of
-from servetop.workload.datasets.rows import BadRow, Row
+from servetop.workload.datasets.rows import BadRow, DatasetRow
 from servetop.workload.datasets.trace_formats import tokens
 from servetop.workload.prompts.token_estimate import estimated_tokens
 
@@ -22,13 +22,13 @@ _LEAST, _MOST_INPUT, _MOST_TOTAL = 4, 1024, 2048
 """Tokens: vLLM's filter of ShareGPT conversations."""
 
 
-def text_row(line: int, values: Mapping[str, object], *, column: str) -> Row:
+def text_row(line: int, values: Mapping[str, object], *, column: str) -> DatasetRow:
     """The prompt of a table's row, with the length of its answer where there is one; BadRow when there is none."""
     text = value_of(values, column)
     if not isinstance(text, str) or not text.strip():
         raise BadRow(column, "a prompt", text)
     output = next(((name, values[name]) for name in OUTPUT_COLUMNS if values.get(name) not in (None, "")), None)
-    return Row(
+    return DatasetRow(
         line=line,
         text=text,
         input_tokens=estimated_tokens(text),
@@ -89,7 +89,7 @@ def _decoded(buffer: str, start: int) -> tuple[object, int] | None:
         return None
 
 
-def conversation_row(line: int, item: object) -> Row:
+def conversation_row(line: int, item: object) -> DatasetRow:
     """The first question of a ShareGPT conversation, as long an answer wanted as it got. BadRow without either."""
     turns = item.get("conversations", item.get("conversation")) if isinstance(item, dict) else None
     if not isinstance(turns, list) or len(turns) < 2:
@@ -97,12 +97,12 @@ def conversation_row(line: int, item: object) -> Row:
     question, answer = (turn.get("value") if isinstance(turn, dict) else None for turn in turns[:2])
     if not isinstance(question, str) or not question.strip() or not isinstance(answer, str):
         raise BadRow("value", "a question and its answer", question)
-    return Row(
+    return DatasetRow(
         line=line, text=question, input_tokens=estimated_tokens(question), output_tokens=estimated_tokens(answer)
     )
 
 
-def fits_sharegpt_filter(row: Row) -> bool:
+def fits_sharegpt_filter(row: DatasetRow) -> bool:
     """Whether vLLM's benchmark would keep the conversation: not too short, not beyond 1,024 and 2,048 tokens."""
     prompt, answer = row.input_tokens or 0, row.output_tokens or 0
     return min(prompt, answer) >= _LEAST and prompt <= _MOST_INPUT and prompt + answer <= _MOST_TOTAL

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from servetop.core.units import MS_PER_S
 from servetop.workload.datasets.files import value_of
-from servetop.workload.datasets.rows import BadRow, Row
+from servetop.workload.datasets.rows import BadRow, DatasetRow
 
 MAX_TOKENS = 10_000_000
 """More in one request is a mistake."""
@@ -18,7 +18,7 @@ _MAX_BLOCK = 1 << 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class TraceFormat:
     """One kind of trace file."""
 
     name: str
@@ -34,9 +34,9 @@ class Layout:
     grid: float = 0.0
     """Seconds between the instants to which upstream rounded the times; arrivals are spread over so much."""
 
-    def row(self, line: int, values: Mapping[str, object]) -> Row:
+    def row(self, line: int, values: Mapping[str, object]) -> DatasetRow:
         """A row of this layout; its time is as written, not yet since the first row. BadRow when it is none."""
-        return Row(
+        return DatasetRow(
             line=line,
             at=self.seconds(self.time, value_of(values, self.time)) if self.time in values else None,
             input_tokens=tokens(self.input_tokens, value_of(values, self.input_tokens)),
@@ -93,10 +93,10 @@ def _block_names(column: str, value: object) -> tuple[int, ...]:
 
 
 TABLES = (
-    Layout(
+    TraceFormat(
         name="azure", time="TIMESTAMP", input_tokens="ContextTokens", output_tokens="GeneratedTokens", seconds=_date
     ),
-    Layout(
+    TraceFormat(
         name="burstgpt",
         time="Timestamp",
         input_tokens="Request tokens",
@@ -104,19 +104,19 @@ TABLES = (
         seconds=_seconds,
         grid=1.0,
     ),
-    Layout(
+    TraceFormat(
         name="vidur",
         time="arrived_at",
         input_tokens="num_prefill_tokens",
         output_tokens="num_decode_tokens",
         seconds=_seconds,
     ),
-    Layout(name="plain", time="arrival_s", input_tokens="input", output_tokens="output", seconds=_seconds),
+    TraceFormat(name="plain", time="arrival_s", input_tokens="input", output_tokens="output", seconds=_seconds),
 )
 """Comma-separated layouts; a file's header tells which one it is."""
 
 JSON_LINES = (
-    Layout(
+    TraceFormat(
         name="mooncake",
         time="timestamp",
         input_tokens="input_length",
@@ -126,7 +126,7 @@ JSON_LINES = (
         block_tokens=512,
         grid=3.0,
     ),
-    Layout(
+    TraceFormat(
         name="timed_trace",
         time="timestamp",
         input_tokens="input_length",
@@ -139,7 +139,7 @@ JSON_LINES = (
 """JSON lines: the names of their fields are the same, the units are not, so a person says which one it is."""
 
 
-def layout_of(columns: Sequence[str]) -> Layout | None:
+def layout_of(columns: Sequence[str]) -> TraceFormat | None:
     """The table layout that these columns have; None when it is none of them."""
     fits = (each for each in TABLES if each.input_tokens in columns and each.output_tokens in columns)
     return next(fits, None)

@@ -13,34 +13,34 @@ import numpy as np
 
 from servetop.core.errors import UsageError
 from servetop.workload.datasets.files import lines_of, table_rows
-from servetop.workload.datasets.rows import BadRow, Row, Tally, good_rows
-from servetop.workload.datasets.trace_formats import Layout
+from servetop.workload.datasets.rows import BadRow, DatasetRow, SkippedRows, good_rows
+from servetop.workload.datasets.trace_formats import TraceFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class RequestTrace:
     """One file in a known layout; two passes over it give the same rows."""
 
     path: Path
-    layout: Layout
+    layout: TraceFormat
     timed: bool
     """Its rows say when; else only how long."""
     jitter: float = 0.0
     """Seconds over which each arrival is spread at random, later than the file says."""
     seed: int = 0
 
-    def rows(self, tally: Tally | None = None) -> Iterator[Row]:
+    def rows(self, tally: SkippedRows | None = None) -> Iterator[DatasetRow]:
         """One pass, by ascending time since the first row; bad rows go to the tally, else UsageError."""
         in_order = _InOrder(self.layout)
         rows = good_rows(self._raw(), in_order.parse, name=str(self.path), tally=tally)
         return _spread(rows, self.jitter, self.seed) if self.timed and self.jitter else rows
 
-    def endless(self, tally: Tally | None = None) -> Iterator[Row]:
+    def endless(self, tally: SkippedRows | None = None) -> Iterator[DatasetRow]:
         """Pass after pass; each begins a mean gap after the one before. Bad rows are left out, the first time counted.
 
         UsageError when there is not one good row.
         """
-        base, counting = 0.0, tally or Tally()
+        base, counting = 0.0, tally or SkippedRows()
         while True:
             count, last = 0, 0.0
             for row in self.rows(counting):
@@ -50,7 +50,7 @@ class Trace:
             if not count:
                 raise UsageError(f"{self.path} has no rows that could be requests")
             base += last + (last / (count - 1) if count > 1 else 1.0)
-            counting = Tally()
+            counting = SkippedRows()
 
     def _raw(self) -> Iterator[tuple[int, Mapping[str, object]]]:
         return _json_rows(self.path) if self.layout.blocks else _any_value(self.path)
@@ -77,12 +77,12 @@ def _json_object(text: str) -> Mapping[str, object]:
 class _InOrder:
     """Parses rows of a layout and makes their times count from the first one; a time that goes back is bad."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: TraceFormat) -> None:
         self._layout = layout
         self._first = math.nan
         self._last = -math.inf
 
-    def parse(self, line: int, values: Mapping[str, object]) -> Row:
+    def parse(self, line: int, values: Mapping[str, object]) -> DatasetRow:
         """See Layout.row."""
         row = self._layout.row(line, values)
         if row.at is None:
@@ -95,10 +95,10 @@ class _InOrder:
         return replace(row, at=row.at - self._first)
 
 
-def _spread(rows: Iterator[Row], seconds: float, seed: int) -> Iterator[Row]:
+def _spread(rows: Iterator[DatasetRow], seconds: float, seed: int) -> Iterator[DatasetRow]:
     """Every row up to so many seconds later, in order of the new times; few rows are held at a time."""
     generator = np.random.default_rng((seed, 0x6A17))
-    held: list[tuple[float, int, Row]] = []
+    held: list[tuple[float, int, DatasetRow]] = []
     for row in rows:
         at = row.at or 0.0
         while held and held[0][0] <= at:
@@ -116,14 +116,14 @@ class TraceFacts:
     rows: int
     rate: float
     """Mean requests per second; inf when all are at one instant, NaN without times."""
-    longest: Row
+    longest: DatasetRow
     """The request that asks for the longest context."""
 
 
-def measure(trace: Trace, tally: Tally | None = None) -> TraceFacts:
+def measure(trace: RequestTrace, tally: SkippedRows | None = None) -> TraceFacts:
     """Read all of a trace; UsageError for its first bad row, unless a tally takes them, and when it has none."""
     count, first, last = 0, 0.0, 0.0
-    longest: Row | None = None
+    longest: DatasetRow | None = None
     for row in trace.rows(tally):
         first = row.at or 0.0 if not count else first
         count, last = count + 1, row.at or 0.0
@@ -135,6 +135,6 @@ def measure(trace: Trace, tally: Tally | None = None) -> TraceFacts:
     return TraceFacts(rows=count, rate=rate if trace.timed else math.nan, longest=longest)
 
 
-def context_of(row: Row) -> int:
+def context_of(row: DatasetRow) -> int:
     """Tokens that a row's prompt and answer take together."""
     return (row.input_tokens or 0) + (row.output_tokens or 0)

@@ -120,7 +120,7 @@ def _range_of(spec: Spec) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TalkPrompts:
+class ConversationPrompts:
     """First turns of a dataset's conversations, in its order; answers as long as it says, else as the lengths say."""
 
     rows: Rows
@@ -142,7 +142,7 @@ class TalkPrompts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RandomTalks:
+class RandomConversations:
     """First turns of conversations of common words: each question and each answer has a length of its own.
 
     They are texts on every wire, because an answer comes as text and belongs in what is asked next.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from servetop.core.config import WorkloadConfig
 from servetop.workload.datasets.catalogue import CORPORA, texts_of, trace_of
 from servetop.workload.datasets.files import shipped, whole_text
-from servetop.workload.datasets.rows import Tally
-from servetop.workload.prompts.conversation_scripts import TalkPrompts
+from servetop.workload.datasets.rows import SkippedRows
+from servetop.workload.prompts.conversation_scripts import ConversationPrompts
 from servetop.workload.prompts.prompt_source import (
     CorpusPrompts,
     Lengths,
@@ -27,7 +27,7 @@ class DatasetPrompts:
     workload: WorkloadConfig
     lengths: Lengths
     prefixes: SharedPrefixes
-    tally: Tally
+    tally: SkippedRows
     """Takes the rows that are left out."""
     seed: tuple[int, ...]
 
@@ -45,7 +45,7 @@ class DatasetPrompts:
                 lengths=None if own_lengths else self.lengths,
             )
         if texts is not None and workload.conversational:
-            return TalkPrompts(
+            return ConversationPrompts(
                 rows=lambda: texts.endless(self.tally),
                 lengths=self.lengths,
                 own_lengths=own_lengths,

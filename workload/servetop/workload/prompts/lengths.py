@@ -44,7 +44,7 @@ Draw = Callable[[np.random.Generator, int], IntArray]
 
 
 @dataclass(frozen=True, slots=True)
-class Lengths:
+class LengthSource:
     """Lengths of prompts and answers drawn independently; two iterators give the same pairs."""
 
     inputs: Draw
@@ -89,13 +89,13 @@ def parse_lengths(workload: WorkloadConfig) -> Spec:
     return parse_spec(text or "fixed", LENGTH_LAWS, option="--lengths")
 
 
-def lengths_for(workload: WorkloadConfig, seed: Sequence[int]) -> Lengths | EmpiricalLengths:
+def lengths_for(workload: WorkloadConfig, seed: Sequence[int]) -> LengthSource | EmpiricalLengths:
     """The stream of lengths that a workload asks for."""
     law, stream = parse_lengths(workload), (*seed, 0x1E46)
     if law.name == "sharegpt":
         return EmpiricalLengths(sharegpt_lengths(input_cap=law["input_cap"], total_cap=law["total_cap"]), stream)
     inputs, outputs = (_draw(law, side, mean) for side, mean in _means(law, workload).items())
-    return Lengths(inputs, outputs, stream)
+    return LengthSource(inputs, outputs, stream)
 
 
 def _means(law: Spec, workload: WorkloadConfig) -> Mapping[str, float]:

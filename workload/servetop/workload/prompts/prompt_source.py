@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from servetop.core.interfaces.dialect import Prompt
-from servetop.workload.datasets.rows import Row
+from servetop.workload.datasets.rows import DatasetRow
 from servetop.workload.prompts.lengths import LengthPair
 from servetop.workload.prompts.token_estimate import CHARACTERS_PER_TOKEN, estimated_tokens
 
@@ -27,7 +27,7 @@ _WORDS = (
 
 Lengths = Callable[[], Iterator[LengthPair]]
 """A fresh stream of lengths, the same at each call."""
-Rows = Callable[[], Iterator[Row]]
+Rows = Callable[[], Iterator[DatasetRow]]
 """A fresh pass over a dataset's rows, without end."""
 
 

@@ -25,7 +25,7 @@ MOST_BYTES = 64 << 20
 
 
 @dataclass
-class Question:
+class PipelineRequest:
     """One request: token ids to go on from, and its answer's tokens and whether it ended by itself."""
 
     ids: list[int]
@@ -36,7 +36,7 @@ class Question:
 
 
 @dataclass
-class Counts:
+class RequestCounts:
     """What `/metrics` tells."""
 
     running: int = 0
@@ -58,7 +58,7 @@ class Model:
         self.ends = [] if ends is None else ends if isinstance(ends, list) else [ends]
         self.version: str = transformers.__version__
 
-    def generate(self, batch: Sequence[Question]) -> list[tuple[list[int], bool]]:
+    def generate(self, batch: Sequence[PipelineRequest]) -> list[tuple[list[int], bool]]:
         """The answers' tokens, each cut at its own length and end; ended by itself or by its length."""
         longest = max(len(each.ids) for each in batch)
         pad = self.ends[0] if self.ends else 0
@@ -76,7 +76,7 @@ class Model:
             )
         return [self._cut(row[longest:], each) for row, each in zip(made.tolist(), batch, strict=True)]
 
-    def _cut(self, tokens: list[int], question: Question) -> tuple[list[int], bool]:
+    def _cut(self, tokens: list[int], question: PipelineRequest) -> tuple[list[int], bool]:
         tokens = tokens[: question.most]
         end = next((at for at, token in enumerate(tokens) if token in self.ends), None)
         if question.ignore_eos or end is None:
@@ -89,8 +89,8 @@ class Batches:
 
     def __init__(self, model: Model, *, size: int, patience: float) -> None:
         self.model, self.size, self.patience = model, size, patience
-        self.waiting: asyncio.Queue[Question] = asyncio.Queue()
-        self.counts = Counts()
+        self.waiting: asyncio.Queue[PipelineRequest] = asyncio.Queue()
+        self.counts = RequestCounts()
         self._thread = ThreadPoolExecutor(1)
 
     async def run(self) -> None:
@@ -113,7 +113,7 @@ class Batches:
                 self.counts.generation_tokens += len(tokens)
                 question.answer.set_result((tokens, ended))
 
-    async def _gathered(self) -> list[Question]:
+    async def _gathered(self) -> list[PipelineRequest]:
         batch = [await self.waiting.get()]
         loop = asyncio.get_running_loop()
         until = loop.time() + self.patience
@@ -147,7 +147,7 @@ class Refused(Exception):
 
 
 @dataclass
-class Server:
+class PipelineServer:
     """The HTTP side: OpenAI's completions and chat, `/health`, `/v1/models`, `/metrics`."""
 
     batches: Batches
@@ -202,7 +202,7 @@ class Server:
             raise Refused(400, f"{len(ids)} prompt tokens and {most} of the answer are more than {self.longest}")
         answer: asyncio.Future[tuple[list[int], bool]] = asyncio.get_running_loop().create_future()
         warmth = float(request.get("temperature") or 0.0)
-        self.batches.waiting.put_nowait(Question(ids, most, bool(request.get("ignore_eos")), warmth, answer))
+        self.batches.waiting.put_nowait(PipelineRequest(ids, most, bool(request.get("ignore_eos")), warmth, answer))
         tokens, ended = await answer
         text = self.batches.model.tokenizer.decode(tokens, skip_special_tokens=True)
         self.seen += 1
@@ -269,7 +269,7 @@ async def served(words: argparse.Namespace) -> None:
     size = 1 if words.batching == "none" else max(1, words.max_num_seqs)
     batches = Batches(model, size=size, patience=words.batch_timeout)
     longest = getattr(model.model.config, "max_position_embeddings", None) or 1 << 30
-    server = await asyncio.start_server(Server(batches, words.model, longest).serve, words.host, words.port)
+    server = await asyncio.start_server(PipelineServer(batches, words.model, longest).serve, words.host, words.port)
     told = f"servetop pipeline: {words.batching} batching of {size}, transformers {model.version}\n"
     sys.stdout.write(told)  # noqa: TID251 - a server's log; servetop is not installed where it runs
     sys.stdout.flush()  # noqa: TID251
