@@ -28,7 +28,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import ConnectionConfig, StageConfig, WorkloadConfig
 from servetop.core.events import RequestRecord
 from servetop.core.tick import ClientTick, merge_client_ticks
-from servetop.loadgen.worker.messages import SenderSetup
+from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.worker.start_senders import start_senders
 from servetop.workload.plan import LoadPhase, LoadPlan
 

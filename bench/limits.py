@@ -26,7 +26,7 @@ from servetop.analysis.verdicts.trust import LOOP_LAG_LIMIT, SLIP_LIMIT
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.tick import ClientTick, merge_client_ticks
-from servetop.loadgen.worker.messages import SenderSetup
+from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.worker.sender_handle import SenderHandle
 from servetop.workload.plan import LoadPhase, LoadPlan
 

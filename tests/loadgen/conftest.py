@@ -18,8 +18,8 @@ from servetop.core.config import ConnectionConfig, StageConfig, WorkloadConfig
 from servetop.core.events import Action, Command, RequestRecord
 from servetop.core.tick import ClientTick, merge_client_ticks
 from servetop.engines.dialects import dialect_for
+from servetop.loadgen.messages import SenderReport, SenderSetup
 from servetop.loadgen.sender.sender import Sender
-from servetop.loadgen.worker.messages import SenderReport, SenderSetup
 from servetop.loadgen.worker.sender_main import chosen_transport
 from servetop.loadgen.worker.sender_pool import SenderPool
 from servetop.workload.plan import LoadPhase, LoadPlan

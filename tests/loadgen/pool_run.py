@@ -10,7 +10,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import Action, Command, RequestRecord
 from servetop.core.tick import LoadGauges
-from servetop.loadgen.worker.messages import SenderReport, SenderSetup
+from servetop.loadgen.messages import SenderReport, SenderSetup
 from servetop.loadgen.worker.sender_pool import SenderPool
 from servetop.workload.plan import LoadPhase, LoadPlan
 from tests.harness import SLOW_MACHINE

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestStatus
-from servetop.loadgen.transport.content_coding import MOST_AT_ONCE, CodingError, Decoder, decoder_for
+from servetop.loadgen.request.content_coding import MOST_AT_ONCE, CodingError, Decoder, decoder_for
 
 TOKEN = b'data: {"choices": [{"index": 0, "text": " a"}]}\n\n'
 BODY = TOKEN * 9 + b"data: [DONE]\n\n"

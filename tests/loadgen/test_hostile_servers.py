@@ -219,7 +219,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.engines.dialects import dialect_for
 from servetop.loadgen.worker.sender_main import chosen_transport
-from servetop.loadgen.worker.messages import (SenderSetup)
+from servetop.loadgen.messages import (SenderSetup)
 from servetop.workload.plan import LoadPhase
 from servetop.workload.plan import LoadPlan
 from servetop.loadgen.sender.sender import Sender

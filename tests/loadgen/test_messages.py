@@ -13,7 +13,7 @@ from servetop.core.errors import LoadError
 from servetop.core.events import Action, Command, Note, RequestRecord, RequestStatus, Severity, StageChange
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, LoadGauges
-from servetop.loadgen.worker.messages import FrameCodec, SenderReport, SenderSetup, ToSender
+from servetop.loadgen.messages import FrameCodec, SenderReport, SenderSetup, ToSender
 from servetop.workload.plan import LoadPhase, LoadPlan
 
 RECORD = RequestRecord(

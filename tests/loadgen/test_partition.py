@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import Action, Command
+from servetop.loadgen.messages import SenderSetup, TimedCommand
 from servetop.loadgen.sender.live_commands import steer
+from servetop.loadgen.sender.partition import DealtPrompts, Partition, part_of
 from servetop.loadgen.sender.preparation import prompts_of
-from servetop.loadgen.worker.messages import SenderSetup, TimedCommand
-from servetop.loadgen.worker.partition import DealtPrompts, Partition, part_of
 from servetop.loadgen.worker.plan_split import pieces_of, share_of
 from servetop.workload.build import arrivals_of
 from servetop.workload.datasets.rows import SkippedRows

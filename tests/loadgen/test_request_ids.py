@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Prompt
-from servetop.loadgen.worker.messages import SenderSetup, TimedCommand
-from servetop.loadgen.worker.partition import Partition
+from servetop.loadgen.messages import SenderSetup, TimedCommand
+from servetop.loadgen.sender.partition import Partition
 from servetop.workload.stage_run import Due
 
 LATER_TURN = Prompt(text="and then?", input_tokens=3, output_tokens=9)

@@ -14,7 +14,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import LoadError
 from servetop.core.events import Action, Command, RequestStatus
-from servetop.loadgen.worker.messages import SenderReport, SenderSetup
+from servetop.loadgen.messages import SenderReport, SenderSetup
 from servetop.loadgen.worker.sender_handle import SenderHandle
 from servetop.workload.plan import LoadPhase, LoadPlan
 
@@ -24,7 +24,7 @@ from servetop.engines.dialects import dialect_for
 from servetop.loadgen.worker.sender_main import serve_sender
 def chosen(setup):
     print("words on stdout do no harm")
-    return dialect_for(setup.wire, model=setup.model, continuous_usage=setup.continuous_usage)
+    return dialect_for(setup.dialect, model=setup.model, continuous_usage=setup.continuous_usage)
 sys.exit(serve_sender(chosen))
 """
 ARGV = (sys.executable, "-c", CHILD)
@@ -143,7 +143,7 @@ async def test_it_ends_when_the_run_dies(server: Any) -> None:
     run = f"""
 import asyncio, os, sys
 from servetop.core.clock import MonotonicClock
-from servetop.loadgen.worker.messages import SenderSetup
+from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.worker.sender_handle import SenderHandle
 async def main():
     setup = SenderSetup(url={server.url!r}, model="m", origin_ns=MonotonicClock().origin_ns)

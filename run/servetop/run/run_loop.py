@@ -16,7 +16,7 @@ from servetop.core.events import Action, Command, RunEnd, Severity, StageChange
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import TICK_SECONDS, ClientTick
 from servetop.engines.control.connection import route_to
-from servetop.loadgen.worker.messages import SenderReport
+from servetop.loadgen.messages import SenderReport
 from servetop.loadgen.worker.start_senders import LoadSenders
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import RunStart

@@ -10,7 +10,7 @@ from servetop.core.config import ConnectionConfig, RunConfig, WorkloadConfig
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.engines.control.control_client import normalise_url
 from servetop.engines.dialects.registry import endpoint_of
-from servetop.loadgen.worker.messages import SenderSetup
+from servetop.loadgen.messages import SenderSetup
 from servetop.recordings.write.resume import RunStart
 from servetop.run.engine_session import EngineSession
 from servetop.workload.plain_workload import is_plain
@@ -43,12 +43,12 @@ async def sender_setup(
         url=requests_to(config, facts),
         more_urls=() if config.engine.front_door else facts.replica_urls[1:],
         model=facts.model or "",
-        wire=engines.endpoints[endpoint],
+        dialect=engines.endpoints[endpoint],
         continuous_usage=engine.handle.continuous_usage,
         workload=workload,
         max_model_len=facts.max_model_len,
         corpus_ids=corpus_ids if engines.takes_token_ids else (),
-        words=not engines.takes_token_ids,
+        text_prompts=not engines.takes_token_ids,
         seed=config.seed,
         origin_ns=start.anchor.origin_ns,
         first_id=start.first_request,

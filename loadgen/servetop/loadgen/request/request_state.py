@@ -10,9 +10,9 @@ from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.interfaces.dialect import Chunk, Dialect, Prompt, ServerTiming
 from servetop.loadgen.request.chunk_log import ChunkLog
 from servetop.loadgen.request.completion_text import CompletionText
+from servetop.loadgen.request.content_coding import CodingError, Decoder, decoder_for
 from servetop.loadgen.request.merged_reads import times_read_together
-from servetop.loadgen.request.record_fields import chunk_tokens, reasoning_of, timing_of, token_source
-from servetop.loadgen.transport.content_coding import CodingError, Decoder, decoder_for
+from servetop.loadgen.request.record import chunk_tokens, reasoning_of, timing_of, token_source
 from servetop.workload.prompts.conversation_scripts import TurnPrompt
 from servetop.workload.stage_run import Due
 

@@ -8,9 +8,9 @@ import math
 from collections.abc import Iterator
 
 from servetop.core.events import RequestStatus
-from servetop.loadgen.request.record_fields import reasoning_of
+from servetop.loadgen.messages import SenderSetup
+from servetop.loadgen.request.record import reasoning_of
 from servetop.loadgen.request.request_state import RequestState
-from servetop.loadgen.worker.messages import SenderSetup
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.prompts.conversation_scripts import TurnPrompt, next_turn
 from servetop.workload.schedule import Schedule

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from servetop.core.clock import Clock
 from servetop.core.interfaces.dialect import Dialect
+from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.request.prerender import PrerenderQueue
 from servetop.loadgen.request.request_state import RequestState
+from servetop.loadgen.sender.partition import Partition
 from servetop.loadgen.transport.raw_transport import Transport
-from servetop.loadgen.worker.messages import SenderSetup
-from servetop.loadgen.worker.partition import Partition
 from servetop.workload.build import prompts_for
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.prompts.prompt_source import PromptSource
@@ -29,7 +29,7 @@ def prompts_of(setup: SenderSetup, tally: SkippedRows) -> PromptSource:
         max_model_len=setup.max_model_len,
         corpus_ids=setup.corpus_ids,
         tally=tally,
-        words=setup.words,
+        words=setup.text_prompts,
     )
 
 

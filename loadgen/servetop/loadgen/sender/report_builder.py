@@ -7,9 +7,9 @@ import dataclasses
 from servetop.core.clock import cpu_seconds
 from servetop.core.events import Command, Note, RequestRecord, Severity, StageChange
 from servetop.core.tick import LoadGauges
+from servetop.loadgen.messages import SenderReport
 from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.sender.tick_builder import TickBuilder
-from servetop.loadgen.worker.messages import SenderReport
 from servetop.workload.plan import LoadPhase
 
 

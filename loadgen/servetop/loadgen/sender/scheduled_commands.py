@@ -6,9 +6,9 @@ import math
 from collections import deque
 
 from servetop.core.clock import MonotonicClock
+from servetop.loadgen.messages import ToSender
 from servetop.loadgen.sender.pacing import deadline_timer
 from servetop.loadgen.sender.sender import Sender
-from servetop.loadgen.worker.messages import ToSender
 
 
 class ScheduledCommands:

@@ -9,6 +9,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.events import Action, Command, RequestStatus
 from servetop.core.interfaces.dialect import Dialect
 from servetop.core.tick import LoadGauges
+from servetop.loadgen.messages import SenderReport, SenderSetup, TimedCommand
 from servetop.loadgen.request.prerender import PrerenderQueue
 from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.sender.backoff import Backoff
@@ -17,12 +18,11 @@ from servetop.loadgen.sender.heartbeat import Heartbeat
 from servetop.loadgen.sender.in_flight import InFlightRequests
 from servetop.loadgen.sender.live_commands import burst, steer
 from servetop.loadgen.sender.pacing import deadline_timer
+from servetop.loadgen.sender.partition import Partition
 from servetop.loadgen.sender.preparation import Preparation, prompts_of
 from servetop.loadgen.sender.random_cancellation import RandomCancellation
 from servetop.loadgen.sender.report_builder import ReportBuilder
 from servetop.loadgen.transport.raw_transport import ClientFactory
-from servetop.loadgen.worker.messages import SenderReport, SenderSetup, TimedCommand
-from servetop.loadgen.worker.partition import Partition
 from servetop.workload.build import arrivals_of
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.plan import LoadPhase, LoadPlan

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from servetop.core.chunk_codec import chunk_sizes_known
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.dialect import ServerTiming
 from servetop.core.tick import ClientTick, LoadGauges
-from servetop.core.token_counts import sizes_known
 from servetop.core.units import US_PER_S
 from servetop.loadgen.request.request_state import RequestState
 
@@ -127,7 +127,7 @@ class TickBuilder:
     def _learn_sizes(self, record: RequestRecord) -> None:
         """What an ended answer tells of the chunks of those under way, which do not say how many tokens they bring."""
         if record.chunk_tokens.size > 1:
-            known = sizes_known(record.output_tokens, int(record.chunk_tokens.sum()))
+            known = chunk_sizes_known(record.output_tokens, int(record.chunk_tokens.sum()))
             self._per_chunk = int(record.chunk_tokens[0]) if known else 0
             self._add_gaps(self._unsized_us, self._per_chunk)
             self._unsized_us = array("I")
@@ -174,4 +174,4 @@ class TickBuilder:
 def _is_told(exchange: RequestState) -> bool:
     """The server counts the tokens as they come, and each chunk had one."""
     told = exchange.output_tokens
-    return told is not None and bool(sizes_known(told, exchange.chunks.tokens))
+    return told is not None and bool(chunk_sizes_known(told, exchange.chunks.tokens))

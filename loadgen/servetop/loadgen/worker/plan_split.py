@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from servetop.core.config import StageConfig
-from servetop.loadgen.worker.partition import part_of
+from servetop.loadgen.sender.partition import part_of
 from servetop.workload.plan import LoadPlan
 
 

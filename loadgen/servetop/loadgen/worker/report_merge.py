@@ -10,7 +10,7 @@ import numpy as np
 
 from servetop.core.events import Action, Command, Note, RequestRecord, RequestStatus, StageChange
 from servetop.core.tick import ClientTick, LoadGauges, merge_client_ticks
-from servetop.loadgen.worker.messages import BegunRequest, SenderReport
+from servetop.loadgen.messages import BegunRequest, SenderReport
 from servetop.workload.plan import LoadPhase
 
 _SLOWEST_FIRST = (LoadPhase.IDLE, LoadPhase.RUNNING, LoadPhase.DRAINING, LoadPhase.FINISHED)

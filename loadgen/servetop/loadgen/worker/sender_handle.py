@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from servetop.core.errors import LoadError
 from servetop.core.events import Command
-from servetop.loadgen.worker.messages import FrameCodec, SenderReport, SenderSetup, TimedCommand, ToSender
+from servetop.loadgen.messages import FrameCodec, SenderReport, SenderSetup, TimedCommand, ToSender
 from servetop.loadgen.worker.spawn import READ_BYTES, Spawned, spawn_sender
 from servetop.workload.plan import LoadPlan
 

@@ -21,13 +21,13 @@ from typing import Any
 from servetop.core.clock import MonotonicClock
 from servetop.core.errors import LoadError, ServetopError
 from servetop.core.interfaces.dialect import Dialect
+from servetop.loadgen.messages import FrameCodec, SenderReport, SenderSetup, ToSender
 from servetop.loadgen.sender.pacing import quiet_collector
 from servetop.loadgen.sender.scheduled_commands import ScheduledCommands
 from servetop.loadgen.sender.sender import Sender
 from servetop.loadgen.transport.endpoint import Endpoint
 from servetop.loadgen.transport.raw_transport import ClientFactory, RawTransport
 from servetop.loadgen.transport.replica_transport import ReplicaTransport
-from servetop.loadgen.worker.messages import FrameCodec, SenderReport, SenderSetup, ToSender
 
 MAX_UNREAD_BYTES = 256 << 20
 """Reports that the run process may leave unread before the sender gives up."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from servetop.core.clock import MonotonicClock
 from servetop.core.errors import LoadError
 from servetop.core.events import Action, Command, Note, RequestRecord, Severity
-from servetop.loadgen.worker.messages import BegunRequest, SenderReport, SenderSetup, TimedCommand
+from servetop.loadgen.messages import BegunRequest, SenderReport, SenderSetup, TimedCommand
 from servetop.loadgen.worker.plan_split import is_closed, must_drain, pieces_of, share_of
 from servetop.loadgen.worker.report_merge import (
     lost_record,

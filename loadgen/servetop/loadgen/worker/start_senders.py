@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from servetop.core.events import Command
-from servetop.loadgen.worker.messages import SenderReport, SenderSetup
+from servetop.loadgen.messages import SenderReport, SenderSetup
 from servetop.loadgen.worker.sender_handle import SenderHandle
 from servetop.loadgen.worker.spawn import Spawned
 from servetop.workload.plan import LoadPlan

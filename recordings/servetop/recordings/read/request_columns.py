@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from servetop.analysis.percentiles import Distribution
 from servetop.core.arrays import FloatArray, IntArray
-from servetop.core.chunk_codec import unpack_counts
+from servetop.core.chunk_codec import chunk_sizes_known, unpack_counts
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestStatus, TokenSource
-from servetop.core.token_counts import sizes_known
 from servetop.core.units import US_PER_S
 from servetop.recordings.format.column_bounds import ALWAYS_THERE, LONGEST_RUN
 from servetop.recordings.read.reader import RecordingReader
@@ -207,7 +206,7 @@ class Chunks:
         """Of each request, whether its chunks' tokens together are those of its answer."""
         sums = np.concatenate([[0], np.cumsum(self.tokens)])
         ends = np.cumsum(self.counts)
-        known = sizes_known(output_tokens, sums[ends] - sums[ends - self.counts])
+        known = chunk_sizes_known(output_tokens, sums[ends] - sums[ends - self.counts])
         return np.asarray(known | (sources == TokenSource.DISPUTED))  # then the chunks are believed, not the server
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from servetop.loadgen.worker.spawn import Spawned, spawn_sender
 
 if TYPE_CHECKING:
-    from servetop.loadgen.worker.messages import SenderSetup
+    from servetop.loadgen.messages import SenderSetup
     from servetop.loadgen.worker.start_senders import LoadSenders
 
 SENDER_ARGV = (sys.executable, "-m", "servetop.run.process.sender_program")

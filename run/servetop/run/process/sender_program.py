@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from servetop.core.interfaces.dialect import Dialect
-    from servetop.loadgen.worker.messages import SenderSetup
+    from servetop.loadgen.messages import SenderSetup
 
 
 def chosen_dialect(setup: SenderSetup) -> Dialect:
     """The wire that the set-up names."""
     from servetop.engines.dialects.registry import dialect_for
 
-    return dialect_for(setup.wire, model=setup.model, continuous_usage=setup.continuous_usage)
+    return dialect_for(setup.dialect, model=setup.model, continuous_usage=setup.continuous_usage)
 
 
 def main() -> int:

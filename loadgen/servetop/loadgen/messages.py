@@ -32,8 +32,8 @@ class SenderSetup:
     """Replicas of the server at `url`, to which requests go in turn."""
     model: str
     """The name that requests ask for."""
-    wire: str = "completions"
-    """Which dialect: one of OpenAI's endpoints, or `module:Class`."""
+    dialect: str = "completions"
+    """The request and stream format: an OpenAI endpoint name, or `module:Class`."""
     continuous_usage: bool = False
     """The server understands `stream_options.continuous_usage_stats`."""
     workload: WorkloadConfig = WorkloadConfig()
@@ -42,8 +42,8 @@ class SenderSetup:
     """Tokens of the longest context that the engine takes, where it tells."""
     corpus_ids: tuple[int, ...] = ()
     """The text corpus of the workload in the engine's own tokens, where exact lengths are wanted."""
-    words: bool = False
-    """The wire takes no token ids, whatever the endpoint is called: prompts are made of words."""
+    text_prompts: bool = False
+    """The dialect accepts no token ids, so every prompt is sent as text."""
     origin_ns: int
     """`perf_counter_ns` at second 0 of the run."""
     worker: int = 0

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Iterator
 
 from servetop.core.interfaces.dialect import Prompt
+from servetop.loadgen.messages import BegunRequest, SenderReport, SenderSetup, TimedCommand
 from servetop.loadgen.request.prerender import PrerenderQueue
 from servetop.loadgen.request.request_state import PreparedRequest
-from servetop.loadgen.worker.messages import BegunRequest, SenderReport, SenderSetup, TimedCommand
 from servetop.workload.prompts.conversation_scripts import TurnPrompt
 from servetop.workload.prompts.prompt_source import PromptSource
 from servetop.workload.stage_run import Due

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from servetop.core.arrays import IntArray
+from servetop.core.chunk_codec import TEXTLESS_FRACTION, chunk_sizes_known
 from servetop.core.events import TokenSource
 from servetop.core.interfaces.dialect import ServerTiming
-from servetop.core.token_counts import UNSEEN_SHARE, sizes_known
 
 if TYPE_CHECKING:
     from servetop.loadgen.request.request_state import RequestState
@@ -18,7 +18,7 @@ def token_source(exchange: RequestState) -> TokenSource:
     told = exchange.output_tokens
     if told is not None:
         too_many = 0 < exchange.most_tokens < told
-        too_few = exchange.chunks.tokens > told * (1 + UNSEEN_SHARE) + 1
+        too_few = exchange.chunks.tokens > told * (1 + TEXTLESS_FRACTION) + 1
         return TokenSource.DISPUTED if too_many or too_few else TokenSource.USAGE
     if not (exchange.prompt.token_ids is not None or exchange.prompt.counted):
         return TokenSource.ESTIMATE
@@ -32,7 +32,7 @@ def chunk_tokens(exchange: RequestState) -> IntArray:
     short of: then all but the last bring equally many.
     """
     told, chunks = exchange.output_tokens, exchange.chunks
-    if told is None or sizes_known(told, chunks.tokens):
+    if told is None or chunk_sizes_known(told, chunks.tokens):
         return chunks.counts()
     proved = len(chunks) == 1 or exchange.parser.even_texts()
     even = chunks.even_counts(told) if proved else None
