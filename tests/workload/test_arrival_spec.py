@@ -49,6 +49,12 @@ def test_a_burst_is_all_requests_of_a_second_at_its_beginning() -> None:
     assert first(of("burst:period=2", 1.5), 7) == [0.0, 0.0, 0.0, 2.0, 2.0, 2.0, 4.0]
 
 
+def test_in_process_bursts_are_equal_and_not_more_than_the_rate() -> None:
+    assert first(of("in-process-burst", 3.0), 4) == [0.0, 0.0, 0.0, 1.0]
+    assert first(of("in-process-burst", 1.5), 3) == pytest.approx([0.0, 0.0, 4 / 3])
+    assert first(of("in-process-burst", 0.5), 3) == [0, 2, 4]
+
+
 def test_bursts_of_a_fractional_rate_alternate() -> None:
     assert first(of("burst", 2.5), 10) == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3]
     assert first(of("burst", 0.5), 3) == [0, 2, 4]

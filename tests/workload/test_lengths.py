@@ -76,9 +76,42 @@ def test_sharegpt_lengths_are_those_that_vllms_benchmark_keeps() -> None:
     assert pairs.mean(axis=0) == pytest.approx([110.6, 328.3], rel=0.05)
 
 
+def test_sharegpt_outputs_are_scaled_to_a_mean_by_their_spread() -> None:
+    plain, wide = (drawn(lengths=f"sharegpt:output_mean=230,output_spread={spread}")[:, 1] for spread in (1, 2))
+    assert plain.mean() == pytest.approx(230, rel=0.03)
+    assert wide.mean() == pytest.approx(230, rel=0.05)
+    assert wide.std() > 1.3 * plain.std()
+
+
+def test_a_sharegpt_sample_has_its_mean_exactly_and_repeats() -> None:
+    pairs = drawn(1000, lengths="sharegpt:sample=500,output_mean=230,output_spread=2")
+    assert pairs[:500, 1].mean() == pytest.approx(230, rel=0.001)
+    assert (pairs[:500] == pairs[500:]).all()
+    assert (pairs[:500] != drawn(500, seed=4, lengths="sharegpt:sample=500,output_mean=230")).any()
+
+
+def test_a_sharegpt_subset_is_the_same_for_every_seed() -> None:
+    one, other = (drawn(5000, seed=seed, lengths="sharegpt:subset=40") for seed in (1, 2))
+    assert set(map(tuple, one.tolist())) == set(map(tuple, other.tolist()))
+    assert len(set(map(tuple, one.tolist()))) <= 40
+
+
+def test_normal_lengths_can_have_uniform_prompts() -> None:
+    pairs = drawn(lengths="normal:input_max=50,output_mean=20,output_std=30,output_cap=40")
+    assert (pairs.min(axis=0).tolist(), pairs.max(axis=0).tolist()) == ([1, 1], [50, 40])
+    assert pairs[:, 0].mean() == pytest.approx(25.5, rel=0.03)
+
+
+@pytest.mark.parametrize(("cap", "mean"), [(32, 15.33), (128, 53.51), (512, 118.45), (1536, 127.99)])
+def test_capped_exponential_lengths_have_the_means_of_anyscales_study(cap: int, mean: float) -> None:
+    outputs = drawn(lengths=f"capped-exponential:output_mean=128,output_cap={cap}")[:, 1]
+    assert outputs.mean() == pytest.approx(mean, rel=0.04)
+
+
 @pytest.mark.parametrize(
     ("workload", "words"),
     [
+        ({"lengths": "sharegpt:total_cap=9,subset=1000"}, "only 9. pairs are within|only .* pairs are within"),
         ({"lengths": "gaussian"}, "--lengths: unknown 'gaussian'"),
         ({"lengths": "normal:mean=3"}, "normal takes input_mean"),
         ({"lengths": "normal:input_mean=-3"}, "give a number above 0"),

@@ -76,10 +76,16 @@ def _has_texts(workload: WorkloadConfig) -> bool:
     return texts_of(workload) is not None
 
 
-def _prefixes(workload: WorkloadConfig, vocabulary: Vocabulary, seed: tuple[int, ...]) -> SharedPrefixes:
+def shared_prefix(workload: WorkloadConfig) -> tuple[int, int]:
+    """Tokens of the prefix that prompts share, 0 for none, and the number of such prefixes."""
     length, count = workload.prefix_len, workload.num_prefixes
     if workload.dataset == "prefix_repetition":
-        length, count = length or REPEATED_PREFIX, count if count > 1 else REPEATED_PREFIXES
+        return length or REPEATED_PREFIX, count if count > 1 else REPEATED_PREFIXES
+    return length, count
+
+
+def _prefixes(workload: WorkloadConfig, vocabulary: Vocabulary, seed: tuple[int, ...]) -> SharedPrefixes:
+    length, count = shared_prefix(workload)
     return SharedPrefixes(vocabulary=vocabulary, length=length, count=count, seed=seed)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from servetop.loadgen.request.request_state import RequestState
+from servetop.workload.random_cancellation import tokens_before_cancel
 
 
 class RandomCancellation:
@@ -17,13 +16,11 @@ class RandomCancellation:
 
     def consider(self, exchange: RequestState) -> None:
         """A request is about to be sent: it may be one of them."""
-        if not self._fraction:
-            return
-        generator = np.random.default_rng(
-            (self._seed, 0xCA9, exchange.id)
-        )  # the same ones however many senders there are
-        if generator.random() < self._fraction:
-            self._patience[exchange] = int(generator.integers(1, max(2, exchange.prompt.output_tokens)))
+        tokens = tokens_before_cancel(
+            self._fraction, seed=self._seed, number=exchange.id, output_tokens=exchange.prompt.output_tokens
+        )
+        if tokens is not None:
+            self._patience[exchange] = tokens
 
     def out_of_patience(self) -> list[RequestState]:
         """Those that have had as many tokens as they wait for; asked at every heartbeat, so up to 20 ms late."""

@@ -80,6 +80,33 @@ class BurstArrivals:
 
 
 @dataclass(frozen=True, slots=True)
+class InProcessBursts:
+    """Bursts of a client that runs in the engine's own event loop, as the Run:ai study's vLLM client did.
+
+    `size` requests at once, then a timer of `period` seconds. An engine step blocks the timer, so a burst is sent at
+    the first iteration boundary after it, and the next period starts there; a last, smaller burst is not sent. A
+    client outside of the engine sends the bursts every `period` seconds.
+    """
+
+    rate: float
+    """Requests per second."""
+
+    @property
+    def size(self) -> int:
+        """Requests of one burst: those of a second, at least one."""
+        return max(round(self.rate), 1)
+
+    @property
+    def period(self) -> float:
+        """Seconds between bursts; 1 for whole rates."""
+        return self.size / self.rate
+
+    def due_times(self) -> Iterator[float]:
+        """Multiples of the period, each `size` times."""
+        return (burst * self.period for burst in itertools.count() for _ in range(self.size))
+
+
+@dataclass(frozen=True, slots=True)
 class SpacedArrivals:
     """One request each 1000 // rate whole milliseconds, as the Run:ai study's TensorRT-LLM client sent them.
 

@@ -12,6 +12,7 @@ from servetop.workload.arrivals.arrival_process import (
     BurstArrivals,
     ConstantArrivals,
     GammaArrivals,
+    InProcessBursts,
     SpacedArrivals,
 )
 from servetop.workload.arrivals.rate_curves import CurvedArrivals, SineCurve
@@ -23,6 +24,7 @@ ARRIVAL_LAWS: Forms = {
     "poisson": {},
     "constant": {},
     "burst": {"period": Setting(1.0, high=3600)},
+    "in-process-burst": {},
     "spaced": {},
     "sinusoid": {"period": Setting(60.0), "amplitude": Setting(0.5, high=1.0)},
     "diurnal": {"period": Setting(DAY), "amplitude": Setting(0.8, high=1.0)},
@@ -51,6 +53,8 @@ def arrivals_for(rate: float, *, burstiness: float, seed: Sequence[int], law: Sp
         return CurvedArrivals(unit, SineCurve(mean=rate, period=law["period"], amplitude=law["amplitude"]))
     if law is not None and name == "burst":
         return BurstArrivals(rate, law["period"])
+    if name == "in-process-burst":
+        return InProcessBursts(rate)
     if name == "spaced":
         return SpacedArrivals(rate)
     if name == "constant" or (name == "gamma" and math.isinf(burstiness)):

@@ -157,11 +157,10 @@ class RandomConversations:
         """See PromptSource; a shared prefix stands in front of the first question."""
         words, generator = CommonWords(), np.random.default_rng(self.seed)
         lengths, messages = self.lengths(), self.workload.in_messages
-        for count in turn_counts(self.workload, self.seed):
+        for prefix, count in zip(self.prefixes.pieces(), turn_counts(self.workload, self.seed), strict=False):
             turns = []
             for number in range(count):
                 length, output = next(lengths)
-                prefix = [] if number else self.prefixes.draw(generator)
-                question = words.prompt(prefix + words.draw(generator, length), output)
+                question = words.prompt((prefix if not number else []) + words.draw(generator, length), output)
                 turns.append(Turn(question.text, output))
             yield first_turn(Script(turns=tuple(turns), messages=messages))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,11 +19,19 @@ _BLOCK = 256
 _MEAN = Setting(high=1e6)
 _CAP = Setting(1e6, low=1, high=1e6, low_included=True)
 _CAPS = {"input_cap": _CAP, "output_cap": _CAP}
+_COUNT = Setting(low=1, high=1e6, low_included=True)
 _ZIPF_CAP = Setting(low=1, high=200_000, low_included=True)
 LENGTH_LAWS: Forms = {
     "fixed": {"input": _MEAN, "output": _MEAN},
     "uniform": {"ratio": Setting(high=0.999)},
-    "normal": {"input_mean": _MEAN, "input_std": _MEAN, "output_mean": _MEAN, "output_std": _MEAN, **_CAPS},
+    "normal": {
+        "input_mean": _MEAN,
+        "input_std": _MEAN,
+        "input_max": _COUNT,
+        "output_mean": _MEAN,
+        "output_std": _MEAN,
+        **_CAPS,
+    },
     "lognormal": {
         "input_mean": _MEAN,
         "input_sigma": Setting(1.0, high=5),
@@ -31,7 +41,16 @@ LENGTH_LAWS: Forms = {
     },
     "capped-exponential": {"output_mean": _MEAN, "output_cap": _CAP},
     "zipf": {"exponent": Setting(1.1, high=10), "input_cap": _ZIPF_CAP, "output_cap": _ZIPF_CAP},
-    "sharegpt": {"input_cap": Setting(1024, high=1e6), "total_cap": Setting(2048, high=2e6)},
+    "sharegpt": {
+        "input_cap": Setting(1024, high=1e6),
+        "output_cap": _CAP,
+        "total_cap": Setting(2048, high=2e6),
+        "subset": _COUNT,
+        "sample": _COUNT,
+        "output_mean": _MEAN,
+        "output_spread": Setting(1.0, high=10),
+        "output_limit": _COUNT,
+    },
 }
 """Means that are not given are `input_len` and `output_len`; every length is at least one token."""
 _NARROW = 0.25
@@ -62,7 +81,7 @@ class LengthSource:
 
 @dataclass(frozen=True, slots=True)
 class EmpiricalLengths:
-    """Pairs drawn with replacement from observed ones, so that a prompt keeps its answer's length."""
+    """Pairs drawn with replacement from observed ones, so that a completion keeps the length that fits its prompt."""
 
     observed: IntArray
     """Shape (pairs, 2)."""
@@ -73,7 +92,33 @@ class EmpiricalLengths:
         generator = np.random.default_rng(self.seed)
         while True:
             picks = generator.integers(0, len(self.observed), size=_BLOCK)
-            yield from ((int(prompt), int(answer)) for prompt, answer in self.observed[picks])
+            yield from ((int(prompt), int(output)) for prompt, output in self.observed[picks])
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedLengths:
+    """A fixed sample of pairs, in order, over and over."""
+
+    sample: tuple[LengthPair, ...]
+
+    def pairs(self) -> Iterator[LengthPair]:
+        """Without end."""
+        return itertools.cycle(self.sample)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedLengths:
+    """Prompts of a source, each with the same limit on output tokens: the model decides when a completion ends."""
+
+    source: EmpiricalLengths | RepeatedLengths
+    output_limit: int
+
+    def pairs(self) -> Iterator[LengthPair]:
+        """Without end."""
+        return ((prompt, self.output_limit) for prompt, _ in self.source.pairs())
+
+
+Lengths = LengthSource | EmpiricalLengths | RepeatedLengths | LimitedLengths
 
 
 def parse_lengths(workload: WorkloadConfig) -> Spec:
@@ -89,13 +134,51 @@ def parse_lengths(workload: WorkloadConfig) -> Spec:
     return parse_spec(text or "fixed", LENGTH_LAWS, option="--lengths")
 
 
-def lengths_for(workload: WorkloadConfig, seed: Sequence[int]) -> LengthSource | EmpiricalLengths:
-    """The stream of lengths that a workload asks for."""
+def lengths_for(workload: WorkloadConfig, seed: Sequence[int]) -> Lengths:
+    """The prompt and output tokens that requests ask for."""
+    source, limit = expected_lengths(workload, seed), output_limit(workload)
+    if limit is None or isinstance(source, LengthSource | LimitedLengths):
+        return source
+    if workload.ignore_eos:
+        raise UsageError("--lengths: output_limit lets the model end its completions: give --no-ignore-eos too")
+    return LimitedLengths(source, limit)
+
+
+def output_limit(workload: WorkloadConfig) -> int | None:
+    """Output tokens that every request allows (`max_tokens`); None: as many as it expects."""
+    law = parse_lengths(workload)
+    limit = law.or_else("output_limit", 0) if "output_limit" in law.numbers else 0
+    return int(limit) or None
+
+
+def expected_lengths(workload: WorkloadConfig, seed: Sequence[int]) -> Lengths:
+    """Prompt and output tokens as a prediction expects them: below `output_limit` where the model stops earlier."""
     law, stream = parse_lengths(workload), (*seed, 0x1E46)
     if law.name == "sharegpt":
-        return EmpiricalLengths(sharegpt_lengths(input_cap=law["input_cap"], total_cap=law["total_cap"]), stream)
+        return _sharegpt(law, stream)
     inputs, outputs = (_draw(law, side, mean) for side, mean in _means(law, workload).items())
     return LengthSource(inputs, outputs, stream)
+
+
+def _sharegpt(law: Spec, seed: tuple[int, ...]) -> EmpiricalLengths | RepeatedLengths:
+    caps = {key: law[key] for key in ("input_cap", "output_cap", "total_cap")}
+    observed = sharegpt_lengths(**caps, subset=int(law.or_else("subset", 0)))
+    sample = int(law.or_else("sample", 0))
+    if sample:
+        source = random.Random(seed[0])
+        observed = observed[[source.choice(range(len(observed))) for _ in range(sample)]]
+    if mean := law.or_else("output_mean", 0.0):
+        observed = _scaled(observed, mean, spread=law["output_spread"], cap=int(law["output_cap"]))
+    if not sample:
+        return EmpiricalLengths(observed, seed)
+    return RepeatedLengths(tuple((int(prompt), int(output)) for prompt, output in observed))
+
+
+def _scaled(pairs: IntArray, mean: float, *, spread: float, cap: int) -> IntArray:
+    """The pairs with outputs raised to `spread`, multiplied so that their mean is `mean`, and kept within 1..cap."""
+    raised = pairs[:, 1].astype(np.float64) ** spread
+    outputs = np.rint(raised * (mean * len(raised) / raised.sum())).astype(np.int64)
+    return np.stack((pairs[:, 0], np.clip(outputs, 1, cap)), axis=1)
 
 
 def _means(law: Spec, workload: WorkloadConfig) -> Mapping[str, float]:
@@ -109,6 +192,8 @@ def _draw(law: Spec, side: str, mean: float) -> Draw:
     match law.name:
         case "uniform":
             return _uniform(mean, law.or_else("ratio", 0.5))
+        case "normal" if side == "input" and law.or_else("input_max", 0):
+            return _up_to(int(law["input_max"]))
         case "normal":
             return _capped(_normal(mean, law.or_else(f"{side}_std", _NARROW * mean)), law[f"{side}_cap"])
         case "lognormal":
@@ -125,6 +210,10 @@ def _uniform(mean: float, ratio: float) -> Draw:
     """Whole numbers from mean · (1 - ratio) to mean · (1 + ratio), both included, as vLLM draws them."""
     low, high = max(1, math.floor(mean * (1 - ratio))), max(1, math.ceil(mean * (1 + ratio)))
     return lambda generator, count: generator.integers(low, high, size=count, endpoint=True)
+
+
+def _up_to(most: int) -> Draw:
+    return lambda generator, count: generator.integers(1, most, size=count, endpoint=True)
 
 
 def _normal(mean: float, std: float) -> Draw:
@@ -160,14 +249,19 @@ def _zipf(exponent: float, cap: int) -> Draw:
     return draw
 
 
-def sharegpt_lengths(*, input_cap: float, total_cap: float) -> IntArray:
-    """Pairs of ShareGPT's first turns, filtered as vLLM's benchmark does: 4 tokens or more, and within the caps."""
+def sharegpt_lengths(*, input_cap: float, output_cap: float, total_cap: float, subset: int = 0) -> IntArray:
+    """Pairs of ShareGPT's first turns, filtered as vLLM's benchmark does: 4 tokens or more, and within the caps.
+
+    `subset` keeps that many of them, always the same ones; 0 keeps all.
+    """
     from servetop.workload.datasets.files import shipped, table_rows
 
     rows = table_rows(shipped("sharegpt_lengths.csv.gz"))
     pairs = np.array([(int(row["input"]), int(row["output"])) for _, row in rows], dtype=np.int64)
-    fits = (pairs >= 4).all(axis=1) & (pairs[:, 0] <= input_cap) & (pairs.sum(axis=1) <= total_cap)
-    if not fits.any():
-        raise UsageError("--lengths sharegpt: no pair is within input_cap and total_cap: raise them")
+    fits = (pairs >= 4).all(axis=1) & (pairs.sum(axis=1) <= total_cap)
+    fits &= (pairs[:, 0] <= input_cap) & (pairs[:, 1] <= output_cap)
     kept: IntArray = pairs[fits]
-    return kept
+    if not len(kept) or len(kept) < subset:
+        found = f"only {len(kept):,} pairs are within" if len(kept) else "no pair is within"
+        raise UsageError(f"--lengths sharegpt: {found} input_cap, output_cap and total_cap: raise them")
+    return kept[random.Random(0).sample(range(len(kept)), subset)] if subset else kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -16,6 +17,8 @@ from servetop.workload.prompts.token_estimate import CHARACTERS_PER_TOKEN, estim
 FIRST_ID, LAST_ID = 10, 255
 """Token ids that every vocabulary has and that are none of its special tokens (those sit at its ends)."""
 _PREFIX, _BLOCK_OF_TRACE = 0x9F1, 0xB10C
+_PICKS = 64
+"""Prefixes are picked in blocks."""
 
 _WORDS = (
     "the of and to in that it was for on are as with his they at be this have from or one had by word but not what "
@@ -94,12 +97,19 @@ class SharedPrefixes:
     count: int = 1
     seed: tuple[int, ...] = ()
 
-    def draw(self, generator: np.random.Generator) -> list[int]:
-        """The pieces of one of the prefixes."""
+    def pieces(self) -> Iterator[list[int]]:
+        """The pieces of each request's prefix, without end; empty ones where prompts share none."""
         if not self.length:
-            return []
-        number = int(generator.integers(0, self.count))
-        return self.vocabulary.draw(np.random.default_rng((*self.seed, _PREFIX, number)), self.length)
+            yield from itertools.repeat([])
+        for number in prefix_picks(self.count, self.seed):
+            yield self.vocabulary.draw(np.random.default_rng((*self.seed, _PREFIX, number)), self.length)
+
+
+def prefix_picks(count: int, seed: tuple[int, ...]) -> Iterator[int]:
+    """Which of `count` prefixes each request has, without end."""
+    generator = np.random.default_rng((*seed, _PREFIX))
+    while True:
+        yield from generator.integers(0, count, size=_PICKS).tolist()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +124,8 @@ class RandomPrompts:
     def prompts(self) -> Iterator[Prompt]:
         """See PromptSource; the prefix comes on top of the length."""
         generator = np.random.default_rng(self.seed)
-        for length, output in self.lengths():
-            pieces = self.prefixes.draw(generator) + self.vocabulary.draw(generator, length)
+        for prefix, (length, output) in zip(self.prefixes.pieces(), self.lengths(), strict=False):
+            pieces = prefix + self.vocabulary.draw(generator, length)
             yield self.vocabulary.prompt(pieces, output)
 
 
@@ -135,9 +145,9 @@ class TracePrompts:
         """See PromptSource."""
         generator = np.random.default_rng(self.seed)
         lengths = None if self.lengths is None else self.lengths()
-        for row in self.rows():
+        for row, prefix in zip(self.rows(), self.prefixes.pieces(), strict=False):
             wanted, output = (row.input_tokens or 1, row.output_tokens or 1) if lengths is None else next(lengths)
-            pieces = self.prefixes.draw(generator)
+            pieces = [*prefix]
             until = len(pieces) + wanted
             for block in row.blocks:
                 if (left := until - len(pieces)) <= 0:
