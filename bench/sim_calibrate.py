@@ -8,20 +8,45 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import sim_evidence
 
-from servetop.simulator.predict.lengths import SimLengths
+from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.simulator.predict.predict import PredictSpec, predict_cell
 from servetop.simulator.validate.published import measured
 
-FIXED = PredictSpec(arrivals="burst", num_prompts=5000)
-SHAREGPT = PredictSpec(arrivals="burst", num_prompts=1000, lengths=SimLengths(kind="sharegpt", output_mean=230.0))
+BURSTS = WorkloadConfig(arrivals="in-process-burst")
 
 
-def throughput(spec: PredictSpec, batch: int, rate: float) -> float:
-    """Output tokens per second of one cell."""
-    return float(predict_cell(spec, batch=batch, rate=rate)["output_throughput"])
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Fit:
+    """A prediction whose numbers are fitted."""
+
+    spec: PredictSpec = PredictSpec(workload=BURSTS)
+    num_prompts: int = 5000
+
+    def throughput(self, batch: int | None, rate: float) -> float:
+        """Output tokens per second of one cell."""
+        stage = StageConfig(max_num_seqs=batch, request_rate=rate, num_prompts=self.num_prompts)
+        return float(predict_cell(self.spec, stage)["output_throughput"])
+
+    def with_settings(self, **settings: float) -> Fit:
+        """The fit with these settings of the engine."""
+        return self._changed(settings={**self.spec.settings, **settings})
+
+    def with_lengths(self, mean: float, spread: float) -> Fit:
+        """The fit with ShareGPT's prompts and outputs scaled to a mean and spread."""
+        caps = "input_cap=2048,output_cap=2048,total_cap=4096,subset=8192"
+        lengths = f"sharegpt:{caps},sample={self.num_prompts},output_mean={mean},output_spread={spread}"
+        return self._changed(workload=dataclasses.replace(self.spec.workload, lengths=lengths))
+
+    def _changed(self, **fields: Any) -> Fit:
+        return dataclasses.replace(self, spec=dataclasses.replace(self.spec, **fields))
+
+
+FIXED = Fit()
+SHAREGPT = Fit(num_prompts=1000)
 
 
 def bisect(miss: Callable[[float], float], low: float, high: float) -> float:
@@ -35,18 +60,19 @@ def bisect(miss: Callable[[float], float], low: float, high: float) -> float:
 def table4() -> None:
     """c1 of vllm-0.2.1 from the cell (128, 64 QPS)."""
     target = measured("table04_vllm")[(128, 64)]
-    c1 = bisect(lambda c1: throughput(with_settings(FIXED, c1=c1), 128, 64) - target, 0.05e-3, 0.3e-3)
+    c1 = bisect(lambda c1: FIXED.with_settings(c1=c1).throughput(128, 64) - target, 0.05e-3, 0.3e-3)
     say(f"vllm-0.2.1: c1 = {c1:.4g}")
 
 
 def table5() -> None:
     """c0 and c1 of tensorrt-llm-2024 from four cells of the 64-QPS column, least squares by pattern search."""
     cells = {key: value for key, value in measured("table05_tensorrt_llm").items() if key in TABLE5_CELLS}
-    base = dataclasses.replace(FIXED, engine_profile="tensorrt-llm-2024", arrivals="spaced")
+    spaced = WorkloadConfig(arrivals="spaced")
+    base = Fit(spec=PredictSpec(engine_profile="tensorrt-llm-2024", workload=spaced))
 
     def miss(c0: float, c1: float) -> float:
-        spec = with_settings(base, c0=c0, c1=c1)
-        return sum((throughput(spec, *key) / value - 1) ** 2 for key, value in cells.items())
+        fit = base.with_settings(c0=c0, c1=c1)
+        return sum((fit.throughput(*key) / value - 1) ** 2 for key, value in cells.items())
 
     c0, c1 = pattern_search(miss, start=(1.0e-3, 0.07e-3), step=(0.4e-3, 0.01e-3))
     say(f"tensorrt-llm-2024: c0 = {c0:.4g}, c1 = {c1:.4g}")
@@ -66,10 +92,10 @@ def servers() -> None:
     """c1 of the other systems of Table 8, each from its cell at 128 QPS."""
     mean, spread = 232.0, 2.0
     for name, profile in (("rayllm-vllm", "rayllm-2024"), ("tgi", "tgi-2024"), ("triton-tensorrt-llm", "triton-2024")):
-        lengths = dataclasses.replace(SHAREGPT.lengths, output_mean=mean, output_spread=spread)
-        base = dataclasses.replace(SHAREGPT, engine_profile=profile, lengths=lengths)
+        base = Fit(spec=PredictSpec(engine_profile=profile, workload=BURSTS), num_prompts=1000)
+        base = base.with_lengths(mean, spread)
         target = measured("table08_sharegpt_7b", engine=name)[128]
-        c1 = bisect(lambda c1, b=base, t=target: throughput(with_settings(b, c1=c1), 0, 128) - t, 0.0, 2e-3)  # type: ignore[misc]
+        c1 = bisect(lambda c1, b=base, t=target: b.with_settings(c1=c1).throughput(None, 128) - t, 0.0, 2e-3)  # type: ignore[misc]
         say(f"{profile}: c1 = {c1:.4g}")
 
 
@@ -77,11 +103,11 @@ def table13() -> None:
     """Mean and spread of Llama-2-13b-chat's answers from vLLM's cells at 0.5, 1.5 and 4 QPS."""
     table = measured("table13_13b_chat", engine="vllm")
     for count in (150, 200, 250, 300):
-        base = dataclasses.replace(SHAREGPT, model="llama-2-13b", num_prompts=count)
+        base = Fit(spec=PredictSpec(model="llama-2-13b", workload=BURSTS), num_prompts=count)
 
-        def miss(mean: float, spread: float, base: PredictSpec = base) -> float:
-            spec = with_lengths(base, mean, spread)
-            return sum((throughput(spec, 0, rate) / table[rate] - 1) ** 2 for rate in TABLE13_RATES)
+        def miss(mean: float, spread: float, base: Fit = base) -> float:
+            fit = base.with_lengths(mean, spread)
+            return sum((fit.throughput(None, rate) / table[rate] - 1) ** 2 for rate in TABLE13_RATES)
 
         mean, spread = pattern_search(miss, start=(380.0, 1.5), step=(16.0, 0.16))
         error = miss(mean, spread)
@@ -119,23 +145,13 @@ def rtx4090() -> None:
     say(f"rtx4090: efficiencies = {bisect(miss, 0.7, 1.1):.4f}")
 
 
-def lengths_fit(base: PredictSpec, *, low: tuple[float, float], high: tuple[float, float]) -> tuple[float, float]:
+def lengths_fit(base: Fit, *, low: tuple[float, float], high: tuple[float, float]) -> tuple[float, float]:
     """Alternate: the mean by the unsaturated cell, the spread by the saturated one."""
     mean, spread = 230.0, 2.0
     for _ in range(3):
-        mean = bisect(lambda m, s=spread: low[1] - throughput(with_lengths(base, m, s), 0, low[0]), 100.0, 800.0)  # type: ignore[misc]
-        spread = bisect(lambda s, m=mean: throughput(with_lengths(base, m, s), 0, high[0]) - high[1], 0.3, 4.0)  # type: ignore[misc]
+        mean = bisect(lambda m, s=spread: low[1] - base.with_lengths(m, s).throughput(None, low[0]), 100.0, 800.0)  # type: ignore[misc]
+        spread = bisect(lambda s, m=mean: base.with_lengths(m, s).throughput(None, high[0]) - high[1], 0.3, 4.0)  # type: ignore[misc]
     return mean, spread
-
-
-def with_lengths(spec: PredictSpec, mean: float, spread: float) -> PredictSpec:
-    """The spec with other output lengths."""
-    return dataclasses.replace(spec, lengths=dataclasses.replace(spec.lengths, output_mean=mean, output_spread=spread))
-
-
-def with_settings(spec: PredictSpec, **settings: float) -> PredictSpec:
-    """The spec with these settings."""
-    return dataclasses.replace(spec, settings={**spec.settings, **settings})
 
 
 def pattern_search(

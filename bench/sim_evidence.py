@@ -13,16 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from servetop.simulator.predict.arrivals import OpenLoop
-from servetop.simulator.predict.lengths import SimLengths
+from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.simulator.predict.predict import PredictSpec, predict_cell
+from servetop.simulator.predict.virtual_client import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.simulator.scheduling.sim_request import SimRequest
 from servetop.simulator.validate import published
 
 WORKLOAD = Path(published.__file__).parents[1] / "data" / "llmservingsim_workload.csv"
-MEMGAP_LENGTHS = SimLengths(kind="sharegpt", output_mean=292.0, input_cap=1024, total_cap=2048)
+MEMGAP = WorkloadConfig(
+    lengths="sharegpt:input_cap=1024,output_cap=2048,total_cap=2048,subset=8192,sample=2000,output_mean=292"
+)
 """583,972 output tokens over 2000 requests."""
 
 
@@ -34,11 +36,10 @@ def memgap(settings: Mapping[str, Any] | None = None) -> list[tuple[int, float, 
             model="opt-1.3b",
             gpu="h100-64",
             engine_profile="vllm-0.5",
-            num_prompts=2000,
-            lengths=MEMGAP_LENGTHS,
+            workload=MEMGAP,
             settings={"kv_blocks": int(row["kv_blocks"]), **(settings or {})},
         )
-        cell = predict_cell(spec, batch=int(row["max_num_seqs"]), rate=float("inf"))
+        cell = predict_cell(spec, StageConfig(max_num_seqs=int(row["max_num_seqs"]), num_prompts=2000))
         rows.append((int(row["max_num_seqs"]), float(row["output_tokens_per_s"]), cell["output_throughput"]))
     return rows
 
@@ -50,8 +51,8 @@ def llmservingsim(gpu: str, settings: Mapping[str, Any]) -> dict[str, float]:
     keys = {"max_model_len": 32768, "memory_utilization": 0.9, **settings}
     engine = VirtualEngine(build_scheduler(sim_spec("llama-3.1-8b", gpu=gpu, engine="vllm-current", settings=keys)))
     requests = [SimRequest(int(row["input_tokens"]), int(row["output_tokens"])) for row in rows]
-    ledger = engine.run(OpenLoop(requests, [float(row["arrival_time_s"]) for row in rows]))
-    done = [(seq, seq.first_token_at or 0.0, seq.finished_at or 0.0) for seq in ledger.finished]
+    usage = engine.run(OpenLoop(requests, [float(row["arrival_time_s"]) for row in rows]))
+    done = [(seq, seq.first_token_at or 0.0, seq.finished_at or 0.0) for seq in usage.finished]
     samples = {
         "TTFT": np.array([first - seq.arrival for seq, first, _ in done]),
         "TPOT": np.array([(end - first) / (seq.output_tokens - 1) for seq, first, end in done]),

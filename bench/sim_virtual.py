@@ -6,44 +6,45 @@ python bench/sim_virtual.py
 from __future__ import annotations
 
 import sys
-import tomllib
-from pathlib import Path
 
+from servetop.cli.configuration.sweep_file import predict_specs
 from servetop.core.clock import MonotonicClock
-from servetop.simulator.predict.arrivals import Bursts
-from servetop.simulator.predict.lengths import SimLengths
+from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.simulator.predict.client_requests import ClientRequests
 from servetop.simulator.predict.predict import predict
-from servetop.simulator.predict.presets import specs_of_preset
+from servetop.simulator.predict.virtual_client import stage_client
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 
-PRESETS = Path(__file__).parents[1] / "run" / "servetop" / "run" / "presets"
+SHAREGPT = "sharegpt:input_cap=2048,output_cap=2048,total_cap=4096"
 
 
-def requests_per_second(lengths: SimLengths, *, count: int, batch: int) -> tuple[float, float]:
-    """Simulated requests per second of wall time, and simulated seconds per second."""
-    engine = VirtualEngine(
-        build_scheduler(sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings={"max_num_seqs": batch}))
+def requests_per_second(workload: WorkloadConfig, *, count: int, batch: int) -> tuple[float, float]:
+    """Simulated requests per second of wall time, and simulated seconds per second; requests are drawn beforehand."""
+    spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings={"max_num_seqs": batch})
+    requests = ClientRequests(workload, spec, seed=0)
+    requests.some(0, count)
+    client = stage_client(
+        workload, StageConfig(request_rate=64, num_prompts=count), requests=requests, seed=0, scale=1.0
     )
-    arrivals = Bursts(lengths.requests(count, seed=0), per_burst=64)
+    engine = VirtualEngine(build_scheduler(spec))
     clock = MonotonicClock()
-    ledger = engine.run(arrivals)
+    usage = engine.run(client)
     elapsed = clock.now()
-    return len(ledger.finished) / elapsed, ledger.ended_at / elapsed
+    return len(usage.finished) / elapsed, usage.ended_at / elapsed
 
 
 def main() -> None:
     """Print four lines."""
-    fixed, sharegpt = SimLengths(), SimLengths(kind="sharegpt")
     for name, lengths, batch in (
-        ("128/128", fixed, 128),
-        ("128/128, preempting", fixed, 256),
-        ("ShareGPT", sharegpt, 256),
+        ("128/128", "", 128),
+        ("128/128, preempting", "", 256),
+        ("ShareGPT", SHAREGPT, 256),
     ):
-        rate, speed = requests_per_second(lengths, count=64 * 500, batch=batch)
+        workload = WorkloadConfig(lengths=lengths, arrivals="in-process-burst")
+        rate, speed = requests_per_second(workload, count=64 * 500, batch=batch)
         sys.stdout.write(f"{name}, batch {batch}: {rate:,.0f} requests/s, {speed:,.0f} x real time\n")
-    data = tomllib.loads((PRESETS / "whitepaper-1-vllm.toml").read_text(encoding="utf-8"))
-    result = predict(specs_of_preset(data))
+    result = predict(predict_specs("whitepaper-1-vllm"))
     sys.stdout.write(f"whitepaper-1-vllm: {len(result['cells'])} cells in {result['elapsed_s']:.2f} s\n")
 
 

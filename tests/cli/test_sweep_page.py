@@ -10,12 +10,11 @@ import pytest
 import typer
 
 from servetop.cli.commands import app
-from servetop.cli.configuration.sweep_file import read_sweep, simulator_data, sweep_config
+from servetop.cli.configuration.sweep_file import predict_specs, read_sweep, sweep_config
 from servetop.cli.main import main, split_engine_args
 from servetop.cli.options.config_file import read_config_file
 from servetop.run.sweep.presets import example_sweep
 from servetop.simulator.predict.predict import predict
-from servetop.simulator.predict.presets import specs_of_preset
 from tests.cli.test_config_file import config_of
 from tests.harness import RAN, Servetop
 
@@ -50,7 +49,7 @@ def test_a_sweep_file_of_the_page_is_a_sweep(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("text", [text for text in SWEEPS if "[sim]" in text])
 def test_a_sweep_file_of_the_page_runs_in_virtual_time(tmp_path: Path, text: str) -> None:
     file = stored(tmp_path, text)
-    found = predict(specs_of_preset(simulator_data(file), label="page"))
+    found = predict(predict_specs(file))
     measured = [stage for stage in sweep_config(read_sweep(file)).stages if not stage.warmup]
     assert len(found["cells"]) == len(measured)
     assert not [cell for cell in found["cells"] if "error" in cell]

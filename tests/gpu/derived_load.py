@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import GpuSample
 from servetop.simulator.model.profiles import load_gpu, profile_names
-from servetop.simulator.predict.lengths import SimLengths
 from servetop.simulator.predict.predict import PredictSpec, predict
 
 BATCH, TOKENS, SECONDS = 256, 128, 30.0
@@ -67,11 +67,8 @@ def _cell(profile: str, kv_blocks: int, *, rate: float, count: int) -> dict[str,
         model="llama-2-7b",
         gpu=profile,
         engine_profile="vllm-current",
-        max_num_seqs=(BATCH,),
-        request_rate=(rate,),
-        num_prompts=count,
-        arrivals="burst",
-        lengths=SimLengths(input_len=TOKENS, output_len=TOKENS),
+        workload=WorkloadConfig(input_len=TOKENS, output_len=TOKENS, arrivals="in-process-burst"),
+        stages=(StageConfig(max_num_seqs=BATCH, request_rate=rate, num_prompts=count),),
         settings={"kv_blocks": kv_blocks},
     )
     cell: dict[str, float] = predict(spec)["cells"][0]

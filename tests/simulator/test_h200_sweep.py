@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from servetop.core.config import StageConfig
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.verify.verify import VerifyVerdict, verify
-from servetop.simulator.predict.lengths import SimLengths
 from servetop.simulator.predict.predict import PredictSpec, predict
 
 RECORDING = Path(__file__).parents[1] / "golden" / "h200_sweep.servetop.xz"
@@ -41,9 +41,10 @@ def test_the_sweep_lost_no_request_and_its_figures_can_be_trusted(cells: list[di
 def test_the_throughput_of_a_full_batch_is_predicted_within_5_percent(cells: list[dict[str, Any]]) -> None:
     (full,) = (cell for cell in cells if (cell["max_num_seqs"], cell["request_rate"]) == (64, 64))
     spec = PredictSpec(
-        gpu="h200", engine_profile="vllm-current", max_num_seqs=(64,), request_rate=(64.0,),
-        num_prompts=full["num_prompts"], lengths=SimLengths(input_len=128, output_len=128),
+        gpu="h200",
+        engine_profile="vllm-current",
+        stages=(StageConfig(max_num_seqs=64, request_rate=64.0, num_prompts=full["num_prompts"]),),
         settings={"kv_blocks": KV_BLOCKS},
-    )  # fmt: skip
+    )
     (cell,) = predict(spec)["cells"]
     assert cell["output_throughput"] == pytest.approx(full["output_throughput"], rel=0.05)

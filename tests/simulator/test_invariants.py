@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from servetop.simulator.predict.arrivals import OpenLoop
+from servetop.simulator.predict.virtual_client import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.simulator.scheduling.scheduler import Scheduler
@@ -77,13 +77,13 @@ def cases(draw: st.DrawFn, policies: tuple[str, ...] = (*PREEMPTING, *RESERVING,
 def timeline(engine: VirtualEngine) -> list[tuple[object, ...]]:
     return [
         (seq.index, seq.scheduled_at, seq.first_token_at, seq.finished_at, seq.preemptions, seq.generated)
-        for seq in engine.ledger.sequences
+        for seq in engine.usage.sequences
     ]
 
 
 def pooled_gaps(engine: VirtualEngine) -> dict[float, int]:
     pooled: dict[float, int] = {}
-    for first, growth, count, weight in engine.ledger.gaps:
+    for first, growth, count, weight in engine.usage.gaps:
         for index in range(count):
             gap = first + growth * index
             pooled[gap] = pooled.get(gap, 0) + weight
@@ -108,7 +108,7 @@ def test_leaping_over_events_gives_the_very_numbers_of_going_step_by_step(case: 
 @MANY
 def test_every_accepted_request_finishes_exactly_once_with_all_its_tokens(case: Case) -> None:
     engine = case.run()
-    ledger = engine.ledger
+    ledger = engine.usage
     assert sorted(seq.index for seq in ledger.finished) == sorted(seq.index for seq in ledger.sequences)
     assert len(ledger.sequences) + ledger.refused == len(case.requests)
     assert all(seq.generated == seq.output_tokens for seq in ledger.finished)
@@ -123,7 +123,7 @@ def test_all_blocks_are_free_at_the_end_and_times_are_in_order(case: Case) -> No
     engine = case.run()
     assert engine.scheduler.blocks.used == 0
     assert engine.scheduler.unfinished == 0
-    for seq in engine.ledger.finished:
+    for seq in engine.usage.finished:
         assert seq.scheduled_at is not None
         assert seq.first_token_at is not None
         assert seq.finished_at is not None
@@ -135,7 +135,7 @@ def test_all_blocks_are_free_at_the_end_and_times_are_in_order(case: Case) -> No
 def test_sequences_hold_exactly_the_blocks_of_their_written_tokens_and_the_newest_go_first(case: Case) -> None:
     engine = VirtualEngine(case.scheduler(), stride=1)
     scheduler = engine.scheduler
-    engine.offer(0.0, case.requests)
+    engine.offer(0.0, case.requests, OpenLoop((), ()))
     while (work := scheduler.plan(engine.now)) is not None:
         running = {*scheduler.batch.members, *scheduler.prefilling}
         assert not scheduler.victims or min(seq.index for seq in scheduler.victims) > max(running)
@@ -155,7 +155,7 @@ def test_sequences_hold_exactly_the_blocks_of_their_written_tokens_and_the_newes
 def test_equal_requests_finish_first_come_first_served_even_under_preemption(case: Case, output: int) -> None:
     equal = tuple(SimRequest(20, output) for _ in case.requests)
     engine = Case(**{**case.__dict__, "requests": equal}).run()
-    order = [seq.index for seq in engine.ledger.finished]
+    order = [seq.index for seq in engine.usage.finished]
     assert order == sorted(order)
 
 
@@ -180,7 +180,7 @@ def test_exactly_the_requests_that_an_empty_engine_cannot_hold_are_refused(case:
     kept = case.kv_blocks - (int(case.watermark * case.kv_blocks) if case.policy in PREEMPTING else 0)
     kept -= case.policy == "swap"
     needs = [-(-(each.prompt_tokens + each.output_tokens - 1) // case.block_size) for each in case.requests]
-    assert case.run().ledger.refused == sum(need > kept for need in needs)
+    assert case.run().usage.refused == sum(need > kept for need in needs)
 
 
 @given(cases())
@@ -192,7 +192,7 @@ def test_the_same_case_gives_the_same_run(case: Case) -> None:
 @given(cases())
 @MANY
 def test_littles_law_counted_and_timed_agree(case: Case) -> None:
-    ledger = case.run().ledger
+    ledger = case.run().usage
     timed = sum((seq.finished_at or 0.0) - seq.arrival for seq in ledger.finished)
     if not ledger.refused:
         assert math.isclose(ledger.inside_seconds, timed, rel_tol=1e-6, abs_tol=1e-9)

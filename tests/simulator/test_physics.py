@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 
@@ -11,11 +12,12 @@ from hypothesis import strategies as st
 
 from servetop.simulator.model.cost import CostModel, HostCost
 from servetop.simulator.model.profiles import load_gpu, load_model
-from servetop.simulator.predict.arrivals import OpenLoop, at_once, poisson
+from servetop.simulator.predict.virtual_client import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.simulator.scheduling.work import PrefillChunk, Work, on_grid
+from servetop.workload.arrivals.arrival_spec import arrivals_for
 
 MANY = settings(max_examples=200, deadline=None)
 POLICIES = ("recompute", "swap", "reserve", "inflight", "inflight-reserve", "chunked", "splitfuse", "static", "dynamic")
@@ -100,7 +102,7 @@ def test_no_engine_beats_bandwidth_compute_or_the_offered_load(
 ) -> None:
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=keys)
     engine = VirtualEngine(build_scheduler(spec))
-    times = list(poisson(count, rate=rate, seed=1))
+    times = list(itertools.islice(arrivals_for(rate, burstiness=1.0, seed=(1,)).due_times(), count))
     ledger = engine.run(OpenLoop([SimRequest(prompt_tokens, output)] * count, times))
     if not ledger.finished:
         return
@@ -118,7 +120,7 @@ def run_batching(policy: str, outputs: list[int], *, batch: int) -> float:
     keys = {"policy": policy, "max_num_seqs": batch, "kv_blocks": 10**6, "c1": 0.0, "gpu.kv_efficiency": 1e6}
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=keys)
     engine = VirtualEngine(build_scheduler(spec))
-    ledger = engine.run(OpenLoop([SimRequest(1, output) for output in outputs], at_once(len(outputs))))
+    ledger = engine.run(OpenLoop([SimRequest(1, output) for output in outputs], [0.0] * len(outputs)))
     return ledger.ended_at
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from servetop.core.errors import UsageError
-from servetop.simulator.predict.arrivals import OpenLoop, at_once
+from servetop.simulator.predict.virtual_client import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.simulator.scheduling.sim_request import SimRequest
@@ -18,12 +18,12 @@ def run(policy: str, requests: list[SimRequest], times: list[float] | None = Non
     engine = VirtualEngine(
         build_scheduler(sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=settings))
     )
-    engine.run(OpenLoop(requests, times or at_once(len(requests))))
+    engine.run(OpenLoop(requests, times or [0.0] * len(requests)))
     return engine
 
 
 def longest_gap(engine: VirtualEngine) -> float:
-    return max(first + growth * (count - 1) for first, growth, count, _ in engine.ledger.gaps)
+    return max(first + growth * (count - 1) for first, growth, count, _ in engine.usage.gaps)
 
 
 def test_prompts_first_stalls_running_streams_and_chunks_hardly_do() -> None:
@@ -38,23 +38,23 @@ def test_prompts_first_stalls_running_streams_and_chunks_hardly_do() -> None:
 
 def test_chunks_of_a_long_prompt_keep_to_the_token_budget() -> None:
     engine = run("chunked", [SimRequest(1000, 2)], max_num_batched_tokens=100)
-    (seq,) = engine.ledger.finished
+    (seq,) = engine.usage.finished
     assert seq.first_token_at is not None
-    one_chunk = run("chunked", [SimRequest(100, 2)], max_num_batched_tokens=100).ledger.finished[0].first_token_at
+    one_chunk = run("chunked", [SimRequest(100, 2)], max_num_batched_tokens=100).usage.finished[0].first_token_at
     assert seq.first_token_at == pytest.approx(10 * (one_chunk or 0.0), rel=0.05)
 
 
 def test_reservation_runs_fewer_at_once_than_paging() -> None:
     requests = [SimRequest(16, 16, 1000)] * 8
     reserved, paged = run("reserve", requests, kv_blocks=130), run("recompute", requests, kv_blocks=130)
-    assert reserved.ledger.ended_at > 2 * paged.ledger.ended_at
+    assert reserved.usage.ended_at > 2 * paged.usage.ended_at
     assert reserved.scheduler.blocks.peak == 128
 
 
 def test_orca_gives_every_request_a_slot_of_the_maximum_length() -> None:
     engine = run("orca", [SimRequest(16, 16)] * 6, block_size=1, kv_blocks=2048, max_model_len=1024)
     assert engine.scheduler.blocks.peak == 2048
-    starts = {seq.scheduled_at for seq in engine.ledger.finished}
+    starts = {seq.scheduled_at for seq in engine.usage.finished}
     assert len(starts) == 3
 
 
@@ -66,27 +66,27 @@ def test_swapping_moves_blocks_instead_of_computing_them_again() -> None:
     assert swapped.scheduler.recomputed_tokens == 0
     slow_bus: dict[str, Any] = {"gpu.host_bandwidth": 1e9}
     slow = run("swap", requests, kv_blocks=50, **slow_bus)
-    assert slow.ledger.ended_at > swapped.ledger.ended_at
+    assert slow.usage.ended_at > swapped.usage.ended_at
 
 
 def test_a_dynamic_batch_starts_when_full_or_when_its_oldest_request_has_waited() -> None:
     times = [0.0, 0.01, 1.0, 1.02]
     engine = run("dynamic", [SimRequest(8, 4)] * 4, times, max_num_seqs=2, batch_timeout=0.2)
-    assert [seq.scheduled_at for seq in engine.ledger.sequences] == pytest.approx([0.01, 0.01, 1.02, 1.02])
+    assert [seq.scheduled_at for seq in engine.usage.sequences] == pytest.approx([0.01, 0.01, 1.02, 1.02])
     lonely = run("dynamic", [SimRequest(8, 4)], [0.5], max_num_seqs=2, batch_timeout=0.2)
-    assert lonely.ledger.sequences[0].scheduled_at == pytest.approx(0.7)
+    assert lonely.usage.sequences[0].scheduled_at == pytest.approx(0.7)
 
 
 def test_a_static_batch_ends_with_its_longest_answer() -> None:
     engine = run("static", [SimRequest(8, 4), SimRequest(8, 40), SimRequest(8, 4)], max_num_seqs=2)
-    first, second, third = engine.ledger.sequences
+    first, second, third = engine.usage.sequences
     assert first.finished_at == second.finished_at == third.scheduled_at
 
 
 def test_without_batching_requests_follow_one_another() -> None:
     engine = run("no-batching", [SimRequest(8, 4)] * 3, max_num_seqs=1)
-    ends = [seq.finished_at for seq in engine.ledger.sequences]
-    assert [seq.scheduled_at for seq in engine.ledger.sequences] == [0.0, *ends[:-1]]
+    ends = [seq.finished_at for seq in engine.usage.sequences]
+    assert [seq.scheduled_at for seq in engine.usage.sequences] == [0.0, *ends[:-1]]
 
 
 def test_offloaded_weights_are_paid_for_at_the_speed_of_pcie() -> None:

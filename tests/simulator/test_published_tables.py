@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import pytest
 
+from servetop.cli.configuration.sweep_file import predict_specs
 from servetop.simulator.validate.validate import validate
 from servetop.simulator.validate.validation_tables import Table, TableRow, at_most, markdown, report
-
-PRESETS = Path(__file__).parents[2] / "run" / "servetop" / "run" / "presets"
-
-
-def preset(name: str) -> Mapping[str, Any]:
-    return tomllib.loads((PRESETS / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
 def tables() -> list[Table]:
-    return validate(preset)
+    return validate(predict_specs)
 
 
 @pytest.mark.parametrize("name", ["table4", "table14", "table5", "table8", "table11", "table12", "table13"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from servetop.simulator.predict.arrivals import OpenLoop
+from servetop.simulator.predict.virtual_client import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.simulator.scheduling.scheduler import Scheduler
@@ -105,7 +105,7 @@ def test_both_drivers_schedule_alike(
     clock.go_to(math.inf, engine)
     served = [seq for seq in taken if seq is not None]
     assert [(seq.scheduled_at, seq.finished_at, seq.preemptions) for seq in served] == [
-        (seq.scheduled_at, seq.finished_at, seq.preemptions) for seq in virtual.ledger.sequences
+        (seq.scheduled_at, seq.finished_at, seq.preemptions) for seq in virtual.usage.sequences
     ]
     assert engine.scheduler.preemptions == virtual.scheduler.preemptions
     for seq, sink in zip(taken, sinks, strict=True):
@@ -172,4 +172,4 @@ def test_tokens_come_at_their_deadlines_even_when_the_engine_was_kept_from_runni
     clock.now = 0.006
     clock.go_to(math.inf, engine)
     assert seq is not None
-    assert seq.finished_at == undisturbed.ledger.sequences[0].finished_at
+    assert seq.finished_at == undisturbed.usage.sequences[0].finished_at

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from servetop.cli.configuration.sweep_file import simulator_data
+from servetop.cli.configuration.sweep_file import predict_specs, seed_of
 from servetop.cli.tables import cell, light_table, out_tables, titled
+from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import ExitCode, UsageError
 from servetop.run import console
-from servetop.run.sweep.presets import preset_data
-from servetop.simulator.predict.lengths import SimLengths
-from servetop.simulator.predict.predict import PredictSpec, predict
-from servetop.simulator.predict.presets import specs_of_preset
+from servetop.simulator.predict.predict import DEFAULT_STAGE, PredictSpec, predict
 from servetop.simulator.validate.validate import validate
 from servetop.simulator.validate.validation_tables import markdown, report
 from servetop.tui.drawing import formats
+from servetop.workload.validation import check_load
 
 
 def run_predict(preset: str | None, options: Mapping[str, Any], *, settings: Sequence[str], as_json: bool) -> int:
@@ -29,7 +29,7 @@ def run_predict(preset: str | None, options: Mapping[str, Any], *, settings: Seq
         if named:
             option = f"--{named[0].replace('_', '-')}"
             raise UsageError(f"{preset} says what to predict: leave out {option}, or use --set KEY=VALUE")
-        specs = specs_of_preset(simulator_data(preset), label=preset, settings=given)
+        specs = predict_specs(preset, settings=given)
     found = predict(specs)
     if as_json:
         console.out_json(found)
@@ -47,18 +47,25 @@ def parse_settings(texts: Sequence[str]) -> dict[str, str]:
 
 
 def spec_of(options: Mapping[str, Any], settings: Mapping[str, str]) -> PredictSpec:
-    """The grid of plain options; what is not given is PredictSpec's default."""
+    """The grid of plain options; without a rate all requests are sent at once."""
     given = {key: value for key, value in options.items() if value is not None}
-    lengths = SimLengths(**{key: given.pop(key) for key in ("input_len", "output_len") if key in given})
-    for key, kind in (("max_num_seqs", int), ("request_rate", float)):
-        if key in given:
-            given[key] = _numbers(key, given[key], kind)
-    if "seed" in settings:
-        given["seed"] = int(settings["seed"])
-    return PredictSpec(lengths=lengths, settings=settings, **given)
+    batches = _numbers("max_num_seqs", given.pop("max_num_seqs", None), int) or (None,)
+    rates = _numbers("request_rate", given.pop("request_rate", None), float) or (math.inf,)
+    num_prompts = given.pop("num_prompts", DEFAULT_STAGE.num_prompts)
+    stages = tuple(
+        StageConfig(max_num_seqs=batch, request_rate=rate, num_prompts=num_prompts)
+        for batch, rate in itertools.product(batches, rates)
+    )
+    workload = WorkloadConfig(
+        **{key: given.pop(key) for key in ("input_len", "output_len", "arrivals") if key in given}
+    )
+    check_load(workload, stages)
+    return PredictSpec(workload=workload, stages=stages, seed=seed_of(settings), settings=settings, **given)
 
 
-def _numbers(key: str, text: str, kind: type[Any]) -> tuple[Any, ...]:
+def _numbers(key: str, text: str | None, kind: type[Any]) -> tuple[Any, ...]:
+    if text is None:
+        return ()
     try:
         values = tuple(kind(part) for part in text.split(","))
     except ValueError:
@@ -98,7 +105,7 @@ def _row(cell: Mapping[str, Any]) -> list[str]:
 
 def run_validate(*, as_json: bool) -> int:
     """Hold the simulator against the published tables; 99 when a target is missed."""
-    tables = validate(preset_data)
+    tables = validate(predict_specs)
     found = report(tables)
     if as_json:
         console.out_json(found)

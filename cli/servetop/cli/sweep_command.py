@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from servetop.cli.configuration.sweep_file import read_sweep, simulator_data, sweep_config
+from servetop.cli.configuration.sweep_file import predict_specs, read_sweep, sweep_config
 from servetop.cli.viewing.launch import Output, launch
 from servetop.core.config import PredictedCell, RunConfig, StageConfig
 from servetop.core.errors import RecordingError, UsageError
@@ -19,8 +19,8 @@ from servetop.recordings.library.paths import recordings_folder
 from servetop.recordings.library.run_sessions import finished_stages
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
+from servetop.run.sweep.presets import sweep_data
 from servetop.simulator.predict.predict import predict
-from servetop.simulator.predict.presets import specs_of_preset
 
 
 def run_sweep(
@@ -87,15 +87,15 @@ def _asked(reader: RecordingReader, config: RunConfig) -> RunConfig:
 
 
 def predicted_cells(file: str) -> tuple[PredictedCell, ...]:
-    """What the simulator says of a sweep file with a table `[sim]`; nothing where that speaks of several engines."""
-    data = simulator_data(file)
-    specs = specs_of_preset(data, label=file) if data.get("sim") else []
+    """The prediction of each cell of a sweep file with a table `[sim]`; none where that has several variants."""
+    specs = predict_specs(file) if sweep_data(file).get("sim") else []
     if len(specs) != 1:
         return ()
     return tuple(
         PredictedCell(
             max_num_seqs=cell["max_num_seqs"] or None,
             request_rate=float(cell["request_rate"]),
+            max_concurrency=cell["max_concurrency"],
             output_throughput=cell["output_throughput"],
             preemptions=cell["preemptions"],
         )

@@ -191,6 +191,7 @@ class PredictedCell:
 
     max_num_seqs: int | None
     request_rate: float
+    max_concurrency: int | None = None
     output_throughput: float
     """Tokens/s."""
     preemptions: int = 0

@@ -57,6 +57,11 @@ class UserSlots:
         """Those of one sender; in a conversation the pause is before its next turn, not before the next user."""
         return cls(None if workload.conversational else parse_think_time(workload.think_time, seed=seed))
 
+    @property
+    def thinking(self) -> int:
+        """Users who think and have not been asked yet whether they have finished."""
+        return len(self._thinking)
+
     def opened(self) -> None:
         """A command may have made room: places that were free before are as new as those."""
         self._free_since = None

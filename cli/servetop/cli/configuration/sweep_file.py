@@ -1,12 +1,14 @@
 """Sweep files: a grid over batch size and request rate, in TOML; the published studies are presets of the same form.
 
 Keys are the names of the options of a run (docs/sweep.md), and `repeats`; the three of GRID take lists. The tables
-`[engine]` and `[workload]` of a recording's header are understood too, and `[sim]` is what the simulator needs besides.
+`[engine]` and `[workload]` of a recording's header are read too. `[sim]` describes the simulated machine; the load of a
+prediction is that of the file.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import itertools
 import os
 from collections.abc import Mapping, Sequence
@@ -29,6 +31,7 @@ from servetop.core.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 from servetop.core.units import parse_rate, parse_seconds
 from servetop.engines.control.connection import check_connection
 from servetop.run.sweep.presets import simulator_flags, sweep_data
+from servetop.simulator.predict.predict import PredictSpec
 from servetop.workload.request_headers import all_headers
 
 
@@ -61,7 +64,7 @@ class SweepFile:
     label: str = ""
     metadata: tuple[str, ...] = ()
     sim: Mapping[str, Any] = field(default_factory=dict)
-    """What `servetop predict` needs besides; a real run takes its `arrivals`, a simulator in real time its `gpu` and
+    """The simulated machine, as `servetop predict` reads it; a simulator in real time takes its `gpu` and
     `engine_profile`."""
 
 
@@ -77,25 +80,61 @@ _NO_SWEEP = (
     "ramp", "ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps", "record", "no_record", "headless", "detach",
     "as_json", "theme", "reduced_motion", "web", "web_host", "web_port",
 )  # fmt: skip
+_SIMULATOR = ("gpu", "engine_profile", "settings", "replicas", "router")
+"""Keys of `[sim]`: fields of PredictSpec."""
+_REAL_ENGINE = (
+    "engine",
+    "url",
+    "front_door",
+    "metrics_url",
+    "api_key_env",
+    "engine_command",
+    ENGINE_ARGS,
+    "launcher",
+    "image",
+)
+"""Options that a prediction ignores."""
 _STARTED = ("engine", "model", "engine_command", ENGINE_ARGS, "launcher", "image", "port")
 """What a URL on the command line takes the place of."""
 
 
 def read_sweep(name: str, given: Mapping[str, Any] | None = None, engine_args: Sequence[str] = ()) -> SweepFile:
-    """A sweep from a file or a preset's name, with what the command line gives instead of the file's values.
+    """A sweep from a file or a preset's name; what the command line gives replaces the file's values.
 
     UsageError says what is wrong in it, and where.
     """
     options = RunOptions()
-    own, rest = _split(options, sweep_data(name), where=name)
+    data = _file_data(name)
+    check_simulator(data.get("sim", {}), where=name)
+    own, rest = _split(options, data, where=name)
     values = options.values(rest, where=name)
     typed = {key: value for key, value in (given or {}).items() if value}
     if "url" in typed:
         values = {key: value for key, value in values.items() if key not in _STARTED}
     words = engine_args or values.pop(ENGINE_ARGS, ())
-    parsed = options.parsed(values | typed, where=name)
-    sweep = from_data(SweepFile, _in_base_units(own, where=name), where=name)
-    return dataclasses.replace(sweep, engine=engine_config(parsed, words), workload=workload_config(parsed))
+    return _sweep_of(options, own, values | typed, engine_args=words, where=name)
+
+
+def _file_data(name: str) -> dict[str, Any]:
+    """The parsed file; `arrivals` of `[sim]`, where earlier versions had them, count for the file."""
+    data = sweep_data(name)
+    sim = dict(data.get("sim", {}))
+    if "arrivals" in sim:
+        data = {"arrivals": sim.pop("arrivals")} | data
+    return data | ({"sim": sim} if "sim" in data else {})
+
+
+def _sweep_of(
+    options: RunOptions,
+    own: Mapping[str, Any],
+    values: Mapping[str, Any],
+    *,
+    engine_args: Sequence[str] = (),
+    where: str,
+) -> SweepFile:
+    parsed = options.parsed(values, where=where)
+    sweep = from_data(SweepFile, _in_base_units(own, where=where), where=where)
+    return dataclasses.replace(sweep, engine=engine_config(parsed, engine_args), workload=workload_config(parsed))
 
 
 def _split(options: RunOptions, data: Mapping[str, Any], *, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -116,15 +155,63 @@ def _split(options: RunOptions, data: Mapping[str, Any], *, where: str) -> tuple
     return own, rest
 
 
-def simulator_data(name: str) -> dict[str, Any]:
-    """A sweep file in the form that the simulator reads, whatever its keys are spelled like."""
-    options = RunOptions()
-    data = sweep_data(name)
-    own, rest = _split(options, data, where=name)
+def predict_specs(name: str, *, settings: Mapping[str, str] | None = None) -> list[PredictSpec]:
+    """A sweep file's cells as predictions, one spec for each of its `[[sim.variants]]`, or one without variants.
+
+    A variant replaces keys of the file (its label, grid, workload, model) and of `[sim]`. `settings` (`--set`) replace
+    those of the file.
+    """
+    options, settings = RunOptions(), settings or {}
+    file = _file_data(name)
+    sim = file.pop("sim", {})
+    variants = check_simulator(sim, where=name)
+    own, rest = _split(options, file, where=name)
     values = options.values(rest, where=name)
-    lengths = {key: int(values[key]) for key in ("input_len", "output_len") if key in values}
-    engine = {"model": values["model"]} if "model" in values else {}
-    return own | {"engine": engine, "workload": lengths}
+    specs = []
+    for number, variant in enumerate(variants):
+        where = f"{name}: variant {number + 1} of [sim]" if sim.get("variants") else name
+        load = {key: value for key, value in variant.items() if key not in (*_SIMULATOR, "label")}
+        changed, replaced = _split(options, load, where=where)
+        sweep = _sweep_of(
+            options, own | changed, _simulated(values | options.values(replaced, where=where)), where=where
+        )
+        machine = {key: value for key, value in {**sim, **variant}.items() if key in _SIMULATOR}
+        machine["settings"] = {**machine.get("settings", {}), **settings}
+        name_of_cell = variant.get("label", sweep.label)
+        specs.append(_predict_spec(sweep, machine, label=name_of_cell, seed=seed_of(settings, sweep.seed)))
+    return specs
+
+
+def _predict_spec(sweep: SweepFile, machine: Mapping[str, Any], *, label: str, seed: int) -> PredictSpec:
+    workload, stages = _load(sweep)
+    cells = tuple(stage for stage in stages if not stage.warmup and not stage.repeat)
+    return PredictSpec(label=label, model=sweep.engine.model, workload=workload, stages=cells, seed=seed, **machine)
+
+
+def _simulated(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Option values without those of a real engine: a prediction knows its model only."""
+    return {key: value for key, value in values.items() if key not in _REAL_ENGINE}
+
+
+def seed_of(settings: Mapping[str, str], default: int = 0) -> int:
+    """The seed of `--set seed=…`, which is the run's, not the engine's."""
+    try:
+        return int(settings.get("seed", default))
+    except ValueError:
+        raise UsageError(f"--set seed={settings['seed']}: give a whole number") from None
+
+
+def check_simulator(sim: Mapping[str, Any], *, where: str) -> list[Mapping[str, Any]]:
+    """The variants of a `[sim]` table, a single empty one without any; UsageError for keys that belong elsewhere."""
+    unknown = next((key for key in sim if key not in (*_SIMULATOR, "variants")), None)
+    if unknown is not None:
+        hint = "state the load once, in [workload] or at the top of the file"
+        near = difflib.get_close_matches(unknown, _SIMULATOR, n=1)
+        raise UsageError(f"{where}: unknown key {unknown!r} in [sim]: {f'did you mean {near[0]!r}?' if near else hint}")
+    variants = sim.get("variants") or [{}]
+    if not isinstance(variants, list) or not all(isinstance(each, Mapping) for each in variants):
+        raise UsageError(f"{where}: variants of [sim] are tables: write [[sim.variants]]")
+    return list(variants)
 
 
 def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
@@ -197,10 +284,8 @@ def _engine(sweep: SweepFile) -> EngineConfig:
 
 
 def _workload(sweep: SweepFile) -> WorkloadConfig:
-    """The workload, with the arrivals of the study where it says nothing of its own."""
-    arrivals = sweep.workload.arrivals or str(sweep.sim.get("arrivals", ""))
     endpoint = endpoint_at(sweep.engine.name, sweep.workload.endpoint)
-    return dataclasses.replace(sweep.workload, arrivals=arrivals, endpoint=endpoint)
+    return dataclasses.replace(sweep.workload, endpoint=endpoint)
 
 
 def _check(sweep: SweepFile) -> None:

@@ -2,45 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from servetop.simulator.predict.percentiles import expand_gaps, summary_ms
+from servetop.analysis.percentiles import Distribution
+from servetop.core.units import MS_PER_S
 from servetop.simulator.predict.usage_integrals import UsageIntegrals
 from servetop.simulator.predict.virtual_time import VirtualEngine
+
+QUANTILES = (50, 90, 99)
 
 
 def cell_of(engines: Sequence[VirtualEngine]) -> dict[str, Any]:
     """Throughput in tokens/s over first arrival to last finish (ramp and drain included), latencies in ms."""
-    ledgers = [engine.ledger for engine in engines]
+    usages = [engine.usage for engine in engines]
     schedulers = [engine.scheduler for engine in engines]
-    started = min((each.started_at for each in ledgers if each.started_at is not None), default=0.0)
-    duration = max(each.ended_at for each in ledgers) - started
-    output = sum(each.output_tokens for each in ledgers)
-    total = output + sum(each.prompt_tokens for each in ledgers)
+    started = min((each.started_at for each in usages if each.started_at is not None), default=0.0)
+    duration = max(each.ended_at for each in usages) - started
+    output = sum(each.output_tokens for each in usages)
+    total = output + sum(each.prompt_tokens for each in usages)
     return {
         "output_throughput": _per(output, duration),
         "total_token_throughput": _per(total, duration),
         "preemptions": sum(each.preemptions for each in schedulers),
         "recomputed_tokens": sum(each.recomputed_tokens for each in schedulers),
         "duration": duration,
-        "completed": sum(len(each.finished) for each in ledgers),
-        "refused": sum(each.refused for each in ledgers),
+        "completed": sum(len(each.finished) for each in usages),
+        "refused": sum(each.refused for each in usages),
         "kv_blocks_total": sum(each.blocks.total for each in schedulers),
         "max_kv_usage": max(each.blocks.peak / each.blocks.total for each in schedulers),
-        "mean_running": _per(sum(each.running_seconds for each in ledgers), duration),
-        **_latencies(ledgers),
+        "mean_running": _per(sum(each.running_seconds for each in usages), duration),
+        **_latencies(usages),
     }
 
 
-def _latencies(ledgers: Sequence[UsageIntegrals]) -> dict[str, Any]:
-    finished = [seq for ledger in ledgers for seq in ledger.finished]
+def _latencies(usages: Sequence[UsageIntegrals]) -> dict[str, Any]:
+    finished = [seq for usage in usages for seq in usage.finished]
     first = np.array([(seq.first_token_at or 0.0) - seq.arrival for seq in finished])
     whole = np.array([(seq.finished_at or 0.0) - seq.arrival for seq in finished])
-    gaps, counts = expand_gaps([run for ledger in ledgers for run in ledger.gaps])
-    return {"ttft_ms": summary_ms(first), "itl_ms": summary_ms(gaps, counts), "e2el_ms": summary_ms(whole)}
+    gaps = Distribution.merged([usage.gap_distribution() for usage in usages])
+    return {
+        "ttft_ms": summary_ms(Distribution.of(first)),
+        "itl_ms": summary_ms(gaps),
+        "e2el_ms": summary_ms(Distribution.of(whole)),
+    }
+
+
+def summary_ms(values: Distribution) -> Mapping[str, float]:
+    """p50, p90, p99 and mean of seconds, in milliseconds; zeros when there is no sample."""
+    names = (*(f"p{share}" for share in QUANTILES), "mean")
+    if not values.count:
+        return dict.fromkeys(names, 0.0)
+    seconds = (*(values.percentile(share) for share in QUANTILES), values.mean)
+    return {name: MS_PER_S * value for name, value in zip(names, seconds, strict=True)}
 
 
 def _per(amount: float, seconds: float) -> float:

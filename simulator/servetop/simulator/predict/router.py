@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence as Items
 
-from servetop.simulator.predict.virtual_time import Arrivals, VirtualEngine
+from servetop.simulator.predict.virtual_time import Client, VirtualEngine
 
 ROUTERS = ("round-robin", "least-loaded")
 
@@ -18,16 +18,34 @@ class ReplicaRouter:
         self._least_loaded = router == "least-loaded"
         self._turn = 0
 
-    def run(self, arrivals: Arrivals) -> None:
-        """Serve everything that the client sends, to the last token; see each engine's ledger."""
-        while (due := arrivals.due()) < math.inf:
+    def run(self, client: Client) -> None:
+        """Serve everything that the client sends, to the last token; see each engine's `usage`."""
+        if client.feedback:
+            self._run_by_iteration(client)
+            return
+        while (due := client.due()) < math.inf:
             for engine in self.engines:
-                engine.advance(due)
-            at, requests = arrivals.land(due)
-            for request in requests:
-                self._choose().offer(at, (request,))
+                engine.advance(due, client)
+            self._land(due, client)
         for engine in self.engines:
-            engine.advance(math.inf)
+            engine.advance(math.inf, client)
+
+    def _run_by_iteration(self, client: Client) -> None:
+        """Advance the engine that is behind by one iteration: any completion may send a request at once."""
+        while True:
+            due = client.due()
+            busy = [engine for engine in self.engines if engine.scheduler.unfinished and engine.now < due]
+            if busy:
+                min(busy, key=lambda engine: engine.now).step(due, client)
+            elif due < math.inf:
+                self._land(due, client)
+            else:
+                return
+
+    def _land(self, due: float, client: Client) -> None:
+        at, requests = client.land(due)
+        for request in requests:
+            self._choose().offer(at, (request,), client)
 
     def _choose(self) -> VirtualEngine:
         if self._least_loaded:

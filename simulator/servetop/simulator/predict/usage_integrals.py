@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
+from servetop.analysis.percentiles import Distribution
 from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.scheduling.work import Work
 
@@ -74,6 +77,14 @@ class UsageIntegrals:
             self.prompt_tokens += seq.prompt_tokens
             self._groups[now] -= 1
             self.ended_at = now
+
+    def gap_distribution(self) -> Distribution:
+        """All gaps between tokens, in seconds."""
+        table = np.array(self.gaps, dtype=np.float64).reshape(-1, 4)
+        count = table[:, 2].astype(np.int64)
+        step = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+        values = np.repeat(table[:, 0], count) + np.repeat(table[:, 1], count) * step
+        return Distribution.of(values, weights=np.repeat(table[:, 3].astype(np.int64), count))
 
     def _prefilled(self, seq: SimSequence, end: float) -> None:
         if seq.prefilled_at != end:

@@ -13,15 +13,26 @@ from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.simulator.scheduling.work import Work, grid_after
 
 
-class Arrivals(Protocol):
-    """A client model: pure, told nothing but where the engine's iteration boundaries are."""
+class Client(Protocol):
+    """Sends requests to simulated engines. It sees the engine's iteration boundaries and completions, no clock."""
+
+    feedback: bool
+    """When a request is sent depends on completions."""
 
     def due(self) -> float:
-        """When the next requests come; infinity when none do."""
+        """When the next requests are sent; infinity when none are, or not before a completion."""
         ...
 
     def land(self, boundary: float, /) -> tuple[float, Items[SimRequest]]:
         """Hand over what is due, at the engine's first boundary after that: arrival time and requests."""
+        ...
+
+    def ended(self, finished: Items[SimSequence], now: float) -> None:
+        """Called with the requests that have completed at `now`."""
+        ...
+
+    def refused(self, request: SimRequest, at: float) -> None:
+        """Called with a request that the engine could never serve."""
         ...
 
 
@@ -30,41 +41,42 @@ class VirtualEngine:
 
     def __init__(self, scheduler: Scheduler, *, stride: int | None = None) -> None:
         self.scheduler = scheduler
-        self.ledger = UsageIntegrals()
+        self.usage = UsageIntegrals()
         self.now = 0.0
         self._stride = stride
         self._index = itertools.count()
 
-    def offer(self, at: float, requests: Items[SimRequest]) -> None:
+    def offer(self, at: float, requests: Items[SimRequest], client: Client) -> None:
         """Queue requests that arrive at `at`; what an empty engine could never serve is refused."""
         if at < self.now:
-            self.ledger.waited(len(requests), self.now - at)
+            self.usage.waited(len(requests), self.now - at)
         self.now = max(self.now, grid_after(at))
         for request in requests:
             seq = SimSequence(request, index=next(self._index), arrival=at)
             if self.scheduler.accepts(seq):
                 self.scheduler.add(seq)
-                self.ledger.accepted(seq)
+                self.usage.accepted(seq)
             else:
-                self.ledger.refused += 1
+                self.usage.refused += 1
+                client.refused(request, at)
 
-    def run(self, arrivals: Arrivals) -> UsageIntegrals:
+    def run(self, client: Client) -> UsageIntegrals:
         """Serve everything that the client sends, to the last token."""
         scheduler = self.scheduler
         while True:
-            while (due := arrivals.due()) <= self.now:
-                self.offer(*arrivals.land(self.now))
+            while (due := client.due()) <= self.now:
+                self.offer(*client.land(self.now), client)
             work = scheduler.plan(self.now)
             if work is None:
                 wake = min(due, scheduler.opens_at())
                 if wake == math.inf:
-                    return self.ledger
+                    return self.usage
                 self._idle(wake)
                 continue
-            self._perform(work, arrivals)
+            self._perform(work, client)
 
-    def advance(self, until: float) -> None:
-        """Go on to the first iteration boundary at or after `until`, or as far as there is work."""
+    def advance(self, until: float, client: Client) -> None:
+        """Run to the first iteration boundary at or after `until`, or as far as there is work."""
         while self.now < until:
             work = self.scheduler.plan(self.now)
             if work is None:
@@ -74,29 +86,39 @@ class VirtualEngine:
                 self._idle(wake)
                 continue
             steps = min(work.steps, self._stride or work.steps)
-            self._commit(work, steps if math.isinf(until) else min(steps, work.steps_by(until - self.now)))
+            self._commit(work, steps if math.isinf(until) else min(steps, work.steps_by(until - self.now)), client)
+
+    def step(self, until: float, client: Client) -> None:
+        """Run one iteration; wait until `until` at the latest where nothing may start before."""
+        work = self.scheduler.plan(self.now)
+        if work is None:
+            self._idle(min(self.scheduler.opens_at(), until))
+        else:
+            self._commit(work, 1, client)
 
     def _idle(self, until: float) -> None:
         if until > self.now:
-            self.ledger.waited(self.scheduler.unfinished, until - self.now)
+            self.usage.waited(self.scheduler.unfinished, until - self.now)
             self.now = grid_after(until)
 
-    def _perform(self, work: Work, arrivals: Arrivals) -> None:
+    def _perform(self, work: Work, client: Client) -> None:
         """Let the work go on until a decision is due, landing requests that come meanwhile."""
         start, steps = self.now, min(work.steps, self._stride or work.steps)
-        due = arrivals.due()
+        due = client.due()
         if work.admits and due < start + work.elapsed(steps):
             steps = min(steps, work.steps_by(due - start))
-        self._commit(work, steps)
-        while (due := arrivals.due()) < self.now:
+        self._commit(work, steps, client)
+        while (due := client.due()) < self.now:
             boundary = start + work.elapsed(work.steps_by(due - start))
-            self.offer(*arrivals.land(boundary))
+            self.offer(*client.land(boundary), client)
 
-    def _commit(self, work: Work, steps: int) -> None:
+    def _commit(self, work: Work, steps: int, client: Client) -> None:
         start, end = self.now, self.now + work.elapsed(steps)
-        self.ledger.preempted(self.scheduler.victims)
-        self.ledger.waited(self.scheduler.unfinished, end - start)
+        self.usage.preempted(self.scheduler.victims)
+        self.usage.waited(self.scheduler.unfinished, end - start)
         finished = self.scheduler.complete(work, steps, now=end)
-        self.ledger.performed(work, steps, start=start, returned=self.scheduler.returned)
-        self.ledger.completed(finished, end)
+        self.usage.performed(work, steps, start=start, returned=self.scheduler.returned)
+        self.usage.completed(finished, end)
         self.now = end
+        if finished:
+            client.ended(finished, end)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from servetop.simulator.predict.predict import predict
-from servetop.simulator.predict.presets import specs_of_preset
+from servetop.simulator.predict.predict import PredictSpec, predict
 from servetop.simulator.validate.published import measured, suspects
 from servetop.simulator.validate.validation_tables import (
     PublishedTarget,
@@ -18,8 +17,8 @@ from servetop.simulator.validate.validation_tables import (
     mean_error,
 )
 
-Preset = Callable[[str], Mapping[str, Any]]
-"""Gives a preset's parsed TOML by name."""
+Preset = Callable[[str], Iterable[PredictSpec]]
+"""A preset's predictions by its name."""
 Cells = list[dict[str, Any]]
 
 TABLE4_CALIBRATED = {(128, 64)}
@@ -44,7 +43,7 @@ def validate(preset: Preset) -> list[Table]:
 
 def cells_of(preset: Preset, name: str) -> Cells:
     """A preset's predicted cells."""
-    cells: Cells = predict(specs_of_preset(preset(name), label=name))["cells"]
+    cells: Cells = predict(preset(name))["cells"]
     return cells
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import random
@@ -19,6 +20,8 @@ _BLOCK = 256
 _MEAN = Setting(high=1e6)
 _CAP = Setting(1e6, low=1, high=1e6, low_included=True)
 _CAPS = {"input_cap": _CAP, "output_cap": _CAP}
+_SHORTEST, _SUBSET_CAP = 4, 2048
+"""Tokens of ShareGPT's pairs: the filter of vLLM's benchmark, and of the Run:ai study."""
 _COUNT = Setting(low=1, high=1e6, low_included=True)
 _ZIPF_CAP = Setting(low=1, high=200_000, low_included=True)
 LENGTH_LAWS: Forms = {
@@ -252,16 +255,25 @@ def _zipf(exponent: float, cap: int) -> Draw:
 def sharegpt_lengths(*, input_cap: float, output_cap: float, total_cap: float, subset: int = 0) -> IntArray:
     """Pairs of ShareGPT's first turns, filtered as vLLM's benchmark does: 4 tokens or more, and within the caps.
 
-    `subset` keeps that many of them, always the same ones; 0 keeps all.
+    `subset` draws that many, always the same ones, of the pairs of 4 to 2048 tokens each before the caps apply; 0: all.
     """
+    pairs = _all_sharegpt_lengths()
+    pairs = pairs[(pairs >= _SHORTEST).all(axis=1)]
+    if subset:
+        usual = pairs[(pairs <= _SUBSET_CAP).all(axis=1)]
+        if subset > len(usual):
+            raise UsageError(f"--lengths sharegpt: subset={subset}: give {len(usual)} or less")
+        pairs = usual[random.Random(0).sample(range(len(usual)), subset)]
+    within = (pairs[:, 0] <= input_cap) & (pairs[:, 1] <= output_cap) & (pairs.sum(axis=1) <= total_cap)
+    kept: IntArray = pairs[within]
+    if not len(kept):
+        raise UsageError("--lengths sharegpt: no pair is within input_cap, output_cap and total_cap: raise them")
+    return kept
+
+
+@functools.cache
+def _all_sharegpt_lengths() -> IntArray:
     from servetop.workload.datasets.files import shipped, table_rows
 
     rows = table_rows(shipped("sharegpt_lengths.csv.gz"))
-    pairs = np.array([(int(row["input"]), int(row["output"])) for _, row in rows], dtype=np.int64)
-    fits = (pairs >= 4).all(axis=1) & (pairs.sum(axis=1) <= total_cap)
-    fits &= (pairs[:, 0] <= input_cap) & (pairs[:, 1] <= output_cap)
-    kept: IntArray = pairs[fits]
-    if not len(kept) or len(kept) < subset:
-        found = f"only {len(kept):,} pairs are within" if len(kept) else "no pair is within"
-        raise UsageError(f"--lengths sharegpt: {found} input_cap, output_cap and total_cap: raise them")
-    return kept[random.Random(0).sample(range(len(kept)), subset)] if subset else kept
+    return np.array([(int(row["input"]), int(row["output"])) for _, row in rows], dtype=np.int64)

@@ -1,0 +1,199 @@
+"""Clients in virtual time: the load of a run's stage, sent to a simulated engine without a network or a clock."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.simulator.predict.client_requests import ClientRequest, ClientRequests
+from servetop.simulator.predict.virtual_time import Client
+from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
+from servetop.workload.arrivals.arrival_process import InProcessBursts
+from servetop.workload.build import arrivals_of
+from servetop.workload.stage_run import StageRun
+from servetop.workload.user_slots import UserSlots, parse_think_time
+
+_RETRY_SECONDS = 1.0
+"""Pause of a closed loop after a refused request, as of the load generator."""
+
+
+def stage_client(
+    workload: WorkloadConfig, stage: StageConfig, *, requests: ClientRequests, seed: int, scale: float
+) -> Client:
+    """The client that sends one stage; all of its times are multiplied by `scale`."""
+    arrivals = arrivals_of(workload, seed=seed)
+    process = None if math.isinf(stage.request_rate) else arrivals(stage.request_rate)
+    if isinstance(process, InProcessBursts):
+        return InProcessClient(stage, requests, bursts=process, scale=scale)
+    run = StageRun(0, stage, began=0.0, arrivals=arrivals if process is None else arrivals_of(workload, seed=seed))
+    return StageClient(run, requests, workload=workload, seed=seed, scale=scale)
+
+
+class OpenLoop:
+    """Requests at given times, whatever the engine does."""
+
+    feedback = False
+
+    def __init__(self, requests: Sequence[SimRequest], due_times: Iterable[float]) -> None:
+        self._requests = iter(requests)
+        self._times: Iterator[float] = iter(due_times)
+        self._due = next(self._times, math.inf)
+
+    def due(self) -> float:
+        """Time of the next request."""
+        return self._due
+
+    def land(self, _boundary: float, /) -> tuple[float, Sequence[SimRequest]]:
+        """One request and its due time."""
+        at, self._due = self._due, next(self._times, math.inf)
+        request = next(self._requests, None)
+        if request is None:
+            self._due = math.inf
+        return at, () if request is None else (request,)
+
+    def ended(self, finished: Sequence[SimSequence], now: float) -> None:
+        """Completions change nothing."""
+
+    def refused(self, request: SimRequest, at: float) -> None:
+        """Neither do refusals."""
+
+
+class InProcessClient:
+    """Whole bursts from inside the engine's event loop: each waits for an iteration boundary, as does its timer."""
+
+    feedback = False
+
+    def __init__(self, stage: StageConfig, requests: ClientRequests, *, bursts: InProcessBursts, scale: float) -> None:
+        self._requests = requests
+        self._size = bursts.size
+        self._period = bursts.period * scale
+        self._left = math.inf if stage.num_prompts is None else stage.num_prompts
+        self._ends = math.inf if stage.duration is None else stage.duration * scale
+        self._sent = 0
+        self._due = 0.0 if self._left >= self._size else math.inf
+
+    def due(self) -> float:
+        """When the timer ends."""
+        return self._due
+
+    def land(self, boundary: float, /) -> tuple[float, Sequence[SimRequest]]:
+        """One burst, sent at the boundary."""
+        burst = self._requests.some(self._sent, self._size)
+        self._sent += self._size
+        due = boundary + self._period
+        more = self._sent + self._size <= self._left and due < self._ends
+        self._due = due if more else math.inf
+        return boundary, burst
+
+    def ended(self, finished: Sequence[SimSequence], now: float) -> None:
+        """Completions change nothing."""
+
+    def refused(self, request: SimRequest, at: float) -> None:
+        """Neither do refusals."""
+
+
+class StageClient:
+    """Sends a stage as the load generator does: arrivals, concurrency limit, users who think, conversations."""
+
+    def __init__(
+        self, run: StageRun, requests: ClientRequests, *, workload: WorkloadConfig, seed: int, scale: float
+    ) -> None:
+        self._run = run
+        self._requests = requests
+        self._scale = scale
+        self._limit = math.inf if run.limit is None else run.limit
+        pauses = parse_think_time(workload.think_time, seed=seed) or itertools.repeat(0.0)
+        self._pauses = (scale * pause for pause in pauses)
+        thinking = workload.think_time and not workload.conversational
+        self._slots = UserSlots(self._pauses if thinking else None)
+        self._number = 0
+        self._in_flight = 0
+        self._unfinished_copies: dict[ClientRequest, int] = {}
+        self._turns: list[tuple[float, int, ClientRequest]] = []
+        self._room_at = 0.0
+        self._not_before = 0.0
+        self._due = self._next_due()
+        self.feedback = run.limit is not None or workload.conversational
+
+    def due(self) -> float:
+        """When the next request is sent; infinity as long as that depends on a completion."""
+        return self._due
+
+    def land(self, _boundary: float, /) -> tuple[float, Sequence[SimRequest]]:
+        """The next request, in as many copies as completions are wanted, and the time at which it is sent."""
+        at, request = self._due, self._take(self._due)
+        if request is None:
+            self._due = self._next_due()
+            return at, ()
+        self._in_flight += 1
+        if request.copies > 1:
+            self._unfinished_copies[request] = request.copies
+        self._due = self._next_due()
+        return at, (request,) * request.copies
+
+    def ended(self, finished: Sequence[SimSequence], now: float) -> None:
+        """Free the slots of completed requests, and continue their conversations."""
+        for seq in finished:
+            request = seq.request
+            if isinstance(request, ClientRequest) and self._is_over(request):
+                self._end(request, now, continues=not request.cancelled)
+        self._due = self._next_due()
+
+    def refused(self, request: SimRequest, at: float) -> None:
+        """Free the slot; a closed loop tries the next request a second later."""
+        if isinstance(request, ClientRequest) and self._is_over(request):
+            self._not_before = at + _RETRY_SECONDS * self._scale
+            self._end(request, at, continues=False)
+        self._due = self._next_due()
+
+    def _is_over(self, request: ClientRequest) -> bool:
+        if request.copies == 1:
+            return True
+        self._unfinished_copies[request] -= 1
+        return not self._unfinished_copies[request]
+
+    def _end(self, request: ClientRequest, now: float, *, continues: bool) -> None:
+        if self._in_flight >= self._limit:
+            self._room_at = now
+        self._in_flight -= 1
+        following = self._requests.following(request) if continues else None
+        if following is None:
+            self._slots.freed(now, closed=self._run.closed)
+            return
+        at = now + next(self._pauses)
+        if self._run.exhausted or at < self._run.end() * self._scale:
+            heapq.heappush(self._turns, (at, following.number, following))
+
+    def _next_due(self) -> float:
+        if self._in_flight >= self._limit:
+            return math.inf
+        new = self._slot_free_at() if self._run.closed else self._run.next_due() * self._scale
+        new = new if new < self._run.end() * self._scale else math.inf
+        turn = self._turns[0][0] if self._turns else math.inf
+        return max(self._room_at, min(new, turn))
+
+    def _slot_free_at(self) -> float:
+        """When a user of a closed loop sends; `_room_at` at the earliest."""
+        if self._run.exhausted:
+            return math.inf
+        if self._in_flight + len(self._turns) + self._slots.thinking < self._limit:
+            return max(self._room_at, self._not_before)
+        return self._slots.usable_at(0.0, not_before=self._not_before)
+
+    def _take(self, at: float) -> ClientRequest | None:
+        """The request to send at a time: the turn of a conversation that is due, or a new request."""
+        if self._turns and self._turns[0][0] <= at:
+            return heapq.heappop(self._turns)[2]
+        if self._run.closed:
+            occupied = self._in_flight + len(self._turns)
+            since = self._slots.free_since(at, in_flight=occupied, limit=self._run.limit)
+            if since is None or self._run.slot(at / self._scale) is None:
+                return None
+        else:
+            self._run.issue()
+        request = self._requests[self._number]
+        self._number += 1
+        return request
