@@ -75,7 +75,7 @@ async def refreshes(times: int = 100) -> tuple[list[float], list[float]]:
         for number in range(times):
             run.now = 60.0 + 0.25 * number
             began = time.process_time()
-            app.look_for_news()
+            app.poll()
             await pilot.pause()
             app.screen._compositor.render_update(full=True)
             whole.append(time.process_time() - began)

@@ -54,7 +54,7 @@ async def shown(path: Path) -> None:
 
         async def drawn(at: float) -> float:
             began = time.process_time()
-            app._look(playhead=replace(app._view.playhead, at=at, playing=False))
+            app.update_view(playhead=replace(app._view.playhead, at=at, playing=False))
             await pilot.pause()
             app.screen._compositor.render_update(full=True)
             return time.process_time() - began

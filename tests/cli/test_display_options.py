@@ -10,9 +10,9 @@ import pytest
 from servetop.cli.viewing.display_options import (
     DisplayOptions,
     check_theme,
+    dashboard_options,
     remember_theme,
     remembered_theme,
-    surroundings,
     wants_less_motion,
 )
 from servetop.cli.web.web import WebAddress, check_web, viewer_command
@@ -29,18 +29,18 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_theme_chosen_last_comes_back_unless_the_command_line_names_one(tmp_path: Path) -> None:
-    shelf = FolderStore(tmp_path)
-    assert surroundings(DisplayOptions(), shelf).theme == ""
+    store = FolderStore(tmp_path)
+    assert dashboard_options(DisplayOptions(), store).theme == ""
     remember_theme("light")
-    assert surroundings(DisplayOptions(), shelf).theme == "light"
-    assert surroundings(DisplayOptions(theme="mono"), shelf).theme == "mono"
+    assert dashboard_options(DisplayOptions(), store).theme == "light"
+    assert dashboard_options(DisplayOptions(theme="mono"), store).theme == "mono"
 
 
 @pytest.mark.parametrize("content", [b"", b"purple\n", b"\xff\xfe\x00", b"light" * 100])
 def test_a_settings_file_that_makes_no_sense_is_passed_over(content: bytes, tmp_path: Path) -> None:
     remember_theme("dark")
     (tmp_path / "config" / "servetop" / "theme").write_bytes(content)
-    assert surroundings(DisplayOptions(), FolderStore(tmp_path)).theme == ""
+    assert dashboard_options(DisplayOptions(), FolderStore(tmp_path)).theme == ""
 
 
 def test_a_folder_that_cannot_be_written_to_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.viewing.display_options import DisplayOptions, surroundings
+from servetop.cli.viewing.display_options import DisplayOptions, dashboard_options
 from servetop.cli.viewing.read_only import ReadOnlyRun, ReadOnlyStore
 from servetop.core.errors import RecordingError
 from servetop.core.events import Action
@@ -36,19 +36,19 @@ def test_a_read_only_run_is_shown_and_takes_no_command(recording: Path) -> None:
 
 
 def test_a_read_only_shelf_opens_renames_nothing_and_deletes_nothing(recording: Path) -> None:
-    shelf = FolderStore(recording.parent)
-    shown = ReadOnlyStore(shelf)
-    assert (shown.place, list(shown.paths())) == (str(recording.parent), [recording])
-    assert shown.glance(recording, bins=8).info.label == "words"
+    store = FolderStore(recording.parent)
+    shown = ReadOnlyStore(store)
+    assert (shown.location, list(shown.paths())) == (str(recording.parent), [recording])
+    assert shown.preview(recording, bins=8).info.label == "words"
     with pytest.raises(RecordingError, match="read-only"):
         shown.rename(recording, "other")
     with pytest.raises(RecordingError, match="read-only"):
         shown.delete(recording)
     with pytest.raises(RecordingError, match="read-only"):
         shown.open(recording).send(Action.STOP)
-    shelf.close()
+    store.close()
     assert recording.exists()
 
 
 def test_a_read_only_dashboard_remembers_no_theme(tmp_path: Path) -> None:
-    assert surroundings(DisplayOptions(), FolderStore(tmp_path), read_only=True).remember_theme is None
+    assert dashboard_options(DisplayOptions(), FolderStore(tmp_path), read_only=True).remember_theme is None

@@ -20,10 +20,10 @@ def test_a_signal_asks_the_viewer_to_leave_and_is_passed_on(number: signal.Signa
     signals = ViewerSignals(passed_on.append)
     before = signal.getsignal(number)
     with signals.caught():
-        assert signals.asked_to_leave() == ""
+        assert signals.exit_requested() == ""
         os.kill(os.getpid(), number)
         os.kill(os.getpid(), number)
-    assert signals.asked_to_leave() == result
+    assert signals.exit_requested() == result
     assert passed_on == [number, number]
     assert signal.getsignal(number) == before
 

@@ -53,17 +53,17 @@ def test_recordings_are_listed_by_when_they_were_last_written(record: Callable[.
 
 
 def test_a_glance_has_the_throughput_over_time(record: Callable[..., Path], tmp_path: Path) -> None:
-    glance = FolderStore(tmp_path).glance(record("one"), bins=2)
-    assert glance.output_rates == (40.0, 120.0)
-    assert (glance.info.state, glance.info.requests) == (RecordingState.FINISHED, 8)
-    assert len(FolderStore(tmp_path).glance(record("two"), bins=24).output_rates) == 8
+    preview = FolderStore(tmp_path).preview(record("one"), bins=2)
+    assert preview.output_rates == (40.0, 120.0)
+    assert (preview.info.state, preview.info.requests) == (RecordingState.FINISHED, 8)
+    assert len(FolderStore(tmp_path).preview(record("two"), bins=24).output_rates) == 8
 
 
 def test_a_glance_at_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "junk.servetop").write_bytes(b"junk")
-    glance = FolderStore(tmp_path).glance(tmp_path / "junk.servetop", bins=8)
-    assert (glance.info.state, glance.output_rates) == (RecordingState.UNREADABLE, ())
-    assert "is no servetop recording" in glance.info.problem
+    preview = FolderStore(tmp_path).preview(tmp_path / "junk.servetop", bins=8)
+    assert (preview.info.state, preview.output_rates) == (RecordingState.UNREADABLE, ())
+    assert "is no servetop recording" in preview.info.problem
 
 
 def test_a_recording_is_renamed_with_or_without_its_suffix(record: Callable[..., Path], tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_recording_is_renamed_with_or_without_its_suffix(record: Callable[...,
     renamed = shelf.rename(record("one"), "batch 64 ")
     assert shelf.rename(renamed, "batch-64.servetop") == tmp_path / "batch-64.servetop"
     assert names(tmp_path) == ["batch-64.servetop"]
-    assert shelf.glance(tmp_path / "batch-64.servetop", bins=1).info.requests == 8
+    assert shelf.preview(tmp_path / "batch-64.servetop", bins=1).info.requests == 8
 
 
 def test_renaming_never_overwrites(record: Callable[..., Path], tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_what_has_no_end_and_was_just_written_may_be_growing_elsewhere(
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE run SET end_at = NULL, exit_code = NULL, writer = ?", (elsewhere,))
     shelf = FolderStore(tmp_path)
-    assert shelf.glance(path, bins=1).info.state is RecordingState.BROKEN_OFF
+    assert shelf.preview(path, bins=1).info.state is RecordingState.BROKEN_OFF
     with pytest.raises(RecordingError, match="may be growing: try again in"):
         shelf.delete(path)
     os.utime(path, (NOON, NOON))

@@ -56,7 +56,7 @@ def change(path: Path, *statements: str) -> None:
 def look_at(path: Path) -> tuple[str, dict[str, object]]:
     """What every part of servetop that reads a file does with it: the complaint or damage, and the summary."""
     with contextlib.suppress(RecordingError):
-        FolderStore(path.parent).glance(path, bins=20)
+        FolderStore(path.parent).preview(path, bins=20)
     describe(path)
     try:
         with closing(RecordingReader.open(path)) as reader:

@@ -65,7 +65,7 @@ class CannedRun:
     _given: float = -1.0
     """Where the ticks of an update in pieces begin."""
     _more: bool = False
-    _told: int = 0
+    _server_times: int = 0
     name = "canned"
 
     @property
@@ -82,7 +82,7 @@ class CannedRun:
         self._shown = high
         if self._more:
             self._more, low = False, self._given
-        commands, self._told = self.sent[self._told :], len(self.sent)
+        commands, self._server_times = self.sent[self._server_times :], len(self.sent)
         if high <= low:
             return RunUpdate(commands=commands)
         return RunUpdate(

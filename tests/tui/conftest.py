@@ -18,8 +18,9 @@ import textual.pilot
 from servetop.core.clock import ManualClock
 from servetop.tui.app import DashboardApp
 from servetop.tui.panels.panel import Panel
+from servetop.tui.state.frame import Frame, View
 from servetop.tui.state.playhead import Playhead
-from servetop.tui.state.run_state import Frame, RunState, View
+from servetop.tui.state.run_state import RunState
 
 if TYPE_CHECKING:
     from tests.tui.canned import CannedRun
@@ -69,7 +70,7 @@ def dashboard() -> Callable[..., DashboardApp]:
 
 
 @pytest.fixture(scope="session")
-def moment_of() -> Callable[..., Frame]:
+def frame_of() -> Callable[..., Frame]:
     """A run as of one instant, without any app."""
 
     def make(run: CannedRun, at: float, **view: Any) -> Frame:

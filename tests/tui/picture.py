@@ -41,11 +41,11 @@ def _placed(match: re.Match[str]) -> str:
     if start is None or " textLength=" not in attributes:
         return match.group(0)
     rest = re.sub(r' (x|textLength|clip-path)="[^"]+"', "", attributes)
-    placed = []
+    moved_to = []
     for piece in re.finditer(r"[^\s\u2500-\u28ff]+|[\u2500-\u28ff]", text.replace("\xa0", " ")):
         x = float(start.group(1)) + CELL * cell_len(text[: piece.start()])
-        placed.append(f'<text{rest} x="{x:g}">{html.escape(piece.group())}</text>')
-    return "".join(placed)
+        moved_to.append(f'<text{rest} x="{x:g}">{html.escape(piece.group())}</text>')
+    return "".join(moved_to)
 
 
 def main(path: Path) -> None:

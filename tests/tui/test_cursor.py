@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.tui.app import DashboardApp
-from servetop.tui.drawing.cursor import MARK, Cursor, column_of, crossed, instant_of
+from servetop.tui.drawing.cursor import MARK, Cursor, column_of, crossed, time_at_column
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 Dashboard = Callable[..., DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]
@@ -20,7 +20,7 @@ CHARTS = ("load", "throughput", "latency", "heat", "kv", "queue", "preemptions")
 
 @given(st.integers(1, 200), st.integers(0, 199), st.floats(10, 1e5))
 def test_the_instant_of_a_cell_is_drawn_in_that_cell(width: int, column: int, start: float) -> None:
-    at = instant_of(column, (start, start + 120.0), width)
+    at = time_at_column(column, (start, start + 120.0), width)
     assert (at is None) == (column >= width)
     if at is not None:
         assert column_of(at, (start, start + 120.0), width) == column
@@ -29,8 +29,8 @@ def test_the_instant_of_a_cell_is_drawn_in_that_cell(width: int, column: int, st
 def test_what_lies_outside_of_the_axis_has_no_column() -> None:
     assert column_of(9.9, (10.0, 20.0), 10) is None
     assert column_of(20.1, (10.0, 20.0), 10) is None
-    assert instant_of(-1, (10.0, 20.0), 10) is None
-    assert instant_of(0, (-100.0, 20.0), 10) is None
+    assert time_at_column(-1, (10.0, 20.0), 10) is None
+    assert time_at_column(0, (-100.0, 20.0), 10) is None
 
 
 def test_the_mark_takes_one_cell_of_whatever_run_it_falls_into() -> None:
@@ -49,11 +49,11 @@ def test_a_cursor_moves_by_bins_of_the_axis_and_stays_on_it() -> None:
 
 
 def test_figures_are_those_of_the_cursors_instant_and_charts_stay_as_they_are(
-    canned: ModuleType, moment_of: Callable[..., Frame]
+    canned: ModuleType, frame_of: Callable[..., Frame]
 ) -> None:
-    there = moment_of(canned.finished(), 60.0)
-    pointed = moment_of(canned.finished(), 110.0, cursor=Cursor(at=60.0))
-    now = moment_of(canned.finished(), 110.0)
+    there = frame_of(canned.finished(), 60.0)
+    pointed = frame_of(canned.finished(), 110.0, cursor=Cursor(at=60.0))
+    now = frame_of(canned.finished(), 110.0)
     assert pointed.cursor == 60.0
     assert (pointed.stats.rates, pointed.stats.engine, pointed.stats.latencies) == (
         there.stats.rates,
@@ -62,7 +62,7 @@ def test_figures_are_those_of_the_cursors_instant_and_charts_stay_as_they_are(
     )
     assert pointed.stats.series.times.tolist() == now.stats.series.times.tolist()
     assert pointed.window == now.window
-    assert moment_of(canned.finished(), 50.0, cursor=Cursor(at=60.0)).cursor == 50.0
+    assert frame_of(canned.finished(), 50.0, cursor=Cursor(at=60.0)).cursor == 50.0
 
 
 async def test_the_cursor_key_marks_one_column_of_every_chart_and_escape_takes_it_away(
@@ -74,8 +74,8 @@ async def test_the_cursor_key_marks_one_column_of_every_chart_and_escape_takes_i
         await pilot.press("c", *["shift+left"] * 5)
         for name in CHARTS:
             panel = app.screen.query_one(f"#{name}", TimeChart)
-            assert panel.moment is not None
-            left = panel.left_of_chart(panel.moment)
+            assert panel.frame is not None
+            left = panel.left_of_chart(panel.frame)
             column = left + (column_of(60.0, (-10.0, 110.0), panel.size.width - left) or 0)
             rows = text_of(app, f"#{name}").split("\n")[5:-1]
             assert {row[column] for row in rows} == {MARK}, name
@@ -120,13 +120,13 @@ async def test_a_click_puts_the_cursor_and_a_loose_one_follows_the_mouse(
         await pilot.click("#load", offset=(2 + 6 + 1, 5))
         assert app._view.cursor is None  # before second 0
         await pilot.click("#load", offset=(2 + 6 + 30, 5))
-        clicked = instant_of(30, (-10.0, 110.0), canvas) or 0.0
+        clicked = time_at_column(30, (-10.0, 110.0), canvas) or 0.0
         assert app._view.cursor == Cursor(at=clicked, follows_mouse=False)
         await pilot.hover("#load", offset=(2 + 6 + 50, 5))
         assert app._view.cursor == Cursor(at=clicked, follows_mouse=False)
         await pilot.press("c", "c")
         await pilot.hover("#load", offset=(2 + 6 + 40, 5))
-        assert app._view.cursor == Cursor(at=instant_of(40, (-10.0, 110.0), canvas) or 0.0)
+        assert app._view.cursor == Cursor(at=time_at_column(40, (-10.0, 110.0), canvas) or 0.0)
 
 
 async def test_a_click_beside_the_map_of_blocks_is_an_instant_and_one_on_the_map_is_not(
@@ -139,7 +139,7 @@ async def test_a_click_beside_the_map_of_blocks_is_an_instant_and_one_on_the_map
         await pilot.click("#kv", offset=(2 + left - 7, 5))
         assert app._view.cursor is None
         await pilot.click("#kv", offset=(2 + left + 15, 5))
-        clicked = instant_of(15, (-10.0, 110.0), width - left) or 0.0
+        clicked = time_at_column(15, (-10.0, 110.0), width - left) or 0.0
         assert app._view.cursor == Cursor(at=clicked, follows_mouse=False)
 
 

@@ -12,7 +12,7 @@ from servetop.core.clock import ManualClock
 from servetop.core.events import Action, LogLine, Note, Severity
 from servetop.tui.app import DashboardApp
 from servetop.tui.appearance import DashboardOptions
-from servetop.tui.panels.log_view import LogView
+from servetop.tui.panels.detail.log_view import LogView
 from servetop.tui.screens.help import HelpScreen
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.log_screen import LogScreen
@@ -53,11 +53,11 @@ async def test_what_the_disk_does_not_take_is_told_at_once_and_only_once_when_it
     run = canned.growing(110.0)
     told = Note(at=110.3, severity=Severity.ERROR, source="recorder", text="run.servetop cannot be written (disk full)")
     waiting = [told, told]
-    surroundings = DashboardOptions(unrecorded=lambda: [waiting.pop()] if waiting else [])
-    app = dashboard(run, owns_run=True, surroundings=surroundings)
+    options = DashboardOptions(unrecorded=lambda: [waiting.pop()] if waiting else [])
+    app = dashboard(run, owns_run=True, options=options)
     async with app.run_test() as pilot:
         for _ in range(3):
-            app.look_for_news()
+            app.poll()
         await pilot.pause()
         assert app.screen.has_class("-alert")
         assert told.text in text_of(app, "#alert")
@@ -65,7 +65,7 @@ async def test_what_the_disk_does_not_take_is_told_at_once_and_only_once_when_it
         assert app.screen.query_one(LogView).render().plain.count("cannot be written") == 1
         run.notes = [replace(told, at=110.25)]
         run.now = 111.0
-        app.look_for_news()
+        app.poll()
         assert [note for note in app._run.notes if note.source == "recorder"] == run.notes
 
 
@@ -181,7 +181,7 @@ async def test_time_passes_by_the_clock_times_the_speed(
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.press("plus")
         app._clock.advance_to(5.0)
-        app.look_for_news()
+        app.poll()
         assert text_of(app, "#header").endswith("00:01:10 ▶ replay ×2")
 
 
@@ -192,10 +192,10 @@ async def test_a_growing_run_is_followed_and_its_end_is_told(
     app = dashboard(run)
     async with app.run_test(size=(120, 30)) as pilot:
         run.now = 112.5
-        app.look_for_news()
+        app.poll()
         assert "00:01:52 ● REC" in text_of(app, "#header")
         run.now, run.live, run.end = 126.0, False, canned.finished().end
-        app.look_for_news()
+        app.poll()
         await pilot.pause()
         assert text_of(app, "#header").endswith("00:02:06 ■ ended")
         assert "play/pause" in text_of(app, "#keys")

@@ -16,18 +16,18 @@ from servetop.tui.drawing import formats
 from servetop.tui.drawing.distributions import draw_cdf, draw_ridges
 from servetop.tui.drawing.scatter import Point, draw_scatter, knees, pareto
 from servetop.tui.drawing.text_runs import Lines, row_width
-from servetop.tui.panels.config import config_rows
+from servetop.tui.panels.detail.config import config_rows
+from servetop.tui.panels.detail.sweep import SweepPanel, draw_sweep
 from servetop.tui.panels.panel import Panel
-from servetop.tui.panels.sweep import SweepPanel, draw_sweep
 from servetop.tui.screens.details import ConfigScreen, DistributionsScreen, SweepScreen
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.log_screen import LogScreen
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import dips
 from servetop.tui.state.sweep_cells import Cell, deviations, measured, predicted
 
 Dashboard = Callable[..., DashboardApp]
-MomentOf = Callable[..., Frame]
+FrameOf = Callable[..., Frame]
 
 
 def rows(app: DashboardApp, selector: str) -> list[str]:
@@ -57,7 +57,7 @@ async def test_the_sweep_fills_in_as_the_run_goes_on(canned: ModuleType, dashboa
         row = rows(app, "#sweep")[1]
         assert re.findall(r"[\d,]+\S*|·+", row)[:3] == ["192", "502★", "910…"]
         run.now = 110.0
-        app.look_for_news()
+        app.poll()
         row = rows(app, "#sweep")[1]
         assert re.findall(r"[\d,]+\S*", row) == ["192", "502", "856", "1,820★~", "2,199▲…"]
 
@@ -72,18 +72,18 @@ async def test_the_configuration_scrolls_to_its_end_and_no_further(canned: Modul
         assert rows(app, "#config")[0] == "run"
 
 
-def test_stages_are_compared_as_of_the_instant_shown(canned: ModuleType, moment_of: MomentOf) -> None:
-    figures = moment_of(canned.finished(), 50.0).per_stage()
+def test_stages_are_compared_as_of_the_instant_shown(canned: ModuleType, frame_of: FrameOf) -> None:
+    figures = frame_of(canned.finished(), 50.0).per_stage()
     assert [each.stage.request_rate for each in figures] == [4.0, 8.0]
     assert [each.ended for each in figures] == [True, False]
 
 
-def test_repeats_of_a_cell_are_averaged_and_warm_ups_left_out(canned: ModuleType, moment_of: MomentOf) -> None:
+def test_repeats_of_a_cell_are_averaged_and_warm_ups_left_out(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.finished()
     run.stages = [
         replace(stage, request_rate=stage.request_rate and 8.0, warmup=stage.index == 0) for stage in run.stages
     ]
-    figures = moment_of(run, 126.0).per_stage()
+    figures = frame_of(run, 126.0).per_stage()
     cells = measured(figures, {})
     assert list(cells) == [(192, 8.0)]
     assert not cells[192, 8.0].unsteady
@@ -92,9 +92,9 @@ def test_repeats_of_a_cell_are_averaged_and_warm_ups_left_out(canned: ModuleType
 
 def test_only_a_finished_cell_is_the_peak_and_unplanned_cells_stay_blank() -> None:
     cells: dict[tuple[int | None, float], Cell] = {
-        (64, 8.0): Cell(output_rate=900.0, preempted=False, unsteady=False, going_on=False),
-        (128, 16.0): Cell(output_rate=2000.0, preempted=True, unsteady=False, going_on=True),
-        (128, 32.0): Cell(output_rate=800.0, preempted=True, unsteady=True, going_on=False),
+        (64, 8.0): Cell(output_rate=900.0, preempted=False, unsteady=False, running_now=False),
+        (128, 16.0): Cell(output_rate=2000.0, preempted=True, unsteady=False, running_now=True),
+        (128, 32.0): Cell(output_rate=800.0, preempted=True, unsteady=True, running_now=False),
     }
     shown = Lines(draw_sweep(cells, [(64, 8.0), (64, 16.0)], 60, 9)).plain.split("\n")
     assert re.findall(r"[\d,]+\S*|·", shown[1]) == ["64", "900★", "·"]
@@ -102,43 +102,41 @@ def test_only_a_finished_cell_is_the_peak_and_unplanned_cells_stay_blank() -> No
 
 
 def test_what_was_predicted_stands_below_what_was_measured_and_the_title_says_how_far_it_is_off(
-    canned: ModuleType, moment_of: MomentOf
+    canned: ModuleType, frame_of: FrameOf
 ) -> None:
     run = canned.finished()
     rates = [stage.request_rate for stage in run.config.stages]
-    own = measured(moment_of(canned.finished(), 100.0).per_stage(), {})
+    own = measured(frame_of(canned.finished(), 100.0).per_stage(), {})
     wanted = tuple(
         PredictedCell(max_num_seqs=canned.BATCH, request_rate=rate, output_throughput=rate_then * 1.1)
         for rate, rate_then in ((rate, own[canned.BATCH, rate].output_rate) for rate in rates[:3])
     )
     run.config = replace(run.config, predicted=wanted)
-    moment = moment_of(run, 100.0)
-    assert deviations(own, predicted(moment)) == pytest.approx([0.1, 0.1, 0.1])
+    frame = frame_of(run, 100.0)
+    assert deviations(own, predicted(frame)) == pytest.approx([0.1, 0.1, 0.1])
     panel = SweepPanel(id="sweep")
-    assert "off the prediction 10.0 %" in Lines(panel.title(moment)).plain
-    shown = Lines(panel.draw(moment, 90, 12)).plain.split("\n")
+    assert "off the prediction 10.0 %" in Lines(panel.title(frame)).plain
+    shown = Lines(panel.draw(frame, 90, 12)).plain.split("\n")
     found = [formats.count(each.output_throughput) for each in wanted]
     assert re.findall(r"≈([\d,.k]+)", shown[2]) == found
     assert "≈ predicted" in shown[-1]
-    assert "≈" not in Lines(panel.draw(moment, 90, 5)).plain
+    assert "≈" not in Lines(panel.draw(frame, 90, 5)).plain
 
 
-def test_a_cell_is_marked_when_a_stage_of_it_that_is_over_was_not_steady(
-    canned: ModuleType, moment_of: MomentOf
-) -> None:
-    moment = moment_of(canned.finished(), 100.0)
-    cells = measured(moment.per_stage(), moment.steady)
+def test_a_cell_is_marked_when_a_stage_of_it_that_is_over_was_not_steady(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.finished(), 100.0)
+    cells = measured(frame.per_stage(), frame.steady)
     marked = {rate: cell.unsteady for (_, rate), cell in cells.items()}
     assert marked == {4.0: False, 8.0: False, 16.0: True, 20.0: False}  # the last one goes on
-    assert moment.steady[3].reason.startswith("the load lasted 30 s, but a request takes")
+    assert frame.steady[3].reason.startswith("the load lasted 30 s, but a request takes")
 
 
-def test_steady_windows_are_those_of_stages_that_are_over(canned: ModuleType, moment_of: MomentOf) -> None:
+def test_steady_windows_are_those_of_stages_that_are_over(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.growing(50.0)
-    assert list(moment_of(run, 50.0).steady) == [0]
-    assert list(moment_of(canned.finished(), 50.0).steady) == [0, 1, 2, 3]
+    assert list(frame_of(run, 50.0).steady) == [0]
+    assert list(frame_of(canned.finished(), 50.0).steady) == [0, 1, 2, 3]
     run.stages = [replace(stage, warmup=stage.index == 0) for stage in run.stages]
-    assert list(moment_of(run, 50.0).steady) == []
+    assert list(frame_of(run, 50.0).steady) == []
 
 
 @pytest.mark.parametrize(("width", "height"), [(40, 9), (14, 4), (8, 2), (90, 30)])
@@ -148,10 +146,10 @@ def test_a_distribution_stays_in_its_box(width: int, height: int) -> None:
     assert max(row_width(row) for row in drawn) <= width
 
 
-def test_every_setting_is_shown_except_the_values_of_http_headers(canned: ModuleType, moment_of: MomentOf) -> None:
+def test_every_setting_is_shown_except_the_values_of_http_headers(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.finished()
     run.config = replace(run.config, workload=WorkloadConfig(headers={"Authorization": "Bearer secret"}))
-    shown = Lines(config_rows(moment_of(run, 60.0).header)).plain
+    shown = Lines(config_rows(frame_of(run, 60.0).header)).plain
     assert "headers.Authorization" in shown
     assert "secret" not in shown
     assert "4 req/s · batch 192" in shown
@@ -272,7 +270,7 @@ async def test_the_matrix_takes_the_rows_that_it_needs_and_the_curve_the_others(
 
 
 def test_marks_do_not_touch_the_next_cell_where_columns_are_wide() -> None:
-    cell = Cell(output_rate=2560.0, preempted=True, unsteady=True, going_on=False)
+    cell = Cell(output_rate=2560.0, preempted=True, unsteady=True, running_now=False)
     row = Lines(draw_sweep({(64, 8.0): cell, (64, 16.0): cell}, [], 60, 4)).plain.split("\n")[1]
     assert "▲~ " in row
     assert "★▲~ " in row

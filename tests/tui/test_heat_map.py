@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.core.histogram import EMPTY, LogHistogram
-from servetop.tui.drawing.heat_map import HeatMap, heat_map, log_limits
+from servetop.tui.drawing.heat_map import HeatMap, heat_map
+from servetop.tui.drawing.scale import log_limits
 
 SECONDS = np.arange(1.0, 5.0)
 """Ends of four bins of a second each."""

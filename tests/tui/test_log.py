@@ -9,39 +9,39 @@ from types import ModuleType
 from servetop.core.events import LogLine, Severity
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.text_runs import Lines
-from servetop.tui.panels.log_view import LogView, entry_row
-from servetop.tui.state.log_entries import Entry, LogBook, found
-from servetop.tui.state.run_state import Frame
+from servetop.tui.panels.detail.log_view import LogView, entry_row
+from servetop.tui.state.frame import Frame
+from servetop.tui.state.log_entries import LogEntry, MergedLog, found
 
 Dashboard = Callable[..., DashboardApp]
-MomentOf = Callable[..., Frame]
+FrameOf = Callable[..., Frame]
 
 
-def texts(entries: list[Entry]) -> list[str]:
+def texts(entries: list[LogEntry]) -> list[str]:
     return [entry.text for entry in entries]
 
 
-def test_lines_of_engine_and_servetop_stand_in_one_order_of_time(canned: ModuleType, moment_of: MomentOf) -> None:
-    entries = LogBook().entries(moment_of(canned.finished(), 104.0))
+def test_lines_of_engine_and_servetop_stand_in_one_order_of_time(canned: ModuleType, frame_of: FrameOf) -> None:
+    entries = MergedLog().entries(frame_of(canned.finished(), 104.0))
     assert [entry.at for entry in entries] == sorted(entry.at for entry in entries)
     assert "KV blocks above 90 %" in [entry.text for entry in entries if entry.symbol == "▲"]
     assert "Application startup complete." in "".join(entry.text for entry in entries if not entry.symbol)
     assert entries[-1].at <= 104.0
 
 
-def test_a_level_leaves_out_what_is_less_severe(canned: ModuleType, moment_of: MomentOf) -> None:
-    moment, book = moment_of(canned.finished(), 126.0), LogBook()
-    every, warnings, errors = (len(book.entries(moment, least=least)) for least in Severity)
+def test_a_level_leaves_out_what_is_less_severe(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame, book = frame_of(canned.finished(), 126.0), MergedLog()
+    every, warnings, errors = (len(book.entries(frame, least=least)) for least in Severity)
     assert every > warnings > errors == 0
-    assert {entry.severity for entry in book.entries(moment, least=Severity.WARNING)} == {Severity.WARNING}
+    assert {entry.severity for entry in book.entries(frame, least=Severity.WARNING)} == {Severity.WARNING}
 
 
-def test_the_book_reads_on_goes_back_and_takes_in_lines_that_come_late(canned: ModuleType, moment_of: MomentOf) -> None:
-    moment, book = moment_of(canned.without_metrics(), 5.0), LogBook()
+def test_the_book_reads_on_goes_back_and_takes_in_lines_that_come_late(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame, book = frame_of(canned.without_metrics(), 5.0), MergedLog()
     a, b, c = (LogLine(at=at, text=text) for at, text in ((1.0, "a"), (2.0, "b"), (1.5, "c")))
 
     def read(*lines: LogLine) -> list[str]:
-        return texts(list(book.entries(replace(moment, log=lines))))
+        return texts(list(book.entries(replace(frame, log=lines))))
 
     assert read(a) == ["a"]
     assert read(a, b) == ["a", "b"]
@@ -53,17 +53,17 @@ def test_the_book_reads_on_goes_back_and_takes_in_lines_that_come_late(canned: M
 
 def test_a_search_does_not_mind_case_and_nothing_finds_nothing() -> None:
     entries = [
-        Entry(1.0, Severity.INFO, "Engine ready"),
-        Entry(2.0, Severity.INFO, "swap"),
-        Entry(3.0, Severity.INFO, "ENGINE"),
+        LogEntry(1.0, Severity.INFO, "Engine ready"),
+        LogEntry(2.0, Severity.INFO, "swap"),
+        LogEntry(3.0, Severity.INFO, "ENGINE"),
     ]
     assert found(entries, "engine") == [0, 2]
     assert found(entries, "") == []
 
 
 def test_servetops_lines_carry_its_name_and_what_was_found_stands_in_brackets() -> None:
-    engine = Entry(61.0, Severity.INFO, "Engine ready")
-    own = Entry(62.0, Severity.WARNING, "preemptions began", "▲")
+    engine = LogEntry(61.0, Severity.INFO, "Engine ready")
+    own = LogEntry(62.0, Severity.WARNING, "preemptions began", "▲")
     rows = [entry_row(engine, 60, query="READY", chosen=True), entry_row(own, 60)]
     assert Lines(rows).plain.split("\n") == ["▸01:01   Engine [ready]", " 01:02 ▲ servetop preemptions began"]
     assert rows[1][2][1] == "warn"
@@ -88,7 +88,7 @@ async def test_v_filters_and_slash_searches_and_n_goes_from_match_to_match(
         assert "1 of 2 found" in str(log._border_title)
         assert "▸00:00   INFO 11-21 10:58:01 [[api_server]" in shown()
         run.now = 118.0
-        app.look_for_news()
+        app.poll()
         assert "▸00:00" in shown()
         await pilot.press("N", "N")
         assert "2 of 2 found" in str(log._border_title)

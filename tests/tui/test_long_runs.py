@@ -18,8 +18,9 @@ from servetop.core.interfaces.run_source import RunUpdate
 from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.tui import app as app_module
 from servetop.tui.app import DashboardApp
+from servetop.tui.state.frame import Frame, View
 from servetop.tui.state.playhead import Playhead
-from servetop.tui.state.run_state import Frame, RunState, View
+from servetop.tui.state.run_state import RunState
 from servetop.tui.state.scratch_file import ScratchFile
 from tests.tui import canned
 
@@ -39,18 +40,18 @@ def followed(*, keep: int | None) -> RunState:
     return so_far
 
 
-def figures(moment: Frame) -> dict[str, Any]:
-    stages = [(each.output_rate, each.preemptions, *each.histograms.values()) for each in moment.per_stage()]
+def figures(frame: Frame) -> dict[str, Any]:
+    stages = [(each.output_rate, each.preemptions, *each.histograms.values()) for each in frame.per_stage()]
     return {
-        "heat": list(moment.heat),
+        "heat": list(frame.heat),
         "stages": stages,
-        "steady": dict(moment.steady),
-        "causes": moment.causes,
-        "overview": moment.overview,
-        "latencies": dict(moment.stats.series.latencies),
-        "trust": moment.stats.trust,
-        "gpus": moment.stats.gpus,
-        "ttft": moment.stats.ttft,
+        "steady": dict(frame.steady),
+        "causes": frame.anomalies,
+        "overview": frame.overview,
+        "latencies": dict(frame.stats.series.latencies),
+        "trust": frame.stats.trust,
+        "gpus": frame.stats.gpus,
+        "ttft": frame.stats.ttft,
     }
 
 
@@ -73,7 +74,7 @@ async def test_a_past_that_cannot_be_read_again_is_told_and_ends_nothing(dashboa
     async with app.run_test(size=(160, 48)) as pilot:
         app._run.history.put_away(keep=100)
         run.past_ticks = fails  # type: ignore[method-assign]
-        app._look(playhead=replace(app._view.playhead, at=30.0, playing=False))
+        app.update_view(playhead=replace(app._view.playhead, at=30.0, playing=False))
         await pilot.pause()
         assert "is the disk all right" in app._view.message
         assert app._run.at(app._view, live=True).stats.totals.sent > 0
@@ -134,7 +135,7 @@ def test_a_long_recording_is_taken_in_piece_by_piece(dashboard: Any, monkeypatch
     pieces: DashboardApp = dashboard(canned.growing(END))
     assert max(held) < 200
     assert len(pieces._run.history) == len(whole._run.history) > 400
-    np.testing.assert_equal(figures(pieces._moment()), figures(whole._moment()))
+    np.testing.assert_equal(figures(pieces._frame()), figures(whole._frame()))
 
 
 def test_what_a_full_disk_does_not_take_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

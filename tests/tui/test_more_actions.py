@@ -18,10 +18,10 @@ from servetop.core.clock import ManualClock
 from servetop.core.events import Action
 from servetop.core.tick import Tick
 from servetop.tui.app import DashboardApp
-from servetop.tui.appearance import THEMES, DashboardOptions, suitable_theme
+from servetop.tui.appearance import THEMES, DashboardOptions, default_theme
 from servetop.tui.drawing.palette import STYLES, THEME_NAMES
-from servetop.tui.keys import STEERING, VIEWING, WATCHING
-from servetop.tui.panels.throughput import ThroughputPanel
+from servetop.tui.keys import MOVING, STEERING, VIEWING
+from servetop.tui.panels.live.throughput import ThroughputPanel
 from servetop.tui.screens.help import HelpScreen, HelpText
 from servetop.tui.screens.question import Choice, QuestionScreen
 
@@ -111,17 +111,17 @@ async def test_the_theme_key_goes_through_all_themes_and_each_choice_is_remember
     canned: ModuleType, dashboard: Dashboard
 ) -> None:
     chosen: list[str] = []
-    app = dashboard(canned.growing(), surroundings=DashboardOptions(theme="dark", remember_theme=chosen.append))
+    app = dashboard(canned.growing(), options=DashboardOptions(theme="dark", remember_theme=chosen.append))
     async with app.run_test() as pilot:
         for _ in THEME_NAMES:
             await pilot.press("T")
-            assert app.theme == THEMES[app.worn]
+            assert app.theme == THEMES[app.theme_name]
     assert chosen == ["light", "contrast", "ansi", "mono", "dark"]
 
 
 @pytest.mark.parametrize("name", THEME_NAMES)
 async def test_every_style_has_a_colour_in_every_theme(canned: ModuleType, dashboard: Dashboard, name: str) -> None:
-    app = dashboard(canned.growing(), surroundings=DashboardOptions(theme=name))
+    app = dashboard(canned.growing(), options=DashboardOptions(theme=name))
     async with app.run_test():
         looks = {style: app.screen.get_visual_style(style).rich_style for style in STYLES}
     if name == "mono":
@@ -142,14 +142,14 @@ async def test_every_style_has_a_colour_in_every_theme(canned: ModuleType, dashb
     ],
 )
 def test_the_terminal_decides_where_nobody_chose(colours: str | None, environment: dict[str, str], theme: str) -> None:
-    assert suitable_theme(colours, environment) == theme
+    assert default_theme(colours, environment) == theme
 
 
 async def test_no_color_leaves_no_colour(
     canned: ModuleType, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    app = dashboard(canned.growing(), surroundings=DashboardOptions(theme="dark"))
+    app = dashboard(canned.growing(), options=DashboardOptions(theme="dark"))
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         strips = app.screen._compositor.render_strips()
@@ -177,7 +177,7 @@ async def test_the_palette_finds_an_action_by_its_words(canned: ModuleType, dash
 def test_the_palette_lists_every_key_and_every_theme(canned: ModuleType, dashboard: Dashboard) -> None:
     app = dashboard(canned.growing())
     listed = [command.title for command in app.get_system_commands(app.get_default_screen())]
-    assert set(listed) >= {key.tooltip for key in (*STEERING, *WATCHING, *VIEWING)}
+    assert set(listed) >= {key.tooltip for key in (*STEERING, *MOVING, *VIEWING)}
     assert set(listed) >= {f"Theme: {name}" for name in THEME_NAMES}
 
 
@@ -195,7 +195,7 @@ async def test_reduced_motion_redraws_once_a_second_but_answers_keys_at_once(
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = canned.growing(100.0)
-    app = dashboard(run, surroundings=DashboardOptions(reduced_motion=True))
+    app = dashboard(run, options=DashboardOptions(reduced_motion=True))
     drawn: list[float] = []
     clock: Any = app._clock
     async with app.run_test() as pilot:
@@ -209,7 +209,7 @@ async def test_reduced_motion_redraws_once_a_second_but_answers_keys_at_once(
         for step in range(1, 41):
             run.now = 100.0 + step * 0.1
             clock.advance_to(start + step * 0.1)
-            app.look_for_news()
+            app.poll()
         assert 3 <= len(drawn) <= 5
         before = len(drawn)
         await pilot.press("up")
@@ -238,7 +238,7 @@ async def test_ten_minutes_at_64_times_leave_no_memory_behind(canned: ModuleType
                 await pilot.press("space")
             for step in range(20):
                 clock.advance_to(clock.now() + 0.5)
-                app.look_for_news()
+                app.poll()
                 if step % 4 == 0:
                     await pilot.resize_terminal(*SIZES[step // 4])
                 await pilot.pause()
@@ -246,7 +246,7 @@ async def test_ten_minutes_at_64_times_leave_no_memory_behind(canned: ModuleType
             gc.collect()
             held.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
-        assert app.screen.query_one(ThroughputPanel).moment is not None
+        assert app.screen.query_one(ThroughputPanel).frame is not None
     assert held[2] - held[1] < 1_000_000
 
 
@@ -254,7 +254,7 @@ async def test_a_read_only_dashboard_names_no_steering_key_and_says_so_when_one_
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf
 ) -> None:
     run = canned.growing(110.0)
-    app = dashboard(run, surroundings=DashboardOptions(read_only=True))
+    app = dashboard(run, options=DashboardOptions(read_only=True))
     async with app.run_test(size=(200, 60)) as pilot:
         shown = text_of(app, "#keys")
         assert "play/pause" in shown
@@ -263,7 +263,7 @@ async def test_a_read_only_dashboard_names_no_steering_key_and_says_so_when_one_
             await pilot.press(key)
             assert len(app.screen_stack) == 1, f"{key} asks a question"
             assert "▸ this page is read-only" in text_of(app, "#status"), key
-            app._look(message="")
+            app.update_view(message="")
         await pilot.press("[")
         assert app._view.playhead.at < 110.0
         await pilot.press("end", "space")
@@ -295,7 +295,7 @@ async def test_a_dashboard_that_cannot_draw_ends_all_the_same_when_asked_to(
     canned: ModuleType, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(DashboardApp, "_shown", lambda _: None)  # as when nobody takes what it draws
-    app = dashboard(canned.growing(), surroundings=DashboardOptions(asked_to_leave=lambda: "abandoned"))
+    app = dashboard(canned.growing(), options=DashboardOptions(exit_requested=lambda: "abandoned"))
     async with app.run_test() as pilot:
         while app.return_value is None:
             await pilot.pause(0.05)

@@ -20,37 +20,37 @@ from servetop.tui.drawing.charts import Axes
 from servetop.tui.drawing.cursor import Cursor
 from servetop.tui.drawing.text_runs import Lines, TextRow, row_width
 from servetop.tui.keys import LIVE_LINE, REPLAY_LINE
-from servetop.tui.panels.alert import alert_text, draw_alert
-from servetop.tui.panels.diagnosis import draw_diagnosis
 from servetop.tui.panels.footer import draw_keys, draw_status
-from servetop.tui.panels.gpu import draw_gpus
 from servetop.tui.panels.header import draw_header
-from servetop.tui.panels.kv import draw_kv, kv_blocks
-from servetop.tui.panels.latency import draw_latency
-from servetop.tui.panels.load import draw_load
-from servetop.tui.panels.log import draw_log
+from servetop.tui.panels.live.alert import alert_text, draw_alert
+from servetop.tui.panels.live.diagnosis import draw_diagnosis
+from servetop.tui.panels.live.gpu import draw_gpus
+from servetop.tui.panels.live.kv import draw_kv, kv_blocks
+from servetop.tui.panels.live.latency import draw_latency
+from servetop.tui.panels.live.load import draw_load
+from servetop.tui.panels.live.log import draw_log
+from servetop.tui.panels.live.preemptions import draw_preemptions
+from servetop.tui.panels.live.queue import draw_queue
+from servetop.tui.panels.live.throughput import draw_throughput
+from servetop.tui.panels.live.timeline import draw_timeline
+from servetop.tui.panels.live.trust import draw_trust
 from servetop.tui.panels.panel import Panel
-from servetop.tui.panels.preemptions import draw_preemptions
-from servetop.tui.panels.queue import draw_queue
-from servetop.tui.panels.throughput import draw_throughput
-from servetop.tui.panels.timeline import draw_timeline
-from servetop.tui.panels.trust import draw_trust
 from servetop.tui.screens.help import help_rows
 from servetop.tui.state.availability import staleness, why_missing
+from servetop.tui.state.frame import Frame
 from servetop.tui.state.playhead import Playhead
-from servetop.tui.state.run_state import Frame
-from servetop.tui.state.timeline_events import happenings
+from servetop.tui.state.timeline_events import timeline_events
 
-MomentOf = Callable[..., Frame]
+FrameOf = Callable[..., Frame]
 
 
 def text(rows: list[TextRow]) -> str:
     return Lines(rows).plain
 
 
-def test_the_header_says_what_runs_at_which_stage_and_that_it_records(canned: ModuleType, moment_of: MomentOf) -> None:
-    moment = moment_of(canned.growing(110.0), 110.0)
-    following = replace(moment, view=replace(moment.view, playhead=Playhead(at=110.0, following=True)))
+def test_the_header_says_what_runs_at_which_stage_and_that_it_records(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.growing(110.0), 110.0)
+    following = replace(frame, view=replace(frame.view, playhead=Playhead(at=110.0, following=True)))
     header = text([draw_header(following, 120)])
     assert header.startswith("servetop ▸ simulator · llama-2-7b · H200")
     assert header.endswith("stage 4/4 20 req/s · batch 192  00:01:50 ● REC")
@@ -65,25 +65,25 @@ def test_the_header_says_what_runs_at_which_stage_and_that_it_records(canned: Mo
     ],
 )
 def test_the_header_says_how_a_finished_run_is_watched(
-    canned: ModuleType, moment_of: MomentOf, playhead: Playhead, shown: str
+    canned: ModuleType, frame_of: FrameOf, playhead: Playhead, shown: str
 ) -> None:
-    moment = moment_of(canned.finished(), playhead.at)
-    assert text([draw_header(replace(moment, view=replace(moment.view, playhead=playhead)), 120)]).endswith(shown)
+    frame = frame_of(canned.finished(), playhead.at)
+    assert text([draw_header(replace(frame, view=replace(frame.view, playhead=playhead)), 120)]).endswith(shown)
 
 
-def test_looking_back_in_a_live_run_shows_how_far(canned: ModuleType, moment_of: MomentOf) -> None:
-    moment = moment_of(canned.growing(110.0), 98.0)
-    assert text([draw_header(moment, 120)]).endswith("▶ ×1 −0:12")
+def test_looking_back_in_a_live_run_shows_how_far(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.growing(110.0), 98.0)
+    assert text([draw_header(frame, 120)]).endswith("▶ ×1 −0:12")
 
 
-def test_a_run_without_an_end_broke_off(canned: ModuleType, moment_of: MomentOf) -> None:
+def test_a_run_without_an_end_broke_off(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.finished()
     run.end = None
-    assert text([draw_header(moment_of(run, 126.0), 120)]).endswith("■ broke off")
+    assert text([draw_header(frame_of(run, 126.0), 120)]).endswith("■ broke off")
 
 
-def test_the_diagnosis_keeps_its_advice_where_there_is_little_room(canned: ModuleType, moment_of: MomentOf) -> None:
-    found = diagnose(moment_of(canned.growing(110.0), 110.0).stats, canned.SIM)
+def test_the_diagnosis_keeps_its_advice_where_there_is_little_room(canned: ModuleType, frame_of: FrameOf) -> None:
+    found = diagnose(frame_of(canned.growing(110.0), 110.0).stats, canned.SIM)
     assert text([draw_diagnosis(found, 120)]) == (
         "▲ KV-bound: 99.8 % of blocks, 9.3 preemptions/s, 26 waiting → max_num_seqs ≈ 96 or more KV memory"
     )
@@ -98,55 +98,55 @@ async def test_a_run_whose_engine_failed_gets_no_advice_about_its_load(
     run.end = replace(run.end, exit_code=3, reason="vLLM was killed by SIGKILL")
     async with (app := dashboard(run, start_at=126.0)).run_test(size=(120, 40)):
         assert "the engine failed" in text_of(app, "#diagnosis")
-        app._look(cursor=Cursor(at=60.0))
+        app.update_view(cursor=Cursor(at=60.0))
         assert "load-bound" in text_of(app, "#diagnosis")
 
 
-def test_held_and_paused_loads_are_marked(canned: ModuleType, moment_of: MomentOf) -> None:
-    moment = moment_of(canned.finished(), 60.0)
-    held = replace(moment, stats=replace(moment.stats, load=replace(moment.stats.load, holding=True)))
-    paused = replace(moment, stats=replace(moment.stats, load=replace(moment.stats.load, paused=True)))
+def test_held_and_paused_loads_are_marked(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.finished(), 60.0)
+    held = replace(frame, stats=replace(frame.stats, load=replace(frame.stats.load, holding=True)))
+    paused = replace(frame, stats=replace(frame.stats, load=replace(frame.stats.load, paused=True)))
     assert "8 req/s · batch 192 ‖ held" in text([draw_header(held, 120)])
     assert "8 req/s · batch 192 ‖ load paused" in text([draw_header(paused, 120)])
 
 
-def test_a_rate_that_was_steered_away_from_its_stage_is_told(canned: ModuleType, moment_of: MomentOf) -> None:
-    moment = moment_of(canned.finished(), 60.0)
-    steered = replace(moment, stats=replace(moment.stats, load=replace(moment.stats.load, request_rate=8.82)))
+def test_a_rate_that_was_steered_away_from_its_stage_is_told(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.finished(), 60.0)
+    steered = replace(frame, stats=replace(frame.stats, load=replace(frame.stats.load, request_rate=8.82)))
     assert "8 req/s · batch 192 → 8.82 req/s" in text([draw_header(steered, 120)])
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_the_header_fits_every_terminal_and_never_loses_time_and_state(
-    canned: ModuleType, moment_of: MomentOf, width: int
+    canned: ModuleType, frame_of: FrameOf, width: int
 ) -> None:
-    row = draw_header(moment_of(canned.finished(), 60.0), width)
+    row = draw_header(frame_of(canned.finished(), 60.0), width)
     assert row_width(row) <= width
     assert text([row]).endswith("00:01:00 ▶ replay ×1")
 
 
 @pytest.mark.parametrize(("width", "height"), [(28, 2), (38, 3), (58, 6), (64, 18), (12, 1), (90, 12)])
-def test_every_drawing_stays_in_its_box(canned: ModuleType, moment_of: MomentOf, width: int, height: int) -> None:
-    moment = moment_of(canned.finished(), 110.0)
-    axes = Axes(window=moment.window, limit=100.0)
+def test_every_drawing_stays_in_its_box(canned: ModuleType, frame_of: FrameOf, width: int, height: int) -> None:
+    frame = frame_of(canned.finished(), 110.0)
+    axes = Axes(window=frame.window, limit=100.0)
     for rows in (
-        draw_load(moment.stats, axes, width, height),
-        draw_throughput(moment.stats, axes, width, height),
-        draw_latency(moment.stats, axes, width, height, metric="ttft"),
-        draw_kv(moment.stats, axes, width, height),
-        draw_queue(moment.stats, axes, width, height),
-        draw_preemptions(moment.stats, axes, width, height),
-        draw_gpus(moment.stats.gpus, width, height),
-        draw_trust(moment.stats.trust, width, height),
-        draw_timeline(moment, width, height),
-        draw_log(moment.log, width, height),
+        draw_load(frame.stats, axes, width, height),
+        draw_throughput(frame.stats, axes, width, height),
+        draw_latency(frame.stats, axes, width, height, metric="ttft"),
+        draw_kv(frame.stats, axes, width, height),
+        draw_queue(frame.stats, axes, width, height),
+        draw_preemptions(frame.stats, axes, width, height),
+        draw_gpus(frame.stats.gpus, width, height),
+        draw_trust(frame.stats.trust, width, height),
+        draw_timeline(frame, width, height),
+        draw_log(frame.log, width, height),
     ):
         assert max(row_width(row) for row in rows) <= width
         assert len(rows) <= max(height, 3)
 
 
-def test_the_load_panel_names_what_failed_with_a_symbol(canned: ModuleType, moment_of: MomentOf) -> None:
-    stats = moment_of(canned.finished(), 110.0).stats
+def test_the_load_panel_names_what_failed_with_a_symbol(canned: ModuleType, frame_of: FrameOf) -> None:
+    stats = frame_of(canned.finished(), 110.0).stats
     shown = text(
         draw_load(replace(stats, totals=replace(stats.totals, failed=12)), Axes(window=(0, 1), limit=1), 80, 3)
     )
@@ -168,15 +168,15 @@ async def test_each_percentile_has_its_name_even_where_only_three_rows_fit(
         assert all(row[end - 1] == "s" for row in rows for end in (15, 24, 33))
 
 
-def test_seven_rows_are_enough_for_the_lines_of_three_percentiles(canned: ModuleType, moment_of: MomentOf) -> None:
-    moment = moment_of(canned.finished(), 108.0)
-    shown = draw_latency(moment.stats, Axes(window=moment.window, limit=4), 57, 7, metric="ttft")
+def test_seven_rows_are_enough_for_the_lines_of_three_percentiles(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.finished(), 108.0)
+    shown = draw_latency(frame.stats, Axes(window=frame.window, limit=4), 57, 7, metric="ttft")
     styles = {style for row in shown[4:] for _, style in row}
     assert {"sky", "orange", "rose"} <= styles
 
 
-def test_the_charted_latency_is_pointed_at(canned: ModuleType, moment_of: MomentOf) -> None:
-    stats = moment_of(canned.finished(), 60.0).stats
+def test_the_charted_latency_is_pointed_at(canned: ModuleType, frame_of: FrameOf) -> None:
+    stats = frame_of(canned.finished(), 60.0).stats
     shown = text(draw_latency(stats, Axes(window=(0, 60), limit=1), 60, 4, metric="itl"))
     assert [line[:5] for line in shown.split("\n")] == ["     ", " TTFT", "▸ITL ", " E2E "]
 
@@ -190,31 +190,29 @@ def test_events_of_which_nobody_knows_the_tokens_have_no_itl_and_the_panel_says_
     assert not live_stats(TickHistory(alone), 2.0).events_unsized
 
 
-def test_kv_blocks_come_from_the_sample_or_from_share_and_boot_facts(canned: ModuleType, moment_of: MomentOf) -> None:
-    moment = moment_of(canned.finished(), 110.0)
-    assert kv_blocks(moment) == (2874, 2880)
-    assert moment.stats.engine is not None
-    shares_only = replace(moment.stats.engine, kv_blocks_used=None, kv_blocks_total=None, kv_usage=0.5)
-    assert kv_blocks(replace(moment, stats=replace(moment.stats, engine=shares_only))) == (1440, 2880)
+def test_kv_blocks_come_from_the_sample_or_from_share_and_boot_facts(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.finished(), 110.0)
+    assert kv_blocks(frame) == (2874, 2880)
+    assert frame.stats.engine is not None
+    shares_only = replace(frame.stats.engine, kv_blocks_used=None, kv_blocks_total=None, kv_usage=0.5)
+    assert kv_blocks(replace(frame, stats=replace(frame.stats, engine=shares_only))) == (1440, 2880)
 
 
-def test_what_an_engine_does_not_export_is_said_and_never_shown_as_zero(
-    canned: ModuleType, moment_of: MomentOf
-) -> None:
-    bare, full = moment_of(canned.without_metrics(), 60.0), moment_of(canned.finished(), 60.0)
+def test_what_an_engine_does_not_export_is_said_and_never_shown_as_zero(canned: ModuleType, frame_of: FrameOf) -> None:
+    bare, full = frame_of(canned.without_metrics(), 60.0), frame_of(canned.finished(), 60.0)
     assert why_missing(bare, "running", "waiting") == "not exported by TGI"
     assert why_missing(full, "running", "waiting") == ""
-    assert why_missing(moment_of(canned.booting(), 4.0), "running") == "the engine is not up yet"
+    assert why_missing(frame_of(canned.booting(), 4.0), "running") == "the engine is not up yet"
     assert full.stats.engine is not None
     silent = replace(full, stats=replace(full.stats, engine=replace(full.stats.engine, running=None, waiting=None)))
     assert why_missing(silent, "running", "waiting").startswith("no metrics from ")  # it will tell, but has not yet
 
 
-def test_an_old_sample_says_how_old_it_is(canned: ModuleType, moment_of: MomentOf) -> None:
+def test_an_old_sample_says_how_old_it_is(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.finished()
     run.ticks = [replace(tick, engine=tick.engine if tick.end <= 56.6 else None) for tick in run.ticks]
-    assert staleness(moment_of(run, 60.0)) == "⚠ sample 3.51 s old"
-    assert staleness(moment_of(run, 56.5)) == ""
+    assert staleness(frame_of(run, 60.0)) == "⚠ sample 3.51 s old"
+    assert staleness(frame_of(run, 56.5)) == ""
 
 
 def test_trust_shows_what_is_wrong_first_when_there_is_little_room() -> None:
@@ -251,8 +249,8 @@ def test_log_lines_are_cut_timed_and_marked() -> None:
     assert rows[1][1][1] == "bad"
 
 
-def test_the_time_line_has_stages_events_and_the_position(canned: ModuleType, moment_of: MomentOf) -> None:
-    labels, line = text(draw_timeline(moment_of(canned.finished(), 63.0), 126, 2)).split("\n")
+def test_the_time_line_has_stages_events_and_the_position(canned: ModuleType, frame_of: FrameOf) -> None:
+    labels, line = text(draw_timeline(frame_of(canned.finished(), 63.0), 126, 2)).split("\n")
     assert labels[6:].startswith("┊4 req/s · batch 192")
     assert {line[0], line[6], line[36], line[96]} == {"┿"}
     assert line[66] == "◇"
@@ -261,27 +259,25 @@ def test_the_time_line_has_stages_events_and_the_position(canned: ModuleType, mo
     assert (line[8], line[38], line[70]) == ("━", "━", "─")
 
 
-def test_commands_are_events_too(canned: ModuleType, moment_of: MomentOf) -> None:
+def test_commands_are_events_too(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.growing(110.0)
     run.send(Action.SET_RATE, value=67.2)
-    moment = moment_of(run, 110.0)
-    assert [event.text for event in happenings(moment)][-1] == "set_rate obeyed"
-    assert text([draw_status(moment, 60)]).startswith("✓ set_rate obeyed")
+    frame = frame_of(run, 110.0)
+    assert [event.text for event in timeline_events(frame)][-1] == "set_rate obeyed"
+    assert text([draw_status(frame, 60)]).startswith("✓ set_rate obeyed")
 
 
-def test_a_command_without_a_reply_is_shown_as_asked_for(canned: ModuleType, moment_of: MomentOf) -> None:
+def test_a_command_without_a_reply_is_shown_as_asked_for(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.growing(110.0)
     run.sent = [Command(id=1, at=109.0, action=Action.SET_RATE, value=67.2)]
-    assert text([draw_status(moment_of(run, 110.0), 60)]).startswith("… rate 67.2 req/s asked for")
+    assert text([draw_status(frame_of(run, 110.0), 60)]).startswith("… rate 67.2 req/s asked for")
 
 
-def test_a_failed_start_is_told_prominently_and_long_reasons_are_broken(
-    canned: ModuleType, moment_of: MomentOf
-) -> None:
-    reason = alert_text(moment_of(canned.failed_to_start(), 4.0))
+def test_a_failed_start_is_told_prominently_and_long_reasons_are_broken(canned: ModuleType, frame_of: FrameOf) -> None:
+    reason = alert_text(frame_of(canned.failed_to_start(), 4.0))
     assert reason.startswith("vLLM exited with code 1 after 3.2 s")
     assert text(draw_alert(reason, 40, 3)).split("\n")[0] == "vLLM exited with code 1 after 3.2 s:"
-    assert alert_text(moment_of(canned.finished(), 126.0)) == ""
+    assert alert_text(frame_of(canned.finished(), 126.0)) == ""
 
 
 @pytest.mark.parametrize("keys", [LIVE_LINE, REPLAY_LINE])
@@ -299,9 +295,9 @@ def test_help_explains_every_key_and_every_number() -> None:
         assert word in shown
 
 
-def test_hostile_texts_reach_no_drawing(canned: ModuleType, moment_of: MomentOf) -> None:
-    moment = moment_of(canned.hostile(), 126.0)
-    shown = text([draw_header(moment, 200), *draw_timeline(moment, 200, 3), *draw_log(moment.log, 200, 9)])
+def test_hostile_texts_reach_no_drawing(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.hostile(), 126.0)
+    shown = text([draw_header(frame, 200), *draw_timeline(frame, 200, 3), *draw_log(frame.log, 200, 9)])
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert "[bold red]evil[/]" in shown

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from servetop.tui.state.playhead import FASTEST, SLOWEST, Playhead
 
-instants = st.floats(min_value=0, max_value=1e4, allow_nan=False)
+times = st.floats(min_value=0, max_value=1e4, allow_nan=False)
 playheads = st.builds(
     Playhead,
-    at=instants,
+    at=times,
     speed=st.sampled_from([0.25, 0.5, 1.0, 2.0, 64.0]),
     playing=st.booleans(),
     following=st.booleans(),
@@ -49,9 +49,9 @@ def test_playing_at_the_end_begins_again() -> None:
 
 def test_seeking_back_stops_following_and_seeking_forward_keeps_it() -> None:
     live = Playhead(at=100.0, following=True)
-    assert live.sought(-5, edge=100.0) == Playhead(at=95.0)
-    assert live.sought(5, edge=100.0) == live
-    assert live.sought(-5, edge=100.0).at_edge(edge=101.0) == Playhead(at=101.0, following=True)
+    assert live.moved_by(-5, edge=100.0) == Playhead(at=95.0)
+    assert live.moved_by(5, edge=100.0) == live
+    assert live.moved_by(-5, edge=100.0).at_edge(edge=101.0) == Playhead(at=101.0, following=True)
 
 
 def test_a_step_lands_on_a_tick_and_pauses() -> None:
@@ -67,11 +67,11 @@ def test_speed_goes_from_a_quarter_to_sixty_four() -> None:
     assert (fast.speed, slow.speed) == (FASTEST, SLOWEST)
 
 
-@given(playheads, instants, st.floats(-1e4, 1e4, allow_nan=False), st.integers(-50, 50), instants)
+@given(playheads, times, st.floats(-1e4, 1e4, allow_nan=False), st.integers(-50, 50), times)
 def test_nothing_leaves_the_run(playhead: Playhead, edge: float, by: float, ticks: int, elapsed: float) -> None:
     inside = Playhead(at=min(playhead.at, edge), speed=playhead.speed, playing=playhead.playing)
     for moved in (
-        inside.sought(by, edge=edge),
+        inside.moved_by(by, edge=edge),
         inside.stepped(ticks, edge=edge),
         inside.advanced(elapsed, edge=edge),
         inside.toggled(edge=edge),
@@ -82,7 +82,7 @@ def test_nothing_leaves_the_run(playhead: Playhead, edge: float, by: float, tick
         assert SLOWEST <= moved.speed <= FASTEST
 
 
-@given(playheads, instants, instants, instants)
+@given(playheads, times, times, times)
 def test_a_paused_playhead_stands_still(playhead: Playhead, edge: float, first: float, second: float) -> None:
     paused = Playhead(at=playhead.at, playing=False, speed=playhead.speed)
     assert paused.advanced(first, edge=edge).advanced(second, edge=edge).at == playhead.at

@@ -23,9 +23,8 @@ from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.tui.app import DashboardApp
 from servetop.tui.appearance import DashboardOptions
-from servetop.tui.drawing.recordings_table import matches, scrolled, sparkline
 from servetop.tui.drawing.text_runs import Lines
-from servetop.tui.panels.recordings_rows import draw_details, draw_recordings
+from servetop.tui.panels.detail.recordings_table import draw_details, draw_recordings, matches, scrolled, sparkline
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.recordings_screen import RecordingsList, RecordingsScreen
 from tests.harness import SLOW_MACHINE
@@ -51,7 +50,7 @@ def folder(tmp_path: Path, canned: ModuleType) -> Path:
 @pytest.fixture
 def browser(folder: Path, canned: ModuleType, dashboard: Dashboard) -> DashboardApp:
     """A live run, and the three recordings beside it."""
-    return dashboard(canned.growing(), surroundings=DashboardOptions(shelf=FolderStore(folder)))
+    return dashboard(canned.growing(), options=DashboardOptions(store=FolderStore(folder)))
 
 
 def listing(app: DashboardApp) -> RecordingsList:
@@ -75,18 +74,18 @@ async def test_the_row_of_a_run_that_goes_on_ticks_on(folder: Path, canned: Modu
     recorder = Recorder.create(folder / "now.servetop", canned.finished().header)
     for tick in ticks[:80]:
         recorder.commit(TickTransaction(tick=tick))
-    app = dashboard(canned.growing(), surroundings=DashboardOptions(shelf=FolderStore(folder)))
+    app = dashboard(canned.growing(), options=DashboardOptions(store=FolderStore(folder)))
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("r")
         await until(pilot, lambda: "0:20" in listing(app).render().plain)
-        before = {path: glance for path, glance in listing(app).known.items() if path.stem != "now"}
+        before = {path: preview for path, preview in listing(app).known.items() if path.stem != "now"}
         for tick in ticks[80:160]:
             recorder.commit(TickTransaction(tick=tick))
         await until(pilot, lambda: "0:40" in listing(app).render().plain)
         recorder.close(RunEnd(at=40.0, exit_code=0, reason=""))
         await until(pilot, lambda: "● live" not in listing(app).render().plain)
-        assert not listing(app).grow_old()
-        assert all(listing(app).known[path] is glance for path, glance in before.items())  # read once
+        assert not listing(app).mark_stale()
+        assert all(listing(app).known[path] is preview for path, preview in before.items())  # read once
 
 
 async def test_r_lists_the_recordings_and_reads_them_one_by_one(browser: DashboardApp) -> None:
@@ -115,7 +114,7 @@ async def test_a_run_of_ours_that_is_out_of_sight_is_still_asked_about(
     folder: Path, canned: ModuleType, dashboard: Dashboard
 ) -> None:
     run = canned.growing()
-    app = dashboard(run, owns_run=True, surroundings=DashboardOptions(shelf=FolderStore(folder)))
+    app = dashboard(run, owns_run=True, options=DashboardOptions(store=FolderStore(folder)))
     async with app.run_test() as pilot:
         await pilot.press("r", "enter")
         assert app._source.name == "alpha"
@@ -162,8 +161,8 @@ async def test_the_recording_on_the_screen_is_not_deleted(browser: DashboardApp,
 async def test_a_read_only_browser_neither_renames_nor_deletes_and_says_so(
     folder: Path, canned: ModuleType, dashboard: Dashboard
 ) -> None:
-    around = DashboardOptions(shelf=FolderStore(folder), read_only=True)
-    async with (browser := dashboard(canned.growing(), surroundings=around)).run_test() as pilot:
+    around = DashboardOptions(store=FolderStore(folder), read_only=True)
+    async with (browser := dashboard(canned.growing(), options=around)).run_test() as pilot:
         await pilot.press("r")
         hint = browser.screen.query_one("#hint")
         assert not [word for word in ("rename", "delete") if word in str(hint.render())]
@@ -195,18 +194,18 @@ async def test_the_letters_of_the_browser_do_not_steer_the_run_below(
     folder: Path, canned: ModuleType, dashboard: Dashboard
 ) -> None:
     run = canned.growing()
-    app = dashboard(run, surroundings=DashboardOptions(shelf=FolderStore(folder)))
+    app = dashboard(run, options=DashboardOptions(store=FolderStore(folder)))
     async with app.run_test() as pilot:
         await pilot.press("r", "p", "n", "x", "b", "space")
     assert run.sent == []
 
 
 async def test_it_can_be_the_first_thing_to_see(folder: Path, dashboard: Dashboard) -> None:
-    shelf = FolderStore(folder)
-    app = dashboard(shelf.open(shelf.newest()), surroundings=DashboardOptions(shelf=shelf, browse=True))
+    store = FolderStore(folder)
+    app = dashboard(store.open(store.newest()), options=DashboardOptions(store=store, browse=True))
     async with app.run_test() as pilot:
         await until(pilot, lambda: isinstance(app.screen, RecordingsScreen))
-    shelf.close()
+    store.close()
 
 
 async def test_a_thousand_recordings_are_there_at_once_and_are_read_where_one_looks(
@@ -218,12 +217,12 @@ async def test_a_thousand_recordings_are_there_at_once_and_are_read_where_one_lo
     go_on = threading.Event()
 
     class Watched(FolderStore):
-        def glance(self, path: Path, *, bins: int) -> RecordingPreview:
+        def preview(self, path: Path, *, bins: int) -> RecordingPreview:
             read.append(path)
             go_on.wait(10)
-            return super().glance(path, bins=bins)
+            return super().preview(path, bins=bins)
 
-    app = dashboard(canned.growing(), surroundings=DashboardOptions(shelf=Watched(tmp_path)))
+    app = dashboard(canned.growing(), options=DashboardOptions(store=Watched(tmp_path)))
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("r")
         assert len(shown(app)) == 1000
@@ -237,18 +236,18 @@ async def test_a_thousand_recordings_are_there_at_once_and_are_read_where_one_lo
 async def test_the_browser_can_be_left_while_a_file_is_being_read(
     folder: Path, canned: ModuleType, dashboard: Dashboard
 ) -> None:
-    begun, go_on = threading.Event(), threading.Event()
+    started, go_on = threading.Event(), threading.Event()
 
     class Slow(FolderStore):
-        def glance(self, path: Path, *, bins: int) -> RecordingPreview:
-            begun.set()
+        def preview(self, path: Path, *, bins: int) -> RecordingPreview:
+            started.set()
             go_on.wait(10)
-            return super().glance(path, bins=bins)
+            return super().preview(path, bins=bins)
 
-    app = dashboard(canned.growing(), surroundings=DashboardOptions(shelf=Slow(folder)))
+    app = dashboard(canned.growing(), options=DashboardOptions(store=Slow(folder)))
     async with app.run_test() as pilot:
         await pilot.press("r")
-        await until(pilot, begun.is_set)
+        await until(pilot, started.is_set)
         await pilot.press("down", "enter")
         go_on.set()
         await pilot.pause(0.2)
@@ -257,7 +256,7 @@ async def test_the_browser_can_be_left_while_a_file_is_being_read(
 
 
 async def test_a_folder_without_recordings_says_so(tmp_path: Path, canned: ModuleType, dashboard: Dashboard) -> None:
-    app = dashboard(canned.growing(), surroundings=DashboardOptions(shelf=FolderStore(tmp_path / "none")))
+    app = dashboard(canned.growing(), options=DashboardOptions(store=FolderStore(tmp_path / "none")))
     async with app.run_test() as pilot:
         await pilot.press("r", "enter", "d", "e")
         assert "no recording matches" in listing(app).render().plain

@@ -43,7 +43,7 @@ async def test_only_rows_and_titles_that_changed_are_drawn_again(canned: ModuleT
         app.redraw()
         assert not load._repaint_regions
         run.now = 110.5
-        app.look_for_news()
+        app.poll()
         assert {region.height for region in load._repaint_regions} == {1}
         assert len(load._repaint_regions) < 4  # title and legends; the chart has no new bin before second 111
 
@@ -56,7 +56,7 @@ async def test_a_covered_screen_is_not_drawn_and_is_up_to_date_when_it_is_seen_a
     async with app.run_test(size=(160, 48)) as pilot:
         await pilot.press("2", "down", "enter")
         run.now = 112.0
-        app.look_for_news()
+        app.poll()
         await pilot.pause()
         assert "00:01:50" in text_of(app, "#header")
         await pilot.press("escape", "escape")
@@ -76,7 +76,7 @@ async def test_while_time_passes_the_requests_are_drawn_twice_a_second(
         drawn = []
         for _ in range(4):
             run.now += 0.25
-            app.look_for_news()
+            app.poll()
             drawn.append(bool(panel._repaint_regions))
             await pilot.pause()
         assert drawn == [False, True, False, True]

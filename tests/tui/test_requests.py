@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.tui.app import DashboardApp
-from servetop.tui.drawing.request_timeline import draw_request
 from servetop.tui.drawing.text_runs import Lines, row_width
-from servetop.tui.panels.latency_heat import HeatPanel
-from servetop.tui.panels.requests import RequestsPanel
-from servetop.tui.panels.tokens import TokensPanel
+from servetop.tui.panels.detail.request_timeline import draw_request
+from servetop.tui.panels.detail.requests import RequestsPanel
+from servetop.tui.panels.detail.tokens import TokensPanel
+from servetop.tui.panels.live.latency_heat import HeatPanel
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.requests_screen import RequestScreen, RequestsScreen
+from servetop.tui.state.frame import MOST_REQUESTS, Frame
 from servetop.tui.state.request_rows import COLUMNS, bar, ordered, row_of
-from servetop.tui.state.run_state import MOST_REQUESTS, Frame
 
 Dashboard = Callable[..., DashboardApp]
 TIMES = np.array([12.0, 12.1, 12.5, 12.6])
@@ -84,8 +84,8 @@ def test_every_column_orders_rows_both_ways_and_what_is_not_known_comes_last() -
             assert values[: len(known)] == known
 
 
-def test_the_longest_gap_is_marked_over_its_token(canned: ModuleType, moment_of: Callable[..., Frame]) -> None:
-    stats = moment_of(canned.finished(), 60.0).stats
+def test_the_longest_gap_is_marked_over_its_token(canned: ModuleType, frame_of: Callable[..., Frame]) -> None:
+    stats = frame_of(canned.finished(), 60.0).stats
     text = Lines(draw_request(RECORD, stats, 66, 12)).plain
     (marked,) = [line for line in text.split("\n") if "▼" in line]
     assert "400 ms after token 3" in marked
@@ -94,9 +94,9 @@ def test_the_longest_gap_is_marked_over_its_token(canned: ModuleType, moment_of:
 
 
 def test_what_the_server_told_of_a_request_is_there_where_it_told(
-    canned: ModuleType, moment_of: Callable[..., Frame]
+    canned: ModuleType, frame_of: Callable[..., Frame]
 ) -> None:
-    stats = moment_of(canned.finished(), 60.0).stats
+    stats = frame_of(canned.finished(), 60.0).stats
     text = Lines(draw_request(TOLD, stats, 80, 12)).plain
     assert "server: queue 500 ms  prefill 250 ms  decode –" in text
     assert "replica 1" in text.split("\n")[0]

@@ -11,8 +11,7 @@ from textual.style import Style
 from textual.visual import RenderOptions
 
 from servetop.core.text.sanitize import sanitize_line
-from servetop.tui.drawing.sanitize import in_cells, shortened
-from servetop.tui.drawing.text_runs import Lines, fitted, joined, placard, row_width, spread
+from servetop.tui.drawing.text_runs import Lines, fitted, in_cells, joined, placard, row_width, shortened, spread
 
 
 @given(st.text(), st.integers(min_value=0, max_value=40))

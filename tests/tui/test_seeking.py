@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from servetop.core.errors import UsageError
 from servetop.tui.app import DashboardApp
 from servetop.tui.screens.live import LiveScreen
-from servetop.tui.screens.question import InstantQuestion
-from servetop.tui.state.time_input import next_instant, parsed_instant
+from servetop.tui.screens.question import TimeQuestion
+from servetop.tui.state.time_input import next_event_time, parse_time
 
 Dashboard = Callable[..., DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]
@@ -26,7 +26,7 @@ TextOf = Callable[[DashboardApp, str], str]
      ("9:59:59", 200)],
 )  # fmt: skip
 def test_instants_are_read_as_people_write_them(text: str, at: float) -> None:
-    assert parsed_instant(text, edge=200.0) == at
+    assert parse_time(text, edge=200.0) == at
 
 
 @pytest.mark.parametrize(
@@ -34,33 +34,33 @@ def test_instants_are_read_as_people_write_them(text: str, at: float) -> None:
 )
 def test_what_is_no_instant_is_told_on_one_line(text: str) -> None:
     with pytest.raises(UsageError, match="try 90, 1:30") as told:
-        parsed_instant(text, edge=200.0)
+        parse_time(text, edge=200.0)
     assert "\n" not in str(told.value)
 
 
 @given(st.text(max_size=12), st.floats(0, 1e6))
 def test_any_text_is_an_instant_of_the_run_or_refused(text: str, edge: float) -> None:
     with contextlib.suppress(UsageError):
-        assert 0 <= parsed_instant(text, edge=edge) <= edge
+        assert 0 <= parse_time(text, edge=edge) <= edge
 
 
 @given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59))
 def test_a_clock_time_is_read_back(hours: int, minutes: int, seconds: int) -> None:
-    assert parsed_instant(f"{hours}:{minutes:02d}:{seconds:02d}", edge=1e9) == hours * 3600 + minutes * 60 + seconds
+    assert parse_time(f"{hours}:{minutes:02d}:{seconds:02d}", edge=1e9) == hours * 3600 + minutes * 60 + seconds
 
 
 def test_the_next_event_is_never_where_the_playhead_already_is() -> None:
     events = (6.0, 36.0, 40.0)
-    assert next_instant(events, 36.05, direction=1) == 40.0
-    assert next_instant(events, 36.05, direction=-1) == 6.0
-    assert next_instant(events, 40.0, direction=1) is None
+    assert next_event_time(events, 36.05, direction=1) == 40.0
+    assert next_event_time(events, 36.05, direction=-1) == 6.0
+    assert next_event_time(events, 40.0, direction=1) is None
 
 
 async def test_g_asks_for_an_instant_and_goes_there(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
     app = dashboard(canned.finished())
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.press("g")
-        assert isinstance(app.screen, InstantQuestion)
+        assert isinstance(app.screen, TimeQuestion)
         await pilot.press(*"1:10", "enter")
         assert text_of(app, "#header").endswith("00:01:10 ▶ replay ×1")
         await pilot.press("g", *"50%", "enter")
@@ -73,8 +73,8 @@ async def test_an_instant_that_cannot_be_read_is_told_and_asked_for_again(
     app = dashboard(canned.finished(), start_at=60.0)
     async with app.run_test() as pilot:
         await pilot.press("g", *"[b]x", "enter")
-        assert isinstance(app.screen, InstantQuestion)
-        assert "[b]x is no instant of a run" in str(app.screen.query_one(".hint").render())
+        assert isinstance(app.screen, TimeQuestion)
+        assert "invalid time '[b]x'" in str(app.screen.query_one(".hint").render())
         await pilot.press("escape")
         assert isinstance(app.screen, LiveScreen)
         assert app._view.playhead.at == 60.0

@@ -87,7 +87,7 @@ def test_a_screen_behind_a_number(
 def test_a_screen_behind_a_number_in_another_theme(
     canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, key: str, theme: str
 ) -> None:
-    app = dashboard(canned.growing(), surroundings=DashboardOptions(theme=theme))
+    app = dashboard(canned.growing(), options=DashboardOptions(theme=theme))
     assert snap_compare(app, terminal_size=(120, 40), press=[key])
 
 
@@ -137,12 +137,12 @@ def test_a_way_of_watching(
 class TwoRecordings:
     """A shelf with a night's run and a file that is no recording."""
 
-    place = "~/recordings"
+    location = "~/recordings"
 
     def paths(self) -> list[Path]:
         return [Path(f"/recordings/{name}.servetop") for name in ("20261121-104400-night-llama-2-7b", "[red]junk")]
 
-    def glance(self, path: Path, *, bins: int) -> RecordingPreview:
+    def preview(self, path: Path, *, bins: int) -> RecordingPreview:
         if "junk" in path.stem:
             problem = f"{path} is no servetop recording"
             return RecordingPreview(
@@ -185,13 +185,13 @@ def test_the_recordings_browser(
             await pilot.pause(0.01)
         await pilot.press("down")
 
-    app = dashboard(canned.growing(), surroundings=DashboardOptions(shelf=TwoRecordings(), theme=theme))
+    app = dashboard(canned.growing(), options=DashboardOptions(store=TwoRecordings(), theme=theme))
     assert snap_compare(app, terminal_size=size, run_before=all_read)
 
 
 @pytest.mark.parametrize("theme", ["contrast", "mono"])
 def test_a_theme_of_our_own(canned: ModuleType, dashboard: Dashboard, snap_compare: Compare, theme: str) -> None:
-    app = dashboard(canned.growing(), surroundings=DashboardOptions(theme=theme))
+    app = dashboard(canned.growing(), options=DashboardOptions(theme=theme))
     assert snap_compare(app, terminal_size=(120, 40))
 
 

@@ -27,7 +27,7 @@ LOAD = LoadGauges(stage=1, request_rate=64.0, max_concurrency=None, in_flight=12
 
 
 def target(**changes: object) -> CommandTarget:
-    start = CommandTarget(gauges=LOAD, wished={}, engine=None, max_num_seqs=192, boot_seconds=41.0)
+    start = CommandTarget(gauges=LOAD, requested={}, engine=None, max_num_seqs=192, boot_seconds=41.0)
     return replace(start, **changes)  # type: ignore[arg-type]
 
 
@@ -38,7 +38,7 @@ def refused(answer: CommandRequest | Rejected) -> str:
 
 def test_the_rate_is_scaled_and_builds_on_what_was_asked_for_last() -> None:
     assert scaled_rate(target(), 1.05) == CommandRequest(action=Action.SET_RATE, value=67.2)
-    assert scaled_rate(target(wished={Action.SET_RATE: 67.2}), 1.05) == CommandRequest(
+    assert scaled_rate(target(requested={Action.SET_RATE: 67.2}), 1.05) == CommandRequest(
         action=Action.SET_RATE, value=70.56
     )
 
@@ -71,9 +71,9 @@ def test_an_engine_that_can_changes_its_batch_size_at_once(canned: ModuleType) -
 
 
 def test_a_managed_engine_is_restarted_only_after_a_question(canned: ModuleType) -> None:
-    wish = stepped_batch_size(target(engine=canned.VLLM), 1)
-    assert isinstance(wish, CommandRequest)
-    assert wish.question == "Batch size 224 restarts vLLM (about 41.0 s). Requests in flight are drained first."
+    request = stepped_batch_size(target(engine=canned.VLLM), 1)
+    assert isinstance(request, CommandRequest)
+    assert request.question == "Batch size 224 restarts vLLM (about 41.0 s). Requests in flight are drained first."
 
 
 def test_an_attached_engine_keeps_its_batch_size(canned: ModuleType) -> None:

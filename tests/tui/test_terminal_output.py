@@ -13,7 +13,7 @@ from textual._compositor import CompositorUpdate
 from textual.drivers.headless_driver import HeadlessDriver
 
 from servetop.tui.app import DashboardApp
-from servetop.tui.terminal_output import economical, economical_driver
+from servetop.tui.terminal_output import sgr_shortening_driver, shorten_sgr
 
 Dashboard = Callable[..., DashboardApp]
 STYLES = ("0", "1", "2", "4", "7", "31", "97", "42", "104", "38;5;9", "48;5;200", "38;2;86;180;233", "48;2;1;2;3")
@@ -51,7 +51,7 @@ texts = st.sampled_from(["a", " ", "⣿⣿", "\r\n", "\x1b[3;81H", "\x1b[2J", "L
 @given(st.lists(sequences | texts, max_size=30).map("".join))
 @settings(max_examples=500)
 def test_every_character_keeps_its_colours_and_its_place(data: str) -> None:
-    assert shown(economical(data)) == shown(data)
+    assert shown(shorten_sgr(data)) == shown(data)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_every_character_keeps_its_colours_and_its_place(data: str) -> None:
     ids=["same ground", "same colour elsewhere", "attribute taken back", "a link", "not known here"],
 )
 def test_only_what_differs_is_sent(data: str, written: str) -> None:
-    assert economical(data) == written
+    assert shorten_sgr(data) == written
 
 
 async def test_a_frame_is_a_third_smaller(
@@ -80,8 +80,8 @@ async def test_a_frame_is_a_third_smaller(
         update = app.screen._compositor.render_update(full=True)
         assert isinstance(update, CompositorUpdate)
         frame = update.render_segments(app.console)
-        assert len(economical(frame)) < 0.67 * len(frame)
-        assert shown(economical(frame)) == shown(frame)
+        assert len(shorten_sgr(frame)) < 0.67 * len(frame)
+        assert shown(shorten_sgr(frame)) == shown(frame)
 
 
 async def test_the_dashboards_driver_writes_what_is_left(canned: ModuleType, dashboard: Dashboard) -> None:
@@ -92,6 +92,6 @@ async def test_the_dashboards_driver_writes_what_is_left(canned: ModuleType, das
             written.append(data)
 
     app = dashboard(canned.growing())
-    economical_driver(Terminal)(app).write("\x1b[31ma\x1b[0m\x1b[31mb\x1b[0m")
+    sgr_shortening_driver(Terminal)(app).write("\x1b[31ma\x1b[0m\x1b[31mb\x1b[0m")
     assert written == ["\x1b[31mab\x1b[0m"]
     assert app.driver_class.__name__ == "Economical"

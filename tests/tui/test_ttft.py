@@ -11,10 +11,10 @@ import pytest
 
 from servetop.analysis.ttft_breakdown import TtftBreakdown
 from servetop.tui.drawing.text_runs import Lines, row_width
-from servetop.tui.panels.ttft import draw_ttft, ttft_remark
-from servetop.tui.state.run_state import Frame
+from servetop.tui.panels.live.ttft import draw_ttft, ttft_note
+from servetop.tui.state.frame import Frame
 
-MomentOf = Callable[..., Frame]
+FrameOf = Callable[..., Frame]
 PARTS = TtftBreakdown(
     total=1.0, client_queue=0.25, network=0.05, engine_queue=0.5, prefill=0.1, unexplained=0.1, requests=40
 )
@@ -39,14 +39,14 @@ def test_a_rest_below_zero_keeps_its_sign_and_takes_no_room() -> None:
     assert "−200 ms" in shown
 
 
-def test_what_cannot_be_told_apart_is_one_part_and_says_so(canned: ModuleType, moment_of: MomentOf) -> None:
+def test_what_cannot_be_told_apart_is_one_part_and_says_so(canned: ModuleType, frame_of: FrameOf) -> None:
     whole = replace(PARTS, engine_queue=math.nan, prefill=math.nan, at_engine=0.6)
     bar, legend, *_ = Lines(draw_ttft(whole, 100, 4)).plain.split("\n")
     assert [bar.count(texture) for texture in "▓░█▒╱"] == [25, 5, 60, 0, 10]
     assert "██ queue, prefill  600 ms" in legend
-    growing = moment_of(canned.finished(), 104.0)
+    growing = frame_of(canned.finished(), 104.0)
     changing = replace(growing, stats=replace(growing.stats, ttft=whole))
-    assert ttft_remark(changing) == "▲ queue and prefill not told apart"
+    assert ttft_note(changing) == "▲ queue and prefill not told apart"
 
 
 @pytest.mark.parametrize(("width", "height"), [(36, 4), (48, 4), (70, 2), (20, 6), (8, 1), (108, 3)])
@@ -56,9 +56,9 @@ def test_the_panel_stays_in_its_box(width: int, height: int) -> None:
     assert max(row_width(row) for row in rows) <= width
 
 
-def test_an_engine_without_these_times_is_named(canned: ModuleType, moment_of: MomentOf) -> None:
-    assert ttft_remark(moment_of(canned.without_metrics(), 60.0)) == "queue, prefill: not exported by TGI"
-    assert ttft_remark(moment_of(canned.finished(), 50.0)) == ""
-    growing = moment_of(canned.finished(), 104.0)
+def test_an_engine_without_these_times_is_named(canned: ModuleType, frame_of: FrameOf) -> None:
+    assert ttft_note(frame_of(canned.without_metrics(), 60.0)) == "queue, prefill: not exported by TGI"
+    assert ttft_note(frame_of(canned.finished(), 50.0)) == ""
+    growing = frame_of(canned.finished(), 104.0)
     late = replace(growing, stats=replace(growing.stats, ttft=replace(PARTS, unexplained=-0.3)))
-    assert ttft_remark(late) == "▲ parts exceed it: it is changing"
+    assert ttft_note(late) == "▲ parts exceed it: it is changing"

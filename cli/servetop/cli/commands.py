@@ -137,8 +137,8 @@ def run(
 
         address = WebAddress(host=web_host, port=web_port, steer=web_steer)
     output = Output(
-        record=record, no_record=no_record, headless=headless, detach=detach, as_json=as_json, look=look, web=address,
-        sender=invocation.sender,
+        record=record, no_record=no_record, headless=headless, detach=detach, as_json=as_json, display=look,
+        web=address, sender=invocation.sender,
     )  # fmt: skip
     return launch(run, output)
 
@@ -179,7 +179,7 @@ def sweep(
     look = DisplayOptions(theme=theme, reduced_motion=reduced_motion)
     invocation = invocation_of(context)
     output = Output(
-        record=record, headless=headless, detach=detach, as_json=as_json, look=look, sender=invocation.sender
+        record=record, headless=headless, detach=detach, as_json=as_json, display=look, sender=invocation.sender
     )
     return run_sweep(
         file, given, engine_args=invocation.engine_args, max_failures=max_failures, output=output, resume=resume

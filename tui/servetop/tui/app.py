@@ -16,7 +16,7 @@ from servetop.core.events import Action
 from servetop.core.interfaces.run_source import RunSource, RunUpdate
 from servetop.tui.appearance import CALM_REDRAW_SECONDS, DashboardOptions
 from servetop.tui.drawing.rich_cache import FORGET_SECONDS, forget_drawn_text
-from servetop.tui.keys import STEERING, VIEWING, WATCHING, bindings
+from servetop.tui.keys import MOVING, STEERING, VIEWING, bindings
 from servetop.tui.more_actions import MoreActions
 from servetop.tui.playback import Playback
 from servetop.tui.screens.frame_screen import FrameScreen
@@ -24,8 +24,9 @@ from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.question import Choice, NoteQuestion, QuestionScreen
 from servetop.tui.state import command_requests
 from servetop.tui.state.command_requests import CommandRequest, Rejected
+from servetop.tui.state.frame import Frame, View
 from servetop.tui.state.playhead import Playhead
-from servetop.tui.state.run_state import CLOSED_TICKS, LIVE_TICKS, Frame, RunState, View
+from servetop.tui.state.run_state import CLOSED_TICKS, LIVE_TICKS, RunState
 from servetop.tui.state.scratch_file import ScratchFile
 
 POLL_SECONDS = 0.05
@@ -51,23 +52,23 @@ class DashboardApp(Playback, MoreActions):
 
     CSS_PATH = "dashboard.tcss"
     TITLE = "servetop"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings(STEERING, WATCHING, VIEWING)]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(STEERING, MOVING, VIEWING)]
     ESCAPE_TO_MINIMIZE = False
 
     def __init__(
         self, source: RunSource, *, start_at: float | None = None, owns_run: bool = False, clock: Clock | None = None,
-        surroundings: DashboardOptions | None = None,
+        options: DashboardOptions | None = None,
     ) -> None:  # fmt: skip
         """`owns_run`: quitting ends the run, so it asks first. `start_at`: open at that second of the run."""
-        super().__init__(surroundings or DashboardOptions())
+        super().__init__(options or DashboardOptions())
         self._owned = source if owns_run else None
         self._first_shown = source.name
         self._clock = MonotonicClock() if clock is None else clock
-        self.begin_watching(source, start_at)
+        self.open_run(source, start_at)
         self._polled_at = self._drawn_at = self._clock.now()
         self._message_until = 0.0
 
-    def begin_watching(self, source: RunSource, start_at: float | None) -> None:
+    def open_run(self, source: RunSource, start_at: float | None) -> None:
         """Take in all that there is of a run; `start_at` as above."""
         self._source = source
         self._live = source.is_live()
@@ -83,64 +84,64 @@ class DashboardApp(Playback, MoreActions):
 
     def get_default_screen(self) -> Screen[object]:
         """The live screen."""
-        return LiveScreen(self._moment(), self.size)
+        return LiveScreen(self._frame(), self.size)
 
     def on_mount(self) -> None:
         """Look for more twenty times a second."""
         self.theme_changed_signal.subscribe(self, lambda _: self.call_later(self.redraw))
         self.call_after_refresh(self._shown)
-        self.set_interval(LEAVE_SECONDS, self._leave_if_asked)  # also where no frame can be drawn any more
-        if self.surroundings.browse:
+        self.set_interval(LEAVE_SECONDS, self._exit_if_requested)  # also where no frame can be drawn any more
+        if self.options.browse:
             self.call_after_refresh(self.action_recordings)
 
     def _shown(self) -> None:
         """The first frame is drawn: from now on it moves."""
-        if self.surroundings.shown is not None:
-            self.surroundings.shown()
-        self.set_interval(POLL_SECONDS, self.look_for_news)
+        if self.options.shown is not None:
+            self.options.shown()
+        self.set_interval(POLL_SECONDS, self.poll)
         self.set_interval(FORGET_SECONDS, forget_drawn_text)
 
-    def _leave_if_asked(self) -> bool:
-        asked = self.surroundings.asked_to_leave
+    def _exit_if_requested(self) -> bool:
+        asked = self.options.exit_requested
         answer = "" if asked is None else asked()
         if answer:
             self.exit(answer)
         return bool(answer)
 
-    def look_for_news(self) -> None:
+    def poll(self) -> None:
         """Take in what is new, move the playhead by the time gone by, and redraw when something changed."""
-        if self._leave_if_asked():
+        if self._exit_if_requested():
             return
         now = self._clock.now()
         elapsed, self._polled_at = now - self._polled_at, now
-        news = self._take_in() | self._hear()
+        changed = self._take_in() | self._hear()
         before = self._view
         message = self._view.message if now < self._message_until else ""
         playhead = self._view.playhead.advanced(elapsed, edge=self._run.edge)
         self._view = replace(self._view, playhead=playhead, message=message)
-        calm = self.surroundings.reduced_motion
-        urgent = (news and playhead.following and not calm) or message != before.message
+        calm = self.options.reduced_motion
+        urgent = (changed and playhead.following and not calm) or message != before.message
         pace = CALM_REDRAW_SECONDS if calm else REDRAW_SECONDS
-        if urgent or (now - self._drawn_at >= pace and (news or self._has_moved())):
+        if urgent or (now - self._drawn_at >= pace and (changed or self._has_moved())):
             self.redraw()
 
     def redraw(self) -> None:
         """Show the run at the playhead, now."""
         self._drawn_at = self._clock.now()
-        moment = self._moment()
+        frame = self._frame()
         shown = [screen for screen in self.screen_stack if isinstance(screen, FrameScreen)]
         with self.batch_update():
             for screen in shown[-1:]:  # those below are hidden, yet a change of them would repaint the whole screen
-                screen.show(moment)
+                screen.show(frame)
 
     def on_frame_screen_resumed(self) -> None:
         """It may show what was before it was covered."""
         self.redraw()
 
-    def _moment(self) -> Frame:
+    def _frame(self) -> Frame:
         self._drawn, self._live = self._view, self._source.is_live()
-        moment = self._run.at(self._view, live=self._live)
-        return replace(moment, requests=self._requests, read_only=self.surroundings.read_only)
+        frame = self._run.at(self._view, live=self._live)
+        return replace(frame, requests=self._requests, read_only=self.options.read_only)
 
     def _has_moved(self) -> bool:
         return self._drawn != self._view or self._live != self._source.is_live()
@@ -149,55 +150,55 @@ class DashboardApp(Playback, MoreActions):
         try:
             return self._run.fold(self._source.poll(most_ticks=MOST_TICKS))
         except ServetopError as error:
-            self.say(str(error))
+            self.show_message(str(error))
             return False
 
     def _hear(self) -> bool:
         """Take in what the first run says past its recording, while it is the one on the screen."""
-        unrecorded = self.surroundings.unrecorded
+        unrecorded = self.options.unrecorded
         if unrecorded is None or self._source.name != self._first_shown:
             return False
-        return self._run.noted.hear(unrecorded())
+        return self._run.run_notes.add_unrecorded(unrecorded())
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """One line for a few seconds, at the bottom."""
         self._message_until = self._clock.now() + _MESSAGE_SECONDS
         self._view = replace(self._view, message=text)
         self.redraw()
 
-    def _look(self, **changes: Any) -> None:
+    def update_view(self, **changes: Any) -> None:
         self._view = replace(self._view, **changes)
         self.redraw()
 
     # Steering: each key works out a wish, and sends it if the run can still be steered.
 
-    def ask(self, wish: CommandRequest | Rejected, *, text: str = "") -> None:
+    def ask(self, request: CommandRequest | Rejected, *, text: str = "") -> None:
         """Send a wish, after its question if it has one; say why when that cannot be done."""
         if not self.may_steer():
             return
-        if isinstance(wish, Rejected):
-            self.say(wish.why)
-        elif wish.question:
+        if isinstance(request, Rejected):
+            self.show_message(request.why)
+        elif request.question:
             agreed = Choice(key="y", label="yes, restart it", result="yes")
-            self.push_screen(QuestionScreen(wish.question, [agreed]), lambda answer: self._answered(answer, wish))
+            self.push_screen(QuestionScreen(request.question, [agreed]), lambda answer: self._answered(answer, request))
         else:
-            self._send(wish, text)
+            self._send(request, text)
 
-    def _answered(self, answer: str | None, wish: CommandRequest) -> None:
+    def _answered(self, answer: str | None, request: CommandRequest) -> None:
         if answer == "yes":
-            self._send(wish, "")
+            self._send(request, "")
 
-    def _send(self, wish: CommandRequest, text: str) -> bool:
+    def _send(self, request: CommandRequest, text: str) -> bool:
         """Whether the run will hear of it."""
         try:
-            self._source.send(wish.action, value=wish.value, text=text)
+            self._source.send(request.action, value=request.value, text=text)
         except ServetopError as error:
-            self.say(str(error))
+            self.show_message(str(error))
             return False
-        if wish.value is not None:
-            self._run.wished[wish.action] = wish.value
+        if request.value is not None:
+            self._run.requested[request.action] = request.value
         self._take_in()
-        self._look(message="")
+        self.update_view(message="")
         return True
 
     def action_toggle_clock(self) -> None:
@@ -206,7 +207,7 @@ class DashboardApp(Playback, MoreActions):
             held = self._run.target.gauges.holding
             self.ask(CommandRequest(action=Action.CONTINUE_STAGES if held else Action.HOLD_STAGE))
         else:
-            self._look(playhead=self._view.playhead.toggled(edge=self._run.edge))
+            self.update_view(playhead=self._view.playhead.toggled(edge=self._run.edge))
 
     def action_pause_load(self) -> None:
         """Pause, or resume."""
@@ -244,24 +245,24 @@ class DashboardApp(Playback, MoreActions):
 
     def action_next_metric(self) -> None:
         """The next latency on the chart."""
-        self._look(metric=LATENCIES[(LATENCIES.index(self._view.metric) + 1) % len(LATENCIES)])
+        self.update_view(metric=LATENCIES[(LATENCIES.index(self._view.metric) + 1) % len(LATENCIES)])
 
     def action_heat(self) -> None:
         """Heat map or chart of the latency."""
-        self._look(heat=not self._view.heat)
+        self.update_view(heat=not self._view.heat)
 
-    def action_look_at(self, name: str) -> None:
+    def action_show_screen(self, name: str) -> None:
         """One of the screens behind the number keys, over the live one."""
         while len(self.screen_stack) > 1:
             self.pop_screen()
         if name != "live":
-            self.push_screen(_screen(name, self._moment()))
+            self.push_screen(_screen(name, self._frame()))
 
     def action_help(self) -> None:
         """Keys and definitions."""
         from servetop.tui.screens.help import HelpScreen
 
-        self.push_screen(HelpScreen(read_only=self.surroundings.read_only))
+        self.push_screen(HelpScreen(read_only=self.options.read_only))
 
     async def action_quit(self) -> None:
         """Ask what becomes of a run that is ours and goes on; a second ctrl+c while asking cancels it."""
@@ -286,7 +287,7 @@ class DashboardApp(Playback, MoreActions):
         self.exit(f"{answer} by signal" if unsent else answer)
 
 
-def _screen(name: str, moment: Frame) -> FrameScreen:
+def _screen(name: str, frame: Frame) -> FrameScreen:
     """Loaded when first looked at: start-up is for the live screen."""
     from servetop.tui.screens import details, log_screen, requests_screen
 
@@ -297,7 +298,7 @@ def _screen(name: str, moment: Frame) -> FrameScreen:
         "log": log_screen.LogScreen,
         "config": details.ConfigScreen,
     }
-    return kinds[name](moment)
+    return kinds[name](frame)
 
 
 def run_dashboard(
@@ -305,11 +306,11 @@ def run_dashboard(
     *,
     start_at: float | None = None,
     owns_run: bool = False,
-    surroundings: DashboardOptions | None = None,
+    options: DashboardOptions | None = None,
 ) -> str:
     """Show a run until the user quits; how that was (see DashboardApp), or empty when the dashboard failed."""
-    app = DashboardApp(source, start_at=start_at, owns_run=owns_run, surroundings=surroundings)
-    app.suit_terminal()
+    app = DashboardApp(source, start_at=start_at, owns_run=owns_run, options=options)
+    app.adapt_to_terminal()
     gc.freeze()  # modules and ticks stay: a full collection of them every few seconds takes 30 ms from a frame
     gc.enable()
     return app.run() or ""

@@ -50,7 +50,7 @@ STEERING = (
 )  # fmt: skip
 """Act on a run that goes on."""
 
-WATCHING = (
+MOVING = (
     Key(keys="left", action="seek(-5)", caption="←", label="", tooltip="Back 5 s; or the cursor back"),
     Key(keys="right", action="seek(5)", caption="→", label="", tooltip="Forward 5 s, or the cursor forward"),
     Key(keys="shift+left", action="seek(-30)", caption="⇧←", label="", tooltip="Back 30 s"),
@@ -59,7 +59,7 @@ WATCHING = (
     Key(keys="full_stop", action="step(1)", caption=".", label="", tooltip="Forward one tick (0.25 s), and pause"),
     Key(keys="home", action="go_to_start", caption="Home", label="", tooltip="To the start"),
     Key(keys="end,backslash", action="go_to_edge", caption="End \\", label="", tooltip="To the newest, and follow it"),
-    Key(keys="g", action="ask_instant", caption="g", label="",
+    Key(keys="g", action="enter_time", caption="g", label="",
         tooltip="Go to an instant: 90, 1:30, 0:01:30 or 50%"),
     Key(keys="c", action="toggle_cursor", caption="c", label="cursor",
         tooltip="Cursor on all charts: ← → and the mouse move it, every panel shows its instant; esc takes it away"),
@@ -80,16 +80,16 @@ VIEWING = (
     Key(keys="shift+tab", action="next_panel(-1)", caption="⇧Tab", label="", tooltip="Choose the panel before"),
     Key(keys="enter", action="maximise", caption="Enter", label="",
         tooltip="The chosen panel on the whole screen, and back; a double click does too"),
-    Key(keys="1", action="look_at('live')", caption="1", label="", tooltip="The live screen"),
-    Key(keys="2", action="look_at('requests')", caption="2", label="",
+    Key(keys="1", action="show_screen('live')", caption="1", label="", tooltip="The live screen"),
+    Key(keys="2", action="show_screen('requests')", caption="2", label="",
         tooltip="Requests around this instant (the cursor's, if there is one): waterfall and table"),
-    Key(keys="3", action="look_at('distributions')", caption="3", label="",
+    Key(keys="3", action="show_screen('distributions')", caption="3", label="",
         tooltip="Distributions of all latencies by stage, against --goodput"),
-    Key(keys="4", action="look_at('sweep')", caption="4", label="",
+    Key(keys="4", action="show_screen('sweep')", caption="4", label="",
         tooltip="Batch size × request rate, as measured; throughput against latency"),
-    Key(keys="l,5", action="look_at('log')", caption="l 5", label="log",
+    Key(keys="l,5", action="show_screen('log')", caption="l 5", label="log",
         tooltip="Log of engine and servetop: v level, / search, n N older and newer match"),
-    Key(keys="6", action="look_at('config')", caption="6", label="", tooltip="Everything that defines the run"),
+    Key(keys="6", action="show_screen('config')", caption="6", label="", tooltip="Everything that defines the run"),
     Key(keys="r", action="recordings", caption="r", label="", tooltip="Recordings: open, rename or delete one"),
     Key(keys="T", action="next_theme", caption="T", label="",
         tooltip="Theme: dark, light, high contrast, 16 colours, none"),
@@ -115,10 +115,10 @@ _PLAYING = (
 def tables(*, read_only: bool) -> Mapping[str, Sequence[Key]]:
     """The keys that do something, by what they act on."""
     if not read_only:
-        return {"Steer the load (while the run goes on)": STEERING, "Move through time": WATCHING,
+        return {"Steer the load (while the run goes on)": STEERING, "Move through time": MOVING,
                 "Change the view": VIEWING}  # fmt: skip
     viewing = [replace(key, tooltip="Recordings: open one") if key.action == "recordings" else key for key in VIEWING]
-    return {"Move through time": (*_PLAYING, *WATCHING), "Change the view": viewing}
+    return {"Move through time": (*_PLAYING, *MOVING), "Change the view": viewing}
 
 
 def bindings(*tables: Iterable[Key]) -> list[Binding]:

@@ -25,11 +25,11 @@ class MoreActions(Appearance):
     _run: RunState
     _source: RunSource
 
-    def ask(self, wish: CommandRequest | Rejected, *, text: str = "") -> None:
+    def ask(self, request: CommandRequest | Rejected, *, text: str = "") -> None:
         """Send a wish, after its question if it has one."""
         raise NotImplementedError
 
-    def begin_watching(self, source: RunSource, start_at: float | None) -> None:
+    def open_run(self, source: RunSource, start_at: float | None) -> None:
         """Take a run in, from its beginning or at its edge."""
         raise NotImplementedError
 
@@ -41,7 +41,7 @@ class MoreActions(Appearance):
         """Show the run at the playhead, now."""
         raise NotImplementedError
 
-    def action_look_at(self, name: str) -> None:
+    def action_show_screen(self, name: str) -> None:
         """One of the screens behind the number keys."""
         raise NotImplementedError
 
@@ -77,23 +77,23 @@ class MoreActions(Appearance):
         """Choose another run to watch."""
         from servetop.tui.screens.recordings_screen import RecordingsScreen
 
-        shelf = self.surroundings.shelf
-        if shelf is None:
-            self.say("there is no recordings folder to look into")
+        store = self.options.store
+        if store is None:
+            self.show_message("there is no recordings folder to look into")
             return
         self.push_screen(
-            RecordingsScreen(shelf, on_screen=self._source.name, read_only=self.surroundings.read_only), self._chosen
+            RecordingsScreen(store, on_screen=self._source.name, read_only=self.options.read_only), self._chosen
         )
 
     def _chosen(self, path: Path | None) -> None:
-        shelf = self.surroundings.shelf
-        if path is None or shelf is None:
+        store = self.options.store
+        if path is None or store is None:
             return
         try:
-            source = shelf.open(path)
+            source = store.open(path)
         except ServetopError as error:
-            self.say(str(error))
+            self.show_message(str(error))
             return
-        self.begin_watching(source, None)  # a run that is ours goes on, and quitting still asks what becomes of it
-        self.action_look_at("live")
+        self.open_run(source, None)  # a run that is ours goes on, and quitting still asks what becomes of it
+        self.action_show_screen("live")
         self.redraw()

@@ -14,12 +14,13 @@ from servetop.core.interfaces.run_source import RunSource
 from servetop.core.tick import Tick
 from servetop.tui.appearance import DashboardOptions
 from servetop.tui.drawing.cursor import FAR, Cursor
+from servetop.tui.panels.live.timeline import TimelinePanel
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.panels.timeline import TimelinePanel
-from servetop.tui.screens.question import InstantQuestion
+from servetop.tui.screens.question import TimeQuestion
 from servetop.tui.state.command_requests import NOTHING_TO_STEER, READ_ONLY
-from servetop.tui.state.run_state import MOST_REQUESTS, SERIES_BINS, RunState, View
-from servetop.tui.state.time_input import event_instants, next_instant
+from servetop.tui.state.frame import MOST_REQUESTS, View
+from servetop.tui.state.run_state import SERIES_BINS, RunState
+from servetop.tui.state.time_input import event_times, next_event_time
 
 SPANS = (30.0, 120.0, 600.0, 0.0)
 """Time axes that the zoom key and the wheel go through; 0 is all of the run."""
@@ -34,28 +35,28 @@ _NEAR_SEEK = 5.0
 class Playback(App[str]):
     """What an app can do to a view of a run; where the run and the view come from is the subclass's business."""
 
-    surroundings: DashboardOptions
+    options: DashboardOptions
     _source: RunSource
     _run: RunState
     _view: View
 
-    def _look(self, **changes: Any) -> None:
+    def update_view(self, **changes: Any) -> None:
         """Change the view and draw it."""
         raise NotImplementedError
 
-    def say(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
         """One line for a few seconds."""
         raise NotImplementedError
 
     @property
     def steers(self) -> bool:
         """The run goes on, and keys may steer it."""
-        return self._source.is_live() and not self.surroundings.read_only
+        return self._source.is_live() and not self.options.read_only
 
     def may_steer(self) -> bool:
         """The same; says why not."""
         if not self.steers:
-            self.say(READ_ONLY if self._source.is_live() else NOTHING_TO_STEER)
+            self.show_message(READ_ONLY if self._source.is_live() else NOTHING_TO_STEER)
         return self.steers
 
     def action_step_concurrency(self, direction: int) -> None:
@@ -71,7 +72,7 @@ class Playback(App[str]):
         try:
             return self._source.requests(start, until, ended_by=ended_by, most=MOST_REQUESTS)
         except ServetopError as error:
-            self.call_later(self.say, str(error))
+            self.call_later(self.show_message, str(error))
             return ()
 
     def _past_ticks(self, first: int, last: int) -> Sequence[Tick]:
@@ -79,7 +80,7 @@ class Playback(App[str]):
         try:
             return self._source.past_ticks(first, last)
         except ServetopError as error:
-            self.call_later(self.say, str(error))
+            self.call_later(self.show_message, str(error))
             return ()
 
     # The playhead.
@@ -89,39 +90,39 @@ class Playback(App[str]):
         if self._view.cursor is not None:
             self._move_cursor(math.copysign(1 if abs(by) <= _NEAR_SEEK else FAR, by))
         else:
-            self._look(playhead=self._view.playhead.sought(by, edge=self._run.edge))
+            self.update_view(playhead=self._view.playhead.moved_by(by, edge=self._run.edge))
 
     def action_step(self, ticks: int) -> None:
         """Move by ticks, and pause."""
-        self._look(playhead=self._view.playhead.stepped(ticks, edge=self._run.edge))
+        self.update_view(playhead=self._view.playhead.stepped(ticks, edge=self._run.edge))
 
     def action_go_to_start(self) -> None:
         """To second 0."""
-        self._look(playhead=self._view.playhead.at_start())
+        self.update_view(playhead=self._view.playhead.at_start())
 
     def action_go_to_edge(self) -> None:
         """To the newest, following it."""
-        self._look(playhead=self._view.playhead.at_edge(edge=self._run.edge))
+        self.update_view(playhead=self._view.playhead.at_edge(edge=self._run.edge))
 
     def action_scale_speed(self, factor: float) -> None:
         """Play faster or slower."""
-        self._look(playhead=self._view.playhead.scaled(factor))
+        self.update_view(playhead=self._view.playhead.scaled(factor))
 
-    def action_ask_instant(self) -> None:
+    def action_enter_time(self) -> None:
         """Ask where to go to, and go there."""
-        self.push_screen(InstantQuestion(edge=self._run.edge), self._go_to)
+        self.push_screen(TimeQuestion(edge=self._run.edge), self._go_to)
 
     def _go_to(self, at: float | None) -> None:
         if at is not None:
-            self._look(playhead=self._view.playhead.placed(at, edge=self._run.edge))
+            self.update_view(playhead=self._view.playhead.moved_to(at, edge=self._run.edge))
 
     def action_go_to_event(self, direction: int) -> None:
         """To the event before (-1) or after (1) the playhead."""
         run = self._run
-        instants = event_instants(run.stages, run.notes, run.commands.values(), run.causes.all)
-        at = next_instant(instants, self._view.playhead.at, direction=direction)
+        times = event_times(run.stages, run.notes, run.commands.values(), run.anomalies.all)
+        at = next_event_time(times, self._view.playhead.at, direction=direction)
         if at is None:
-            self.say(f"no event {'after' if direction > 0 else 'before'} this instant")
+            self.show_message(f"no event {'after' if direction > 0 else 'before'} this instant")
         else:
             self._go_to(at)
 
@@ -143,12 +144,12 @@ class Playback(App[str]):
 
     def action_toggle_cursor(self) -> None:
         """Show the cursor at the playhead, loose; or take it away."""
-        self._look(cursor=None if self._view.cursor else Cursor(at=self._view.playhead.at))
+        self.update_view(cursor=None if self._view.cursor else Cursor(at=self._view.playhead.at))
 
     def action_leave(self) -> None:
         """Escape: without the cursor, then without a focused panel."""
         if self._view.cursor is not None:
-            self._look(cursor=None)
+            self.update_view(cursor=None)
         else:
             self.screen.set_focus(None)
 
@@ -156,7 +157,7 @@ class Playback(App[str]):
         cursor, end = self._view.cursor, self._view.playhead.at
         if cursor is not None:
             window = (end - (self._view.span or end), end)
-            self._look(cursor=cursor.moved(steps, window=window, bins=SERIES_BINS))
+            self.update_view(cursor=cursor.moved(steps, window=window, bins=SERIES_BINS))
 
     def on_time_chart_pointed(self, message: TimeChart.Pointed) -> None:
         """A click puts the cursor there; passing over the chart takes a loose cursor along."""
@@ -164,16 +165,16 @@ class Playback(App[str]):
         loose = cursor is not None and cursor.follows_mouse
         moved = Cursor(at=message.at, follows_mouse=loose and not message.pressed, latency=message.latency)
         if (message.pressed or loose) and cursor != moved:
-            self._look(cursor=moved)
+            self.update_view(cursor=moved)
 
     # The time axis.
 
     def action_zoom(self) -> None:
         """The next longer time axis; after the longest, the shortest."""
-        self._look(span=SPANS[(SPANS.index(self._view.span) + 1) % len(SPANS)])
+        self.update_view(span=SPANS[(SPANS.index(self._view.span) + 1) % len(SPANS)])
 
     def on_time_chart_zoomed(self, message: TimeChart.Zoomed) -> None:
         """The next shorter or longer axis; at the ends it stays."""
         place = SPANS.index(self._view.span) + message.direction
         if 0 <= place < len(SPANS):
-            self._look(span=SPANS[place])
+            self.update_view(span=SPANS[place])

@@ -12,12 +12,12 @@ from functools import lru_cache
 
 from textual.driver import Driver
 
-_PIECES = re.compile(r"(\x1b\[[0-9;]*m)")
-_PLACES = re.compile(r"(?:\r|\n|\x1b\[[0-9;]*H)*")
+_SEQUENCES = re.compile(r"(\x1b\[[0-9;]*m)")
+_CURSOR_MOVES = re.compile(r"(?:\r|\n|\x1b\[[0-9;]*H)*")
 """What only moves the cursor: colours do not matter to it."""
-_TAKES = {"5": 1, "2": 3}
+_COLOUR_PARAMETERS = {"5": 1, "2": 3}
 """Numbers after 38 or 48: one of 256 colours, or red, green and blue."""
-_WEIGHTS = {"1", "2"}
+_INTENSITIES = {"1", "2"}
 """Bold and dim: 22 ends both, and leaves the colours."""
 
 
@@ -37,10 +37,10 @@ class CellStyle:
         ended = set(before.attributes) - set(self.attributes)
         uncoloured = (before.foreground and not self.foreground) or (before.background and not self.background)
         start, parts = before, list[str]()
-        if uncoloured or ended - _WEIGHTS:
+        if uncoloured or ended - _INTENSITIES:
             start, parts = _PLAIN, ["0"]
         elif ended:
-            kept = tuple(each for each in before.attributes if each not in _WEIGHTS)
+            kept = tuple(each for each in before.attributes if each not in _INTENSITIES)
             start, parts = CellStyle(before.foreground, before.background, kept), ["22"]
         parts += [each for each in self.attributes if each not in start.attributes]
         parts += [self.foreground] if self.foreground != start.foreground else []
@@ -59,7 +59,7 @@ def _set_by(sequence: str, before: CellStyle) -> CellStyle | None:
     while parameters:
         code = parameters.pop(0) or "0"
         if code in ("38", "48"):
-            taken = _TAKES.get(parameters[0], 0) + 1 if parameters else 0
+            taken = _COLOUR_PARAMETERS.get(parameters[0], 0) + 1 if parameters else 0
             colour, parameters = ";".join([code, *parameters[:taken]]), parameters[taken:]
             look = _coloured(look, colour, ground=code == "48")
         elif code == "0":
@@ -79,31 +79,31 @@ def _coloured(look: CellStyle, colour: str, *, ground: bool) -> CellStyle:
     return CellStyle(colour, look.background, look.attributes)
 
 
-def economical(data: str) -> str:
+def shorten_sgr(data: str) -> str:
     """The same picture in fewer bytes. Begins with the terminal's own colours, as Textual's frames do."""
     written: list[str] = []
     wanted = there = _PLAIN
-    for piece in _PIECES.split(data):
-        if _PIECES.match(piece):
+    for piece in _SEQUENCES.split(data):
+        if _SEQUENCES.match(piece):
             following = _set_by(piece, wanted)
             if following is None:
                 return data
             wanted = following
         elif piece:
-            if not _PLACES.fullmatch(piece):
+            if not _CURSOR_MOVES.fullmatch(piece):
                 written.append(wanted.after(there))
                 there = wanted
             written.append(piece)
     return "".join([*written, wanted.after(there)])
 
 
-def economical_driver(driver: type[Driver]) -> type[Driver]:
+def sgr_shortening_driver(driver: type[Driver]) -> type[Driver]:
     """The same driver, which writes less."""
 
     class Economical(driver):  # type: ignore[valid-type, misc]
-        """Everything goes through `economical`."""
+        """Everything goes through `shorten_sgr`."""
 
         def write(self, data: str) -> None:
-            super().write(economical(data))
+            super().write(shorten_sgr(data))
 
     return Economical

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from servetop.cli.viewing.display_options import DisplayOptions, check_theme, end_with_terminal, surroundings
+from servetop.cli.viewing.display_options import DisplayOptions, check_theme, dashboard_options, end_with_terminal
 from servetop.cli.viewing.viewer_signals import PAGE_SERVER, ViewerSignals
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig
@@ -23,7 +23,7 @@ from servetop.run.process.owned_run import OwnedRun, complaints_file
 from servetop.run.process.recording_trouble import RecordingTrouble
 
 
-def replay_recording(name: str | None, look: DisplayOptions, *, read_only: bool = False) -> int:
+def replay_recording(name: str | None, display: DisplayOptions, *, read_only: bool = False) -> int:
     """The dashboard on a finished or a growing recording; without a name, on the list of all, over the newest."""
     end_with_terminal()
     gc.disable()  # until all is loaded: a tenth of the time to the first frame
@@ -32,26 +32,26 @@ def replay_recording(name: str | None, look: DisplayOptions, *, read_only: bool 
     from servetop.recordings.library.folder_store import FolderStore
     from servetop.tui.app import run_dashboard
 
-    shelf = FolderStore()
-    shown = ReadOnlyStore(shelf) if read_only else shelf
+    store = FolderStore()
+    shown = ReadOnlyStore(store) if read_only else store
     signals = ViewerSignals()
-    asked_to_leave = _with_page_server(signals)
-    first = shelf.newest() if name is None else resolve(name)
+    exit_requested = _with_page_server(signals)
+    first = store.newest() if name is None else resolve(name)
     try:
         source = shown.open(first)
-        around = surroundings(
-            look,
+        options = dashboard_options(
+            display,
             shown,
             browse=name is None,
-            asked_to_leave=asked_to_leave,
+            exit_requested=exit_requested,
             read_only=read_only,
             unrecorded=RecordingTrouble(source.header) if source.is_live() else None,
         )
         with signals.caught():
-            run_dashboard(source, surroundings=around)
+            run_dashboard(source, options=options)
     finally:
-        shelf.close()
-    return int(ExitCode.INTERRUPTED if signals.asked_to_leave() else ExitCode.OK)
+        store.close()
+    return int(ExitCode.INTERRUPTED if signals.exit_requested() else ExitCode.OK)
 
 
 def _with_page_server(signals: ViewerSignals) -> Callable[[], str]:
@@ -60,13 +60,13 @@ def _with_page_server(signals: ViewerSignals) -> Callable[[], str]:
     server = int(named) if named.isdecimal() else None if sys.stdin.isatty() else os.getppid()
 
     def asked() -> str:
-        return signals.asked_to_leave() or ("abandoned" if server is not None and os.getppid() != server else "")
+        return signals.exit_requested() or ("abandoned" if server is not None and os.getppid() != server else "")
 
     return asked
 
 
 def run_with_dashboard(
-    config: RunConfig, recording: Path, *, look: DisplayOptions, resume: bool = False, throw_away: bool = False
+    config: RunConfig, recording: Path, *, display: DisplayOptions, resume: bool = False, throw_away: bool = False
 ) -> int:
     """Start the run process, show its recording as it grows, tell how it ended; the run's exit code.
 
@@ -74,7 +74,7 @@ def run_with_dashboard(
     are started after the first frame, which would wait for them otherwise.
     """
     gc.disable()  # until all is loaded
-    check_theme(look.theme)
+    check_theme(display.theme)
     with complaints_file() as complaints:
         run = OwnedRun.start(
             config, recording, complaints=complaints, resume=resume, throw_away=throw_away, await_frame=True
@@ -82,7 +82,7 @@ def run_with_dashboard(
         signals = ViewerSignals(run.signal)
         end_with_terminal(run.end_with_terminal)
         with signals.caught():
-            left = _show(run, look, signals)
+            left = _show(run, display, signals)
             if left == "detach" and not run.ended:
                 from servetop.cli.viewing.detached import find_registered, found_again
 
@@ -112,26 +112,26 @@ _BY_SIGNAL = {"stop by signal": signal.SIGTERM, "cancel by signal": signal.SIGIN
 """For a run whose recording takes no command."""
 
 
-def _show(run: OwnedRun, look: DisplayOptions, signals: ViewerSignals) -> str:
+def _show(run: OwnedRun, display: DisplayOptions, signals: ViewerSignals) -> str:
     """How the dashboard was left."""
     from servetop.recordings.library.folder_store import FolderStore
     from servetop.tui.app import run_dashboard
 
     reader = asyncio.run(run.opened())
-    shelf = FolderStore()
+    store = FolderStore()
     clock = MonotonicClock(reader.header.anchor.origin_ns)
 
     def unrecorded() -> list[Note]:
         notes = [alert_note(line, at=clock.now()) for line in run.said()]
         return [note for note in notes if note is not None]
 
-    around = surroundings(look, shelf, asked_to_leave=signals.asked_to_leave, unrecorded=unrecorded)
+    options = dashboard_options(display, store, exit_requested=signals.exit_requested, unrecorded=unrecorded)
     try:
-        return signals.asked_to_leave() or run_dashboard(
-            reader, owns_run=True, surroundings=replace(around, shown=run.shown)
+        return signals.exit_requested() or run_dashboard(
+            reader, owns_run=True, options=replace(options, shown=run.shown)
         )
     finally:
-        shelf.close()
+        store.close()
         reader.close()
 
 

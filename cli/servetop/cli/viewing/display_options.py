@@ -41,12 +41,12 @@ def check_theme(name: str) -> str:
     return name
 
 
-def surroundings(
-    look: DisplayOptions,
-    shelf: RecordingStore,
+def dashboard_options(
+    display: DisplayOptions,
+    store: RecordingStore,
     *,
     browse: bool = False,
-    asked_to_leave: Callable[[], str] | None = None,
+    exit_requested: Callable[[], str] | None = None,
     read_only: bool = False,
     unrecorded: Callable[[], Sequence[Note]] | None = None,
 ) -> DashboardOptions:
@@ -55,12 +55,12 @@ def surroundings(
 
     remembered = remembered_theme()
     return DashboardOptions(
-        shelf=shelf,
+        store=store,
         browse=browse,
-        theme=check_theme(look.theme) or (remembered if remembered in THEME_NAMES else ""),
-        reduced_motion=look.reduced_motion or wants_less_motion(os.environ),
+        theme=check_theme(display.theme) or (remembered if remembered in THEME_NAMES else ""),
+        reduced_motion=display.reduced_motion or wants_less_motion(os.environ),
         remember_theme=None if read_only else remember_theme,
-        asked_to_leave=asked_to_leave,
+        exit_requested=exit_requested,
         read_only=read_only,
         unrecorded=unrecorded,
     )

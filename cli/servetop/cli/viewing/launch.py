@@ -31,7 +31,7 @@ class Output:
     detach: bool = False
     """The run goes on in the background, without an owner."""
     as_json: bool = False
-    look: DisplayOptions = field(default_factory=DisplayOptions)
+    display: DisplayOptions = field(default_factory=DisplayOptions)
     web: WebAddress | None = None
     """Where the dashboard is served as a page; None: it is in this terminal."""
     sender: FirstSender | None = None
@@ -66,11 +66,11 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
             from servetop.cli.web.web import run_in_browser
 
             return run_in_browser(
-                config, place, address=output.web, look=output.look, resume=again, throw_away=output.no_record
+                config, place, address=output.web, display=output.display, resume=again, throw_away=output.no_record
             )
         from servetop.cli.viewing.dashboard import run_with_dashboard
 
-        return run_with_dashboard(config, place, look=output.look, resume=again, throw_away=output.no_record)
+        return run_with_dashboard(config, place, display=output.display, resume=again, throw_away=output.no_record)
 
 
 @contextlib.contextmanager

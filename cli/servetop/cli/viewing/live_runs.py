@@ -106,12 +106,12 @@ def _how_it_ended(run: RegisteredRun) -> str:
     return f"has ended{f': {end.reason}' if end.reason else ''} (exit code {end.exit_code})"
 
 
-def attach_run(name: str, look: DisplayOptions) -> int:
+def attach_run(name: str, display: DisplayOptions) -> int:
     """The dashboard on a run that goes on; leaving it ends nothing."""
     from servetop.cli.viewing.dashboard import replay_recording
 
     run = RunRegistry().find(name)
-    code = replay_recording(str(run.recording), look)
+    code = replay_recording(str(run.recording), display)
     if run.process.is_alive():
         console.out(*where_to_find(run))
     return code

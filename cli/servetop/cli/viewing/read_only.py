@@ -54,27 +54,27 @@ class ReadOnlyRun:
 
 
 class ReadOnlyStore:
-    """Implements `core.shelf.Shelf` on another one; renames and deletes nothing."""
+    """Implements `core.store.Shelf` on another one; renames and deletes nothing."""
 
-    def __init__(self, shelf: RecordingStore) -> None:
-        self._shelf = shelf
+    def __init__(self, store: RecordingStore) -> None:
+        self._store = store
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is."""
-        return self._shelf.place
+        return self._store.location
 
     def paths(self) -> Sequence[Path]:
         """Every recording, last written first."""
-        return self._shelf.paths()
+        return self._store.paths()
 
-    def glance(self, path: Path, *, bins: int) -> RecordingPreview:
+    def preview(self, path: Path, *, bins: int) -> RecordingPreview:
         """What is in one."""
-        return self._shelf.glance(path, bins=bins)
+        return self._store.preview(path, bins=bins)
 
     def open(self, path: Path) -> RunSource:
         """Open one to be watched."""
-        return ReadOnlyRun(self._shelf.open(path))
+        return ReadOnlyRun(self._store.open(path))
 
     def rename(self, path: Path, name: str) -> Path:  # noqa: ARG002
         """Always RecordingError."""

@@ -24,7 +24,7 @@ class ViewerSignals:
         self._pass_on = pass_on
         self._asked = ""
 
-    def asked_to_leave(self) -> str:
+    def exit_requested(self) -> str:
         """The dashboard's result once a signal came, `interrupted` or `terminated`; empty before."""
         return self._asked
 

@@ -28,12 +28,12 @@ class WebAddress:
     """Who has the page may steer the run, rename and delete recordings; else pages only watch."""
 
 
-def serve_recording(recording: Path, address: WebAddress, look: DisplayOptions) -> int:
+def serve_recording(recording: Path, address: WebAddress, display: DisplayOptions) -> int:
     """Serve viewers of a recording until ctrl+c."""
-    check_web(look)
+    check_web(display)
     signals = ViewerSignals()
     with signals.caught():
-        _serve(recording, address, look, signals)
+        _serve(recording, address, display, signals)
     return int(ExitCode.OK)
 
 
@@ -42,7 +42,7 @@ def run_in_browser(
     recording: Path,
     *,
     address: WebAddress,
-    look: DisplayOptions,
+    display: DisplayOptions,
     resume: bool,
     throw_away: bool = False,
 ) -> int:
@@ -53,7 +53,7 @@ def run_in_browser(
     from servetop.cli.viewing.dashboard import conclude
     from servetop.run.process.owned_run import OwnedRun, complaints_file
 
-    check_web(look)
+    check_web(display)
     with complaints_file() as complaints:
         run = OwnedRun.start(config, recording, complaints=complaints, resume=resume, throw_away=throw_away)
         signals = ViewerSignals(run.signal)
@@ -62,8 +62,8 @@ def run_in_browser(
         with signals.caught():
             asyncio.run(run.opened()).close()
             try:
-                if not signals.asked_to_leave():
-                    _serve(recording, address, look, signals)
+                if not signals.exit_requested():
+                    _serve(recording, address, display, signals)
             except UsageError:
                 run.signal(signal.SIGINT)
                 run.wait()
@@ -73,33 +73,33 @@ def run_in_browser(
             return conclude(run)
 
 
-def check_web(look: DisplayOptions) -> None:
+def check_web(display: DisplayOptions) -> None:
     """UsageError when the server is not installed, or there is no such theme."""
     import importlib.util
 
-    check_theme(look.theme)
+    check_theme(display.theme)
     if importlib.util.find_spec("textual_serve") is None:
         raise UsageError("--web needs textual-serve, which is not installed: pip install 'servetop[web]'")
 
 
-def viewer_command(recording: Path, look: DisplayOptions, *, steer: bool) -> list[str]:
+def viewer_command(recording: Path, display: DisplayOptions, *, steer: bool) -> list[str]:
     """What the server runs for each page: any number of viewers of one recording."""
     words = [sys.executable, "-m", "servetop", "replay", str(recording.absolute())]
     words += [] if steer else ["--read-only"]
-    words += ["--theme", look.theme] if look.theme else []
-    words += ["--reduced-motion"] if look.reduced_motion else []
+    words += ["--theme", display.theme] if display.theme else []
+    words += ["--reduced-motion"] if display.reduced_motion else []
     return words
 
 
-def _serve(recording: Path, address: WebAddress, look: DisplayOptions, signals: ViewerSignals) -> None:
+def _serve(recording: Path, address: WebAddress, display: DisplayOptions, signals: ViewerSignals) -> None:
     """Until a signal comes."""
     from servetop.cli.web.web_server import ViewerServer
 
     server = ViewerServer(
-        viewer_command(recording, look, steer=address.steer),
+        viewer_command(recording, display, steer=address.steer),
         address,
         token=secrets.token_urlsafe(24),
-        asked_to_leave=signals.asked_to_leave,
+        exit_requested=signals.exit_requested,
     )
     try:
         asyncio.run(server.serve())

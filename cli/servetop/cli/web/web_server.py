@@ -32,7 +32,7 @@ HEARTBEAT = 15.0
 """Seconds between two questions whether a page is still there."""
 _PATIENCE = 10.0
 """Seconds that viewers may take to end."""
-_ASK_EVERY = 0.1
+_POLL_SECONDS = 0.1
 """Seconds between two looks whether to leave."""
 _FONT_SIZES = range(6, 65)
 _HEADERS = {
@@ -52,13 +52,13 @@ class ViewerServer:
     """Serves the page to whoever knows the token, and to no page of another site."""
 
     def __init__(
-        self, command: Sequence[str], address: WebAddress, *, token: str, asked_to_leave: Callable[[], str] = str
+        self, command: Sequence[str], address: WebAddress, *, token: str, exit_requested: Callable[[], str] = str
     ) -> None:
-        """`asked_to_leave`: asked ten times a second; the server ends with its first answer that is not empty."""
+        """`exit_requested`: asked ten times a second; the server ends with its first answer that is not empty."""
         self._command = command
         self._address = address
         self._token = token
-        self._asked_to_leave = asked_to_leave
+        self._exit_requested = exit_requested
         self._cookie = f"servetop-token-{address.port}"
         self._pages: set[asyncio.Task[object]] = set()
         self._endings: set[asyncio.Task[None]] = set()
@@ -71,8 +71,8 @@ class ViewerServer:
         try:
             await web.TCPSite(runner, self._address.host, self._address.port).start()
             console.message(f"the dashboard is at {page_url(self._address, self._token)} (Ctrl-C ends it)")
-            while not self._asked_to_leave():
-                await asyncio.sleep(_ASK_EVERY)
+            while not self._exit_requested():
+                await asyncio.sleep(_POLL_SECONDS)
         finally:
             await runner.cleanup()
 

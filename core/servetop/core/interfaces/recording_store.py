@@ -56,7 +56,7 @@ class RecordingStore(Protocol):
     """A folder of recordings. What it refuses, it refuses by RecordingError, in one line."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is."""
         ...
 
@@ -64,7 +64,7 @@ class RecordingStore(Protocol):
         """Every recording, last written first; opens none of them, so that thousands take milliseconds."""
         ...
 
-    def glance(self, path: Path, *, bins: int) -> RecordingPreview:
+    def preview(self, path: Path, *, bins: int) -> RecordingPreview:
         """What is in one; milliseconds, from any thread. An unreadable one is told by its state, not raised."""
         ...
 

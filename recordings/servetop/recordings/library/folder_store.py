@@ -31,7 +31,7 @@ class FolderStore:
         self._opened: RecordingReader | None = None
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The folder's path."""
         return str(self._folder)
 
@@ -54,7 +54,7 @@ class FolderStore:
                 return path
         raise RecordingError(f"there is no recording in {self._folder} yet: servetop makes one")
 
-    def glance(self, path: Path, *, bins: int) -> RecordingPreview:
+    def preview(self, path: Path, *, bins: int) -> RecordingPreview:
         """Header, totals, and throughput over time, all from an index; the file is left as it is."""
         rates: list[float] = []
 

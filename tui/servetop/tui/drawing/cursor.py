@@ -40,7 +40,7 @@ def column_of(at: float, window: tuple[float, float], width: int) -> int | None:
     return min(max(math.ceil((at - start) / (end - start) * width - 1e-9) - 1, 0), width - 1)
 
 
-def instant_of(column: int, window: tuple[float, float], width: int) -> float | None:
+def time_at_column(column: int, window: tuple[float, float], width: int) -> float | None:
     """The newest instant drawn in that cell; None outside of the chart and before second 0."""
     start, end = window
     at = start + (column + 1) / max(width, 1) * (end - start)

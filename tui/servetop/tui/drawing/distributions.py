@@ -10,11 +10,11 @@ import numpy as np
 from servetop.core.histogram import LogHistogram, bucket_value
 from servetop.tui.drawing.braille import DASHES, ChartLine, raster
 from servetop.tui.drawing.charts import GUTTER, with_marks
-from servetop.tui.drawing.heat_map import log_limits
+from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.palette import HUES
 from servetop.tui.drawing.ridgeline import INDENT, ridges
+from servetop.tui.drawing.scale import log_limits
 from servetop.tui.drawing.text_runs import Run, TextRow, placard
-from servetop.tui.panels.latency import axis_seconds
 
 Scale = Callable[[float], str]
 """A value of the axis in at most 6 characters."""

@@ -113,3 +113,15 @@ def joules(value: float | None) -> str:
 def speed(factor: float) -> str:
     """How fast a run is played: `×1`, `×0.25`, `×64`."""
     return f"×{factor:g}"
+
+
+def axis_seconds(value: float) -> str:
+    """At most 5 characters: `0`, `30µs`, `340ms`, `2.5s`, `40s`."""
+    if value == 0:
+        return "0"
+    if value < 0.9995e-3:
+        return f"{value * 1e6:.0f}µs"
+    if value < 1:
+        digits = value * 1e3
+        return f"{digits:.0f}ms" if digits >= 10 else f"{digits:.2g}ms"
+    return f"{value:.3g}s"[:5]

@@ -12,12 +12,11 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.arrays import FloatArray
 from servetop.core.histogram import LogHistogram, bucket_value
 from servetop.core.tick import TICK_SECONDS
+from servetop.tui.drawing.scale import log_limits
 from servetop.tui.drawing.text_runs import Run, merged
 
 SHADES = (("·", "cool"), ("░", "cool"), ("▒", "warm"), ("▓", "hot"), ("█", "hot"))
 """From few to many; told apart without colour, and in few styles, because each change of style is sent."""
-_SHORTEST = 1e-5
-"""Seconds at the lower end of a logarithmic axis, at least."""
 _MOST_BINS = 250
 """Bins that are kept: two charts of them."""
 _MOST_STAGES = 4_000
@@ -103,14 +102,3 @@ def heat_map(
     inside = edges[1:] > times[0] - step + 1e-9
     means = (until[last] - until[first]) / np.maximum(last - first, 1)[:, None]
     return HeatMap(counts=np.where(inside[:, None], means, 0.0).T[::-1], low=low, high=high)
-
-
-def log_limits(low: float, high: float) -> tuple[float, float]:
-    """1 or 3 times a power of ten at or beyond both ends, so that the axis keeps still; from 10 µs on.
-
-    Tokens that came together are 0 apart: on a logarithmic axis they would push all others to its end.
-    """
-    low, high = max(low, _SHORTEST), max(high, _SHORTEST)
-    below = [factor * 10.0**power for power in range(-8, 7) for factor in (1, 3)]
-    bottom = max((each for each in below if each <= low), default=below[0])
-    return bottom, min((each for each in below if each >= high and each > bottom), default=below[-1])

@@ -9,6 +9,8 @@ import numpy as np
 from servetop.core.arrays import FloatArray
 
 _STEPS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+_SHORTEST = 1e-5
+"""Seconds at the lower end of a logarithmic axis, at least."""
 _NEGLIGIBLE = 1e-9
 _SHRINK_BELOW = 0.45
 """A limit stays until the data fill less than this share of it."""
@@ -35,3 +37,14 @@ def peak_of(*columns: FloatArray) -> float:
     """The largest finite value in any of the columns; 0 when there is none."""
     finite = [column[np.isfinite(column)] for column in columns]
     return max((float(each.max()) for each in finite if each.size), default=0.0)
+
+
+def log_limits(low: float, high: float) -> tuple[float, float]:
+    """1 or 3 times a power of ten at or beyond both ends, so that the axis keeps still; from 10 µs on.
+
+    Tokens that came together are 0 apart: on a logarithmic axis they would push all others to its end.
+    """
+    low, high = max(low, _SHORTEST), max(high, _SHORTEST)
+    below = [factor * 10.0**power for power in range(-8, 7) for factor in (1, 3)]
+    bottom = max((each for each in below if each <= low), default=below[0])
+    return bottom, min((each for each in below if each >= high and each > bottom), default=below[-1])

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from servetop.analysis.knee import knee
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import GUTTER
-from servetop.tui.drawing.heat_map import log_limits
+from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.palette import HUES
-from servetop.tui.drawing.scale import round_limit
+from servetop.tui.drawing.scale import log_limits, round_limit
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, merged, placard
-from servetop.tui.panels.latency import axis_seconds
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 """One for each batch size, in ascending order."""

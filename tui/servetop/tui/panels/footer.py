@@ -10,7 +10,7 @@ from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined, row_wid
 from servetop.tui.keys import ALWAYS, LIVE_LINE, REPLAY_LINE
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.command_requests import described
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 _REPLY_SHOWN_FOR = 8.0
 """Seconds of run time."""
@@ -19,51 +19,51 @@ _REPLY_SHOWN_FOR = 8.0
 class StatusLine(Panel):
     """Commands that wait, the last reply, and what the app says itself."""
 
-    def title(self, moment: Frame) -> list[TextRow]:  # noqa: ARG002
+    def title(self, frame: Frame) -> list[TextRow]:  # noqa: ARG002
         """None: no frame."""
         return []
 
-    def draw(self, moment: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
+    def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
         """See `draw_status`."""
-        return [draw_status(moment, width)]
+        return [draw_status(frame, width)]
 
 
 class KeyLine(Panel):
     """The keys that do something now."""
 
-    def title(self, moment: Frame) -> list[TextRow]:  # noqa: ARG002
+    def title(self, frame: Frame) -> list[TextRow]:  # noqa: ARG002
         """None: no frame."""
         return []
 
-    def draw(self, moment: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
+    def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
         """See `draw_keys`."""
-        return [draw_keys(LIVE_LINE if moment.live and not moment.read_only else REPLAY_LINE, width)]
+        return [draw_keys(LIVE_LINE if frame.live and not frame.read_only else REPLAY_LINE, width)]
 
 
-def draw_status(moment: Frame, width: int) -> TextRow:
+def draw_status(frame: Frame, width: int) -> TextRow:
     """The app's own message first, then what waits, then the last reply; the time axis at the right."""
-    span = "" if moment.booting else f"axis {formats.minutes(moment.stats.span)}"
-    return spread(fitted(_message(moment), width), [*_pointed(moment), (span, "faint")], width=width)
+    span = "" if frame.booting else f"axis {formats.minutes(frame.stats.span)}"
+    return spread(fitted(_message(frame), width), [*_pointed(frame), (span, "faint")], width=width)
 
 
-def _pointed(moment: Frame) -> list[Run]:
+def _pointed(frame: Frame) -> list[Run]:
     """Where the cursor is, and how far that lies before the playhead."""
-    if moment.cursor is None:
+    if frame.cursor is None:
         return []
-    back = formats.minutes(moment.view.playhead.at - moment.cursor)
-    where = "" if moment.cursor >= moment.window[0] else ", left of the axis"
-    return [("│ ", "cursor"), (formats.clock_time(moment.cursor), "strong"), (f" −{back}{where}   ", "muted")]
+    back = formats.minutes(frame.view.playhead.at - frame.cursor)
+    where = "" if frame.cursor >= frame.window[0] else ", left of the axis"
+    return [("│ ", "cursor"), (formats.clock_time(frame.cursor), "strong"), (f" −{back}{where}   ", "muted")]
 
 
-def _message(moment: Frame) -> list[Run]:
-    if moment.view.message:
-        return [("▸ ", "key"), (sanitize_line(moment.view.message), "")]
-    if moment.pending:
-        waiting = ", ".join(sanitize_line(described(each.action, each.value, each.text)) for each in moment.pending)
+def _message(frame: Frame) -> list[Run]:
+    if frame.view.message:
+        return [("▸ ", "key"), (sanitize_line(frame.view.message), "")]
+    if frame.pending:
+        waiting = ", ".join(sanitize_line(described(each.action, each.value, each.text)) for each in frame.pending)
         return [("… ", "warn"), (waiting, "strong"), (" asked for", "muted")]
-    replied = [each for each in moment.commands if each.reply is not None and each.obeyed_at is not None]
+    replied = [each for each in frame.commands if each.reply is not None and each.obeyed_at is not None]
     last = max(replied, key=lambda each: (each.obeyed_at or 0.0, each.id), default=None)
-    if last is None or moment.view.playhead.at - (last.obeyed_at or 0.0) > _REPLY_SHOWN_FOR:
+    if last is None or frame.view.playhead.at - (last.obeyed_at or 0.0) > _REPLY_SHOWN_FOR:
         return []
     return [("✓ ", "good"), (sanitize_line(last.reply or ""), "")]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.sanitize import shortened
-from servetop.tui.drawing.text_runs import Run, TextRow, joined, row_width, spread
-from servetop.tui.panels.gpu import gpu_name
+from servetop.tui.drawing.text_runs import Run, TextRow, joined, row_width, shortened, spread
+from servetop.tui.panels.live.gpu import gpu_name
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.availability import engine_name
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 _SETTLED = (0, 130)
 """Exit codes of runs that ended as planned or as asked."""
@@ -18,27 +17,27 @@ _SETTLED = (0, 130)
 class HeaderLine(Panel):
     """One row, no frame."""
 
-    def title(self, moment: Frame) -> list[TextRow]:  # noqa: ARG002
+    def title(self, frame: Frame) -> list[TextRow]:  # noqa: ARG002
         """None: there is no frame to put it in."""
         return []
 
-    def draw(self, moment: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
+    def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
         """See `draw_header`."""
-        return [draw_header(moment, width)]
+        return [draw_header(frame, width)]
 
 
-def draw_header(moment: Frame, width: int) -> TextRow:
+def draw_header(frame: Frame, width: int) -> TextRow:
     """What runs at the left, the stage after it, time and state at the right; narrow lines lose the least important."""
-    stage = stage_runs(moment, short=width < 100)
-    now: list[Run] = [("  ", ""), (formats.clock_time(moment.view.playhead.at), "strong"), (" ", ""), *state(moment)]
+    stage = stage_runs(frame, short=width < 100)
+    now: list[Run] = [("  ", ""), (formats.clock_time(frame.view.playhead.at), "strong"), (" ", ""), *state(frame)]
     name: list[Run] = [("servetop ", "title"), ("▸ ", "muted")]
     room = width - row_width([*name, *stage, *now]) - 2
     if room < 8:
         stage, room = [], width - row_width([*name, *now]) - 2
-    engine = engine_name(moment.engine, otherwise=moment.header.config.engine.name)
-    model = sanitize_line((moment.engine and moment.engine.model) or moment.header.config.engine.model)
+    engine = engine_name(frame.engine, otherwise=frame.header.config.engine.name)
+    model = sanitize_line((frame.engine and frame.engine.model) or frame.header.config.engine.model)
     parts: list[TextRow] = [engine, [(_short_model(model, room - row_width(engine) - 3), "")]]
-    if gpu := gpu_name(moment.stats.gpus):
+    if gpu := gpu_name(frame.stats.gpus):
         parts.append([(gpu, "muted")])
     return spread([*name, *joined(parts, width=room, gap=" · ")], [*stage, *now], width=width)
 
@@ -48,18 +47,18 @@ def _short_model(model: str, width: int) -> str:
     return model if row_width([(model, "")]) <= width else shortened(model.rsplit("/", 1)[-1], max(width, 4))
 
 
-def stage_runs(moment: Frame, *, short: bool = False) -> list[Run]:
+def stage_runs(frame: Frame, *, short: bool = False) -> list[Run]:
     """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused; in short without the first word."""
-    load, stage = moment.stats.load, moment.stage
+    load, stage = frame.stats.load, frame.stage
     if stage is None:
         return [("no load yet", "muted")]
     label = shortened(sanitize_line(stage.label), 40)
     if stage.request_rate is None:
         return [(label, "warn")]
-    planned = len(moment.header.config.stages)
+    planned = len(frame.header.config.stages)
     place = f"{stage.index + 1}/{planned} " if stage.index < planned else f"{stage.index + 1} "
     runs: list[Run] = [("" if short else "stage ", "muted"), (place, "muted"), (label, "strong")]
-    if moment.cursor is None and load.request_rate is not None and load.request_rate != stage.request_rate:
+    if frame.cursor is None and load.request_rate is not None and load.request_rate != stage.request_rate:
         runs.append((f" → {formats.number(load.request_rate)} req/s", "key"))
     if load.paused:
         runs.append((" ‖ load paused", "warn"))
@@ -68,23 +67,23 @@ def stage_runs(moment: Frame, *, short: bool = False) -> list[Run]:
     return runs
 
 
-def state(moment: Frame) -> list[Run]:
+def state(frame: Frame) -> list[Run]:
     """Recording, looking back, playing, paused or ended; each with a symbol of its own."""
-    playhead, end = moment.view.playhead, moment.end
-    if moment.live and playhead.following:
+    playhead, end = frame.view.playhead, frame.end
+    if frame.live and playhead.following:
         return [("● REC", "bad")]
     motion = "▶" if playhead.playing else "‖"
-    if moment.live:
-        behind = formats.minutes(moment.edge - playhead.at)
+    if frame.live:
+        behind = formats.minutes(frame.edge - playhead.at)
         return [(f"{motion} {formats.speed(playhead.speed)} ", "key"), (f"−{behind}", "warn")]
-    if end is not None or playhead.at >= moment.edge:
-        return [ending(moment)]
+    if end is not None or playhead.at >= frame.edge:
+        return [ending(frame)]
     return [(f"{motion} replay {formats.speed(playhead.speed)}", "key")]
 
 
-def ending(moment: Frame) -> Run:
+def ending(frame: Frame) -> Run:
     """How the run ended."""
-    end = moment.end
+    end = frame.end
     if end is None:
         return ("■ broke off", "warn")
     return ("■ ended", "strong") if end.exit_code in _SETTLED else (f"✖ failed ({end.exit_code})", "bad")

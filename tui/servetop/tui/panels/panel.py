@@ -1,4 +1,4 @@
-"""What all panels share: one moment comes in, a title and rows come out."""
+"""The base class of all panels: a frame comes in, a title and rows come out."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import Axes
-from servetop.tui.drawing.sanitize import in_cells
+from servetop.tui.drawing.cursor import MARK
 from servetop.tui.drawing.scale import steady_limit
-from servetop.tui.drawing.text_runs import Lines, TextRow, joined, row_width
-from servetop.tui.panels.panel_footer import remarks
-from servetop.tui.state.run_state import Frame
+from servetop.tui.drawing.text_runs import Lines, TextRow, in_cells, joined, row_width
+from servetop.tui.state.frame import Frame
+
+
+def footer_parts(frame: Frame, own: TextRow, *, pointed: bool) -> Sequence[TextRow]:
+    """The panel's own remark; before it the cursor's instant, where the figures are that one's (`pointed`)."""
+    if frame.cursor is None or not pointed:
+        return [own]
+    where: TextRow = [(f"{MARK} ", "cursor"), (formats.clock_time(frame.cursor), "strong")]
+    return [where, own] if row_width(own) else [where]
 
 
 class Panel(Widget):
@@ -24,7 +32,7 @@ class Panel(Widget):
     ALLOW_SELECT = False
     shows_cursor = False
     """Its figures are those of the cursor's instant; the bottom edge says so."""
-    moment: reactive[Frame | None] = reactive(None, repaint=False)
+    frame: reactive[Frame | None] = reactive(None, repaint=False)
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -32,76 +40,76 @@ class Panel(Widget):
         self._rows: Sequence[TextRow] = ()
         self._drawn_for = Size()
 
-    def watch_moment(self, moment: Frame | None) -> None:
+    def watch_frame(self, frame: Frame | None) -> None:
         """Move the axis limit if it must move; repaint only what changed: over ssh every row counts."""
-        if moment is None:
+        if frame is None:
             return
-        self.limit = steady_limit(self.limit, self.peak(moment))
+        self.limit = steady_limit(self.limit, self.peak(frame))
         before, drawn_for = self._rows, self._drawn_for
-        self._draw_rows(moment)
+        self._draw_rows(frame)
         if self._drawn_for != drawn_for:
-            self._set_titles(moment)
+            self._set_titles(frame)
             self.refresh()
             return
         changed = [y for y, (old, new) in enumerate(zip_longest(before, self._rows)) if old != new]
         regions = [Region(0, y, self.size.width, 1) for y in changed]
-        regions += self._set_titles(moment)
+        regions += self._set_titles(frame)
         if regions:
             self.refresh(*regions)
 
-    def _draw_rows(self, moment: Frame) -> None:
+    def _draw_rows(self, frame: Frame) -> None:
         width, height = self._drawn_for = self.size
-        self._rows = self.draw(moment, width, height) if width > 0 and height > 0 else ()
+        self._rows = self.draw(frame, width, height) if width > 0 and height > 0 else ()
 
-    def _set_titles(self, moment: Frame) -> list[Region]:
+    def _set_titles(self, frame: Frame) -> list[Region]:
         """The edges that need repainting. Not by `border_title`: setting it repaints the whole panel."""
         title, subtitle = (
-            self._content(self.title(moment)),
-            self._content(remarks(moment, self.subtitle(moment), pointed=self.shows_cursor)),
+            self._content(self.title(frame)),
+            self._content(footer_parts(frame, self.subtitle(frame), pointed=self.shows_cursor)),
         )
         left, top = self.content_offset
         width, height = self.outer_size
         edges = []
-        if _looks(self._border_title) != _looks(title):
+        if _visible_parts(self._border_title) != _visible_parts(title):
             self._border_title = title
             edges.append(Region(-left, -top, width, 1))
-        if _looks(self._border_subtitle) != _looks(subtitle):
+        if _visible_parts(self._border_subtitle) != _visible_parts(subtitle):
             self._border_subtitle = subtitle
             edges.append(Region(-left, height - 1 - top, width, 1))
         return edges if width and top else []
 
     def on_resize(self) -> None:
         """Other parts of the title may fit now."""
-        self.watch_moment(self.moment)
+        self.watch_frame(self.frame)
 
     def render(self) -> Lines:
         """The rows for the size that the panel has now."""
-        if self.moment is None:
+        if self.frame is None:
             return Lines(())
         if self._drawn_for != self.size:
-            self._draw_rows(self.moment)
+            self._draw_rows(self.frame)
         return Lines(self._rows)
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """Parts of the title, most important first; those that do not fit are left out."""
         raise NotImplementedError
 
-    def subtitle(self, moment: Frame) -> TextRow:  # noqa: ARG002
+    def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
         """A remark at the bottom edge; empty for none."""
         return []
 
-    def peak(self, moment: Frame) -> float:  # noqa: ARG002
+    def peak(self, frame: Frame) -> float:  # noqa: ARG002
         """Largest value in the chart, for its limit."""
         return 1.0
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """The rows for an area of that size."""
         raise NotImplementedError
 
-    def axes(self, moment: Frame) -> Axes:
+    def axes(self, frame: Frame) -> Axes:
         """The shared time axis with this panel's limit, and marks where stages with a load began."""
-        marks = tuple(stage.at for stage in moment.stages if stage.request_rate is not None)
-        return Axes(window=moment.window, limit=self.limit, marks=marks, cursor=moment.cursor)
+        marks = tuple(stage.at for stage in frame.stages if stage.request_rate is not None)
+        return Axes(window=frame.window, limit=self.limit, marks=marks, cursor=frame.cursor)
 
     def _content(self, parts: Sequence[TextRow]) -> Content:
         width = max(self.outer_size.width - 6, 0)
@@ -117,5 +125,5 @@ class Panel(Widget):
         return Content(text, spans)
 
 
-def _looks(content: Content | None) -> object:
+def _visible_parts(content: Content | None) -> object:
     return content and (content.plain, content.spans)  # contents themselves are equal when their texts are

@@ -8,9 +8,9 @@ from textual import events
 from textual.message import Message
 
 from servetop.tui.drawing.charts import GUTTER
-from servetop.tui.drawing.cursor import instant_of
+from servetop.tui.drawing.cursor import time_at_column
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 
 class TimeChart(Panel):
@@ -38,15 +38,15 @@ class TimeChart(Panel):
             super().__init__()
             self.direction = direction
 
-    def instant_under(self, event: events.MouseEvent) -> float | None:
+    def time_under(self, event: events.MouseEvent) -> float | None:
         """The instant drawn under the mouse; None outside of the chart."""
         offset = event.get_content_offset(self)
-        if offset is None or self.moment is None:
+        if offset is None or self.frame is None:
             return None
-        left = self.left_of_chart(self.moment)
-        return instant_of(offset.x - left, self.moment.window, self.size.width - left)
+        left = self.left_of_chart(self.frame)
+        return time_at_column(offset.x - left, self.frame.window, self.size.width - left)
 
-    def left_of_chart(self, moment: Frame) -> int:  # noqa: ARG002
+    def left_of_chart(self, frame: Frame) -> int:  # noqa: ARG002
         """Cells that something else takes before the chart begins: its vertical axis, here."""
         return GUTTER if self.size.height >= self.axes_from else 0
 
@@ -59,7 +59,7 @@ class TimeChart(Panel):
         self._point(event, pressed=event.button != 0)
 
     def _point(self, event: events.MouseEvent, *, pressed: bool) -> None:
-        at = self.instant_under(event)
+        at = self.time_under(event)
         if at is not None:
             self.post_message(self.Pointed(at, pressed=pressed, latency=self.latency_under(event)))
 

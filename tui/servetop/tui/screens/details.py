@@ -8,12 +8,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Grid
 
-from servetop.tui.panels.cdf import CdfPanel, StageLegend
-from servetop.tui.panels.config import ConfigPanel, shown_rows
-from servetop.tui.panels.curve import CurvePanel
+from servetop.tui.panels.detail.cdf import CdfPanel, StageLegend
+from servetop.tui.panels.detail.config import ConfigPanel, shown_rows
+from servetop.tui.panels.detail.sweep import CurvePanel, SweepPanel
 from servetop.tui.panels.footer import StatusLine
 from servetop.tui.panels.header import HeaderLine
-from servetop.tui.panels.sweep import SweepPanel
 from servetop.tui.screens.frame_screen import FrameScreen
 from servetop.tui.state.stage_metrics import METRICS
 
@@ -21,7 +20,7 @@ from servetop.tui.state.stage_metrics import METRICS
 class DetailScreen(FrameScreen):
     """Escape goes back to the live screen."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.look_at('live')", "back")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.show_screen('live')", "back")]
 
 
 class DistributionsScreen(DetailScreen):
@@ -70,7 +69,7 @@ class ConfigScreen(DetailScreen):
     def action_scroll_config(self, lines: int) -> None:
         """Down (positive) or up by lines."""
         panel = self.query_one(ConfigPanel)
-        if panel.moment is not None:
-            most = max(0, len(shown_rows(panel.moment, panel.size.width)) - panel.size.height)
+        if panel.frame is not None:
+            most = max(0, len(shown_rows(panel.frame, panel.size.width)) - panel.size.height)
             panel.top = min(max(panel.top + lines, 0), most)
-            panel.watch_moment(panel.moment)
+            panel.watch_frame(panel.frame)

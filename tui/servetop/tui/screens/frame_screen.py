@@ -10,7 +10,7 @@ from textual.screen import Screen
 
 from servetop.tui.drawing.palette import STYLES
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 
 class FrameScreen(Screen[object]):
@@ -46,7 +46,7 @@ class FrameScreen(Screen[object]):
             self._covered = False
             self.post_message(self.Resumed())
 
-    def show(self, moment: Frame) -> None:
+    def show(self, frame: Frame) -> None:
         """Draw this moment."""
         for panel in self.query(Panel):
-            panel.moment = moment
+            panel.frame = frame

@@ -1,4 +1,4 @@
-"""The live screen: everything at a glance."""
+"""The live screen: every panel that fits the terminal."""
 
 from __future__ import annotations
 
@@ -7,26 +7,41 @@ from collections.abc import Sequence
 from textual.app import ComposeResult
 from textual.containers import Grid
 from textual.geometry import Size
+from textual.widget import Widget
 
-from servetop.tui.panels.alert import AlertPanel, alert_text
-from servetop.tui.panels.diagnosis import DiagnosisLine
+from servetop.tui.drawing.text_runs import Lines, placard
 from servetop.tui.panels.footer import KeyLine, StatusLine
-from servetop.tui.panels.gpu import GpuPanel
 from servetop.tui.panels.header import HeaderLine
-from servetop.tui.panels.kv import KvPanel
-from servetop.tui.panels.latency import LatencyPanel
-from servetop.tui.panels.latency_heat import HeatPanel
-from servetop.tui.panels.load import LoadPanel
-from servetop.tui.panels.log import LogPanel
-from servetop.tui.panels.preemptions import PreemptionsPanel
-from servetop.tui.panels.queue import QueuePanel
-from servetop.tui.panels.throughput import ThroughputPanel
-from servetop.tui.panels.timeline import TimelinePanel
-from servetop.tui.panels.too_small import NEEDED, TooSmall
-from servetop.tui.panels.trust import TrustPanel
-from servetop.tui.panels.ttft import TtftPanel
+from servetop.tui.panels.live.alert import AlertPanel, alert_text
+from servetop.tui.panels.live.diagnosis import DiagnosisLine
+from servetop.tui.panels.live.gpu import GpuPanel
+from servetop.tui.panels.live.kv import KvPanel
+from servetop.tui.panels.live.latency import LatencyPanel
+from servetop.tui.panels.live.latency_heat import HeatPanel
+from servetop.tui.panels.live.load import LoadPanel
+from servetop.tui.panels.live.log import LogPanel
+from servetop.tui.panels.live.preemptions import PreemptionsPanel
+from servetop.tui.panels.live.queue import QueuePanel
+from servetop.tui.panels.live.throughput import ThroughputPanel
+from servetop.tui.panels.live.timeline import TimelinePanel
+from servetop.tui.panels.live.trust import TrustPanel
+from servetop.tui.panels.live.ttft import TtftPanel
 from servetop.tui.screens.panel_focus import PanelFocus
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
+
+NEEDED = (60, 16)
+"""Columns and rows below which the dashboard is not drawn."""
+
+
+class TooSmall(Widget):
+    """Says how large the terminal is and how large it must be."""
+
+    def render(self) -> Lines:
+        """In the middle of whatever room there is."""
+        width, height = self.size
+        columns, rows = NEEDED
+        text = f"terminal too small: {width}×{height}, servetop needs {columns}×{rows}"
+        return Lines(placard(text, width=width, height=height, style="warn"))
 
 
 class LiveScreen(PanelFocus):
@@ -67,20 +82,20 @@ class LiveScreen(PanelFocus):
         yield KeyLine(id="keys")
         yield TooSmall(id="too-small")
 
-    def show(self, moment: Frame) -> None:
+    def show(self, frame: Frame) -> None:
         """Also arrange the panels."""
-        for name, given in _classes(moment).items():
+        for name, given in _classes(frame).items():
             self.set_class(given, name)
-        super().show(moment)
+        super().show(frame)
 
 
-def _classes(moment: Frame) -> dict[str, bool]:
+def _classes(frame: Frame) -> dict[str, bool]:
     """Which classes the style sheet arranges the panels by: for booting, an error, a machine without a GPU."""
     return {
-        "-booting": moment.booting,
-        "-alert": bool(alert_text(moment)),
-        "-heat": moment.view.heat,
-        "-no-gpu": not moment.stats.gpus,
+        "-booting": frame.booting,
+        "-alert": bool(alert_text(frame)),
+        "-heat": frame.view.heat,
+        "-no-gpu": not frame.stats.gpus,
     }
 
 

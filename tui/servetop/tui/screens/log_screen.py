@@ -9,19 +9,18 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input
 
+from servetop.tui.panels.detail.log_view import LogView
 from servetop.tui.panels.footer import StatusLine
 from servetop.tui.panels.header import HeaderLine
-from servetop.tui.panels.log_view import LogView
 from servetop.tui.screens.frame_screen import FrameScreen
-from servetop.tui.screens.modal import Modal
-from servetop.tui.screens.plain_text import PlainText
+from servetop.tui.screens.modal import Modal, PlainText
 
 
 class LogScreen(FrameScreen):
     """Scrolls by line and by page; keeps following at the end. `n` is the next match here, not the next stage."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,l", "app.look_at('live')", "close"),
+        Binding("escape,l", "app.show_screen('live')", "close"),
         Binding("up", "scroll_log(1)", "line up", show=False),
         Binding("down", "scroll_log(-1)", "line down", show=False),
         Binding("pageup", "scroll_log(20)", "page up", show=False),

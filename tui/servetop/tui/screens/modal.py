@@ -1,9 +1,13 @@
-"""What screens that lie over the others have in common."""
+"""The base class of modal screens, and the text on them."""
 
 from __future__ import annotations
 
 from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen, ScreenResultType
+from textual.visual import VisualType
+from textual.widgets import Static
+
+from servetop.core.text.sanitize import sanitize_text
 
 
 class Modal(ModalScreen[ScreenResultType]):
@@ -12,3 +16,14 @@ class Modal(ModalScreen[ScreenResultType]):
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         """Close with a result; nothing once it is closed."""
         return super().dismiss(result) if self.is_current else AwaitComplete()
+
+
+class PlainText(Static):
+    """A static text, sanitized and never read as markup: error messages, file names and model ids may be part of it."""
+
+    def __init__(self, text: str = "", *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(sanitize_text(text), id=id, classes=classes, markup=False)
+
+    def update(self, content: VisualType = "", *, layout: bool = True) -> None:
+        """Show another text."""
+        super().update(sanitize_text(str(content)), layout=layout)

@@ -9,11 +9,11 @@ from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from servetop.tui.panels.live.timeline import TimelinePanel
 from servetop.tui.panels.panel import Panel
-from servetop.tui.panels.timeline import TimelinePanel
 from servetop.tui.screens.frame_screen import FrameScreen
 
-_CHOSEN = "-maximised"
+_MAXIMISED = "-maximised"
 
 
 class PanelFocus(FrameScreen):
@@ -33,7 +33,7 @@ class PanelFocus(FrameScreen):
 
     def action_next_panel(self, direction: int) -> None:
         """Choose the next (1) or the one before (-1); a maximised panel makes way for it."""
-        maximised = self.has_class(_CHOSEN)
+        maximised = self.has_class(_MAXIMISED)
         if maximised:
             self._bring_back()
         self._choose(direction)
@@ -49,24 +49,24 @@ class PanelFocus(FrameScreen):
 
     def action_maximise(self) -> None:
         """The chosen panel alone, or all again; without a chosen one, the first."""
-        if self.has_class(_CHOSEN):
+        if self.has_class(_MAXIMISED):
             self._bring_back()
             return
         if self.focused is None:
             self._choose(1)
         if self.focused is not None:
-            self.add_class(_CHOSEN)
-            self.focused.add_class(_CHOSEN)
+            self.add_class(_MAXIMISED)
+            self.focused.add_class(_MAXIMISED)
 
     def action_bring_back(self) -> None:
         """All panels again; when they are there already, escape means something else."""
-        if not self.has_class(_CHOSEN):
+        if not self.has_class(_MAXIMISED):
             raise SkipAction
         self._bring_back()
 
     def _bring_back(self) -> None:
-        self.remove_class(_CHOSEN)
-        self.query(f".{_CHOSEN}").remove_class(_CHOSEN)
+        self.remove_class(_MAXIMISED)
+        self.query(f".{_MAXIMISED}").remove_class(_MAXIMISED)
 
     def on_click(self, event: events.Click) -> None:
         """A double click on a panel maximises it, and brings all back."""

@@ -15,9 +15,8 @@ from textual.widgets import Button, Input
 
 from servetop.core.errors import UsageError
 from servetop.tui.drawing.formats import clock_time
-from servetop.tui.screens.modal import Modal
-from servetop.tui.screens.plain_text import PlainText
-from servetop.tui.state.time_input import parsed_instant
+from servetop.tui.screens.modal import Modal, PlainText
+from servetop.tui.state.time_input import parse_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +84,7 @@ class NoteQuestion(Modal[str]):
         self.dismiss(event.value.strip())
 
 
-class InstantQuestion(Modal[float]):
+class TimeQuestion(Modal[float]):
     """An instant to go to, in seconds of the run; escape gives None. What cannot be read is said under the field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]
@@ -105,7 +104,7 @@ class InstantQuestion(Modal[float]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter: go, or say why not."""
         try:
-            self.dismiss(parsed_instant(event.value, edge=self._edge))
+            self.dismiss(parse_time(event.value, edge=self._edge))
         except UsageError as error:
             self.query_one(".hint", PlainText).update(str(error))
 

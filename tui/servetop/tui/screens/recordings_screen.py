@@ -18,11 +18,9 @@ from servetop.core.errors import RecordingError
 from servetop.core.interfaces.recording_store import RecordingPreview, RecordingState, RecordingStore
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing.palette import STYLES
-from servetop.tui.drawing.recordings_table import matches, scrolled
 from servetop.tui.drawing.text_runs import Lines
-from servetop.tui.panels.recordings_rows import SPARK_CELLS, draw_details, draw_recordings
-from servetop.tui.screens.modal import Modal
-from servetop.tui.screens.plain_text import PlainText
+from servetop.tui.panels.detail.recordings_table import SPARK_CELLS, draw_details, draw_recordings, matches, scrolled
+from servetop.tui.screens.modal import Modal, PlainText
 from servetop.tui.screens.question import TextQuestion
 from servetop.tui.state.command_requests import READ_ONLY
 
@@ -66,14 +64,14 @@ class RecordingsList(Widget):
         new = (path for path in (*seen, *self.all_paths) if path not in self.known)
         return next(new, next((path for path in seen if path in self.stale), None))
 
-    def grow_old(self) -> bool:
+    def mark_stale(self) -> bool:
         """Time has gone by: what is known of runs that go on is to be read again; whether there are any."""
-        self.stale = {path for path, glance in self.known.items() if glance.info.state is RecordingState.LIVE}
+        self.stale = {path for path, preview in self.known.items() if preview.info.state is RecordingState.LIVE}
         return bool(self.stale)
 
-    def learn(self, path: Path, glance: RecordingPreview) -> None:
+    def add(self, path: Path, preview: RecordingPreview) -> None:
         """What is in one of them."""
-        self.known[path] = glance
+        self.known[path] = preview
         self.stale.discard(path)
         self.filter(self._words) if self._words else self.refresh()
 
@@ -152,13 +150,13 @@ class RecordingsScreen(Modal[Path]):
         ),
     ]  # fmt: skip
 
-    def __init__(self, shelf: RecordingStore, *, on_screen: str, read_only: bool = False) -> None:
+    def __init__(self, store: RecordingStore, *, on_screen: str, read_only: bool = False) -> None:
         """`on_screen`: the name of the recording on the screen, which is not to be deleted; `read_only`: none is."""
         super().__init__()
-        self._shelf = shelf
+        self._store = store
         self._on_screen = on_screen
         self._read_only = read_only
-        self._wanted = asyncio.Event()
+        self._unread_available = asyncio.Event()
 
     def compose(self) -> ComposeResult:
         """A filter, the list, what is known of the row under the cursor, keys."""
@@ -170,23 +168,23 @@ class RecordingsScreen(Modal[Path]):
 
     def on_mount(self) -> None:
         """List, then read one file after the other."""
-        self._list_anew()
-        self.run_worker(self._read_on())
-        self.set_interval(_LIVE_SECONDS, self._look_again)
+        self._reload()
+        self.run_worker(self._read_previews())
+        self.set_interval(_LIVE_SECONDS, self._refresh_live)
 
     @property
     def _listing(self) -> RecordingsList:
         return self.query_one(RecordingsList)
 
-    def _list_anew(self, *, at: Path | None = None) -> None:
+    def _reload(self, *, at: Path | None = None) -> None:
         listing = self._listing
         try:
-            listing.all_paths = list(self._shelf.paths())
+            listing.all_paths = list(self._store.paths())
         except RecordingError as error:
             listing.all_paths = []
             self._say(str(error))
         else:
-            self._say(f"{len(listing.all_paths):,} in {self._shelf.place}")
+            self._say(f"{len(listing.all_paths):,} in {self._store.location}")
         before = listing.cursor
         listing.filter(self.query_one(Input).value)
         wanted = listing.shown.index(at) if at in listing.shown else before
@@ -195,28 +193,28 @@ class RecordingsScreen(Modal[Path]):
     def _say(self, text: str) -> None:
         self.query_one("#hint", PlainText).update(f"{sanitize_line(text)}\n{_WATCHING if self._read_only else _HELP}")
 
-    async def _read_on(self) -> None:
+    async def _read_previews(self) -> None:
         """One recording at a time, in a thread; waits while all are read."""
         listing, details = self._listing, self.query_one(Details)
         while self.is_attached:
             path = listing.unread()
             if path is None:
-                self._wanted.clear()
-                await self._wanted.wait()
+                self._unread_available.clear()
+                await self._unread_available.wait()
                 continue
-            glance = await asyncio.to_thread(self._shelf.glance, path, bins=SPARK_CELLS)
-            listing.learn(path, glance)
+            preview = await asyncio.to_thread(self._store.preview, path, bins=SPARK_CELLS)
+            listing.add(path, preview)
             if path == listing.here:
                 details.refresh()
 
-    def _look_again(self) -> None:
-        if self._listing.grow_old():
-            self._wanted.set()
+    def _refresh_live(self) -> None:
+        if self._listing.mark_stale():
+            self._unread_available.set()
 
     def _moved(self, by: int) -> None:
         self._listing.move(by)
         self.query_one(Details).refresh()
-        self._wanted.set()
+        self._unread_available.set()
 
     def action_move(self, by: int) -> None:
         """The cursor, by rows."""
@@ -267,12 +265,12 @@ class RecordingsScreen(Modal[Path]):
         if not name:
             return
         try:
-            renamed = self._shelf.rename(path, name)
+            renamed = self._store.rename(path, name)
         except RecordingError as error:
             self._say(str(error))
             return
         self._on_screen = renamed.stem if self._on_screen == path.stem else self._on_screen
-        self._list_anew(at=renamed)
+        self._reload(at=renamed)
 
     def action_delete(self) -> None:
         """Ask, by a word that nobody types by accident."""
@@ -292,9 +290,9 @@ class RecordingsScreen(Modal[Path]):
                 self._say("not deleted")
             return
         try:
-            self._shelf.delete(path)
+            self._store.delete(path)
         except RecordingError as error:
             self._say(str(error))
             return
-        self._list_anew()
+        self._reload()
         self._say(f"deleted {path.name}")

@@ -8,14 +8,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from servetop.core.events import RequestRecord
+from servetop.tui.panels.detail.requests import RequestsPanel
+from servetop.tui.panels.detail.tokens import TokensPanel
 from servetop.tui.panels.footer import StatusLine
 from servetop.tui.panels.header import HeaderLine
-from servetop.tui.panels.requests import RequestsPanel
-from servetop.tui.panels.tokens import TokensPanel
 from servetop.tui.screens.details import DetailScreen
 from servetop.tui.screens.frame_screen import FrameScreen
+from servetop.tui.state.frame import Frame
 from servetop.tui.state.request_rows import COLUMNS
-from servetop.tui.state.run_state import Frame
 
 
 class RequestsScreen(DetailScreen):
@@ -65,9 +65,9 @@ class RequestsScreen(DetailScreen):
 
     def action_open(self) -> None:
         """The chosen request's tokens."""
-        record, moment = self._panel.chosen(), self._panel.moment
-        if record is not None and moment is not None:
-            self.app.push_screen(RequestScreen(moment, record))
+        record, frame = self._panel.chosen(), self._panel.frame
+        if record is not None and frame is not None:
+            self.app.push_screen(RequestScreen(frame, record))
 
 
 class RequestScreen(FrameScreen):

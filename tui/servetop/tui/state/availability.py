@@ -5,18 +5,17 @@ from __future__ import annotations
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.sanitize import shortened
-from servetop.tui.drawing.text_runs import Run
-from servetop.tui.state.run_state import Frame
+from servetop.tui.drawing.text_runs import Run, shortened
+from servetop.tui.state.frame import Frame
 
 _LONGEST_NAME = 24
 STALE_AFTER = 1.5
 """Seconds: six samples should have come in that time."""
 
 
-def why_missing(moment: Frame, *names: str) -> str:
+def why_missing(frame: Frame, *names: str) -> str:
     """Empty when the newest sample holds at least one of the fields of EngineSample."""
-    facts, sample = moment.engine, moment.stats.engine
+    facts, sample = frame.engine, frame.stats.engine
     if facts is None:
         return "the engine is not up yet"
     if sample is not None and any(getattr(sample, name) is not None for name in names):
@@ -26,12 +25,12 @@ def why_missing(moment: Frame, *names: str) -> str:
     return f"not exported by {sanitize_line(facts.title)}"
 
 
-def staleness(moment: Frame) -> str:
+def staleness(frame: Frame) -> str:
     """`sample 3.4 s old` when the newest engine sample is; empty when it is fresh or when there is none."""
-    sample = moment.stats.engine
-    if sample is None or moment.stats.at - sample.scrape_end <= STALE_AFTER:
+    sample = frame.stats.engine
+    if sample is None or frame.stats.at - sample.scrape_end <= STALE_AFTER:
         return ""
-    return f"⚠ sample {formats.seconds(moment.stats.at - sample.scrape_end)} old"
+    return f"⚠ sample {formats.seconds(frame.stats.at - sample.scrape_end)} old"
 
 
 def engine_name(facts: EngineFacts | None, *, otherwise: str) -> list[Run]:

@@ -41,7 +41,7 @@ class CommandTarget:
     """What the load is, or will be when the commands under way have been obeyed."""
 
     gauges: LoadGauges
-    wished: Mapping[Action, float]
+    requested: Mapping[Action, float]
     """Values asked for and not yet answered: repeated keys build on them."""
     engine: EngineFacts | None
     max_num_seqs: int | None
@@ -53,13 +53,13 @@ class CommandTarget:
     @property
     def rate(self) -> float | None:
         """Requests/s aimed at."""
-        return self.wished.get(Action.SET_RATE, self.gauges.request_rate)
+        return self.requested.get(Action.SET_RATE, self.gauges.request_rate)
 
     @property
     def concurrency(self) -> int | None:
         """Limit of requests in flight aimed at; None is no limit."""
-        wished = self.wished.get(Action.SET_CONCURRENCY)
-        return self.gauges.max_concurrency if wished is None else round(wished)
+        requested = self.requested.get(Action.SET_CONCURRENCY)
+        return self.gauges.max_concurrency if requested is None else round(requested)
 
 
 def scaled_rate(target: CommandTarget, factor: float) -> CommandRequest | Rejected:
@@ -88,7 +88,7 @@ def stepped_batch_size(target: CommandTarget, direction: int) -> CommandRequest 
         return Rejected("the engine is not up yet")
     if not engine.changes_batch_size_live and not engine.managed:
         return Rejected(f"servetop did not start this {engine.title}: its batch size stays; [ and ] steer concurrency")
-    current = target.wished.get(Action.SET_MAX_NUM_SEQS, target.max_num_seqs)
+    current = target.requested.get(Action.SET_MAX_NUM_SEQS, target.max_num_seqs)
     if current is None:
         return Rejected(f"{engine.title} does not tell its batch size, so there is no next one")
     value = _next_batch_size(round(current), direction)

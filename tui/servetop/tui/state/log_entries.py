@@ -9,8 +9,9 @@ from operator import attrgetter
 from servetop.analysis.verdicts.anomalies import AnomalyKind, severity_of
 from servetop.core.events import LogLine, Severity
 from servetop.core.text.sanitize import sanitize_log_line
-from servetop.tui.state.run_state import MOST_LOG_LINES, Frame
-from servetop.tui.state.timeline_events import TimelineEvent, happenings
+from servetop.tui.state.frame import Frame
+from servetop.tui.state.run_state import MOST_LOG_LINES
+from servetop.tui.state.timeline_events import TimelineEvent, timeline_events
 
 LEVELS = (Severity.INFO, Severity.WARNING, Severity.ERROR)
 """Least severities that the filter goes through."""
@@ -19,7 +20,7 @@ _MOST_NEW = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """One line: of the engine's output, or, with a symbol, of servetop."""
 
     at: float
@@ -29,19 +30,19 @@ class Entry:
     symbol: str = ""
 
 
-class LogBook:
+class MergedLog:
     """Remembers the lines it has read: a log of 50,000 lines is not read again for each new one."""
 
     def __init__(self) -> None:
-        self._engine: list[Entry] = []
+        self._engine: list[LogEntry] = []
         self._last: LogLine | None = None
         self._count = 0
 
-    def entries(self, moment: Frame, *, least: Severity = Severity.INFO) -> Sequence[Entry]:
+    def entries(self, frame: Frame, *, least: Severity = Severity.INFO) -> Sequence[LogEntry]:
         """All up to the moment that are at least that severe, oldest first."""
-        self._read(moment.log)
+        self._read(frame.log)
         own = [
-            _own(each) for each in happenings(moment) if each.at <= moment.stats.at and not _is_log_line(each, moment)
+            _own(each) for each in timeline_events(frame) if each.at <= frame.stats.at and not _is_log_line(each, frame)
         ]
         merged = sorted([*self._engine, *own], key=attrgetter("at"))
         rank = LEVELS.index(least)
@@ -51,7 +52,7 @@ class LogBook:
         fresh = self._fresh(log)
         if fresh is None:
             self._engine, fresh = [], log
-        self._engine += [Entry(line.at, severity_of(line.text), sanitize_log_line(line.text)) for line in fresh]
+        self._engine += [LogEntry(line.at, severity_of(line.text), sanitize_log_line(line.text)) for line in fresh]
         del self._engine[:-MOST_LOG_LINES]
         self._last, self._count = (log[-1] if log else None), len(log)
 
@@ -64,16 +65,16 @@ class LogBook:
         return None
 
 
-def found(entries: Sequence[Entry], query: str) -> list[int]:
+def found(entries: Sequence[LogEntry], query: str) -> list[int]:
     """Positions of the lines that hold the words, whatever their case; none for no words."""
     words = query.casefold()
     return [number for number, entry in enumerate(entries) if words in entry.text.casefold()] if words else []
 
 
-def _own(each: TimelineEvent) -> Entry:
-    return Entry(each.at, _SYMBOLS.get(each.symbol, Severity.INFO), each.text, each.symbol)
+def _own(each: TimelineEvent) -> LogEntry:
+    return LogEntry(each.at, _SYMBOLS.get(each.symbol, Severity.INFO), each.text, each.symbol)
 
 
-def _is_log_line(each: TimelineEvent, moment: Frame) -> bool:
+def _is_log_line(each: TimelineEvent, frame: Frame) -> bool:
     """The log has these lines themselves."""
-    return any(cause.kind is AnomalyKind.LOG_ERROR and cause.at == each.at for cause in moment.causes)
+    return any(anomaly.kind is AnomalyKind.LOG_ERROR and anomaly.at == each.at for anomaly in frame.anomalies)

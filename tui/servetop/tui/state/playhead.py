@@ -50,7 +50,7 @@ class Playhead:
             return replace(self, at=0.0, playing=True, following=False)
         return replace(self, playing=not self.playing)
 
-    def sought(self, by: float, *, edge: float) -> Playhead:
+    def moved_by(self, by: float, *, edge: float) -> Playhead:
         """Moved by seconds, within the run; moving back stops following."""
         if self.following and by >= 0:
             return self
@@ -61,7 +61,7 @@ class Playhead:
         boundary = round(self.at / TICK_SECONDS) + ticks
         return replace(self, at=_within(boundary * TICK_SECONDS, edge), playing=False, following=False)
 
-    def placed(self, at: float, *, edge: float) -> Playhead:
+    def moved_to(self, at: float, *, edge: float) -> Playhead:
         """At an instant of the run; playing or paused as before, no longer following."""
         return replace(self, at=_within(at, edge), following=False)
 

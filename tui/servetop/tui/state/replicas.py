@@ -11,8 +11,7 @@ from servetop.core.events import ReplicaSample
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.sanitize import shortened
-from servetop.tui.drawing.text_runs import TextRow, fitted
+from servetop.tui.drawing.text_runs import TextRow, fitted, shortened
 
 AWAY_AFTER = 3.0
 """Seconds without a sample after which a server counts as away."""
@@ -30,12 +29,12 @@ class ReplicaHistory:
 
     def __init__(self, scratch: Scratch | None = None) -> None:
         self._scratch = Scratch() if scratch is None else scratch
-        self._told: dict[int, PagedColumns] = {}
+        self._server_times: dict[int, PagedColumns] = {}
 
     def fold(self, samples: Sequence[ReplicaSample]) -> None:
         """Take in what is new, in order of time."""
         for sample in samples:
-            told = self._told.setdefault(sample.replica, PagedColumns(_FIELDS, self._scratch))
+            told = self._server_times.setdefault(sample.replica, PagedColumns(_FIELDS, self._scratch))
             for name in _FIELDS:
                 value = getattr(sample, name)
                 told.extend(name, [math.nan if value is None else value])
@@ -55,7 +54,7 @@ class ReplicaHistory:
 
     def _row(self, number: int, url: str, at: float, *, wide: int) -> TextRow:
         name = f"{shortened(sanitize_line(url), wide):<{wide}}"
-        told = self._told.get(number)
+        told = self._server_times.get(number)
         last = -1 if told is None else told.up_to(_AT, at) - 1
         if told is None or last < 0:
             return [(name, "strong"), ("  not heard of yet", "warn")]

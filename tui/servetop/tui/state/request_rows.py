@@ -10,7 +10,7 @@ import numpy as np
 
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.tui.drawing.text_runs import Run, merged
-from servetop.tui.state.run_state import View
+from servetop.tui.state.frame import View
 
 COLUMNS = ("due", "ttft", "itl", "itl_max", "e2el", "prompt_tokens", "output_tokens", "status", "id")
 """What rows can be ordered by, in the order of the sort key."""
@@ -45,13 +45,13 @@ def row_of(record: RequestRecord, at: float) -> RequestRow:
     times, tokens = record.chunk_times[:seen], record.chunk_tokens[:seen]
     later = int(tokens[1:].sum())
     over = ended_at(record) <= at
-    begun = record.first_token_at is not None and record.first_token_at <= at
-    under_way = "… decode" if begun else "… waits"
+    started = record.first_token_at is not None and record.first_token_at <= at
+    under_way = "… decode" if started else "… waits"
     return RequestRow(
         record=record,
         id=record.id,
         due=record.due,
-        ttft=_or_nan(record.ttft) if begun else math.nan,
+        ttft=_or_nan(record.ttft) if started else math.nan,
         itl=float(times[-1] - times[0]) / later if later else math.nan,
         itl_max=float(np.diff(times).max()) if times.size > 1 else math.nan,
         e2el=_or_nan(record.e2el) if over else math.nan,
@@ -62,7 +62,7 @@ def row_of(record: RequestRecord, at: float) -> RequestRow:
     )
 
 
-class KnownRows:
+class RowCache:
     """Works out rows; those of requests that are over once, for they do not change any more."""
 
     def __init__(self) -> None:

@@ -16,19 +16,19 @@ class RunNotes:
 
     def __init__(self) -> None:
         self.all: list[Note] = []
-        self._unrecorded: list[Note] = []
+        self._pending: list[Note] = []
 
     def record(self, notes: Sequence[Note]) -> None:
         """Take in notes of the recording; they take the places of those that were told before."""
-        for told in [each for each in self._unrecorded if any(_is_same(each, note) for note in notes)]:
-            self._unrecorded.remove(told)
+        for told in [each for each in self._pending if any(_is_same(each, note) for note in notes)]:
+            self._pending.remove(told)
             self.all.remove(told)
         self._add(notes)
 
-    def hear(self, notes: Sequence[Note]) -> bool:
+    def add_unrecorded(self, notes: Sequence[Note]) -> bool:
         """Take in notes that the recording may not hold; whether there was a new one."""
         new = [note for note in notes if not any(_is_same(note, each) for each in self.all)]
-        self._unrecorded += new
+        self._pending += new
         self._add(new)
         return bool(new)
 

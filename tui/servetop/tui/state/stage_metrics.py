@@ -35,18 +35,18 @@ class StageMetrics:
     """By metric, see `METRICS`; and `ttfot`, which only objectives ask for."""
 
 
-def stage_figures(
+def stage_metrics(
     history: TickHistory, binned: BinnedHistograms, stages: Sequence[StageChange], at: float, *, over: bool = False
 ) -> list[StageMetrics]:
     """Stages with a load that have begun by `at`, warm-ups apart; the last goes on unless the run is `over`."""
-    begun = [stage for stage in stages if stage.at <= at]
+    started = [stage for stage in stages if stage.at <= at]
     found = []
-    for number, stage in enumerate(begun):
+    for number, stage in enumerate(started):
         if stage.request_rate is None or stage.warmup:
             continue
-        followed = number + 1 < len(begun)
+        followed = number + 1 < len(started)
         start = history.first_from(stage.at)
-        stop = history.first_from(begun[number + 1].at) if followed else history.up_to(at)
+        stop = history.first_from(started[number + 1].at) if followed else history.up_to(at)
         merge = binned.between if followed else history.histogram
         preempted = history.column("preemptions", start=start, stop=stop)
         seconds = (stop - start) * TICK_SECONDS

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from servetop.analysis.verdicts.steady_state import SteadyWindow
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import StageMetrics
 
 CellKey = tuple[int | None, float]
@@ -24,27 +24,27 @@ class Cell:
     preempted: bool
     unsteady: bool
     """One of its stages is over and had no steady state."""
-    going_on: bool
+    running_now: bool
 
 
-def planned_cells(moment: Frame) -> list[CellKey]:
+def planned_cells(frame: Frame) -> list[CellKey]:
     """Batch size and rate of each stage of the plan; where it names no batch size, that of the first stage played."""
-    own = next((each.stage.max_num_seqs for each in moment.per_stage() if not math.isnan(each.output_rate)), None)
-    stages = [stage for stage in moment.header.config.stages if not stage.warmup]
+    own = next((each.stage.max_num_seqs for each in frame.per_stage() if not math.isnan(each.output_rate)), None)
+    stages = [stage for stage in frame.header.config.stages if not stage.warmup]
     return [(stage.max_num_seqs or own, stage.request_rate) for stage in stages]
 
 
-def predicted(moment: Frame) -> dict[CellKey, float]:
+def predicted(frame: Frame) -> dict[CellKey, float]:
     """What the simulator said beforehand, output tokens/s by batch size and rate."""
-    return {(each.max_num_seqs, each.request_rate): each.output_throughput for each in moment.header.config.predicted}
+    return {(each.max_num_seqs, each.request_rate): each.output_throughput for each in frame.header.config.predicted}
 
 
-def deviations(cells: Mapping[CellKey, Cell], foretold: Mapping[CellKey, float]) -> list[float]:
+def deviations(cells: Mapping[CellKey, Cell], prediction: Mapping[CellKey, float]) -> list[float]:
     """|predicted / measured - 1| of each finished cell that has both."""
     return [
-        abs(foretold[key] / cell.output_rate - 1)
+        abs(prediction[key] / cell.output_rate - 1)
         for key, cell in cells.items()
-        if key in foretold and cell.output_rate > 0 and not cell.going_on
+        if key in prediction and cell.output_rate > 0 and not cell.running_now
     ]
 
 
@@ -59,7 +59,7 @@ def measured(figures: Sequence[StageMetrics], steady: Mapping[int, SteadyWindow]
             output_rate=float(np.mean([each.output_rate for each in group])),
             preempted=any(each.preemptions > 0 for each in group),
             unsteady=any(_has_none(steady.get(each.stage.index)) for each in group if each.ended),
-            going_on=not group[-1].ended,
+            running_now=not group[-1].ended,
         )
         for key, group in groups.items()
     }

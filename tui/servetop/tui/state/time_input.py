@@ -13,7 +13,7 @@ _NEAR = 0.125
 """Seconds: half a tick; events this close to the playhead are where it already is."""
 
 
-def parsed_instant(text: str, *, edge: float) -> float:
+def parse_time(text: str, *, edge: float) -> float:
     """Seconds of the run from `90`, `1:30`, `0:01:30`, `2.5` or `50%` of what there is; UsageError, one line, else.
 
     What lies beyond the newest instant, `edge`, means that instant.
@@ -30,8 +30,8 @@ def parsed_instant(text: str, *, edge: float) -> float:
             for power, each in enumerate(reversed(above), start=1):
                 at += int(_digits(each)) * 60**power
     except ValueError:
-        said = text.strip()[:20] or "nothing"
-        raise UsageError(f"{said} is no instant of a run: try 90, 1:30, 0:01:30 or 50%") from None
+        shown = text.strip()[:20] or "nothing"
+        raise UsageError(f"invalid time {shown!r}: use 90, 1:30, 0:01:30 or 50%") from None
     return min(at, edge)
 
 
@@ -51,16 +51,16 @@ def _plain(text: str) -> float:
     return value
 
 
-def event_instants(
-    stages: Iterable[StageChange], notes: Iterable[Note], commands: Iterable[Command], causes: Iterable[Anomaly] = ()
+def event_times(
+    stages: Iterable[StageChange], notes: Iterable[Note], commands: Iterable[Command], anomalies: Iterable[Anomaly] = ()
 ) -> tuple[float, ...]:
     """When stages with a load began, notes and marks were made, commands given, causes found; ascending, each once."""
     starts = {stage.at for stage in stages if stage.request_rate is not None}
-    return tuple(sorted(starts.union(each.at for group in (notes, commands, causes) for each in group)))
+    return tuple(sorted(starts.union(each.at for group in (notes, commands, anomalies) for each in group)))
 
 
-def next_instant(instants: Iterable[float], at: float, *, direction: int) -> float | None:
+def next_event_time(times: Iterable[float], at: float, *, direction: int) -> float | None:
     """The nearest one before (-1) or after (1) `at`, both more than half a tick away; None when there is none."""
     if direction > 0:
-        return min((each for each in instants if each > at + _NEAR), default=None)
-    return max((each for each in instants if each < at - _NEAR), default=None)
+        return min((each for each in times if each > at + _NEAR), default=None)
+    return max((each for each in times if each < at - _NEAR), default=None)

@@ -8,7 +8,7 @@ from servetop.analysis.verdicts.anomalies import Anomaly, AnomalyKind
 from servetop.core.events import Action, Note, Severity
 from servetop.core.text.sanitize import sanitize_line, sanitize_log_line
 from servetop.tui.state.command_requests import described
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class TimelineEvent:
 _NOTES = {Severity.INFO: ("•", "muted", 1), Severity.WARNING: ("▲", "warn", 3), Severity.ERROR: ("✖", "bad", 4)}
 
 
-_CAUSES = {
+_ANOMALIES = {
     AnomalyKind.STALL: ("✖", "bad", 4),
     AnomalyKind.LOG_ERROR: ("✖", "bad", 4),
     AnomalyKind.KNEE: ("◇", "key", 2),
@@ -34,10 +34,10 @@ _CAUSES = {
 """How a cause is drawn; the others are warnings."""
 
 
-def happenings(moment: Frame) -> list[TimelineEvent]:
+def timeline_events(frame: Frame) -> list[TimelineEvent]:
     """Notes, marks, causes and obeyed commands of the whole run, by time; those after the instant shown too."""
-    events = [_note(note) for note in moment.all_notes]
-    events += [_cause(cause) for cause in moment.causes]
+    events = [_note(note) for note in frame.all_notes]
+    events += [_anomaly(anomaly) for anomaly in frame.anomalies]
     events += [
         TimelineEvent(
             at=command.at,
@@ -46,15 +46,15 @@ def happenings(moment: Frame) -> list[TimelineEvent]:
             text=sanitize_line(command.reply or described(command.action, command.value)),
             weight=2,
         )
-        for command in moment.commands
+        for command in frame.commands
         if command.action is not Action.MARK
     ]
     return sorted(events, key=lambda event: event.at)
 
 
-def _cause(cause: Anomaly) -> TimelineEvent:
-    symbol, style, weight = _CAUSES.get(cause.kind, _NOTES[Severity.WARNING])
-    return TimelineEvent(at=cause.at, symbol=symbol, style=style, text=sanitize_log_line(cause.text), weight=weight)
+def _anomaly(anomaly: Anomaly) -> TimelineEvent:
+    symbol, style, weight = _ANOMALIES.get(anomaly.kind, _NOTES[Severity.WARNING])
+    return TimelineEvent(at=anomaly.at, symbol=symbol, style=style, text=sanitize_log_line(anomaly.text), weight=weight)
 
 
 def _note(note: Note) -> TimelineEvent:

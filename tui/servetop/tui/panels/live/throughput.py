@@ -14,27 +14,27 @@ from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, legend
 from servetop.tui.drawing.scale import peak_of, round_limit
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 
 class ThroughputPanel(TimeChart):
     """Output and input tokens per second."""
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """Output and input rates."""
-        rates = moment.stats.rates
+        rates = frame.stats.rates
         return [
             [("Throughput ", "title"), (formats.count(rates.output_tokens), "strong"), (" tok/s out", "")],
             [(formats.count(rates.prompt_tokens), "strong"), (" in", "")],
         ]
 
-    def peak(self, moment: Frame) -> float:
+    def peak(self, frame: Frame) -> float:
         """Of the client's and the engine's output."""
-        return peak_of(moment.stats.series.output_tokens, moment.stats.series.engine_output_tokens)
+        return peak_of(frame.stats.series.output_tokens, frame.stats.series.engine_output_tokens)
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_throughput`."""
-        return draw_throughput(moment.stats, self.axes(moment), width, height)
+        return draw_throughput(frame.stats, self.axes(frame), width, height)
 
 
 def draw_throughput(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:

@@ -14,7 +14,7 @@ from servetop.tui.drawing.scale import peak_of
 from servetop.tui.drawing.text_runs import TextRow, joined, placard
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.availability import staleness, why_missing
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 ROOM_FOR_REPLICAS = 14
 """Rows of a panel that fills the screen; a smaller one shows the chart alone."""
@@ -25,33 +25,33 @@ class QueuePanel(TimeChart):
 
     axes_from = 5
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """Both numbers."""
-        sample = moment.stats.engine
-        if why_missing(moment, "running", "waiting") or sample is None:
+        sample = frame.stats.engine
+        if why_missing(frame, "running", "waiting") or sample is None:
             return [[("Queue", "title")]]
         return [
             [("Queue ", "title"), (formats.count(sample.running), "strong"), (" run", "")],
             [(formats.count(sample.waiting), "strong"), (" wait", "")],
         ]
 
-    def subtitle(self, moment: Frame) -> TextRow:
+    def subtitle(self, frame: Frame) -> TextRow:
         """The sample's age, when it is old."""
-        return [(staleness(moment), "warn")]
+        return [(staleness(frame), "warn")]
 
-    def peak(self, moment: Frame) -> float:
+    def peak(self, frame: Frame) -> float:
         """Of the sum."""
-        series = moment.stats.series
+        series = frame.stats.series
         return peak_of(series.running + np.nan_to_num(series.waiting))
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_queue`, or why there is nothing to draw."""
-        missing = why_missing(moment, "running", "waiting")
+        missing = why_missing(frame, "running", "waiting")
         if missing:
             return placard(missing, width=width, height=height)
-        replicas = moment.replicas(width) if height >= ROOM_FOR_REPLICAS else ()
+        replicas = frame.replicas(width) if height >= ROOM_FOR_REPLICAS else ()
         room = max(height - len(replicas), self.axes_from) if replicas else height
-        chart_rows = draw_queue(moment.stats, self.axes(moment), width, room)
+        chart_rows = draw_queue(frame.stats, self.axes(frame), width, room)
         return [*chart_rows, *replicas][:height]
 
 

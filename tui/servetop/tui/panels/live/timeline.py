@@ -12,12 +12,11 @@ from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import Axes, Bars, block_bars
 from servetop.tui.drawing.cursor import MARK
-from servetop.tui.drawing.sanitize import shortened
 from servetop.tui.drawing.scale import peak_of, round_limit
-from servetop.tui.drawing.text_runs import Run, TextRow, merged, row_width
+from servetop.tui.drawing.text_runs import Run, TextRow, merged, row_width, shortened
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Frame
-from servetop.tui.state.timeline_events import happenings
+from servetop.tui.state.frame import Frame
+from servetop.tui.state.timeline_events import timeline_events
 
 
 class TimelinePanel(Panel):
@@ -37,42 +36,42 @@ class TimelinePanel(Panel):
         if offset is not None:
             self.post_message(self.Chosen(min(offset.x / max(self.size.width - 1, 1), 1.0)))
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """Position of all, and what happened last."""
-        last = [event for event in happenings(moment) if event.at <= moment.view.playhead.at][-1:]
-        where = f"{formats.minutes(moment.view.playhead.at)} of {formats.minutes(moment.edge)}"
+        last = [event for event in timeline_events(frame) if event.at <= frame.view.playhead.at][-1:]
+        where = f"{formats.minutes(frame.view.playhead.at)} of {formats.minutes(frame.edge)}"
         parts: list[TextRow] = [[("Time line ", "title"), (where, "strong")]]
         return parts + [[(f"{each.symbol} {formats.minutes(each.at)} ", each.style), (each.text, "")] for each in last]
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_timeline`."""
-        return draw_timeline(moment, width, height)
+        return draw_timeline(frame, width, height)
 
 
-def draw_timeline(moment: Frame, width: int, height: int) -> list[TextRow]:
+def draw_timeline(frame: Frame, width: int, height: int) -> list[TextRow]:
     """The line alone in one row; labels above it in two; throughput between them in three or more."""
-    rows: list[TextRow] = [_line(moment, width)]
+    rows: list[TextRow] = [_line(frame, width)]
     if height >= 3:
-        until = moment.overview_until
-        times = np.linspace(0, until, moment.overview.size + 1)[1:]
+        until = frame.overview_until
+        times = np.linspace(0, until, frame.overview.size + 1)[1:]
         axes = Axes(
-            window=(0.0, max(moment.edge, 1e-9)), limit=round_limit(peak_of(moment.overview)), cursor=moment.cursor
+            window=(0.0, max(frame.edge, 1e-9)), limit=round_limit(peak_of(frame.overview)), cursor=frame.cursor
         )
-        bars = Bars(times=times, values=moment.overview, style="muted")
+        bars = Bars(times=times, values=frame.overview, style="muted")
         rows = [*block_bars(bars, axes, width=width, height=height - 2), *rows]
-    return [_labels(moment, width), *rows] if height >= 2 else rows
+    return [_labels(frame, width), *rows] if height >= 2 else rows
 
 
-def _column(at: float, moment: Frame, width: int) -> int:
-    return min(max(int(at / max(moment.edge, 1e-9) * width), 0), width - 1)
+def _column(at: float, frame: Frame, width: int) -> int:
+    return min(max(int(at / max(frame.edge, 1e-9) * width), 0), width - 1)
 
 
-def _labels(moment: Frame, width: int) -> TextRow:
+def _labels(frame: Frame, width: int) -> TextRow:
     """Each stage's label at its start, cut off where the next one begins."""
-    starts = [(_column(stage.at, moment, width), sanitize_line(stage.label)) for stage in moment.all_stages]
+    starts = [(_column(stage.at, frame, width), sanitize_line(stage.label)) for stage in frame.all_stages]
     row: list[Run] = []
     position = 0
-    current = len(moment.stages) - 1
+    current = len(frame.stages) - 1
     for index, (start, label) in enumerate(starts):
         end = starts[index + 1][0] if index + 1 < len(starts) else width
         row.append((" " * (start - position), ""))
@@ -82,19 +81,19 @@ def _labels(moment: Frame, width: int) -> TextRow:
     return row
 
 
-def _line(moment: Frame, width: int) -> TextRow:
+def _line(frame: Frame, width: int) -> TextRow:
     cells: list[Run] = [("─", "faint")] * width
-    here = _column(moment.view.playhead.at, moment, width)
+    here = _column(frame.view.playhead.at, frame, width)
     cells[: here + 1] = [("━", "muted")] * (here + 1)
-    for window in moment.steady.values():
+    for window in frame.steady.values():
         if window.start is not None and window.end is not None:
-            first, last = _column(window.start, moment, width), _column(window.end, moment, width)
+            first, last = _column(window.start, frame, width), _column(window.end, frame, width)
             cells[first : last + 1] = [("═", style) for _, style in cells[first : last + 1]]
-    for stage in moment.all_stages:
-        cells[_column(stage.at, moment, width)] = ("┿", "muted")
-    for event in sorted(happenings(moment), key=lambda event: event.weight):
-        cells[_column(event.at, moment, width)] = (event.symbol, event.style)
-    if moment.cursor is not None:
-        cells[_column(moment.cursor, moment, width)] = (MARK, "cursor")
+    for stage in frame.all_stages:
+        cells[_column(stage.at, frame, width)] = ("┿", "muted")
+    for event in sorted(timeline_events(frame), key=lambda event: event.weight):
+        cells[_column(event.at, frame, width)] = (event.symbol, event.style)
+    if frame.cursor is not None:
+        cells[_column(frame.cursor, frame, width)] = (MARK, "cursor")
     cells[here] = ("█", "cursor")
     return merged(cells)

@@ -13,7 +13,7 @@ from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import TextRow, fitted
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 _NAME = 34
 """Cells for a setting's name."""
@@ -24,19 +24,19 @@ class ConfigPanel(Panel):
 
     top: reactive[int] = reactive(0)
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:  # noqa: ARG002
+    def title(self, frame: Frame) -> Sequence[TextRow]:  # noqa: ARG002
         """How to move."""
         return [[("Configuration", "title")], [("↑ ↓ PgUp PgDn scroll, esc closes", "muted")]]
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """As many settings as fit."""
-        return [fitted(row, width) for row in shown_rows(moment, width)[self.top : self.top + height]]
+        return [fitted(row, width) for row in shown_rows(frame, width)[self.top : self.top + height]]
 
 
-def shown_rows(moment: Frame, width: int) -> list[TextRow]:
+def shown_rows(frame: Frame, width: int) -> list[TextRow]:
     """How several servers are doing at this instant, where there are several; then the settings."""
-    replicas = moment.replicas(width)
-    return [*([*replicas, []] if replicas else []), *config_rows(moment.header)]
+    replicas = frame.replicas(width)
+    return [*([*replicas, []] if replicas else []), *config_rows(frame.header)]
 
 
 def _of_one_server(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, joined, placard
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.availability import staleness, why_missing
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
-_LOOKS = (
+_STYLES = (
     ("client queue", "client", "▓", "rose"),
     ("network", "net", "░", "sky"),
     ("engine queue", "queue", "█", "orange"),
@@ -21,7 +21,7 @@ _LOOKS = (
     ("unexplained", "rest", "╱", "muted"),
 )
 """Name, short name, texture and style of each part, in the order in which a request goes through them."""
-_UNSPLIT = (*_LOOKS[:2], ("queue, prefill", "engine", "█", "orange"), _LOOKS[4])
+_UNSPLIT = (*_STYLES[:2], ("queue, prefill", "engine", "█", "orange"), _STYLES[4])
 """Where queue and prefill cannot be told apart."""
 _FIGURE = 8
 """Cells for a part's time."""
@@ -32,41 +32,41 @@ class TtftPanel(Panel):
 
     shows_cursor = True
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """The mean that is split, and of how many requests."""
-        parts = moment.stats.ttft
+        parts = frame.stats.ttft
         return [
             [("Where TTFT goes ", "title"), (formats.seconds(parts.total), "strong")],
             [(f"mean of {formats.count(parts.requests)}, from due", "muted")],
         ]
 
-    def subtitle(self, moment: Frame) -> TextRow:
+    def subtitle(self, frame: Frame) -> TextRow:
         """What is missing, or does not add up."""
-        return [(ttft_remark(moment), "warn" if moment.engine else "muted")]
+        return [(ttft_note(frame), "warn" if frame.engine else "muted")]
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_ttft`, or that there is nothing yet."""
-        if not moment.stats.ttft.requests:
+        if not frame.stats.ttft.requests:
             return placard("no first token in the window", width=width, height=height)
-        return draw_ttft(moment.stats.ttft, width, height)
+        return draw_ttft(frame.stats.ttft, width, height)
 
 
-def ttft_remark(moment: Frame) -> str:
+def ttft_note(frame: Frame) -> str:
     """Why a part is not known, how old the engine's figures are, or that they exceed the whole; else empty."""
-    parts = moment.stats.ttft
-    missing = why_missing(moment, "queue_seconds_total", "prefill_seconds_total")
+    parts = frame.stats.ttft
+    missing = why_missing(frame, "queue_seconds_total", "prefill_seconds_total")
     if missing and math.isnan(parts.engine_queue) and math.isnan(parts.prefill):
         return f"queue, prefill: {missing}"
     if not parts.is_split:
         return "▲ queue and prefill not told apart"
     if parts.unexplained < -0.05 * parts.total:
         return "▲ parts exceed it: it is changing"
-    return staleness(moment)
+    return staleness(frame)
 
 
 def draw_ttft(parts: TtftBreakdown, width: int, height: int) -> list[TextRow]:
     """One stacked bar; below it each part's time, `–` for what is not known; short names where there is little room."""
-    entries = list(zip(_LOOKS if parts.is_split else _UNSPLIT, (*parts.parts, parts.unexplained), strict=True))
+    entries = list(zip(_STYLES if parts.is_split else _UNSPLIT, (*parts.parts, parts.unexplained), strict=True))
     legend = _legend(entries, width, name=0)
     if len(legend) > height - 1:
         legend = _legend(entries, width, name=1)

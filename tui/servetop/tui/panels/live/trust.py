@@ -18,7 +18,7 @@ from servetop.analysis.verdicts.trust import (
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 SYMBOLS: dict[TrustVerdict, Run] = {
     TrustVerdict.OK: ("✓ ok", "good"),
@@ -34,20 +34,20 @@ class TrustPanel(Panel):
 
     shows_cursor = True
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """The verdict in a word, with its symbol."""
-        return [[("Trust ", "title"), SYMBOLS[moment.stats.trust.verdict]]]
+        return [[("Trust ", "title"), SYMBOLS[frame.stats.trust.verdict]]]
 
-    def watch_moment(self, moment: Frame | None) -> None:
+    def watch_frame(self, frame: Frame | None) -> None:
         """The frame takes the verdict's colour."""
-        super().watch_moment(moment)
-        verdict = TrustVerdict.UNKNOWN if moment is None else moment.stats.trust.verdict
+        super().watch_frame(frame)
+        verdict = TrustVerdict.UNKNOWN if frame is None else frame.stats.trust.verdict
         self.set_class(verdict is TrustVerdict.SUSPECT, "-suspect")
         self.set_class(verdict in (TrustVerdict.CLIENT_BOUND, TrustVerdict.NO_FIGURES), "-client-bound")
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_trust`."""
-        return draw_trust(moment.stats.trust, width, height)
+        return draw_trust(frame.stats.trust, width, height)
 
 
 def draw_trust(trust: Trust, width: int, height: int) -> list[TextRow]:

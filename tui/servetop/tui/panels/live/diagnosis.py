@@ -6,29 +6,29 @@ from servetop.analysis.verdicts.diagnosis import Diagnosis, Limit, diagnose
 from servetop.core.errors import ExitCode
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
-_LOOKS = {Limit.LOAD: ("✓", "good"), Limit.IDLE: ("·", "muted"), Limit.INCONCLUSIVE: ("?", "muted")}
+_STYLES = {Limit.LOAD: ("✓", "good"), Limit.IDLE: ("·", "muted"), Limit.INCONCLUSIVE: ("?", "muted")}
 """Symbol and style; all other limits are warnings."""
 
 
 class DiagnosisLine(Panel):
     """One row, no frame."""
 
-    def title(self, moment: Frame) -> list[TextRow]:  # noqa: ARG002
+    def title(self, frame: Frame) -> list[TextRow]:  # noqa: ARG002
         """None: no frame."""
         return []
 
-    def draw(self, moment: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
+    def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
         """See `draw_diagnosis`; nothing limits a run that failed."""
-        if moment.end is not None and moment.end.exit_code == ExitCode.ENGINE_FAILED and moment.pointed is None:
+        if frame.end is not None and frame.end.exit_code == ExitCode.ENGINE_FAILED and frame.pointed is None:
             return [fitted([("✖ the engine failed: its last seconds do not show what limits it", "muted")], width)]
-        return [draw_diagnosis(diagnose(moment.pointed or moment.stats, moment.engine), width)]
+        return [draw_diagnosis(diagnose(frame.pointed or frame.stats, frame.engine), width)]
 
 
 def draw_diagnosis(diagnosis: Diagnosis, width: int) -> TextRow:
     """The limit, its evidence and the advice; where there is no room, the evidence gives way, last figure first."""
-    symbol, style = _LOOKS.get(diagnosis.limit, ("▲", "warn"))
+    symbol, style = _STYLES.get(diagnosis.limit, ("▲", "warn"))
     advice: list[Run] = [(" → ", "muted"), (diagnosis.advice, "strong")] if diagnosis.advice else []
     for kept in range(len(diagnosis.evidence), -1, -1):
         evidence = ", ".join(diagnosis.evidence[:kept])

@@ -12,13 +12,13 @@ from servetop.core.events import RequestRecord
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import ChartLine
 from servetop.tui.drawing.charts import GUTTER, Axes, Bars, block_bars, chart, legend
+from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.scale import peak_of, round_limit
 from servetop.tui.drawing.text_runs import TextRow, fitted, joined, placard
-from servetop.tui.panels.latency import axis_seconds
 from servetop.tui.state.request_rows import PHASES, bar, ended_at, row_of
 
 _LONGEST = "▼"
-_ROOM_FOR_TOLD = 8
+_ROOM_FOR_SERVER_TIMES = 8
 """Rows; below, the server's own times make room for the gaps."""
 
 
@@ -29,7 +29,7 @@ def draw_request(record: RequestRecord, stats: LiveStats, width: int, height: in
     canvas = width - GUTTER
     left: TextRow = [(" " * GUTTER, "")]
     top: list[TextRow] = [_figures(record, width), [*left, *bar(record, axis, canvas, at=end)], _phases(record, width)]
-    top += _told(record, width) if height >= _ROOM_FOR_TOLD else []
+    top += _server_times(record, width) if height >= _ROOM_FOR_SERVER_TIMES else []
     height -= len(top) - 3
     below = (height - 5) // 3 if height >= 17 else 0
     bars = _gaps(record, axis, width, max(height - 4 - 2 * below, 2))
@@ -59,7 +59,7 @@ def _phases(record: RequestRecord, width: int) -> TextRow:
     return [(" " * GUTTER, ""), *joined(parts, width=width - GUTTER, gap="  ")]
 
 
-def _told(record: RequestRecord, width: int) -> list[TextRow]:
+def _server_times(record: RequestRecord, width: int) -> list[TextRow]:
     """What the server said of the request's time there, if it did."""
     told = (record.server_queue, record.server_prefill, record.server_decode)
     if told == (None, None, None):

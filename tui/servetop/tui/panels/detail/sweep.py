@@ -1,4 +1,4 @@
-"""Batch size × request rate, filling in as it is measured."""
+"""The sweep: a matrix of batch size × request rate, and the throughput-latency curve."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import numpy as np
 
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.heat_map import SHADES
+from servetop.tui.drawing.scatter import Point, draw_scatter
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Frame
-from servetop.tui.state.stage_metrics import dips
+from servetop.tui.state.frame import Frame
+from servetop.tui.state.stage_metrics import StageMetrics, dips
 from servetop.tui.state.sweep_cells import Cell, CellKey, deviations, measured, planned_cells, predicted
 
 _HEAD = 9
@@ -24,28 +25,28 @@ _SHADES = SHADES[1:]
 class SweepPanel(Panel):
     """Output tokens/s of every cell that is planned, measured, or being measured."""
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """What is in the cells, and how far they are from what was predicted."""
         parts: list[TextRow] = [[("Sweep ", "title"), ("output tok/s", "")]]
-        off = deviations(measured(moment.per_stage(), moment.steady), predicted(moment))
+        off = deviations(measured(frame.per_stage(), frame.steady), predicted(frame))
         if off:
             mean, most = (formats.percent(value) for value in (float(np.mean(off)), max(off)))
             parts.append([("off the prediction ", ""), (mean, "strong"), (f" in the mean, {most} at most", "muted")])
         return [*parts, [("batch size down, requests/s across", "muted")]]
 
-    def watch_moment(self, moment: Frame | None) -> None:
+    def watch_frame(self, frame: Frame | None) -> None:
         """No higher than its rows need: the curve below has use for the room."""
-        if moment is not None:
-            batches = {batch for batch, _ in (*measured(moment.per_stage(), moment.steady), *planned_cells(moment))}
+        if frame is not None:
+            batches = {batch for batch, _ in (*measured(frame.per_stage(), frame.steady), *planned_cells(frame))}
             self.styles.max_height = 2 * len(batches) + 6
-        super().watch_moment(moment)
+        super().watch_frame(frame)
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_sweep`."""
-        cells, planned = measured(moment.per_stage(), moment.steady), planned_cells(moment)
+        cells, planned = measured(frame.per_stage(), frame.steady), planned_cells(frame)
         if not cells and not planned:
             return placard("no stages planned or measured", width=width, height=height)
-        return draw_sweep(cells, planned, width, height, predicted=predicted(moment))
+        return draw_sweep(cells, planned, width, height, predicted=predicted(frame))
 
 
 def draw_sweep(
@@ -63,7 +64,7 @@ def draw_sweep(
     keys = {*cells, *planned}
     batches = sorted({batch for batch, _ in keys}, key=lambda batch: batch or 0)
     rates = sorted({rate for _, rate in keys})
-    done = {key: cell.output_rate for key, cell in cells.items() if not cell.going_on}
+    done = {key: cell.output_rate for key, cell in cells.items() if not cell.running_now}
     peak = max(done, key=lambda key: done[key], default=None)
     fallen = dips(done)
     most = max((cell.output_rate for cell in cells.values()), default=0.0)
@@ -83,17 +84,17 @@ def draw_sweep(
             for rate in rates
         ]
         rows.append([(f"{formats.exact(batch):>{_HEAD - 1}} ", "muted"), *[run for cell in drawn for run in cell]])
-        foretold = [predicted.get((batch, rate)) for rate in rates]
-        below = [_below(cell[0], value, column) for cell, value in zip(drawn, foretold, strict=True)]
+        prediction = [predicted.get((batch, rate)) for rate in rates]
+        below = [_below(cell[0], value, column) for cell, value in zip(drawn, prediction, strict=True)]
         rows += [[(" " * _HEAD, ""), *[run for cell in below for run in cell]]] * (tall - 1)
     shown: list[TextRow] = [*rows[: max(height - 2, 1)], [], _legend(bool(predicted) and tall > 1, width)]
     return [fitted(row, width) for row in shown[:height]]
 
 
-def _legend(foretold: bool, width: int) -> TextRow:
+def _legend(prediction: bool, width: int) -> TextRow:
     """What the shades and marks mean, closer together where there is less room."""
     marks = ["★ peak", "▼ dip", "▲ preempted", "~ not steady", "… now", "· to come"]
-    words = ["tok/s", *(["≈ predicted"] if foretold else []), *marks]
+    words = ["tok/s", *(["≈ predicted"] if prediction else []), *marks]
     gap = next((gap for gap in ("   ", "  ") if len(_SHADES) + 1 + len(gap.join(words)) <= width), " ")
     return [*_SHADES, (f" {gap.join(words)}", "muted")]
 
@@ -103,7 +104,7 @@ def _shown(cell: Cell | None, marks: str, planned: bool, scale: tuple[int, float
     width, most = scale
     if cell is None:
         return [("", ""), (f"{'·' if planned else '':>{width - 3 - (width > _WIDTH)}}".ljust(width), "faint")]
-    told = {"▲": cell.preempted, "~": cell.unsteady, "…": cell.going_on}
+    told = {"▲": cell.preempted, "~": cell.unsteady, "…": cell.running_now}
     marks += "".join(mark for mark, holds in told.items() if holds)
     style = "good" if "★" in marks else ("warn" if "▲" in marks or "▼" in marks else "strong")
     shade, heat = _SHADES[min(int(cell.output_rate / most * 4), 3)] if most > 0 else _SHADES[0]
@@ -111,7 +112,28 @@ def _shown(cell: Cell | None, marks: str, planned: bool, scale: tuple[int, float
     return [(shade * room, heat), (f"{formats.count(cell.output_rate):>6}{marks[:3]:<{width - room - 6}}", style)]
 
 
-def _below(shade: Run, foretold: float | None, width: int) -> list[Run]:
+def _below(shade: Run, prediction: float | None, width: int) -> list[Run]:
     """The second row of a cell: its shade again, and what was predicted."""
-    said = "" if foretold is None else f"≈{formats.count(foretold)}"
-    return [shade, (f"{said:>{6 if shade[0] else width - 3 - (width > _WIDTH)}}".ljust(width - len(shade[0])), "muted")]
+    text = "" if prediction is None else f"≈{formats.count(prediction)}"
+    cells = 6 if shade[0] else width - 3 - (width > _WIDTH)
+    return [shade, (f"{text:>{cells}}".ljust(width - len(shade[0])), "muted")]
+
+
+class CurvePanel(Panel):
+    """What throughput costs in latency: a point for each finished stage."""
+
+    def title(self, frame: Frame) -> Sequence[TextRow]:  # noqa: ARG002
+        """What is on the axes."""
+        return [[("Throughput and latency ", "title"), ("output tok/s across, TTFT p90 up", "")]]
+
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
+        """See `draw_scatter`."""
+        points = [_point(each) for each in frame.per_stage() if each.ended and each.stage.request_rate]
+        return draw_scatter(points, width, height)
+
+
+def _point(figures: StageMetrics) -> Point:
+    return Point(
+        batch=figures.stage.max_num_seqs, rate=figures.stage.request_rate or 0.0, throughput=figures.output_rate,
+        latency=figures.histograms["ttft"].percentile(90),
+    )  # fmt: skip

@@ -8,11 +8,10 @@ from servetop.analysis.goodput import goodput_bounds, limited, share_within
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.distributions import draw_cdf, draw_ridges, stage_swatch
-from servetop.tui.drawing.sanitize import shortened
-from servetop.tui.drawing.text_runs import TextRow, joined, spread
-from servetop.tui.panels.latency import axis_seconds
+from servetop.tui.drawing.formats import axis_seconds
+from servetop.tui.drawing.text_runs import TextRow, joined, shortened, spread
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import LENGTHS, StageMetrics
 
 LABELS = {
@@ -31,12 +30,12 @@ class CdfPanel(Panel):
     def __init__(self, metric: str) -> None:
         super().__init__(id=metric)
         self._metric = metric
-        self._told = formats.count if metric in LENGTHS else formats.seconds
+        self._server_times = formats.count if metric in LENGTHS else formats.seconds
         self._scale = formats.count if metric in LENGTHS else axis_seconds
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """The metric, the share within its objective, and percentiles; of the newest stage."""
-        newest, limits = moment.per_stage()[-1:], moment.header.config.goodput
+        newest, limits = frame.per_stage()[-1:], frame.header.config.goodput
         parts: list[TextRow] = [[(LABELS[self._metric], "title")]]
         if newest and self._metric in limits:
             limit = limits[self._metric]
@@ -47,15 +46,15 @@ class CdfPanel(Panel):
             parts.append([("TTFOT ", ""), (share, "strong"), (f" ≤ {formats.seconds(limits['ttfot'])}", "")])
         for q in (50, 90, 99) if newest else ():
             value = newest[0].histograms[self._metric].percentile(q)
-            parts.append([(f"p{q} ", ""), (self._told(value), "strong")])
+            parts.append([(f"p{q} ", ""), (self._server_times(value), "strong")])
         return parts
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """Curves and histograms side by side, or one of them where there is little room."""
-        curves = [each.histograms[self._metric] for each in moment.per_stage()[-MOST_CURVES:]]
-        limit = moment.header.config.goodput.get(self._metric)
+        curves = [each.histograms[self._metric] for each in frame.per_stage()[-MOST_CURVES:]]
+        limit = frame.header.config.goodput.get(self._metric)
         if width < _ROOM_FOR_BOTH:
-            drawing = draw_ridges if moment.view.heat else draw_cdf
+            drawing = draw_ridges if frame.view.heat else draw_cdf
             return drawing(curves, width, height, limit=limit, scale=self._scale)
         left = draw_cdf(curves, width * 3 // 5, height, limit=limit, scale=self._scale)
         right = draw_ridges(curves, width - width * 3 // 5 - 2, height, limit=limit, scale=self._scale)
@@ -67,15 +66,15 @@ class CdfPanel(Panel):
 class StageLegend(Panel):
     """Which curve is which stage."""
 
-    def title(self, moment: Frame) -> list[TextRow]:  # noqa: ARG002
+    def title(self, frame: Frame) -> list[TextRow]:  # noqa: ARG002
         """None: no frame."""
         return []
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:  # noqa: ARG002
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:  # noqa: ARG002
         """As many stages as fit, the newest first."""
-        figures = moment.per_stage()[-MOST_CURVES:]
+        figures = frame.per_stage()[-MOST_CURVES:]
         names = [shortened(sanitize_line(each.stage.label), 30) for each in figures]
-        kept = [goodput_words(each, moment.header.config.goodput) for each in figures]
+        kept = [goodput_text(each, frame.header.config.goodput) for each in figures]
         parts: list[TextRow] = [
             [stage_swatch(number), (f" {names[number]}", "muted"), (kept[number], "strong")]
             for number in reversed(range(len(figures)))
@@ -83,7 +82,7 @@ class StageLegend(Panel):
         return [joined(parts, width=width)]
 
 
-def goodput_words(figures: StageMetrics, limits: Mapping[str, float]) -> str:
+def goodput_text(figures: StageMetrics, limits: Mapping[str, float]) -> str:
     """The share of requests that keep all objectives, as far as histograms can tell: ` goodput 15–43 %`."""
     low, high = (formats.percent(share) for share in goodput_bounds(figures.histograms, limits))
     if high == formats.UNKNOWN:

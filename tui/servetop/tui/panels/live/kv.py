@@ -15,7 +15,7 @@ from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, gauge
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, row_width, spread
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.availability import staleness, why_missing
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 NEARLY_FULL = 0.9
 _ROOM_FOR_A_MAP = 44
@@ -25,39 +25,39 @@ _ROOM_FOR_A_MAP = 44
 class KvPanel(TimeChart):
     """KV blocks used of all, and their share over time."""
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """Share and blocks."""
-        if why_missing(moment, "kv_usage", "kv_blocks_used"):
+        if why_missing(frame, "kv_usage", "kv_blocks_used"):
             return [[("KV blocks", "title")]]
-        used, total = kv_blocks(moment)
-        share = kv_share(moment.stats)
+        used, total = kv_blocks(frame)
+        share = kv_share(frame.stats)
         full: Run = ("▲ nearly full", "warn") if share > NEARLY_FULL else ("", "")
         parts: list[TextRow] = [[("KV blocks ", "title"), (formats.percent(share), "strong")]]
         if used is not None and total is not None:
             parts.append([(formats.exact(used), "strong"), (f"/{formats.exact(total)}", "")])
         return [*parts, [full]] if full[0] else parts
 
-    def subtitle(self, moment: Frame) -> TextRow:
+    def subtitle(self, frame: Frame) -> TextRow:
         """The sample's age, when it is old."""
-        return [(staleness(moment), "warn")]
+        return [(staleness(frame), "warn")]
 
-    def watch_moment(self, moment: Frame | None) -> None:
+    def watch_frame(self, frame: Frame | None) -> None:
         """A nearly full cache colours the frame."""
-        super().watch_moment(moment)
-        self.set_class(moment is not None and kv_share(moment.stats) > NEARLY_FULL, "-full")
+        super().watch_frame(frame)
+        self.set_class(frame is not None and kv_share(frame.stats) > NEARLY_FULL, "-full")
 
-    def left_of_chart(self, moment: Frame) -> int:
+    def left_of_chart(self, frame: Frame) -> int:
         """The map, too."""
         width, height = self.size
-        return super().left_of_chart(moment) + _map_width(kv_blocks(moment), width, height)
+        return super().left_of_chart(frame) + _map_width(kv_blocks(frame), width, height)
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_kv`, or why there is nothing to draw."""
-        missing = why_missing(moment, "kv_usage", "kv_blocks_used")
+        missing = why_missing(frame, "kv_usage", "kv_blocks_used")
         if missing:
             return placard(missing, width=width, height=height)
-        axes = replace(self.axes(moment), limit=1.0, label=lambda share: f"{share:.0%}")
-        return draw_kv(moment.stats, axes, width, height, blocks=kv_blocks(moment))
+        axes = replace(self.axes(frame), limit=1.0, label=lambda share: f"{share:.0%}")
+        return draw_kv(frame.stats, axes, width, height, blocks=kv_blocks(frame))
 
 
 def draw_kv(
@@ -101,15 +101,15 @@ def kv_share(stats: LiveStats) -> float:
     return math.nan
 
 
-def kv_blocks(moment: Frame) -> tuple[float | None, float | None]:
+def kv_blocks(frame: Frame) -> tuple[float | None, float | None]:
     """Blocks used and in all, from the sample or the engine's boot facts."""
-    sample, facts = moment.stats.engine, moment.engine
+    sample, facts = frame.stats.engine, frame.engine
     total = sample.kv_blocks_total if sample is not None else None
     if total is None and facts is not None:
         total = facts.kv_blocks_total
     used = sample.kv_blocks_used if sample is not None else None
-    if used is None and total is not None and not math.isnan(kv_share(moment.stats)):
-        used = round(kv_share(moment.stats) * total)
+    if used is None and total is not None and not math.isnan(kv_share(frame.stats)):
+        used = round(kv_share(frame.stats) * total)
     return used, total
 
 

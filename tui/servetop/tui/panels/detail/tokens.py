@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.request_timeline import draw_request
 from servetop.tui.drawing.text_runs import TextRow
+from servetop.tui.panels.detail.request_timeline import draw_request
 from servetop.tui.panels.panel import Panel
+from servetop.tui.state.frame import Frame
 from servetop.tui.state.request_rows import ended_at
-from servetop.tui.state.run_state import Frame
 
 
 class TokensPanel(Panel):
@@ -21,7 +21,7 @@ class TokensPanel(Panel):
         super().__init__(id=id)
         self._record = record
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:  # noqa: ARG002
+    def title(self, frame: Frame) -> Sequence[TextRow]:  # noqa: ARG002
         """Which request, and how it ended."""
         record = self._record
         style = "strong" if record.status is RequestStatus.OK else "bad"
@@ -33,12 +33,12 @@ class TokensPanel(Panel):
             [("due ", ""), (f"{formats.clock_time(record.due)}.{int(record.due * 1000) % 1000:03d}", "strong")],
         ]
 
-    def subtitle(self, moment: Frame) -> TextRow:  # noqa: ARG002
+    def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
         """The way back."""
         return [("esc", "key"), (" back", "muted")]
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_request`; the engine's figures begin one tick earlier, so that short requests have some."""
         record = self._record
-        stats = moment.between(max(record.due - 0.5, 0.0), ended_at(record) + 0.5)
+        stats = frame.between(max(record.due - 0.5, 0.0), ended_at(record) + 0.5)
         return draw_request(record, stats, width, height)

@@ -1,8 +1,9 @@
-"""Rows of the recordings browser: pure drawings of what is known of each file so far."""
+"""The table of recordings: filter, columns, sparklines, and the details of one row."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from rich.cells import cell_len
@@ -10,9 +11,55 @@ from rich.cells import cell_len
 from servetop.core.interfaces.recording_store import RecordingInfo, RecordingPreview, RecordingState
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.recordings_table import sparkline, state_run, when_started
-from servetop.tui.drawing.sanitize import shortened
-from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard
+from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard, shortened
+
+_BARS = "▁▂▃▄▅▆▇█"
+_STATES = {
+    RecordingState.LIVE: ("● live", "bad"),
+    RecordingState.FINISHED: ("■ ended", "muted"),
+    RecordingState.BROKEN_OFF: ("‖ broke off", "warn"),
+    RecordingState.UNREADABLE: ("✖ unreadable", "warn"),
+}
+
+
+def matches(path: Path, preview: RecordingPreview | None, words: str) -> bool:
+    """Every word is part of the name or of what is known of it (engine, model, label, state), in any case."""
+    known = (
+        ""
+        if preview is None
+        else " ".join((preview.info.engine, preview.info.model, preview.info.label, preview.info.state))
+    )
+    text = f"{path.stem} {known}".casefold()
+    return all(word in text for word in words.casefold().split())
+
+
+def sparkline(values: Sequence[float], cells: int) -> str:
+    """One bar a bin, the tallest the peak, `·` where nothing came; narrower than the bins, each cell takes its peak."""
+    if not values or cells < 1:
+        return ""
+    width = -(-len(values) // cells)
+    peaks = [max(values[start : start + width]) for start in range(0, len(values), width)]
+    top = max(peaks)
+    return "".join("·" if not value > 0 else _BARS[min(int(value / top * 8), 7)] for value in peaks)
+
+
+def scrolled(top: int, cursor: int, visible: int) -> int:
+    """The first row shown, moved no further than needed to have the cursor among the `visible` rows."""
+    return max(min(top, cursor), cursor - max(visible, 1) + 1, 0)
+
+
+def state_run(info: RecordingInfo) -> Run:
+    """What became of it, with a symbol; a failure by its exit code."""
+    return (f"✖ exit {info.exit_code}", "bad") if info.exit_code else _STATES[info.state]
+
+
+def when_started(started: float) -> str:
+    """Unix time as local date and time, 16 characters."""
+    try:
+        return datetime.fromtimestamp(started).strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, OSError, ValueError):
+        return formats.UNKNOWN
+
 
 SPARK_CELLS = 24
 """Cells of a row's sparkline at most: that many bins are read of every recording."""
@@ -42,8 +89,8 @@ def draw_recordings(
     columns, name_width, spark = _layout(width)
     rows: list[TextRow] = [fitted(_titles(columns, name_width), width)]
     for number, path in enumerate(paths[top : top + height - 1], start=top):
-        glance = known.get(path)
-        cells = _cells(glance, columns, spark)
+        preview = known.get(path)
+        cells = _cells(preview, columns, spark)
         name = shortened(sanitize_line(path.stem), name_width)
         here = number == cursor
         style = "key" if here else ""
@@ -71,12 +118,12 @@ def _aligned(column: str, text: str, cells: int) -> str:
     return blank + text if column in _AS_NUMBERS else text + blank
 
 
-def _cells(glance: RecordingPreview | None, columns: Sequence[tuple[str, int]], spark: int) -> list[Run]:
-    if glance is None:
+def _cells(preview: RecordingPreview | None, columns: Sequence[tuple[str, int]], spark: int) -> list[Run]:
+    if preview is None:
         return [("  …", "faint")]
-    texts = _texts(glance.info)
+    texts = _texts(preview.info)
     runs = [(f"  {_aligned(name, texts[name][0], cells)}", texts[name][1]) for name, cells in columns]
-    return [*runs, (f"  {sparkline(glance.output_rates, spark)}", "sky")]
+    return [*runs, (f"  {sparkline(preview.output_rates, spark)}", "sky")]
 
 
 def _texts(info: RecordingInfo) -> dict[str, Run]:
@@ -94,14 +141,14 @@ def _texts(info: RecordingInfo) -> dict[str, Run]:
     }
 
 
-def draw_details(path: Path | None, glance: RecordingPreview | None, width: int) -> list[TextRow]:
+def draw_details(path: Path | None, preview: RecordingPreview | None, width: int) -> list[TextRow]:
     """Two rows on the recording under the cursor: its whole name, then its label, model and what is wrong with it."""
     if path is None:
         return [[], []]
     rows: list[TextRow] = [fitted([(sanitize_line(path.name), "strong")], width)]
-    if glance is None:
+    if preview is None:
         return [*rows, [("not read yet", "faint")]]
-    info = glance.info
+    info = preview.info
     parts: list[Run] = [
         state_run(info),
         (f" · {when_started(info.started)} · {sanitize_line(info.engine)} · {sanitize_line(info.model)}", "muted"),

@@ -11,7 +11,7 @@ from servetop.tui.drawing import formats
 from servetop.tui.drawing.charts import gauge
 from servetop.tui.drawing.text_runs import Run, TextRow, joined, row_width
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 
 class GpuPanel(Panel):
@@ -19,9 +19,9 @@ class GpuPanel(Panel):
 
     shows_cursor = True
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """Mean utilisation and, for one device, its memory."""
-        gpus = moment.stats.gpus
+        gpus = frame.stats.gpus
         if not gpus:
             return [[("GPU", "title")]]
         busy = [gpu.utilisation for gpu in gpus if gpu.utilisation is not None]
@@ -31,9 +31,9 @@ class GpuPanel(Panel):
             parts.append([(formats.memory(gpus[0].memory_used, None), "strong")])
         return [*parts, [(gpu_name(gpus), "muted")]]
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_gpus`."""
-        stats = moment.stats
+        stats = frame.stats
         rows = draw_gpus(stats.gpus, width, height)
         spare = len(rows) < height and not math.isnan(stats.joules_per_token)
         return [*rows, energy_row(stats.joules_per_token, width)] if spare else rows

@@ -11,7 +11,7 @@ from servetop.tui.drawing.scale import peak_of
 from servetop.tui.drawing.text_runs import TextRow, joined, placard
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.availability import staleness, why_missing
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 
 class PreemptionsPanel(TimeChart):
@@ -19,30 +19,30 @@ class PreemptionsPanel(TimeChart):
 
     axes_from = 5
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """Rate and total."""
-        if why_missing(moment, "preemptions_total"):
+        if why_missing(frame, "preemptions_total"):
             return [[("Preemptions", "title")]]
-        rate, total = moment.stats.rates.preemptions, moment.stats.totals.preemptions
+        rate, total = frame.stats.rates.preemptions, frame.stats.totals.preemptions
         return [
             [("Preemptions ", "title"), (formats.number(rate), "warn" if rate > 0 else "strong"), ("/s", "")],
             [("Σ ", ""), (formats.count(total), "strong")],
         ]
 
-    def subtitle(self, moment: Frame) -> TextRow:
+    def subtitle(self, frame: Frame) -> TextRow:
         """The sample's age, when it is old."""
-        return [(staleness(moment), "warn")]
+        return [(staleness(frame), "warn")]
 
-    def peak(self, moment: Frame) -> float:
+    def peak(self, frame: Frame) -> float:
         """Of the rate."""
-        return peak_of(moment.stats.series.preemptions)
+        return peak_of(frame.stats.series.preemptions)
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_preemptions`, or why there is nothing to draw."""
-        missing = why_missing(moment, "preemptions_total")
+        missing = why_missing(frame, "preemptions_total")
         if missing:
             return placard(missing, width=width, height=height)
-        return draw_preemptions(moment.stats, self.axes(moment), width, height)
+        return draw_preemptions(frame.stats, self.axes(frame), width, height)
 
 
 def draw_preemptions(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:

@@ -11,10 +11,11 @@ from servetop.analysis.live_stats import LATENCIES, LiveStats, Percentiles
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.braille import SWATCHES, ChartLine
 from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart
+from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.scale import peak_of
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 LABELS = {"ttft": "TTFT", "itl": "ITL", "e2el": "E2E"}
 _NAME, _FIGURE = 6, 10
@@ -23,7 +24,7 @@ _CLOSE = 9
 """Cells for each figure where the columns' names stand in the title."""
 _HEADER_FROM, _CHART_FROM = 4, 6
 """Rows from which the columns have a row for their names, and from which there is a chart with axes."""
-_LOOKS = (("p50", "sky", "solid"), ("p90", "orange", "dashed"), ("p99", "rose", "dotted"))
+_STYLES = (("p50", "sky", "solid"), ("p90", "orange", "dashed"), ("p99", "rose", "dotted"))
 
 
 class LatencyPanel(TimeChart):
@@ -31,37 +32,37 @@ class LatencyPanel(TimeChart):
 
     axes_from = _CHART_FROM
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """The charted metric at its median and tail; the names of the columns where there is no other row for them."""
         if 0 < self.size.height < _HEADER_FROM:
             return [_columns_above(self.size.width)]
-        figures = moment.stats.latencies.get(moment.view.metric, Percentiles())
+        figures = frame.stats.latencies.get(frame.view.metric, Percentiles())
         return [
             [
                 ("Latency ", "title"),
-                (f"{LABELS[moment.view.metric]} p50 ", ""),
+                (f"{LABELS[frame.view.metric]} p50 ", ""),
                 (formats.seconds(figures.p50), "strong"),
             ],
             [("p99 ", ""), (formats.seconds(figures.p99), "strong")],
-            [(f"over {moment.stats.window:.0f} s", "muted")],
+            [(f"over {frame.stats.window:.0f} s", "muted")],
         ]
 
-    def watch_moment(self, moment: Frame | None) -> None:
+    def watch_frame(self, frame: Frame | None) -> None:
         """Another metric has another scale."""
-        if moment is not None and moment.view.metric != self._charted:
-            self._charted, self.limit = moment.view.metric, 0.0
-        super().watch_moment(moment)
+        if frame is not None and frame.view.metric != self._charted:
+            self._charted, self.limit = frame.view.metric, 0.0
+        super().watch_frame(frame)
 
     _charted = ""
 
-    def peak(self, moment: Frame) -> float:
+    def peak(self, frame: Frame) -> float:
         """Of the charted metric's p99."""
-        return peak_of(*moment.stats.series.latencies[moment.view.metric])
+        return peak_of(*frame.stats.series.latencies[frame.view.metric])
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_latency`."""
-        axes = replace(self.axes(moment), label=axis_seconds)
-        return draw_latency(moment.stats, axes, width, height, metric=moment.view.metric)
+        axes = replace(self.axes(frame), label=axis_seconds)
+        return draw_latency(frame.stats, axes, width, height, metric=frame.view.metric)
 
 
 def draw_latency(stats: LiveStats, axes: Axes, width: int, height: int, *, metric: str) -> list[TextRow]:
@@ -76,7 +77,7 @@ def draw_latency(stats: LiveStats, axes: Axes, width: int, height: int, *, metri
         return [*table, *(block_bars(bars, axes, width=width, height=height - 4) if height > 4 else [])]
     traces = [
         ChartLine(times=stats.series.times, values=np.asarray(values), style=style, dash=dash)
-        for values, (_, style, dash) in zip(stats.series.latencies[metric], _LOOKS, strict=True)
+        for values, (_, style, dash) in zip(stats.series.latencies[metric], _STYLES, strict=True)
     ]
     return [*table, *chart(traces, axes, width=width, height=height - 4)]
 
@@ -89,7 +90,7 @@ def _columns_above(width: int) -> list[Run]:
 
 def _columns(width: int, *, wide: int = _FIGURE) -> tuple[tuple[str, str, str], ...]:
     """All percentiles, or without the middle one where there is no room."""
-    return _LOOKS if width >= _NAME + wide * len(_LOOKS) else (_LOOKS[0], _LOOKS[2])
+    return _STYLES if width >= _NAME + wide * len(_STYLES) else (_STYLES[0], _STYLES[2])
 
 
 def _header(width: int) -> list[Run]:
@@ -108,15 +109,3 @@ def _figures(stats: LiveStats, metric: str, width: int, *, wide: int, charted: b
     for name, _, _ in _columns(width, wide=wide):
         row.append((f"{formats.seconds(getattr(figures, name)):>{wide}}", "strong" if charted else ""))
     return fitted(row, width)
-
-
-def axis_seconds(value: float) -> str:
-    """At most 5 characters: `0`, `30µs`, `340ms`, `2.5s`, `40s`."""
-    if value == 0:
-        return "0"
-    if value < 0.9995e-3:
-        return f"{value * 1e6:.0f}µs"
-    if value < 1:
-        digits = value * 1e3
-        return f"{digits:.0f}ms" if digits >= 10 else f"{digits:.2g}ms"
-    return f"{value:.3g}s"[:5]

@@ -9,11 +9,11 @@ from textual.reactive import reactive
 from servetop.core.events import Severity
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard
-from servetop.tui.panels.log import LOUDNESS, LogPanel
-from servetop.tui.state.log_entries import LEVELS, Entry, LogBook, found
-from servetop.tui.state.run_state import Frame
+from servetop.tui.panels.live.log import SEVERITY_STYLES, LogPanel
+from servetop.tui.state.frame import Frame
+from servetop.tui.state.log_entries import LEVELS, LogEntry, MergedLog, found
 
-_LEVEL_WORDS = {Severity.INFO: "all lines", Severity.WARNING: "warnings and errors", Severity.ERROR: "errors only"}
+_LEVEL_NAMES = {Severity.INFO: "all lines", Severity.WARNING: "warnings and errors", Severity.ERROR: "errors only"}
 
 
 class LogView(LogPanel):
@@ -25,18 +25,18 @@ class LogView(LogPanel):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._book = LogBook()
+        self._log = MergedLog()
         self._at: int | None = None
         self._drawn = 0
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """Which lines, where in them this is, and how many were found."""
         parts: list[TextRow] = [
-            *super().title(moment),
-            [(_LEVEL_WORDS[self.least], "muted" if self.least is Severity.INFO else "warn")],
+            *super().title(frame),
+            [(_LEVEL_NAMES[self.least], "muted" if self.least is Severity.INFO else "warn")],
         ]
         if self.words:
-            matches = found(self.entries(moment), self.words)
+            matches = found(self.entries(frame), self.words)
             which = f"{matches.index(self._at) + 1} of " if self._at in matches else ""
             parts.append(
                 [(f"/{self.words} ", "key"), (f"{which}{len(matches)} found", "strong" if matches else "warn")]
@@ -44,9 +44,9 @@ class LogView(LogPanel):
         where = "the end" if not self.back else f"{self.back} lines before the end"
         return [*parts, [(where, "muted")], [("↑ ↓ PgUp PgDn scroll · v level · / search · n N", "muted")]]
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """The lines that end `back` lines before the newest."""
-        entries = self.entries(moment)
+        entries = self.entries(frame)
         if not entries:
             words = "nothing written yet" if self.least is Severity.INFO else "no such lines"
             return placard(words, width=width, height=height)
@@ -62,21 +62,21 @@ class LogView(LogPanel):
             for number, entry in enumerate(entries[start:end])
         ]
 
-    def entries(self, moment: Frame) -> Sequence[Entry]:
+    def entries(self, frame: Frame) -> Sequence[LogEntry]:
         """Those that the level lets through."""
-        return self._book.entries(moment, least=self.least)
+        return self._log.entries(frame, least=self.least)
 
     def scroll(self, lines: int) -> None:
         """Up (positive) or down by lines."""
-        count = len(self.entries(self.moment)) if self.moment else 0
+        count = len(self.entries(self.frame)) if self.frame else 0
         self.back = min(max(self.back + lines, 0), max(0, count - self.size.height))
-        self.watch_moment(self.moment)
+        self.watch_frame(self.frame)
 
     def next_level(self) -> None:
         """Fewer lines; after errors only, all again. Goes to the end."""
         self.least = LEVELS[(LEVELS.index(self.least) + 1) % len(LEVELS)]
         self.back, self._at, self._drawn = 0, None, 0
-        self.watch_moment(self.moment)
+        self.watch_frame(self.frame)
 
     def search(self, query: str) -> None:
         """Mark these words, and go to the newest line that holds them; empty ends the search."""
@@ -85,7 +85,7 @@ class LogView(LogPanel):
 
     def go_to_match(self, direction: int) -> None:
         """To the next older (-1) or newer (1) line that was found; stays at the first and last."""
-        entries = self.entries(self.moment) if self.moment else ()
+        entries = self.entries(self.frame) if self.frame else ()
         matches = found(entries, self.words)
         from_here = len(entries) if self._at is None else self._at
         beyond = [each for each in matches if (each - from_here) * direction > 0]
@@ -93,12 +93,12 @@ class LogView(LogPanel):
             self._at = min(beyond) if direction > 0 else max(beyond)
             middle = self.size.height // 2
             self.back = min(max(len(entries) - self._at - middle, 0), max(0, len(entries) - self.size.height))
-        self.watch_moment(self.moment)
+        self.watch_frame(self.frame)
 
 
-def entry_row(entry: Entry, width: int, *, query: str = "", chosen: bool = False) -> TextRow:
+def entry_row(entry: LogEntry, width: int, *, query: str = "", chosen: bool = False) -> TextRow:
     """Time, who speaks, and the words; servetop's own lines have a symbol and its name."""
-    style = LOUDNESS[entry.severity]
+    style = SEVERITY_STYLES[entry.severity]
     voice: list[Run] = [(f"{entry.symbol} servetop ", style or "key")] if entry.symbol else [("  ", "")]
     mark: Run = ("▸", "cursor") if chosen else (" ", "")
     return fitted(
@@ -106,7 +106,7 @@ def entry_row(entry: Entry, width: int, *, query: str = "", chosen: bool = False
     )
 
 
-def _marked(entry: Entry, query: str, style: str) -> list[Run]:
+def _marked(entry: LogEntry, query: str, style: str) -> list[Run]:
     at = entry.text.casefold().find(query.casefold()) if query else -1
     if at < 0 or len(entry.text.casefold()) != len(entry.text):
         return [(entry.text, style)]

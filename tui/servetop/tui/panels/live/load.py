@@ -11,26 +11,26 @@ from servetop.tui.drawing.charts import Axes, Bars, block_bars, chart, legend
 from servetop.tui.drawing.scale import peak_of
 from servetop.tui.drawing.text_runs import TextRow, joined
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 
 class LoadPanel(TimeChart):
     """Requests per second: offered, sent, completed."""
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """Completed of offered."""
-        rates = moment.stats.rates
+        rates = frame.stats.rates
         done, offered = formats.number(rates.completed), formats.number(rates.offered)
         return [[("Load ", "title"), (done, "strong"), (" of ", ""), (offered, "strong"), (" req/s", "")]]
 
-    def peak(self, moment: Frame) -> float:
+    def peak(self, frame: Frame) -> float:
         """Of all three rates."""
-        series = moment.stats.series
+        series = frame.stats.series
         return peak_of(series.offered, series.sent, series.completed)
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_load`."""
-        return draw_load(moment.stats, self.axes(moment), width, height)
+        return draw_load(frame.stats, self.axes(frame), width, height)
 
 
 def draw_load(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from servetop.core.events import RequestRecord
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.cursor import Cursor
-from servetop.tui.drawing.request_table import header, request_row, why_empty
 from servetop.tui.drawing.text_runs import TextRow, joined, placard
+from servetop.tui.panels.detail.request_table import header, request_row, why_empty
 from servetop.tui.panels.panel import Panel
-from servetop.tui.state.request_rows import COLUMNS, KnownRows, RequestRow, ended_at, ordered, pointed_at
-from servetop.tui.state.run_state import MOST_REQUESTS, Frame
+from servetop.tui.state.frame import MOST_REQUESTS, Frame
+from servetop.tui.state.request_rows import COLUMNS, RequestRow, RowCache, ended_at, ordered, pointed_at
 
 _SHORTEST = 2.0
 """Seconds of the time axis at least."""
@@ -36,17 +36,17 @@ class RequestsPanel(Panel):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self._known = KnownRows()
+        self._known = RowCache()
 
-    def watch_moment(self, moment: Frame | None) -> None:
+    def watch_frame(self, frame: Frame | None) -> None:
         """While time passes, twice a second: a new request moves all rows, and over ssh every row counts."""
-        if moment is not None:
-            at, playhead = moment.stats.at, moment.view.playhead
+        if frame is not None:
+            at, playhead = frame.stats.at, frame.view.playhead
             moves = playhead.following or playhead.playing
             if moves and self._shown_at <= at < self._shown_at + _REDRAW and self._drawn_for == self.size:
                 return
             self._shown_at = at
-        super().watch_moment(moment)
+        super().watch_frame(frame)
 
     def on_resize(self) -> None:
         """Other rows fit now."""
@@ -55,52 +55,52 @@ class RequestsPanel(Panel):
     def show_again(self) -> None:
         """Another order or another choice: at once."""
         self._shown_at = math.nan
-        self.watch_moment(self.moment)
+        self.watch_frame(self.frame)
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """How many, and what is not known of those in flight."""
-        at, load = moment.stats.at, moment.stats.load
+        at, load = frame.stats.at, frame.stats.load
         under_way = sum(ended_at(row.record) > at for row in self.rows)
         last = "last " if len(self.rows) >= MOST_REQUESTS else ""
         kind = f"{'failed ' if self.failed_only else ''}in {formats.seconds(self.limit)}"
         parts: list[TextRow] = [[("Requests ", "title"), (f"{last}{len(self.rows)}", "strong"), (f" {kind}", "")]]
         parts.append([("in flight ", ""), (formats.count(load.in_flight), "strong")])
         if load.in_flight > under_way and not self.failed_only:
-            why = "in the recording until they end" if moment.live else "shown: they end later, or are too many"
+            why = "in the recording until they end" if frame.live else "shown: they end later, or are too many"
             parts.append([(f"{load.in_flight - under_way} of them not {why}", "muted")])
         return parts
 
-    def subtitle(self, moment: Frame) -> TextRow:  # noqa: ARG002
+    def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
         """The keys."""
         keys = (
             ("↑ ↓", "choose"), ("Enter", "open"), ("s", "sort"), ("S", "reverse"), ("f", "failed only"), ("esc", "back")
         )  # fmt: skip
         return joined(([(key, "key"), (f" {name}", "muted")] for key, name in keys), width=self.size.width, gap="  ")
 
-    def peak(self, moment: Frame) -> float:
+    def peak(self, frame: Frame) -> float:
         """The length of the time axis, not yet rounded: one slow request, and those in the rows beside it."""
-        tail = moment.stats.latencies["e2el"].p90 if moment.stats.latencies else math.nan
+        tail = frame.stats.latencies["e2el"].p90 if frame.stats.latencies else math.nan
         tail = _SHORTEST if math.isnan(tail) else max(tail * 1.25, _SHORTEST)
-        return tail + min(self.size.height / max(moment.stats.rates.sent, 1e-3), 2 * tail)
+        return tail + min(self.size.height / max(frame.stats.rates.sent, 1e-3), 2 * tail)
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """Read, order, and draw what fits."""
-        at = moment.stats.at
+        at = frame.stats.at
         step = self.limit / _STEPS
         end = math.ceil(at / step - 1e-9) * step or step
         axis = (end - self.limit, end)
-        rows = self._known.rows(moment.requests(axis[0], at), at)
+        rows = self._known.rows(frame.requests(axis[0], at), at)
         wanted = (row for row in rows if row.failed or not self.failed_only)
         self.rows = ordered(wanted, self.order, descending=self.descending)
-        if moment.view.cursor != self._pointed:
-            self._pointed = moment.view.cursor
-            self.selected = pointed_at(self.rows, moment.view, window=moment.window, otherwise=self.selected)
+        if frame.view.cursor != self._pointed:
+            self._pointed = frame.view.cursor
+            self.selected = pointed_at(self.rows, frame.view, window=frame.window, otherwise=self.selected)
         place = next((number for number, row in enumerate(self.rows) if row.id == self.selected), 0)
         room = max(height - 1, 1)
         self._top = max(0, min(max(self._top, place - room + 1), place, len(self.rows) - 1))
         shown = self.rows[self._top : self._top + room]
         if not shown:
-            words = why_empty(moment.stats.load.in_flight, failed_only=self.failed_only)
+            words = why_empty(frame.stats.load.in_flight, failed_only=self.failed_only)
             return placard(words, width=width, height=height)
         head = header(width, axis, order=self.order, descending=self.descending)
         return [head, *(request_row(row, width, axis, at=at, chosen=row.id == self.selected) for row in shown)]

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from textual import events
 
 from servetop.tui.drawing.charts import GUTTER, Axes, time_axis, with_cursor
+from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.heat_map import SHADES, HeatMap, heat_map
 from servetop.tui.drawing.text_runs import TextRow, joined, placard
-from servetop.tui.panels.latency import LABELS, axis_seconds
+from servetop.tui.panels.live.latency import LABELS
 from servetop.tui.panels.time_chart import TimeChart
-from servetop.tui.state.run_state import Frame
+from servetop.tui.state.frame import Frame
 
 
 class HeatPanel(TimeChart):
@@ -22,21 +23,21 @@ class HeatPanel(TimeChart):
     _above = 0
     """Rows above its cells."""
 
-    def title(self, moment: Frame) -> Sequence[TextRow]:
+    def title(self, frame: Frame) -> Sequence[TextRow]:
         """Which latency."""
-        counted = "tokens" if moment.view.metric == "itl" else "requests"
-        label = LABELS[moment.view.metric]
+        counted = "tokens" if frame.view.metric == "itl" else "requests"
+        label = LABELS[frame.view.metric]
         return [[("Heat map ", "title"), (label, "strong")], [(f"{counted} by {label} and time", "muted")]]
 
-    def draw(self, moment: Frame, width: int, height: int) -> Sequence[TextRow]:
+    def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
         """See `draw_heat`, or that there is nothing yet."""
         below = 2 if height >= 5 else 0
         shape = (height - below, width - GUTTER)
-        drawn = heat_map(moment.heat, moment.stats.series.times, window=moment.window, shape=shape)
+        drawn = heat_map(frame.heat, frame.stats.series.times, window=frame.window, shape=shape)
         self._drawn, self._above = drawn, 1 if below else 0
         if drawn is None:
             return placard("nothing measured yet", width=width, height=height)
-        return draw_heat(drawn, self.axes(moment), width, height)
+        return draw_heat(drawn, self.axes(frame), width, height)
 
     def latency_under(self, event: events.MouseEvent) -> float | None:
         """See TimeChart."""
