@@ -32,14 +32,14 @@ def test_instants_are_read_as_people_write_them(text: str, at: float) -> None:
 @pytest.mark.parametrize(
     "text", ["", "soon", "-5", "1:75", "1:2:3:4", "1e3", "nan", "inf", "%", "1:", ":1", "٣", "1_0"]
 )
-def test_what_is_no_instant_is_told_on_one_line(text: str) -> None:
-    with pytest.raises(UsageError, match="try 90, 1:30") as told:
+def test_an_invalid_time_is_reported_on_one_line(text: str) -> None:
+    with pytest.raises(UsageError, match="use 90, 1:30") as caught:
         parse_time(text, edge=200.0)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
 @given(st.text(max_size=12), st.floats(0, 1e6))
-def test_any_text_is_an_instant_of_the_run_or_refused(text: str, edge: float) -> None:
+def test_any_text_is_a_time_of_the_run_or_rejected(text: str, edge: float) -> None:
     with contextlib.suppress(UsageError):
         assert 0 <= parse_time(text, edge=edge) <= edge
 
