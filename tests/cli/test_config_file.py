@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 import pytest
-import typer
 
-from servetop.cli.commands import app
+from servetop.cli.commands import command_group
 from servetop.cli.configuration.configure import run_config
+from servetop.cli.framework.command_line import command_line_of
 from servetop.cli.main import main
-from servetop.cli.options.config_file import config_file_of, settled
+from servetop.cli.options.config_file import with_config_file
+from servetop.cli.options.run_options import RunOptions
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, UsageError
@@ -26,8 +26,9 @@ ANCHOR = ClockAnchor(origin_ns=1_000, wall_epoch_s=1_700_000_000.0)
 def config_of(*words: str) -> RunConfig:
     """What `servetop WORDS` would run."""
     own, engine_args = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, ())
-    context = cast(typer.Context, typer.main.get_command(app).make_context("servetop", list(own)))
-    return run_config(settled(context), engine_args, config_file_of(context))
+    context = command_group().make_context("servetop", list(own))
+    options, file = with_config_file(command_line_of(context, RunOptions).given)
+    return run_config(options, engine_args, file)
 
 
 def recording_of(tmp_path: Path, *words: str) -> str:
@@ -76,10 +77,10 @@ def test_a_ramp_on_the_command_line_takes_the_place_of_the_files_load(toml: Path
     [
         ("datset_name = 'sonnet'", "unknown key 'datset_name': did you mean 'dataset_name'"),
         ("users = 5", "unknown key 'users': did you mean 'max_concurrency'"),
-        ("zzz = 5", "unknown key 'zzz': keys are spelled as the options are"),
-        ("seed = 'many'", "--seed.*use a whole number"),
-        ("ignore_eos = 'yes'", "ignore_eos = 'yes': give true or false"),
-        ("request_rate = [8, 16]", "request_rate = .8, 16.: give one value"),
+        ("zzz = 5", "unknown key 'zzz': keys are spelled like the options"),
+        ("seed = 'many'", "invalid --seed many: use a whole number"),
+        ("ignore_eos = 'yes'", "ignore_eos = 'yes': use true or false"),
+        ("request_rate = [8, 16]", "request_rate = .8, 16.: use one value"),
         ("config = 'other.toml'", "unknown key 'config'"),
         ("seed = ", "is neither a recording nor a TOML file"),
     ],
@@ -139,7 +140,7 @@ def test_a_load_option_replaces_the_stages_of_a_recording(tmp_path: Path) -> Non
 
 def test_a_secret_that_a_recording_does_not_keep_has_to_be_given_again(tmp_path: Path) -> None:
     recording = recording_of(tmp_path, "--header", "X-Api-Key: open-sesame")
-    with pytest.raises(UsageError, match=r"does not keep the secret value of workload.headers.X-Api-Key"):
+    with pytest.raises(UsageError, match=r"does not contain the secret value of workload.headers.X-Api-Key"):
         config_of("--config", recording)
     given = config_of("--config", recording, "--header", "X-Api-Key: open-sesame")
     assert given.workload.headers == {"X-Api-Key": "open-sesame"}
@@ -170,7 +171,7 @@ def test_the_words_of_other_tools_are_answered_with_ours(
 def test_percentiles_are_those_asked_for_and_those_that_thresholds_need() -> None:
     config = config_of("--metric-percentiles", "50,99.9,75", "--threshold", "p12.5_itl_ms<=5")
     assert config.metric_percentiles == (12.5, 75, 99.9)
-    with pytest.raises(UsageError, match=r"--metric-percentiles 101: give numbers from 0 to 100"):
+    with pytest.raises(UsageError, match=r"--metric-percentiles 101: use numbers from 0 to 100"):
         config_of("--metric-percentiles", "101")
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from servetop.cli.options.output_options import DisplayOptions
 from servetop.cli.viewing.display_options import (
-    DisplayOptions,
     check_theme,
     dashboard_options,
     remember_theme,

@@ -31,7 +31,7 @@ def interrupted_at(module: str, *argv: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_ctrl_c_while_the_command_line_loads_ends_it_without_a_traceback() -> None:
-    done = interrupted_at("servetop.cli.options.options")
+    done = interrupted_at("servetop.cli.options.run_options")
     assert done.returncode == -signal.SIGINT
     assert done.stderr == ""
 

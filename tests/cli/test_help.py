@@ -35,10 +35,10 @@ def test_help_lists_every_command_in_full_and_options_by_topic(capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--port", "70000"], "'--port': 70000 (use a whole number from 1 to 65535)"),
-        (["--port", "http"], "'--port': http (use a whole number from 1 to 65535)"),
-        (["--max-num-seqs", "0"], "'--max-num-seqs': 0 (use a whole number of at least 1)"),
-        (["--burstiness", "x"], "'--burstiness': x (use a number)"),
+        (["--port", "70000"], "invalid --port 70000: use a whole number from 1 to 65535, or omit it for a free one"),
+        (["--port", "http"], "invalid --port http: use a whole number from 1 to 65535, or omit it for a free one"),
+        (["--max-num-seqs", "0"], "invalid --max-num-seqs 0: use a whole number of at least 1"),
+        (["--burstiness", "x"], "invalid --burstiness x: use a number"),
     ],
 )
 def test_a_value_that_does_not_fit_its_option_says_what_would(

@@ -37,7 +37,7 @@ def test_a_sweep_file_is_predicted_by_its_name_as_it_is_swept(servetop: Servetop
     file.write_text("request_rate = [4, 8]\nmax_num_seqs = [4]\nnum_prompts = 20\n")
     assert [cell["request_rate"] for cell in servetop("predict", str(file), "--json").summary["cells"]] == [4, 8]
     both = servetop("predict", str(file), "--preset", "whitepaper-1")
-    assert (both.code, both.complaint) == (2, f"{file} and --preset whitepaper-1: give one of them")
+    assert (both.code, both.complaint) == (2, f"{file} and --preset whitepaper-1 exclude each other: use one of them")
 
 
 LOAD = ("--num-prompts", "300", "--max-num-seqs", "256", "--request-rate", "40", "--input-len", "300")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.viewing.display_options import DisplayOptions, dashboard_options
+from servetop.cli.options.output_options import DisplayOptions
+from servetop.cli.viewing.display_options import dashboard_options
 from servetop.cli.viewing.read_only import ReadOnlyRun, ReadOnlyStore
 from servetop.core.errors import RecordingError
 from servetop.core.events import Action

@@ -8,20 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from servetop.cli.configuration.configure import urls
 from servetop.engines.process.ports import free_port
 from servetop.recordings.read.reader import RecordingReader
 from tests.harness import RAN, Servetop, answers, wait_for
 
 LOAD = ("--num-prompts", "12", "--request-rate", "50", "--input-len", "8", "--output-len", "5", "--json")
-
-
-def test_the_first_url_is_the_engine_and_the_others_are_its_replicas() -> None:
-    assert urls(["http://a:1", "http://b:1", "http://c:1"]) == {
-        "url": "http://a:1",
-        "more_urls": ("http://b:1", "http://c:1"),
-    }
-    assert urls(None) == urls([]) == {"url": None}
 
 
 def test_a_front_door_alone_is_refused(servetop: Servetop) -> None:

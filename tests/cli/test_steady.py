@@ -39,8 +39,8 @@ def test_a_cool_down_is_sent_and_recorded_and_counts_in_no_total(servetop: Serve
     [
         (("--cooldown", "soon", *BRIEF), "--cooldown: 'soon' is no duration"),
         (("--cooldown", "-1", *BRIEF), "--cooldown: '-1' is no duration"),
-        (("--cooldown", "2", *BRIEF), "--cooldown 2 s leaves nothing of 1.5 s"),
-        (("--cooldown", "1", "--num-prompts", "4"), "all at once have no last part"),
+        (("--cooldown", "2", *BRIEF), "--cooldown 2 s leaves nothing of a stage of 1.5 s"),
+        (("--cooldown", "1", "--num-prompts", "4"), "--cooldown needs a rate"),
     ],
 )
 def test_a_cool_down_that_makes_no_sense_is_refused(servetop: Servetop, words: tuple[str, ...], complaint: str) -> None:
@@ -54,7 +54,7 @@ def test_a_sweep_file_has_a_cool_down_for_every_cell(tmp_path: Path) -> None:
     file.write_text('request_rate = [8, 16]\nduration = "30s"\ncooldown = "5s"')
     assert sweep_config(read_sweep(str(file))).cooldown == 5.0
     file.write_text('request_rate = [8, 16]\nduration = "30s"\ncooldown = 30')
-    with pytest.raises(UsageError, match="--cooldown 30 s leaves nothing of 30 s"):
+    with pytest.raises(UsageError, match="--cooldown 30 s leaves nothing of a stage of 30 s"):
         sweep_config(read_sweep(str(file)))
 
 

@@ -7,9 +7,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-import typer
 
-from servetop.cli.commands import app
+from servetop.cli.commands import command_group
 from servetop.cli.configuration.sweep_file import predict_specs, read_sweep, sweep_config
 from servetop.cli.main import main, split_engine_args
 from servetop.cli.options.config_file import read_config_file
@@ -66,11 +65,13 @@ def test_a_config_file_of_the_page_is_a_run(tmp_path: Path, text: str) -> None:
 def test_a_command_of_the_page_is_understood(line: str) -> None:
     program, *words = shlex.split(line.split(" > ")[0])
     own, _ = split_engine_args(words)
-    command = typer.main.get_command(app)
+    command = command_group()
     context = command.make_context(program, own, resilient_parsing=True)
     rest = [*context._protected_args, *context.args]
     if rest:
-        assert command.get_command(context, rest[0]).make_context(rest[0], rest[1:], parent=context)  # type: ignore[attr-defined]
+        named = command.get_command(context, rest[0])
+        assert named is not None
+        assert named.make_context(rest[0], rest[1:], parent=context)
 
 
 def test_the_example_is_the_one_that_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,7 +134,7 @@ def test_a_sweep_without_a_file_says_how_to_get_one(capsys: pytest.CaptureFixtur
 
 def test_a_url_on_the_command_line_takes_the_place_of_the_engine_that_would_be_started(tmp_path: Path) -> None:
     file = stored(tmp_path, SWEEPS[0].replace("# engine_args", "engine_args"))
-    engine = read_sweep(file, {"url": ["http://gpu7:8000", "http://gpu8:8000"], "model": None}).engine
+    engine = read_sweep(file, {"url": ["http://gpu7:8000", "http://gpu8:8000"]}).engine
     assert (engine.name, engine.model, engine.extra_args) == ("auto", "", ())
     assert (engine.url, engine.more_urls) == ("http://gpu7:8000", ("http://gpu8:8000",))
 

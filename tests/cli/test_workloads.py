@@ -85,7 +85,7 @@ def test_exact_lengths_are_the_engines_own_tokens(servetop: Servetop) -> None:
         (("--ramp-up-start-rps", "3", "--ramp-up-end-rps", "0"), "is no request rate"),
         (
             ("--ramp-up-start-rps", "3", "--ramp-up-end-rps", "9", "--ramp-up-strategy", "steep"),
-            "unknown ramp strategy 'steep'",
+            "invalid --ramp-up-strategy steep: use linear or exponential",
         ),
         (("--ramp", "4-inf:3s", "--max-concurrency", "3"), "give both in requests/s"),
         (("--think-time", "2", "--request-rate", "4"), "--think-time is for closed loops"),

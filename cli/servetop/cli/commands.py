@@ -1,288 +1,229 @@
-"""The commands. Each imports what it needs when it runs, so that `--help` stays quick."""
+"""The commands. Each imports what it needs when it runs, so that `--help` stays fast."""
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from servetop.cli.framework.command_classes import HELP_SETTINGS, PlainCommand, PlainGroup
-from servetop.cli.invocation import invocation_of
-from servetop.cli.options import arguments as a
-from servetop.cli.options import connection_options as c
-from servetop.cli.options import options as o
-from servetop.cli.options import workload_options as w
+from servetop.cli.framework.command_classes import HELP_SETTINGS, PlainGroup
+from servetop.cli.framework.command_line import CommandLine, typer_callback
+from servetop.cli.framework.lazy_commands import CommandSpec, lazy_group
 from servetop.cli.options.completions import ServeCommand
-from servetop.cli.recording_commands import ls, summary, verify
-from servetop.cli.run_commands import add_run_commands
-
-app = typer.Typer(
-    name="servetop",
-    help="top for LLM serving under load: start or attach to an engine, drive it, watch it, record it, replay it.\n\n"
-    "Without a command: run. What stands after -- goes to the engine's own command line.",
-    epilog="servetop --engine vllm --model llama-2-7b · servetop --url http://gpu7:8000 · servetop replay latest",
-    cls=PlainGroup,
-    rich_markup_mode=None,
-    invoke_without_command=True,
-    context_settings=HELP_SETTINGS,
-    pretty_exceptions_enable=False,
+from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RunOptions, SweepOptions
+from servetop.cli.options.tool_options import (
+    EnginesOptions,
+    JsonOptions,
+    ListOptions,
+    PredictOptions,
+    ServeOptions,
+    StopOptions,
+    SummaryOptions,
+    VerifyOptions,
 )
 
+if TYPE_CHECKING:
+    from typer.core import TyperGroup
 
-@app.callback(invoke_without_command=True)
-def run(
-    context: typer.Context,
-    engine: o.EngineName = None,
-    model: o.Model = None,
-    url: o.Url = None,
-    front_door: o.FrontDoor = None,
-    metrics_url: o.MetricsUrl = None,
-    port: o.Port = None,
-    max_num_seqs: o.MaxNumSeqs = None,
-    engine_command: o.EngineCommand = None,
-    launcher: o.Launcher = None,
-    image: o.Image = None,
-    start_timeout: o.StartTimeout = 1800.0,
-    attach_timeout: o.AttachTimeout = 30.0,
-    api_key_env: o.ApiKeyEnv = None,
-    transport: c.Transport = None,
-    proxy: c.Proxy = None,
-    ca_cert: c.CaCert = None,
-    client_cert: c.ClientCert = None,
-    client_key: c.ClientKey = None,
-    insecure: c.Insecure = False,
-    request_rate: o.RequestRate = None,
-    burstiness: o.Burstiness = 1.0,
-    max_concurrency: o.MaxConcurrency = None,
-    num_prompts: o.NumPrompts = None,
-    duration: o.Duration = None,
-    ramp: o.Ramp = None,
-    arrivals: w.Arrivals = None,
-    think_time: w.ThinkTime = None,
-    ramp_up_strategy: w.RampUpStrategy = None,
-    ramp_up_start_rps: w.RampUpStart = None,
-    ramp_up_end_rps: w.RampUpEnd = None,
-    num_warmups: w.NumWarmups = 0,
-    cooldown: w.CoolDown = None,
-    time_scale: w.TimeScale = 1.0,
-    jitter: w.Jitter = None,
-    dataset_name: w.DatasetName = "random",
-    dataset_path: w.DatasetPath = "",
-    dataset_column: w.DatasetColumn = "",
-    num_turns: w.NumTurns = None,
-    lengths: w.Lengths = None,
-    range_ratio: w.RangeRatio = 0.0,
-    prefix_len: w.PrefixLen = 0,
-    num_prefixes: w.NumPrefixes = 1,
-    exact_lengths: w.ExactLengths = False,
-    tokenizer: w.TokenizerFile = "",
-    skip_bad_rows: w.SkipBadRows = False,
-    clip_lengths: w.ClipLengths = False,
-    workers: o.Workers = "1",
-    seed: o.Seed = 0,
-    input_len: o.InputLen = 128,
-    output_len: o.OutputLen = 128,
-    ignore_eos: o.IgnoreEos = True,
-    endpoint: o.Endpoint = "",
-    temperature: o.Temperature = None,
-    extra_body: o.ExtraBody = None,
-    header: w.Header = None,
-    header_env: w.HeaderEnv = None,
-    stream: w.Stream = True,
-    n: w.Answers = 1,
-    model_mix: w.ModelMix = None,
-    cancel_fraction: w.CancelFraction = 0.0,
-    timeout: o.Timeout = 600.0,
-    goodput: o.Goodput = None,
-    metric_percentiles: o.MetricPercentiles = None,
-    threshold: o.Threshold = None,
-    max_failures: Annotated[str, o.MAX_FAILURES] = "1%",
-    record: o.Record = None,
-    no_record: o.NoRecord = False,
-    store_texts: o.StoreTexts = False,
-    headless: o.Headless = False,
-    detach: o.Detach = False,
-    as_json: o.Json = False,
-    theme: o.ThemeName = "",
-    reduced_motion: o.ReducedMotion = False,
-    web: o.Web = False,
-    web_host: o.WebHost = "127.0.0.1",
-    web_port: o.WebPort = 8765,
-    web_steer: o.WebSteer = False,
-    label: o.Label = "",
-    metadata: o.Metadata = None,
-    config: o.Config = None,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> int:
-    """Start or attach to an engine, drive a load, watch and record it."""
-    if context.invoked_subcommand is not None:
-        return 0
-    if version:
+    from servetop.cli.options.output_options import WebOptions
+    from servetop.cli.web.web import WebAddress
+
+
+def run(line: CommandLine[RunOptions]) -> int:
+    """Start or attach to an engine, send load to it, show and record it."""
+    if line.options.version:
         from servetop.run.console import out
         from servetop.run.process.versions import servetop_version
 
         out(f"servetop {servetop_version()}")
         return 0
     from servetop.cli.configuration.configure import run_config
-    from servetop.cli.options.config_file import config_file_of, settled
-    from servetop.cli.viewing.display_options import DisplayOptions
+    from servetop.cli.options.config_file import with_config_file
     from servetop.cli.viewing.launch import Output, launch
 
-    invocation = invocation_of(context)
-    run = run_config(settled(context), invocation.engine_args, config_file_of(context))
-    look = DisplayOptions(theme=theme, reduced_motion=reduced_motion)
-    address = None
-    if web:
-        from servetop.cli.web.web import WebAddress
-
-        address = WebAddress(host=web_host, port=web_port, steer=web_steer)
+    options, file = with_config_file(line.given)
+    config = run_config(options, line.invocation.engine_args, file)
     output = Output(
-        record=record, no_record=no_record, headless=headless, detach=detach, as_json=as_json, display=look,
-        web=address, sender=invocation.sender,
-    )  # fmt: skip
-    return launch(run, output)
+        record=options.record,
+        no_record=options.no_record,
+        headless=options.headless,
+        detach=options.detach,
+        as_json=options.as_json,
+        display=options.display,
+        web=_address(options.web),
+        sender=line.invocation.sender,
+    )
+    return launch(config, output)
 
 
-@app.command(cls=PlainCommand)
-def sweep(
-    context: typer.Context,
-    file: a.SweepName = "",
-    engine: o.EngineName = None,
-    model: o.Model = None,
-    url: o.Url = None,
-    engine_command: o.EngineCommand = None,
-    api_key_env: o.ApiKeyEnv = None,
-    max_failures: Annotated[Optional[str], o.MAX_FAILURES] = None,
-    record: o.Record = None,
-    headless: o.Headless = False,
-    detach: o.Detach = False,
-    as_json: o.Json = False,
-    resume: o.Resume = False,
-    theme: o.ThemeName = "",
-    reduced_motion: o.ReducedMotion = False,
-    example: Annotated[
-        bool, typer.Option("--example", help="Print a sweep file with comments, and do nothing.")
-    ] = False,
-) -> int:
+def _address(options: WebOptions) -> WebAddress | None:
+    if not options.web:
+        return None
+    from servetop.cli.web.web import WebAddress
+
+    return WebAddress(host=options.web_host, port=options.web_port, steer=options.web_steer)
+
+
+def sweep(line: CommandLine[SweepOptions]) -> int:
     """Measure a grid of batch sizes and request rates, cell by cell, in one recording."""
     from servetop.cli.sweep_command import run_sweep
-    from servetop.cli.viewing.display_options import DisplayOptions
     from servetop.cli.viewing.launch import Output
     from servetop.run.sweep.presets import example_sweep
 
-    if example:
+    options = line.options
+    if options.example:
         from servetop.run.console import out
 
         out(*example_sweep().splitlines())
         return 0
-    given = {"engine": engine, "model": model, "url": url, "api_key_env": api_key_env, "engine_command": engine_command}
-    look = DisplayOptions(theme=theme, reduced_motion=reduced_motion)
-    invocation = invocation_of(context)
     output = Output(
-        record=record, headless=headless, detach=detach, as_json=as_json, display=look, sender=invocation.sender
+        record=options.record,
+        headless=options.headless,
+        detach=options.detach,
+        as_json=options.as_json,
+        display=options.display,
+        sender=line.invocation.sender,
     )
     return run_sweep(
-        file, given, engine_args=invocation.engine_args, max_failures=max_failures, output=output, resume=resume
+        options.file,
+        {name: value for name, value in line.given.items() if name in _OF_THE_ENGINE},
+        engine_args=line.invocation.engine_args,
+        max_failures=options.max_failures,
+        output=output,
+        resume=options.resume,
     )
 
 
-add_run_commands(app)
+_OF_THE_ENGINE = ("engine", "model", "url", "api_key_env", "engine_command")
+"""Options of sweep that override its file."""
 
 
-@app.command(cls=PlainCommand)
-def replay(
-    file: a.RecordingOrNone = None,
-    theme: o.ThemeName = "",
-    reduced_motion: o.ReducedMotion = False,
-    read_only: o.ReadOnly = False,
-    web: o.Web = False,
-    web_host: o.WebHost = "127.0.0.1",
-    web_port: o.WebPort = 8765,
-    web_steer: o.WebSteer = False,
-) -> int:
-    """Open the dashboard on a recording, or on the list of all; one that still grows is followed live."""
+def ps(line: CommandLine[JsonOptions]) -> int:
+    """List the active runs: id, engine, age, state, recording."""
+    from servetop.cli.viewing.live_runs import print_runs
+
+    return print_runs(as_json=line.options.as_json)
+
+
+def stop(line: CommandLine[StopOptions]) -> int:
+    """Stop a run: let its requests finish, stop its engine, wait; exit code 1 if it is still active then."""
+    from servetop.cli.viewing.live_runs import stop_run
+
+    return stop_run(line.options.run, now=line.options.now, timeout=line.options.timeout)
+
+
+def attach(line: CommandLine[AttachOptions]) -> int:
+    """Open the dashboard on an active run; the run continues after the dashboard is closed."""
+    from servetop.cli.viewing.live_runs import attach_run
+
+    return attach_run(line.options.run, line.options.display)
+
+
+def replay(line: CommandLine[ReplayOptions]) -> int:
+    """Open the dashboard on a recording, or on the list of all; a recording still being written is followed live."""
     from servetop.cli.viewing.dashboard import replay_recording
-    from servetop.cli.viewing.display_options import DisplayOptions
 
-    look = DisplayOptions(theme=theme, reduced_motion=reduced_motion)
-    if web:
-        from servetop.cli.web.web import WebAddress, serve_recording
+    options = line.options
+    address = _address(options.web)
+    if address is not None:
+        from servetop.cli.web.web import serve_recording
         from servetop.recordings.library.catalog import resolve
 
-        return serve_recording(
-            resolve(file or "latest"), WebAddress(host=web_host, port=web_port, steer=web_steer), look
-        )
-    return replay_recording(file, look, read_only=read_only)
+        return serve_recording(resolve(options.file or "latest"), address, options.display)
+    return replay_recording(options.file, options.display, read_only=options.read_only)
 
 
-for command in (summary, verify, ls):
-    app.command(cls=PlainCommand)(command)
+def summary(line: CommandLine[SummaryOptions]) -> int:
+    """Print the summary of a recording."""
+    from servetop.cli.report.report import print_recording
+
+    options = line.options
+    return print_recording(options.file, as_json=options.as_json, percentiles=options.metric_percentiles)
 
 
-@app.command(cls=PlainCommand)
-def engines(
-    name: a.OneEngine = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-) -> int:
-    """List the engines: which are here, what each tells, how to get the others."""
+def verify(line: CommandLine[VerifyOptions]) -> int:
+    """Check recordings for damage; exit code 1 if one is damaged, 2 if a file is not a recording."""
+    from servetop.cli.report.verify_report import run_verify
+
+    return run_verify(list(line.options.files), as_json=line.options.as_json)
+
+
+def ls(line: CommandLine[ListOptions]) -> int:
+    """List the recordings, newest first."""
+    from servetop.cli.report.report import print_recordings
+
+    return print_recordings(line.options.folder, as_json=line.options.as_json)
+
+
+def engines(line: CommandLine[EnginesOptions]) -> int:
+    """List the engines: which are installed, what each reports, how to install the others."""
     from servetop.cli.report.engines_table import print_engines
 
-    return print_engines(name, as_json=as_json)
+    return print_engines(line.options.name, as_json=line.options.as_json)
 
 
-@app.command(cls=PlainCommand)
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> int:
-    """Look at this machine and say what to fix; exit code 1 when something must be fixed before a run."""
+def doctor(line: CommandLine[JsonOptions]) -> int:
+    """Check this machine and say what to fix; exit code 1 if something must be fixed before a run."""
     from servetop.cli.doctor.doctor import run_doctor
 
-    return run_doctor(as_json=as_json)
+    return run_doctor(as_json=line.options.as_json)
 
 
-@app.command(cls=PlainCommand)
-def predict(
-    file: a.SweepOrNone = None,
-    preset: a.Preset = None,
-    settings: Annotated[Optional[list[str]], typer.Option("--set", help="KEY=VALUE of the model; repeat.")] = None,
-    model: o.Model = None,
-    gpu: a.GpuProfile = None,
-    engine_profile: a.EngineProfile = None,
-    max_num_seqs: Annotated[Optional[str], typer.Option("--max-num-seqs", help="Batch sizes, as 64,128.")] = None,
-    request_rate: Annotated[Optional[str], typer.Option("--request-rate", help="Requests/s, as 32,64 or inf.")] = None,
-    input_len: Annotated[Optional[int], typer.Option("--input-len", "--random-input-len", min=1)] = None,
-    output_len: Annotated[Optional[int], typer.Option("--output-len", "--random-output-len", min=1)] = None,
-    num_prompts: o.NumPrompts = None,
-    arrivals: Annotated[
-        Optional[str], typer.Option("--arrivals", help="burst, spaced, constant, poisson or all-at-once.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-) -> int:
+def predict(line: CommandLine[PredictOptions]) -> int:
     """Predict a grid of batch sizes and request rates with the simulator, in virtual time."""
     from servetop.cli.predict_command import run_predict
     from servetop.core.errors import UsageError
 
-    if file is not None and preset is not None:
-        raise UsageError(f"{file} and --preset {preset}: give one of them")
-    options = {
-        "model": model, "gpu": gpu, "engine_profile": engine_profile, "max_num_seqs": max_num_seqs,
-        "request_rate": request_rate, "input_len": input_len, "output_len": output_len,
-        "num_prompts": num_prompts, "arrivals": arrivals,
-    }  # fmt: skip
-    return run_predict(file or preset, options, settings=settings or (), as_json=as_json)
+    options = line.options
+    if options.file is not None and options.preset is not None:
+        raise UsageError(f"{options.file} and --preset {options.preset} exclude each other: use one of them")
+    return run_predict(options)
 
 
-@app.command(cls=PlainCommand)
-def validate(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> int:
-    """Hold the simulator against the published tables; exit code 99 when a target is missed."""
+def validate(line: CommandLine[JsonOptions]) -> int:
+    """Compare the simulator with published measurements; exit code 99 if it misses a target."""
     from servetop.cli.predict_command import run_validate
 
-    return run_validate(as_json=as_json)
+    return run_validate(as_json=line.options.as_json)
 
 
-@app.command(cls=ServeCommand, context_settings={"ignore_unknown_options": True, "help_option_names": []})
-def serve(
-    arguments: a.ServerArguments = None,
-) -> int:
+def serve(line: CommandLine[ServeOptions]) -> int:
     """Run the simulator as a standalone OpenAI-compatible server (serve --help lists its options)."""
     from servetop.simulator.server.server import main as serve_simulator
 
-    return serve_simulator(arguments or [])
+    return serve_simulator(list(line.options.arguments))
+
+
+COMMANDS: tuple[CommandSpec[Any], ...] = (
+    CommandSpec(sweep, SweepOptions),
+    CommandSpec(ps, JsonOptions),
+    CommandSpec(stop, StopOptions),
+    CommandSpec(attach, AttachOptions),
+    CommandSpec(replay, ReplayOptions),
+    CommandSpec(summary, SummaryOptions),
+    CommandSpec(verify, VerifyOptions),
+    CommandSpec(ls, ListOptions),
+    CommandSpec(engines, EnginesOptions),
+    CommandSpec(doctor, JsonOptions),
+    CommandSpec(predict, PredictOptions),
+    CommandSpec(validate, JsonOptions),
+    CommandSpec(serve, ServeOptions, ServeCommand, {"ignore_unknown_options": True, "help_option_names": []}),
+)
+"""In the order of the help page."""
+
+
+def command_group() -> TyperGroup:
+    """The command line of servetop."""
+    app = typer.Typer(
+        name="servetop",
+        help="top for LLM serving under load: start or attach to an engine, send load to it, watch it, record it, "
+        "replay it.\n\nWithout a command: run. Arguments after -- go to the engine's own command line.",
+        epilog="servetop --engine vllm --model llama-2-7b · servetop --url http://gpu7:8000 · servetop replay latest",
+        cls=PlainGroup,
+        rich_markup_mode=None,
+        invoke_without_command=True,
+        context_settings=HELP_SETTINGS,
+        pretty_exceptions_enable=False,
+    )
+    app.callback(invoke_without_command=True)(typer_callback(run, RunOptions))
+    return lazy_group(app, COMMANDS)

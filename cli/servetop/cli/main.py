@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import typer
 from typer.exceptions import TyperException
 
-from servetop.cli.commands import app
-from servetop.cli.framework.lazy_commands import command_line
-from servetop.cli.invocation import Invocation
+from servetop.cli.commands import command_group
+from servetop.cli.framework.command_line import Invocation
 from servetop.cli.options.option_names import usage_message
 from servetop.core.errors import EngineError, ExitCode, ServetopError
 from servetop.run import console
@@ -33,8 +32,7 @@ def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None
     own, engine_args = split_engine_args(given)
     invocation = Invocation(engine_args=engine_args, sender=sender)
     try:
-        command = command_line(app)
-        result = command.main(joined_goodput(own), "servetop", standalone_mode=False, obj=invocation)
+        result = command_group().main(joined_goodput(own), "servetop", standalone_mode=False, obj=invocation)
     except ServetopError as error:
         print_error(error, given)
         return int(error.exit_code)

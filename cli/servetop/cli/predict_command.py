@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from servetop.cli.configuration.sweep_file import predict_specs, seed_of
+from servetop.cli.options.declaration import declared
+from servetop.cli.options.tool_options import GridOptions, PredictOptions
 from servetop.cli.tables import cell, light_table, out_tables, titled
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import ExitCode, UsageError
@@ -18,61 +21,52 @@ from servetop.simulator.validate.validation_tables import markdown, report
 from servetop.tui.drawing import formats
 from servetop.workload.validation import check_load
 
+_GRID = (
+    "model", "gpu", "engine_profile", "max_num_seqs", "request_rate", "input_len", "output_len", "num_prompts",
+    "arrivals",
+)  # fmt: skip
+"""Options that describe a grid, in place of a preset."""
 
-def run_predict(preset: str | None, options: Mapping[str, Any], *, settings: Sequence[str], as_json: bool) -> int:
+
+def run_predict(options: PredictOptions) -> int:
     """Predict a preset's grid, or the one that options describe."""
-    given = parse_settings(settings)
+    preset, settings = options.file or options.preset, options.settings or {}
     if preset is None:
-        specs = [spec_of(options, given)]
+        specs = [spec_of(options.grid, settings)]
     else:
-        named = [name for name, value in options.items() if value is not None]
+        named = [each.spelling for each in declared(GridOptions) if getattr(options.grid, each.name) != each.default]
         if named:
-            option = f"--{named[0].replace('_', '-')}"
-            raise UsageError(f"{preset} says what to predict: leave out {option}, or use --set KEY=VALUE")
-        specs = predict_specs(preset, settings=given)
+            raise UsageError(f"{preset} says what to predict: leave out {named[0]}, or use --set KEY=VALUE")
+        specs = predict_specs(preset, settings=settings)
     found = predict(specs)
-    if as_json:
+    if options.as_json:
         console.out_json(found)
     else:
         _print_cells(found)
     return int(ExitCode.OK)
 
 
-def parse_settings(texts: Sequence[str]) -> dict[str, str]:
-    """A dictionary from KEY=VALUE texts; the simulator knows the keys."""
-    bad = next((text for text in texts if "=" not in text or text.startswith("=")), None)
-    if bad is not None:
-        raise UsageError(f"--set {bad}: give KEY=VALUE, as in kv_blocks=2000")
-    return dict(text.split("=", 1) for text in texts)
-
-
-def spec_of(options: Mapping[str, Any], settings: Mapping[str, str]) -> PredictSpec:
+def spec_of(grid: GridOptions, settings: Mapping[str, str]) -> PredictSpec:
     """The grid of plain options; without a rate all requests are sent at once."""
-    given = {key: value for key, value in options.items() if value is not None}
-    batches = _numbers("max_num_seqs", given.pop("max_num_seqs", None), int) or (None,)
-    rates = _numbers("request_rate", given.pop("request_rate", None), float) or (math.inf,)
-    num_prompts = given.pop("num_prompts", DEFAULT_STAGE.num_prompts)
+    num_prompts = grid.num_prompts or DEFAULT_STAGE.num_prompts
     stages = tuple(
         StageConfig(max_num_seqs=batch, request_rate=rate, num_prompts=num_prompts)
-        for batch, rate in itertools.product(batches, rates)
+        for batch, rate in itertools.product(grid.max_num_seqs or (None,), grid.request_rate or (math.inf,))
     )
+    usual = WorkloadConfig()
     workload = WorkloadConfig(
-        **{key: given.pop(key) for key in ("input_len", "output_len", "arrivals") if key in given}
+        input_len=grid.input_len or usual.input_len,
+        output_len=grid.output_len or usual.output_len,
+        arrivals=grid.arrivals or "",
     )
     check_load(workload, stages)
-    return PredictSpec(workload=workload, stages=stages, seed=seed_of(settings), settings=settings, **given)
-
-
-def _numbers(key: str, text: str | None, kind: type[Any]) -> tuple[Any, ...]:
-    if text is None:
-        return ()
-    try:
-        values = tuple(kind(part) for part in text.split(","))
-    except ValueError:
-        values = ()
-    if not values or not all(value > 0 for value in values):
-        raise UsageError(f"--{key.replace('_', '-')} {text}: give numbers above 0, as in 32,64")
-    return values
+    spec = PredictSpec(workload=workload, stages=stages, seed=seed_of(settings), settings=settings)
+    return dataclasses.replace(
+        spec,
+        model=grid.model or spec.model,
+        gpu=grid.gpu or spec.gpu,
+        engine_profile=grid.engine_profile or spec.engine_profile,
+    )
 
 
 def _print_cells(found: Mapping[str, Any]) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from servetop.cli.configuration.sweep_file import predict_specs, read_sweep, sweep_config
+from servetop.cli.options.declaration import GivenValues
 from servetop.cli.viewing.launch import Output, launch
 from servetop.core.config import PredictedCell, RunConfig, StageConfig
 from servetop.core.errors import RecordingError, UsageError
 from servetop.core.events import StageChange
-from servetop.core.failure_limit import FailureLimit
 from servetop.recordings.format.header import as_recorded
 from servetop.recordings.library.catalog import list_recordings
 from servetop.recordings.library.paths import recordings_folder
@@ -25,7 +24,7 @@ from servetop.simulator.predict.predict import predict
 
 def run_sweep(
     file: str,
-    given: Mapping[str, Any],
+    given: GivenValues,
     *,
     engine_args: Sequence[str],
     max_failures: str | None = None,
@@ -35,7 +34,7 @@ def run_sweep(
     """Measure all cells of a sweep file, or those that an interrupted run of it left; the exit code."""
     sweep = read_sweep(file, given, engine_args)
     if max_failures is not None:
-        sweep = dataclasses.replace(sweep, max_failures=FailureLimit.parse(max_failures).text)
+        sweep = dataclasses.replace(sweep, max_failures=max_failures)
     config = sweep_config(sweep)
     if sweep.engine.url is not None and sweep.max_num_seqs:
         console.message("an attached engine keeps its batch size: sweeping max_concurrency instead")

@@ -1,87 +1,79 @@
-"""The stages of a run from its options; what would never end, or could not be played, is refused."""
+"""Builds the stages of a run from its options, and rejects a load that would never end or cannot be sent."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from servetop.cli.configuration.workload_settings import Options
+from servetop.cli.options.load_options import LoadOptions
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.core.units import parse_rate, parse_seconds
 from servetop.workload.plain_workload import is_plain
 
 if TYPE_CHECKING:
     from servetop.workload.validation import Replay
 
 DEFAULT_DURATION = 60.0
-MOST_WORKERS = 64
 WARMUP_CONCURRENCY = 8
 """Warm-up requests in flight where no limit was given."""
-_SINGLE = {"request_rate": "--request-rate", "num_prompts": "--num-prompts", "duration": "--duration"}
 
 
-def parse_workers(text: str) -> int:
-    """A number of senders, or 0 for `auto`; UsageError for anything else."""
-    if text.strip().lower() == "auto":
-        return 0
-    if not text.strip().isdecimal() or not 1 <= int(text) <= MOST_WORKERS:
-        raise UsageError(f"--workers {text}: give 1 to {MOST_WORKERS} sender processes, or auto")
-    return int(text)
-
-
-def stages_of(options: Options, replay: Replay | None = None) -> tuple[StageConfig, ...]:
-    """The stages of --ramp, or one stage; when nothing was said about the load, all of a trace, or the default ramp."""
+def stages_of(load: LoadOptions, replay: Replay | None = None) -> tuple[StageConfig, ...]:
+    """The stages of --ramp, or one stage; without any load option, a whole trace, or the default ramp."""
     from servetop.workload.stages import default_ramp, parse_ramp
 
-    ramp_up = ramp_of(options)
-    given = [flag for name, flag in _SINGLE.items() if options[name] is not None]
-    concurrency = options["max_concurrency"]
-    if options["ramp"] is not None:
-        if given or ramp_up:
+    if load.ramp is not None:
+        if _has_rate_or_end(load) or _is_ramped(load):
             raise UsageError("--ramp sets rates and durations: leave out --request-rate, --num-prompts and --duration")
-        return parse_ramp(options["ramp"], max_concurrency=concurrency, strategy=options["ramp_up_strategy"])
-    if not given and not ramp_up and concurrency is None and replay is None:
+        return parse_ramp(load.ramp, max_concurrency=load.max_concurrency, strategy=load.ramp_up_strategy)
+    if replay is None and not describes_load(load):
         return default_ramp()
-    if replay is not None and not ramp_up and options["request_rate"] is None:
-        ramp_up = {"request_rate": replay.rate}
-    duration = None if options["duration"] is None else parse_seconds(options["duration"])
-    if given == [_SINGLE["duration"]] and not ramp_up and concurrency is None and replay is None:
-        raise UsageError(
-            f"--duration {options['duration']} says how long, not how fast: give --request-rate or --max-concurrency"
-        )
-    stage = StageConfig(
-        max_concurrency=concurrency,
-        duration=duration,
-        num_prompts=options["num_prompts"],
-        **(ramp_up or {"request_rate": parse_rate(options["request_rate"] or "inf")}),
-    )
+    stage = StageConfig(max_concurrency=load.max_concurrency, duration=load.duration, num_prompts=load.num_prompts)
+    if _is_ramped(load):
+        stage = _ramped(stage, load)
+    elif load.request_rate is not None:
+        stage = dataclasses.replace(stage, request_rate=load.request_rate)
+    elif replay is not None:
+        stage = dataclasses.replace(stage, request_rate=replay.rate)
+    elif load.duration is not None and load.num_prompts is None and load.max_concurrency is None:
+        raise UsageError(f"--duration {load.duration:g} sets no rate: add --request-rate or --max-concurrency")
     return (with_an_end(stage, replay),)
 
 
-def says_load(options: Options) -> bool:
-    """Any option says what the stages are."""
-    names = (*_SINGLE, "ramp", "max_concurrency", "ramp_up_start_rps", "ramp_up_end_rps", "ramp_up_strategy")
-    return any(options[name] is not None for name in names)
+def describes_load(load: LoadOptions) -> bool:
+    """Whether any option sets the stages."""
+    given = (load.ramp, load.max_concurrency, load.ramp_up_start_rps, load.ramp_up_end_rps, load.ramp_up_strategy)
+    return _has_rate_or_end(load) or any(value is not None for value in given)
 
 
-def ramp_of(options: Options) -> dict[str, Any]:
-    """What --ramp-up-… says of a stage; empty when nothing was said."""
-    names = ("ramp_up_start_rps", "ramp_up_end_rps")
-    if options["ramp"] is not None or not any(options[name] for name in (*names, "ramp_up_strategy")):
-        return {}
-    if not all(options[name] for name in names):
-        raise UsageError("a ramp goes from one rate to another: give --ramp-up-start-rps and --ramp-up-end-rps")
-    if options["request_rate"] is not None:
+def _has_rate_or_end(load: LoadOptions) -> bool:
+    return any(value is not None for value in (load.request_rate, load.num_prompts, load.duration))
+
+
+def _is_ramped(load: LoadOptions) -> bool:
+    """Whether any --ramp-up option is given; with --ramp, the strategy is that of its stages."""
+    strategy = load.ramp_up_strategy if load.ramp is None else None
+    return any(value is not None for value in (load.ramp_up_start_rps, load.ramp_up_end_rps, strategy))
+
+
+def _ramped(stage: StageConfig, load: LoadOptions) -> StageConfig:
+    """The stage with the rates of the --ramp-up options."""
+    if load.ramp_up_start_rps is None or load.ramp_up_end_rps is None:
+        raise UsageError("a ramp needs two rates: give --ramp-up-start-rps and --ramp-up-end-rps")
+    if load.request_rate is not None:
         raise UsageError("--ramp-up-start-rps and --ramp-up-end-rps set the rate: leave out --request-rate")
-    start, end = (parse_rate(options[name]) for name in names)
-    return {"ramp_from": start, "request_rate": end, "ramp_strategy": options["ramp_up_strategy"] or "linear"}
+    return dataclasses.replace(
+        stage,
+        ramp_from=load.ramp_up_start_rps,
+        request_rate=load.ramp_up_end_rps,
+        ramp_strategy=load.ramp_up_strategy or "linear",
+    )
 
 
 def with_an_end(stage: StageConfig, replay: Replay | None = None) -> StageConfig:
-    """Refuse what would never end or would flood the client; a whole trace, or 60 s, where only a load was named."""
+    """The stage with an end: a whole trace, or 60 s, where none was given; UsageError for an unlimited rate."""
     if replay is not None and stage.duration is None and stage.num_prompts is None:
         stage = dataclasses.replace(stage, num_prompts=replay.requests)
     if math.isinf(stage.request_rate) and stage.max_concurrency is None and stage.num_prompts is None:
@@ -92,7 +84,7 @@ def with_an_end(stage: StageConfig, replay: Replay | None = None) -> StageConfig
 
 
 def with_warmup(stages: Sequence[StageConfig], count: int) -> tuple[StageConfig, ...]:
-    """The stages with a warm-up in front, under the first one's batch size and concurrency."""
+    """The stages after a warm-up stage with the batch size and concurrency of the first one."""
     if not count or not stages:
         return tuple(stages)
     first = stages[0]
@@ -105,28 +97,23 @@ def with_warmup(stages: Sequence[StageConfig], count: int) -> tuple[StageConfig,
     return (warmup, *stages)
 
 
-def checked_cooldown(text: str | None, stages: Sequence[StageConfig]) -> float:
-    """Seconds of --cooldown; UsageError when it would leave nothing of a stage, as far as that is known beforehand."""
-    if text is None or text == "0":
-        return 0.0
-    try:
-        seconds = parse_seconds(text)
-    except UsageError as wrong:
-        raise UsageError(f"--cooldown: {wrong}") from None
+def check_cooldown(seconds: float, stages: Sequence[StageConfig]) -> None:
+    """UsageError for a --cooldown that would leave nothing of a stage, as far as that is known beforehand."""
+    if not seconds:
+        return
     for stage in stages:
         if stage.warmup:
             continue
         if math.isinf(stage.request_rate) and stage.max_concurrency is None:
-            raise UsageError("--cooldown: requests that are sent all at once have no last part: give --request-rate")
+            raise UsageError("--cooldown needs a rate, but all requests are sent at once: add --request-rate")
         if stage.duration is not None and seconds >= stage.duration:
             raise UsageError(
-                f"--cooldown {seconds:g} s leaves nothing of {stage.duration:g} s: give less, or more load"
+                f"--cooldown {seconds:g} s leaves nothing of a stage of {stage.duration:g} s: use a shorter cooldown"
             )
-    return seconds
 
 
 def check(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
-    """UsageError for stages that could not be played, before anything starts."""
+    """UsageError for a load that cannot be sent, before anything starts."""
     if not stages or not is_plain(workload) or any(stage.ramp_from is not None for stage in stages):
         from servetop.workload.validation import check_load  # numpy: not for every start
 

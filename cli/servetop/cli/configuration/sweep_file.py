@@ -15,16 +15,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from servetop.cli.configuration.configure import (
-    endpoint_at,
-    engine_config,
-    parse_goodput,
-    parse_metadata,
-    wanted_percentiles,
-)
-from servetop.cli.configuration.stage_options import check, checked_cooldown, parse_workers, with_an_end, with_warmup
+from servetop.cli.configuration.configure import endpoint_at, engine_config, extra_percentiles
+from servetop.cli.configuration.stage_options import check, check_cooldown, with_an_end, with_warmup
 from servetop.cli.configuration.workload_settings import resolved, workload_config
-from servetop.cli.options.option_values import ENGINE_ARGS, TABLES, RunOptions
+from servetop.cli.options.conversion import read_options
+from servetop.cli.options.declaration import GivenValues
+from servetop.cli.options.file_keys import ENGINE_ARGS, TABLES, option_of_key, values_of_file
+from servetop.cli.options.parsers import parse_goodput, parse_metadata, parse_percentiles, parse_workers
+from servetop.cli.options.run_options import RunOptions
 from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig, from_data
 from servetop.core.errors import UsageError
 from servetop.core.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
@@ -98,21 +96,21 @@ _STARTED = ("engine", "model", "engine_command", ENGINE_ARGS, "launcher", "image
 """What a URL on the command line takes the place of."""
 
 
-def read_sweep(name: str, given: Mapping[str, Any] | None = None, engine_args: Sequence[str] = ()) -> SweepFile:
+def read_sweep(name: str, given: GivenValues | None = None, engine_args: Sequence[str] = ()) -> SweepFile:
     """A sweep from a file or a preset's name; what the command line gives replaces the file's values.
 
     UsageError says what is wrong in it, and where.
     """
-    options = RunOptions()
     data = _file_data(name)
     check_simulator(data.get("sim", {}), where=name)
-    own, rest = _split(options, data, where=name)
-    values = options.values(rest, where=name)
+    own, rest = _split(data, where=name)
+    values = values_of_file(rest, where=name)
     typed = {key: value for key, value in (given or {}).items() if value}
     if "url" in typed:
         values = {key: value for key, value in values.items() if key not in _STARTED}
-    words = engine_args or values.pop(ENGINE_ARGS, ())
-    return _sweep_of(options, own, values | typed, engine_args=words, where=name)
+    file_args = values.pop(ENGINE_ARGS, ())
+    assert not isinstance(file_args, str | bool)
+    return _sweep_of(own, values | typed, engine_args=engine_args or file_args, where=name)
 
 
 def _file_data(name: str) -> dict[str, Any]:
@@ -125,19 +123,18 @@ def _file_data(name: str) -> dict[str, Any]:
 
 
 def _sweep_of(
-    options: RunOptions,
     own: Mapping[str, Any],
-    values: Mapping[str, Any],
+    values: GivenValues,
     *,
     engine_args: Sequence[str] = (),
     where: str,
 ) -> SweepFile:
-    parsed = options.parsed(values, where=where)
+    options = read_options(RunOptions, values, where=where)
     sweep = from_data(SweepFile, _in_base_units(own, where=where), where=where)
-    return dataclasses.replace(sweep, engine=engine_config(parsed, engine_args), workload=workload_config(parsed))
+    return dataclasses.replace(sweep, engine=engine_config(options, engine_args), workload=workload_config(options))
 
 
-def _split(options: RunOptions, data: Mapping[str, Any], *, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _split(data: Mapping[str, Any], *, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The grid and the cells' part of a file by field of SweepFile, and what describes engine and workload."""
     own: dict[str, Any] = {}
     rest: dict[str, Any] = {}
@@ -145,7 +142,7 @@ def _split(options: RunOptions, data: Mapping[str, Any], *, where: str) -> tuple
         if key in TABLES and isinstance(value, Mapping):
             rest[key] = value
             continue
-        name = key if key in _EXTRA else options.name(key, where=where, also=_EXTRA)
+        name = key if key in _EXTRA else option_of_key(key, where=where, also=_EXTRA)
         if name in _NO_SWEEP:
             raise UsageError(f"{where}: {key} has no place in a sweep file: give {', '.join(GRID)} and duration")
         if name in (*_EXTRA, *_OWN):
@@ -161,20 +158,18 @@ def predict_specs(name: str, *, settings: Mapping[str, str] | None = None) -> li
     A variant replaces keys of the file (its label, grid, workload, model) and of `[sim]`. `settings` (`--set`) replace
     those of the file.
     """
-    options, settings = RunOptions(), settings or {}
+    settings = settings or {}
     file = _file_data(name)
     sim = file.pop("sim", {})
     variants = check_simulator(sim, where=name)
-    own, rest = _split(options, file, where=name)
-    values = options.values(rest, where=name)
+    own, rest = _split(file, where=name)
+    values = values_of_file(rest, where=name)
     specs = []
     for number, variant in enumerate(variants):
         where = f"{name}: variant {number + 1} of [sim]" if sim.get("variants") else name
         load = {key: value for key, value in variant.items() if key not in (*_SIMULATOR, "label")}
-        changed, replaced = _split(options, load, where=where)
-        sweep = _sweep_of(
-            options, own | changed, _simulated(values | options.values(replaced, where=where)), where=where
-        )
+        changed, replaced = _split(load, where=where)
+        sweep = _sweep_of(own | changed, _simulated(values | values_of_file(replaced, where=where)), where=where)
         machine = {key: value for key, value in {**sim, **variant}.items() if key in _SIMULATOR}
         machine["settings"] = {**machine.get("settings", {}), **settings}
         name_of_cell = variant.get("label", sweep.label)
@@ -188,7 +183,7 @@ def _predict_spec(sweep: SweepFile, machine: Mapping[str, Any], *, label: str, s
     return PredictSpec(label=label, model=sweep.engine.model, workload=workload, stages=cells, seed=seed, **machine)
 
 
-def _simulated(values: Mapping[str, Any]) -> dict[str, Any]:
+def _simulated(values: GivenValues) -> GivenValues:
     """Option values without those of a real engine: a prediction knows its model only."""
     return {key: value for key, value in values.items() if key not in _REAL_ENGINE}
 
@@ -241,10 +236,10 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
     """The run that measures every cell, cell by cell, so that each batch size is set once."""
     _check(sweep)
     check_connection(sweep.engine.connection, attached=sweep.engine.url is not None)
-    percentiles = wanted_percentiles(sweep.metric_percentiles, sweep.thresholds)
+    percentiles = extra_percentiles(parse_percentiles(sweep.metric_percentiles), sweep.thresholds)
     try:
         workload, stages = _load(sweep)
-        cooldown = checked_cooldown(f"{sweep.cooldown:g}" if sweep.cooldown else None, stages)
+        check_cooldown(sweep.cooldown, stages)
     except UsageError as error:
         raise UsageError(f"{sweep.label}: {error}") from None
     return RunConfig(
@@ -258,7 +253,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
         metric_percentiles=percentiles,
         max_failures=sweep.max_failures,
         drain_at_stages=True,
-        cooldown=cooldown,
+        cooldown=sweep.cooldown,
         label=sweep.label,
         metadata=parse_metadata(sweep.metadata),
     )

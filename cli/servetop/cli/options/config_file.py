@@ -7,83 +7,76 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from servetop.cli.options.conversion import read_options
+from servetop.cli.options.declaration import GivenValues
+from servetop.cli.options.file_keys import ENGINE_ARGS, values_of_file
+from servetop.cli.options.run_options import RunOptions
 from servetop.core.errors import UsageError
 from servetop.core.units import MS_PER_S
 
 if TYPE_CHECKING:
     from servetop.core.config import RunConfig, StageConfig
 
-META = "servetop.config_file"
-"""Key of `Context.meta` for the ConfigFile in use."""
-LOAD = ("request_rate", "num_prompts", "duration", "max_concurrency", "ramp_up_start_rps", "ramp_up_end_rps")
-"""Options that say what one stage is."""
+_STEADY, _RAMPED = ("request_rate",), ("ramp_up_start_rps", "ramp_up_end_rps", "ramp_up_strategy")
+_ENDS = ("num_prompts", "duration", "max_concurrency")
+_STAGE = {*_STEADY, *_RAMPED, *_ENDS}
+"""Options that describe a load of one stage."""
 _SQLITE = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFile:
-    """What a file says of a run."""
+    """The options in a file."""
 
-    values: Mapping[str, Any]
-    """By parameter, as typed."""
+    values: GivenValues
     engine_args: tuple[str, ...] = ()
     stages: tuple[StageConfig, ...] = ()
-    """Those of a recording, where options cannot say them; a load option on the command line replaces them."""
+    """The stages of a recording that options cannot describe; a load option on the command line replaces them."""
     drain_at_stages: bool = False
 
 
-def read_config_file(path: Path) -> ConfigFile:
-    """What the file says; UsageError for one that cannot be read, and for a key that is no option."""
-    from servetop.cli.options.option_values import ENGINE_ARGS, RunOptions
+def with_config_file(given: GivenValues) -> tuple[RunOptions, ConfigFile | None]:
+    """The options of a command line, with those of its --config file where it gives none."""
+    path = given.get("config")
+    if path is None:
+        return read_options(RunOptions, given), None
+    file = read_config_file(Path(str(path)))
+    return read_options(RunOptions, {**_without_other_load(file.values, given), **given}), file
 
-    options = RunOptions()
+
+def read_config_file(path: Path) -> ConfigFile:
+    """Read a TOML file or a recording; UsageError if it cannot be read or has an unknown key or a wrong value."""
     where = str(path)
     data, stages, drain = _file_data(path)
-    values = options.values(data, where=where)
-    engine_args = tuple(values.pop(ENGINE_ARGS, ()))
-    options.parsed(values, where=where)
-    return ConfigFile(values=values, engine_args=engine_args, stages=stages, drain_at_stages=drain)
+    values = values_of_file(data, where=where)
+    engine_args = values.pop(ENGINE_ARGS, ())
+    read_options(RunOptions, values, where=where)
+    assert not isinstance(engine_args, str | bool)
+    return ConfigFile(values=values, engine_args=tuple(engine_args), stages=stages, drain_at_stages=drain)
 
 
-def use_config_file(context: typer.Context, path: Path | None) -> Path | None:
-    """Make a file's values the defaults of all other options; the callback of --config."""
-    if path is not None and not context.resilient_parsing:
-        found = read_config_file(path)
-        context.default_map = dict(found.values)
-        context.meta[META] = found
-    return path
-
-
-def settled(context: typer.Context) -> dict[str, Any]:
-    """The options; where the command line says another kind of load than the file, the file's does not count."""
-    options = dict(context.params)
-    typed = {name for name in options if _on_command_line(context, name)}
-    if "ramp" in typed:
-        options |= {name: None for name in (*LOAD, "ramp_up_strategy") if name not in typed}
-    elif typed & set(LOAD):
-        options["ramp"] = None
-        steady, ramped = ("request_rate",), ("ramp_up_start_rps", "ramp_up_end_rps", "ramp_up_strategy")
-        other = ramped if "request_rate" in typed else steady if typed & set(ramped) else ()
-        options |= {name: None for name in other if name not in typed}
-    return options
-
-
-def config_file_of(context: typer.Context) -> ConfigFile | None:
-    """The file in use; its stages only where the command line says nothing of the load."""
-    found: ConfigFile | None = context.meta.get(META)
-    return found
+def _without_other_load(values: GivenValues, given: GivenValues) -> GivenValues:
+    """The values of a file without its load, where the command line gives another kind of load."""
+    replaced: set[str] = set()
+    if "ramp" in given:
+        replaced = _STAGE
+    elif _STAGE & set(given):
+        replaced = {"ramp"}
+        if "request_rate" in given:
+            replaced |= set(_RAMPED)
+        elif set(_RAMPED) & set(given):
+            replaced |= set(_STEADY)
+    return {name: value for name, value in values.items() if name not in replaced}
 
 
 def check_complete(config: RunConfig) -> None:
-    """UsageError where a value was left out of the recording that the configuration comes from."""
+    """UsageError if the configuration comes from a recording that left out a secret value."""
     from servetop.core.config import to_data
     from servetop.core.text.redaction import REDACTED
 
     missing = next((path for path, text in _texts(to_data(config), "") if REDACTED in text), None)
     if missing is not None:
-        raise UsageError(f"--config: the recording does not keep the secret value of {missing}: give it again")
+        raise UsageError(f"--config: the recording does not contain the secret value of {missing}: give it again")
 
 
 def _texts(data: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -97,11 +90,6 @@ def _texts(data: Any, path: str) -> Iterator[tuple[str, str]]:
         yield path, data
 
 
-def _on_command_line(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
 def _file_data(path: Path) -> tuple[Mapping[str, Any], tuple[StageConfig, ...], bool]:
     import tomllib  # not for every start
 
@@ -113,7 +101,7 @@ def _file_data(path: Path) -> tuple[Mapping[str, Any], tuple[StageConfig, ...], 
                 return _recorded(str(path))
         return tomllib.loads(path.read_text(encoding="utf-8")), (), False
     except OSError as error:
-        raise UsageError(f"--config {path}: {error.strerror}: give a TOML file or a recording") from None
+        raise UsageError(f"--config {path}: {error.strerror}: use a TOML file or a recording") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"--config {path} is neither a recording nor a TOML file: {error}") from None
 
@@ -155,22 +143,22 @@ def recorded_data(config: RunConfig) -> dict[str, Any]:
 
 
 def _without_empty(value: Any) -> Any:
-    """Tables without keys that say nothing: an empty text is an option's way of not being given."""
+    """Tables without their empty values, which stand for options that were not given."""
     if not isinstance(value, Mapping):
         return value
     return {key: _without_empty(each) for key, each in value.items() if each not in ("", [], {})}
 
 
 def _as_options(stages: tuple[StageConfig, ...], *, drains: bool) -> dict[str, Any] | None:
-    """The options of a load of one stage; None for one that options cannot say."""
+    """The options of a load of one stage; None for a load that options cannot describe."""
     if len(stages) != 1 or drains or stages[0].max_num_seqs is not None:
         return None
     stage = stages[0]
     rate = str(stage.request_rate)
-    said: dict[str, Any] = {name: getattr(stage, name) for name in ("max_concurrency", "duration", "num_prompts")}
+    values: dict[str, Any] = {name: getattr(stage, name) for name in _ENDS}
     if stage.ramp_from is None:
-        said["request_rate"] = rate
+        values["request_rate"] = rate
     else:
-        said |= {"ramp_up_start_rps": str(stage.ramp_from), "ramp_up_end_rps": rate}
-        said["ramp_up_strategy"] = stage.ramp_strategy
-    return {name: value for name, value in said.items() if value is not None}
+        values |= {"ramp_up_start_rps": str(stage.ramp_from), "ramp_up_end_rps": rate}
+        values["ramp_up_strategy"] = stage.ramp_strategy
+    return {name: value for name, value in values.items() if value is not None}

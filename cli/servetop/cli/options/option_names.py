@@ -1,4 +1,4 @@
-"""How options may be spelled: aliases, names of other tools, and the nearest name for one that does not exist."""
+"""Alternative spellings of options: names in other tools, and the nearest name for one that does not exist."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHER_TOOLS = {
     "tps": "request_rate", "user": "max_concurrency", "users": "max_concurrency", "vu": "max_concurrency",
     "vus": "max_concurrency", "warmup": "num_warmups",
 }  # fmt: skip
-"""What other load generators call an option, with underscores: the name it has here."""
+"""The option for each name that other load generators use, with underscores."""
 
 
 def plain(name: str) -> str:
@@ -30,7 +30,7 @@ def plain(name: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The name of `known` (spelled with underscores) that was probably meant; None when none is near."""
+    """The closest match in `known` (spelled with underscores); None if there is none."""
     names = list(known)
     wanted = plain(name)
     if OTHER_TOOLS.get(wanted) in names:
@@ -40,7 +40,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def usage_message(error: TyperException) -> str:
-    """What is wrong with a command line; for an option that does not exist, the one that was probably meant."""
+    """The message of an error in a command line; for an unknown option it suggests the closest one."""
     wanted: str | None = getattr(error, "option_name", None)
     context = getattr(error, "ctx", None)
     if wanted is None or context is None or type(error).__name__ != "NoSuchOption":

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from servetop.cli.viewing.display_options import DisplayOptions, check_theme, dashboard_options, end_with_terminal
+from servetop.cli.options.output_options import DisplayOptions
+from servetop.cli.viewing.display_options import check_theme, dashboard_options, end_with_terminal
 from servetop.cli.viewing.viewer_signals import PAGE_SERVER, ViewerSignals
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig

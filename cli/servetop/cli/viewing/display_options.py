@@ -9,11 +9,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from servetop.cli.options.output_options import DisplayOptions
 from servetop.core.errors import UsageError
 from servetop.tui.drawing.palette import THEME_NAMES
 
@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 
 MOTION_VARIABLES = ("SERVETOP_REDUCED_MOTION", "REDUCE_MOTION")
 _NO = ("", "0", "false", "no", "off")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisplayOptions:
-    """What the command line says of the look; empty and False: nothing."""
-
-    theme: str = ""
-    reduced_motion: bool = False
 
 
 def check_theme(name: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from servetop.cli.viewing.display_options import DisplayOptions
+from servetop.cli.options.output_options import DisplayOptions
 from servetop.core.clock import wall_clock
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError, UsageError

@@ -8,7 +8,7 @@ import dataclasses
 import os
 import signal
 
-from servetop.cli.viewing.display_options import DisplayOptions
+from servetop.cli.options.output_options import DisplayOptions
 from servetop.core.clock import MonotonicClock, wall_clock
 from servetop.core.errors import ExitCode, RecordingError, ServetopError
 from servetop.core.events import Action

@@ -9,7 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from servetop.cli.viewing.display_options import DisplayOptions, check_theme
+from servetop.cli.options.output_options import DisplayOptions
+from servetop.cli.viewing.display_options import check_theme
 from servetop.cli.viewing.viewer_signals import ViewerSignals
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, UsageError

@@ -1,0 +1,114 @@
+"""The options of each command that runs or shows a load: those of `servetop` itself, sweep, replay and attach."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from servetop.cli.options import completions
+from servetop.cli.options.declaration import Argument, Option
+from servetop.cli.options.engine_options import (
+    ApiKeyEnv,
+    ConnectionOptions,
+    EngineCommand,
+    EngineName,
+    EngineOptions,
+    Model,
+    Url,
+)
+from servetop.cli.options.load_options import LoadOptions
+from servetop.cli.options.output_options import (
+    MAX_FAILURES,
+    OUTPUT,
+    Detach,
+    DisplayOptions,
+    Headless,
+    Record,
+    ResultOptions,
+    SummaryAsJson,
+    WebOptions,
+)
+from servetop.cli.options.request_options import DataOptions, RequestOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options of `servetop` without a command."""
+
+    engine: EngineOptions = EngineOptions()
+    connection: ConnectionOptions = ConnectionOptions()
+    load: LoadOptions = LoadOptions()
+    data: DataOptions = DataOptions()
+    requests: RequestOptions = dataclasses.field(default_factory=RequestOptions)
+    results: ResultOptions = dataclasses.field(default_factory=ResultOptions)
+    record: Record = None
+    no_record: Annotated[bool, Option("--no-record", "Keep no recording.", panel=OUTPUT)] = False
+    headless: Headless = False
+    detach: Detach = False
+    as_json: SummaryAsJson = False
+    display: DisplayOptions = DisplayOptions()
+    web: WebOptions = WebOptions()
+    config: Annotated[
+        Path | None,
+        Option(
+            "--config",
+            "Read options from a TOML file, or repeat the run of a recording; the command line overrides them.",
+            panel=OUTPUT,
+            unit="FILE",
+            complete=completions.configs,
+            in_files=False,
+        ),
+    ] = None
+    version: Annotated[bool, Option("--version", "Print the version.", in_files=False)] = False
+
+
+SWEEP = Argument("FILE.toml|PRESET", "A sweep file, or the name of a preset.", complete=completions.sweeps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOptions:
+    """The options of `servetop sweep`."""
+
+    file: Annotated[str, SWEEP] = ""
+    engine: EngineName = None
+    model: Model = None
+    url: Url = ()
+    engine_command: EngineCommand = ()
+    api_key_env: ApiKeyEnv = None
+    max_failures: Annotated[str | None, MAX_FAILURES] = None
+    record: Record = None
+    headless: Headless = False
+    detach: Detach = False
+    as_json: SummaryAsJson = False
+    resume: Annotated[bool, Option("--resume", "Resume an interrupted sweep.", panel=OUTPUT)] = False
+    display: DisplayOptions = DisplayOptions()
+    example: Annotated[bool, Option("--example", "Print an example sweep file with comments, and exit.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOptions:
+    """The options of `servetop replay`."""
+
+    file: Annotated[
+        str | None,
+        Argument(
+            "FILE|latest",
+            "A recording; latest is the newest one, sample:h200 one of a real GPU. (default: choose from a list)",
+            complete=completions.recordings,
+        ),
+    ] = None
+    display: DisplayOptions = DisplayOptions()
+    read_only: Annotated[
+        bool, Option("--read-only", "Do not control the run, and do not rename or delete recordings.")
+    ] = False
+    web: WebOptions = WebOptions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachOptions:
+    """The options of `servetop attach`."""
+
+    run: Annotated[str, Argument("RUN|latest", "The id of a run, or its beginning, as servetop ps lists it.")] = (
+        "latest"
+    )
+    display: DisplayOptions = DisplayOptions()

@@ -1,0 +1,144 @@
+"""The options of the commands that list, print, check or predict."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from servetop.cli.options import completions
+from servetop.cli.options.declaration import Argument, Option
+from servetop.cli.options.engine_options import Model
+from servetop.cli.options.load_options import NumPrompts
+from servetop.cli.options.output_options import AsJson, MetricPercentiles
+from servetop.cli.options.parsers import parse_batch_sizes, parse_rates, parse_settings
+from servetop.cli.options.run_options import SWEEP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonOptions:
+    """The options of a command that prints a table, or JSON."""
+
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopOptions:
+    """The options of `servetop stop`."""
+
+    run: Annotated[str, Argument("RUN|latest", "The id of a run, or its beginning, as servetop ps lists it.")]
+    now: Annotated[bool, Option("--now", "Cancel the requests in flight.")] = False
+    timeout: Annotated[
+        float, Option("--timeout", "How long to wait for the run to end.", unit="SECONDS", minimum=0)
+    ] = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryOptions:
+    """The options of `servetop summary`."""
+
+    file: Annotated[
+        str,
+        Argument(
+            "FILE|latest",
+            "A recording; latest is the newest one, sample:h200 one of a real GPU.",
+            complete=completions.recordings,
+        ),
+    ] = "latest"
+    metric_percentiles: Annotated[tuple[float, ...] | None, MetricPercentiles] = None
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions:
+    """The options of `servetop verify`."""
+
+    files: Annotated[
+        tuple[str, ...],
+        Argument("FILE|latest...", "Recordings; latest is the newest one.", complete=completions.recordings),
+    ]
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions:
+    """The options of `servetop ls`."""
+
+    folder: Annotated[Path | None, Argument("FOLDER", "(default: the recordings folder)")] = None
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnginesOptions:
+    """The options of `servetop engines`."""
+
+    name: Annotated[
+        str | None, Argument("NAME", "One engine, in detail. (default: all)", complete=completions.engines)
+    ] = None
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridOptions:
+    """The cells that `servetop predict` simulates, in place of a preset."""
+
+    model: Model = None
+    gpu: Annotated[
+        str | None, Option("--gpu", "GPU profile, as in a100-40.", unit="NAME", complete=completions.gpus)
+    ] = None
+    engine_profile: Annotated[
+        str | None,
+        Option(
+            "--engine-profile",
+            "Engine profile, as in vllm-0.2.1.",
+            unit="NAME",
+            complete=completions.engine_profiles,
+        ),
+    ] = None
+    max_num_seqs: Annotated[
+        tuple[int, ...],
+        Option("--max-num-seqs", "Batch sizes, as in 64,128.", unit="LIST", parse=parse_batch_sizes),
+    ] = ()
+    request_rate: Annotated[
+        tuple[float, ...],
+        Option(
+            "--request-rate --rate --qps --rps",
+            "Requests per second, as in 32,64 or inf.",
+            unit="LIST",
+            parse=parse_rates,
+        ),
+    ] = ()
+    input_len: Annotated[
+        int | None, Option("--input-len --random-input-len", "Prompt length.", unit="TOKENS", minimum=1)
+    ] = None
+    output_len: Annotated[
+        int | None, Option("--output-len --random-output-len", "Output length.", unit="TOKENS", minimum=1)
+    ] = None
+    num_prompts: NumPrompts = None
+    arrivals: Annotated[
+        str | None, Option("--arrivals", "burst, spaced, constant, poisson or all-at-once.", unit="PROCESS")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictOptions:
+    """The options of `servetop predict`."""
+
+    file: Annotated[str | None, SWEEP] = None
+    preset: Annotated[
+        str | None,
+        Option("--preset", "The same, as an option.", unit="NAME", complete=completions.sweeps),
+    ] = None
+    settings: Annotated[
+        dict[str, str] | None,
+        Option("--set", "Setting of the model; repeat.", unit="KEY=VALUE", repeat=True, parse=parse_settings),
+    ] = None
+    grid: GridOptions = GridOptions()
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """The arguments of `servetop serve`, which the simulator's server parses."""
+
+    arguments: Annotated[
+        tuple[str, ...], Argument("[--port P] [--model M] [...]", complete=completions.server_values)
+    ] = ()
