@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from servetop.cli.framework.command_line import help_of, unit_of
 from servetop.cli.options.conversion import read_options
 from servetop.cli.options.declaration import GivenValues, Option, declared
 from servetop.cli.options.file_keys import file_options
+from servetop.cli.options.reference import option_reference
 from servetop.cli.options.run_options import RunOptions
 from servetop.core.config import EngineConfig, RunConfig, WorkloadConfig
 from servetop.core.errors import UsageError
@@ -68,3 +70,8 @@ def test_an_invalid_value_is_reported_with_its_place() -> None:
 
 def test_a_file_may_set_every_option_but_those_of_the_command_line_itself() -> None:
     assert {each.name for each in declared(RunOptions)} - set(file_options()) == {"config", "version"}
+
+
+def test_the_option_reference_is_current() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "options.md"
+    assert page.read_text(encoding="utf-8") == option_reference(), "run make options"
