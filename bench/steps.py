@@ -55,13 +55,13 @@ class Inbox:
 
     def stamped(self, connection: Http1Connection, data: bytes, at: float) -> None:
         """See Reads."""
-        connection.take_in(data, at)
+        connection.parse(data, at)
 
-    def put_aside(self, connection: Http1Connection) -> None:
+    def flush(self, connection: Http1Connection) -> None:
         """See Reads."""
-        if connection.exchange is not None:
-            connection.exchange.settle()
-            self._accounts.progressed(connection.exchange)
+        if connection.request is not None:
+            connection.request.flush()
+            self._accounts.add_chunks(connection.request)
 
     def unstamped(self, connection: Http1Connection, data: bytes) -> None:
         """See Reads."""
@@ -76,13 +76,13 @@ def chunk(stream: int, number: int) -> bytes:
 def begun(stream: int, inbox: Inbox) -> Http1Connection:
     """A connection with an answer that has begun: its shape is known."""
     prompt = Prompt(text="x" * 2000, input_tokens=500, output_tokens=EVENTS)
-    request = PreparedRequest(prompt, b"{}" * 1000)
-    exchange = RequestState(stream, Due(0, float(stream)), request=request, dialect=DIALECT, held_back=False)
+    prepared = PreparedRequest(prompt, b"{}" * 1000)
+    exchange = RequestState(stream, Due(0, float(stream)), prepared=prepared, dialect=DIALECT, limited=False)
     connection = Http1Connection(inbox)
     connection.send(exchange, b"", at=stream + 0.1)
-    connection.arrived(HEAD, stream + 0.2)
+    connection.data_arrived(HEAD, stream + 0.2)
     for number in range(3):
-        connection.arrived(chunk(stream, number), stream + 0.3)
+        connection.data_arrived(chunk(stream, number), stream + 0.3)
     return connection
 
 
@@ -111,26 +111,26 @@ def one_round() -> dict[str, float]:
     connections = [begun(stream, Inbox(accounts)) for stream in range(STREAMS)]
     exchanges = [each.exchange for each in connections if each.exchange is not None]
 
-    def put_aside(reads: Sequence[tuple[Http1Connection, bytes]]) -> None:
+    def flush(reads: Sequence[tuple[Http1Connection, bytes]]) -> None:
         for connection, data in reads:
-            connection.arrived(data, 9e5)
+            connection.data_arrived(data, 9e5)
 
     for first in range(0, EVENTS, TOGETHER):
         reads = [(each, chunk(stream, first + k)) for k in range(TOGETHER) for stream, each in enumerate(connections)]
-        watch("recognised and put aside", partial(put_aside, reads))
-        watch("verified and logged", lambda: [each.settle() for each in exchanges])
-        watch("counted", lambda: [accounts.progressed(each) for each in exchanges])
-    watch("a tick's histograms", lambda: accounts.close(0, gauges=LoadGauges(), cpu_seconds=0.0))
+        watch("recognised and put aside", partial(flush, reads))
+        watch("verified and logged", lambda: [each.flush() for each in exchanges])
+        watch("counted", lambda: [accounts.add_chunks(each) for each in exchanges])
+    watch("a tick's histograms", lambda: accounts.build(0, gauges=LoadGauges(), cpu_seconds=0.0))
     return watch.seconds
 
 
 class Discarded:
     """Receives, and counts what looks like an event."""
 
-    earliest = 0.0
+    not_before = 0.0
     events = 0
 
-    def arrived(self, data: bytes, at: float) -> None:  # noqa: ARG002
+    def data_arrived(self, data: bytes, at: float) -> None:  # noqa: ARG002
         """See Receiver."""
         self.events += data.count(b"data: {")
 
@@ -182,12 +182,12 @@ def memory(events: int, requests: int = 2000) -> float:
     for stream in range(requests):
         connection = begun(stream, inbox)
         for number in range(events - 3):
-            connection.arrived(chunk(stream, number), stream + 0.4 + number * 0.01)
-        if connection.exchange is not None:
-            connection.exchange.settle()
-        kept.append(connection.exchange)
+            connection.data_arrived(chunk(stream, number), stream + 0.4 + number * 0.01)
+        if connection.request is not None:
+            connection.request.flush()
+        kept.append(connection.request)
     del connection
-    accounts.close(0, gauges=LoadGauges(), cpu_seconds=0.0)  # as at the end of every tick
+    accounts.build(0, gauges=LoadGauges(), cpu_seconds=0.0)  # as at the end of every tick
     gc.collect()
     held = tracemalloc.get_traced_memory()[0] / requests
     tracemalloc.stop()

@@ -118,11 +118,11 @@ class _Inbox:
     """Takes at once what a connection puts off."""
 
     def stamped(self, connection: Http1Connection, data: bytes, at: float) -> None:
-        connection.take_in(data, at)
+        connection.parse(data, at)
 
-    def put_aside(self, connection: Http1Connection) -> None:
-        if connection.exchange is not None:
-            connection.exchange.settle()
+    def flush(self, connection: Http1Connection) -> None:
+        if connection.request is not None:
+            connection.request.flush()
 
     def unstamped(self, connection: Http1Connection, data: bytes) -> None: ...
 
@@ -132,13 +132,13 @@ def _answer(chance: random.Random) -> None:
     body = b"".join(_chunk(_event(chance, chat=False)) for _ in range(chance.randrange(1, 9)))
     data = _damaged(chance, HEAD + body + _chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
     prompt = Prompt(text="x", input_tokens=1, output_tokens=9)
-    made = RequestState(0, Due(0, 0.0), request=PreparedRequest(prompt, b"{}"), dialect=DIALECT, held_back=False)
+    made = RequestState(0, Due(0, 0.0), prepared=PreparedRequest(prompt, b"{}"), dialect=DIALECT, limited=False)
     connection = Http1Connection(_Inbox())
     connection.send(made, b"", at=0.0)
     for number, piece in enumerate(_cut(chance, data), 1):
-        if connection.broken is None:
-            connection.arrived(piece, number / 100)
-    made.broke("over", 99.0)
+        if connection.protocol_error is None:
+            connection.data_arrived(piece, number / 100)
+    made.connection_lost("over", 99.0)
     if made.chunks.tokens < 0:
         raise AssertionError(f"{made.chunks.tokens} tokens: {data!r}")
 

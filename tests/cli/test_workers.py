@@ -82,7 +82,7 @@ def test_a_killed_sender_is_noted_its_requests_are_lost_and_the_run_goes_on(serv
     assert "died (exit code -9)" in notes[0]
     lost = [record for record in records if record[1] == RequestStatus.ERROR]
     assert 1 <= len(lost) < 60
-    assert {record[2] for record in lost} == {"lost with its sender, which died"}
+    assert {record[2] for record in lost} == {"lost because its sender process died"}
     assert f"{len(lost)} requests in flight are lost" in notes[0]
     assert len({record[0] for record in records}) == len(records) > 120
     assert sum(tick.client.errors for tick in update.ticks) == len(lost)

@@ -20,11 +20,11 @@ from servetop.core.tick import ClientTick, merge_client_ticks
 from servetop.engines.dialects import dialect_for
 from servetop.loadgen.messages import SenderReport, SenderSetup
 from servetop.loadgen.sender.sender import Sender
-from servetop.loadgen.worker.sender_main import chosen_transport
+from servetop.loadgen.transport.transport_factory import transport_factory
 from servetop.loadgen.worker.sender_pool import SenderPool
 from servetop.workload.plan import LoadPhase, LoadPlan
 from tests.harness import SLOW_MACHINE
-from tests.loadgen.pool_run import ARGV, FleetRun, setup_for
+from tests.loadgen.pool_run import ARGV, PoolRun, setup_for
 
 CERTIFICATE = Path(__file__).parent / "data" / "localhost.crt"
 SSE_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -201,7 +201,7 @@ class LoadRun:
 
     def tell(self, action: Action, value: float | None = None) -> None:
         self._commands += 1
-        self.sender.obey(Command(id=self._commands, at=self.clock.now(), action=action, value=value))
+        self.sender.apply(Command(id=self._commands, at=self.clock.now(), action=action, value=value))
 
     @property
     def records(self) -> Sequence[RequestRecord]:
@@ -257,7 +257,7 @@ async def start(transport: str) -> AsyncIterator[Callable[..., LoadRun]]:
             setup,
             dialect,
             clock=clock,
-            transport=chosen_transport(setup, dialect, clock),
+            transport=transport_factory(setup, dialect, clock),
             report=lambda report: news[0].take(report),
         )
         news.append(LoadRun(sender, clock))
@@ -282,16 +282,16 @@ def sse_head() -> bytes:
 
 
 @pytest.fixture
-async def fleet(server: Any) -> AsyncIterator[Callable[..., Any]]:
-    """`await fleet(3, at_work=1, input_len=9)`."""
-    runs: list[FleetRun] = []
+async def pool(server: Any) -> AsyncIterator[Callable[..., Any]]:
+    """`await pool(3, active=1, input_len=9)`."""
+    runs: list[PoolRun] = []
 
-    async def started(workers: int, *, at_work: int = 0, url: str = "", **workload: Any) -> FleetRun:
+    async def started(workers: int, *, active: int = 0, url: str = "", **workload: Any) -> PoolRun:
         clock = MonotonicClock()
         setup = setup_for(url or server.url, clock, **workload)
-        runs.append(FleetRun(await SenderPool.start(ARGV, setup, workers=workers, at_work=at_work), clock))
+        runs.append(PoolRun(await SenderPool.start(ARGV, setup, workers=workers, active=active), clock))
         return runs[-1]
 
     yield started
     for run in runs:
-        await run.fleet.close()
+        await run.pool.close()

@@ -1,4 +1,4 @@
-"""A fleet of real senders against the server of the tests, and what they reported."""
+"""A pool of real senders against the server of the tests, and what they reported."""
 
 import asyncio
 import sys
@@ -26,24 +26,24 @@ def setup_for(url: str, clock: MonotonicClock, **workload: Any) -> SenderSetup:
 
 
 @dataclass(eq=False)
-class FleetRun:
-    """A fleet at work, and what it reported."""
+class PoolRun:
+    """A pool at work, and what it reported."""
 
-    fleet: SenderPool
+    pool: SenderPool
     clock: MonotonicClock
     reports: list[SenderReport] = field(default_factory=list)
     _commands: int = 0
 
     def __post_init__(self) -> None:
-        self._stream = self.fleet.reports()
+        self._stream = self.pool.reports()
 
     async def begin(self, *stages: StageConfig, first: int = 0, drain: bool = False) -> None:
         segments = tuple(enumerate(stages, start=first))
-        await self.fleet.begin(LoadPlan(segments=segments, begin=0.0, drain_at_stages=drain, drain_timeout=5.0))
+        await self.pool.begin(LoadPlan(segments=segments, begin=0.0, drain_at_stages=drain, drain_timeout=5.0))
 
     async def tell(self, action: Action, value: float | None = None) -> None:
         self._commands += 1
-        await self.fleet.command(Command(id=self._commands, at=0.0, action=action, value=value))
+        await self.pool.command(Command(id=self._commands, at=0.0, action=action, value=value))
 
     async def until(self, condition: Callable[[SenderReport], object], *, seconds: float = 20.0) -> None:
         async with asyncio.timeout(seconds * SLOW_MACHINE):
@@ -51,7 +51,7 @@ class FleetRun:
                 self.reports.append(report)
                 if condition(report):
                     return
-        raise AssertionError("the fleet fell silent")
+        raise AssertionError("the pool fell silent")
 
     async def finish(self) -> None:
         await self.until(lambda report: report.state is LoadPhase.FINISHED)

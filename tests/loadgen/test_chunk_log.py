@@ -23,7 +23,7 @@ def test_times_come_back_to_the_microsecond_and_counts_exactly(first: float, eac
         log.add(at, tokens)
     assert log.times() == pytest.approx(instants, abs=0.6e-6)
     assert log.counts().tolist() == [tokens for _, tokens in each]
-    assert [log.count(position) for position in range(len(log))] == log.counts().tolist()
+    assert [log.tokens_at(position) for position in range(len(log))] == log.counts().tolist()
     assert log.tokens == sum(tokens for _, tokens in each)
     gaps_us, counts = log.since(1)
     assert [gap / 1e6 for gap in gaps_us] == pytest.approx(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestStatus
-from servetop.loadgen.request.content_coding import MOST_AT_ONCE, CodingError, Decoder, decoder_for
+from servetop.loadgen.request.content_coding import MAX_DECODED_BYTES, CodingError, Decoder, decoder_for
 
 TOKEN = b'data: {"choices": [{"index": 0, "text": " a"}]}\n\n'
 BODY = TOKEN * 9 + b"data: [DONE]\n\n"
@@ -47,10 +47,10 @@ def test_several_members_of_gzip_are_one_body() -> None:
 
 def test_what_grows_beyond_measure_or_is_no_gzip_is_refused() -> None:
     with pytest.raises(CodingError, match="more than 4 MiB"):
-        Decoder("gzip").decode(gzip.compress(b"\0" * (MOST_AT_ONCE + 1)))
-    with pytest.raises(CodingError, match="not the gzip that its header promises"):
+        Decoder("gzip").decode(gzip.compress(b"\0" * (MAX_DECODED_BYTES + 1)))
+    with pytest.raises(CodingError, match="not the gzip that its header declares"):
         Decoder("gzip").decode(b"data: plain")
-    with pytest.raises(CodingError, match="'br', which nobody asked for"):
+    with pytest.raises(CodingError, match="'br', which was not requested"):
         decoder_for("br")
     assert decoder_for("identity") is decoder_for("") is None
 
@@ -90,4 +90,4 @@ async def test_each_token_has_the_time_of_its_own_piece(server: Any, start: Call
 async def test_a_coding_that_nobody_knows_is_said_in_one_line(server: Any, start: Callable[..., Any]) -> None:
     record = await played(server, start, "br", [b"\x8b\x01\x80"])
     assert record.status is RequestStatus.ERROR
-    assert record.error == "HTTP 200: the server compresses its answers with 'br', which nobody asked for"
+    assert record.error == "HTTP 200: the server compresses its responses with 'br', which was not requested"

@@ -44,11 +44,11 @@ class Stream:
 
 def test_a_server_that_does_not_wait_for_acknowledgements_gets_half_of_them_after_one_trial() -> None:
     acks, first, second = DelayedAcks(), Stream(), Stream()
-    acks.follow(first, first.events(12))
-    acks.follow(second, second.events(12))
+    acks.observe(first, first.events(12))
+    acks.observe(second, second.events(12))
     assert (first.delays, second.delays) == (1, 0)
-    acks.follow(first, first.events(12))
-    acks.follow(second, second.events(12))
+    acks.observe(first, first.events(12))
+    acks.observe(second, second.events(12))
     assert (first.delays, second.delays) == (2, 1)
 
 
@@ -56,41 +56,41 @@ def test_a_server_that_waits_is_tried_three_times_and_then_left_alone() -> None:
     acks, streams = DelayedAcks(), [Stream(waits=True) for _ in range(8)]
     for _ in range(20):
         for stream in streams:
-            acks.follow(stream, stream.events(12))
+            acks.observe(stream, stream.events(12))
     assert sum(stream.delays for stream in streams) == TRIALS
 
 
 def test_events_that_were_taken_in_otherwise_during_a_trial_are_a_stall() -> None:
     acks, stream = DelayedAcks(), Stream()
-    acks.follow(stream, stream.events(12))
+    acks.observe(stream, stream.events(12))
     stream.now += 45 * MS  # four events that came as one segment are not told here
-    acks.follow(stream, stream.events(12))
-    acks.follow(other := Stream(), other.events(12))
+    acks.observe(stream, stream.events(12))
+    acks.observe(other := Stream(), other.events(12))
     assert other.delays == 0
 
 
 def test_a_slow_stream_is_acknowledged_as_ever() -> None:
     acks, stream = DelayedAcks(), Stream(itl=30 * MS)
     for _ in range(10):
-        acks.follow(stream, stream.events(8))
+        acks.observe(stream, stream.events(8))
     assert stream.delays == 0
 
 
 def test_a_trial_whose_stream_has_ended_makes_room_for_another() -> None:
     acks, first, second = DelayedAcks(), Stream(), Stream()
-    acks.follow(first, first.events(12))
+    acks.observe(first, first.events(12))
     second.now = first.now + 2.0
-    acks.follow(second, second.events(12))
-    acks.follow(second, second.events(12))
+    acks.observe(second, second.events(12))
+    acks.observe(second, second.events(12))
     assert second.delays == 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="TCP_QUICKACK is Linux's")
 async def test_a_socket_is_set_to_delay_its_acknowledgements() -> None:
     class Nobody:
-        earliest = 0.0
+        not_before = 0.0
 
-        def arrived(self, data: bytes, at: float) -> None: ...
+        def data_arrived(self, data: bytes, at: float) -> None: ...
 
         def connection_lost(self, exc: Exception | None) -> None: ...
 

@@ -27,7 +27,7 @@ def test_a_url_is_a_server_and_a_prefix(url: str, address: str, prefix: str, tls
     "url", ["", "gpu7:8000", "ftp://gpu7", "http://", "http://h:99999", "http://h/a b", "http://h/é"]
 )
 def test_what_is_no_url_of_a_server_is_refused(url: str) -> None:
-    with pytest.raises(UsageError, match="write http://host:port"):
+    with pytest.raises(UsageError, match="use http://host:port"):
         Endpoint.parse(url)
 
 
@@ -41,10 +41,10 @@ def test_the_head_ends_where_the_length_is_to_follow() -> None:
     ("error", "words"),
     [
         (OSError(errno.EMFILE, "Too many open files"), "too many open files: raise the limit with ulimit -n"),
-        (OSError(errno.EADDRNOTAVAIL, "Cannot assign"), "no local port is free for another connection"),
+        (OSError(errno.EADDRNOTAVAIL, "Cannot assign"), "no free local port for another connection"),
         (OSError(errno.EHOSTUNREACH, "No route to host"), "cannot connect to h:1: [Errno 113] No route to host"),
-        (UnicodeError("label too long"), "no such host: h: is the name in --url right?"),
+        (UnicodeError("label too long"), "unknown host h: check --url"),
     ],
 )
 def test_a_failed_connection_is_explained(error: Exception, words: str) -> None:
-    assert Endpoint.parse("http://h:1").why(error) == words
+    assert Endpoint.parse("http://h:1").connect_error(error) == words

@@ -44,11 +44,11 @@ class Kept:
     """Receives, and keeps all of it."""
 
     def __init__(self) -> None:
-        self.earliest = 0.0
+        self.not_before = 0.0
         self.reads: list[tuple[bytes, float]] = []
         self.over = asyncio.Event()
 
-    def arrived(self, data: bytes, at: float) -> None:
+    def data_arrived(self, data: bytes, at: float) -> None:
         self.reads.append((data, at))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -155,19 +155,19 @@ async def test_sockets_are_looked_at_together_only_while_requests_take_long_and_
 
         def busy_after_two_wake_ups() -> bool:
             watch._woken_at = clock.now()
-            watch._woken()
+            watch._on_readable()
             return watch._timer is not None and not watch._timer.cancelled()
 
         assert not busy_after_two_wake_ups()  # nothing is known of the requests yet
-        watch.takes_longer(0.05)
+        watch.note_age(0.05)
         assert not busy_after_two_wake_ups()  # half a millisecond would be too fine
-        watch.takes_longer(3.0)
+        watch.note_age(3.0)
         assert busy_after_two_wake_ups()
-        watch.took(0.02)
-        watch._look()
+        watch.note_duration(0.02)
+        watch._poll()
         assert watch._timer is not None
         assert watch._timer.cancelled()
-        watch.takes_longer(3.0)
+        watch.note_age(3.0)
         plains.pop().abort()
         assert not busy_after_two_wake_ups()  # 15 sockets are few
         for plain in plains:

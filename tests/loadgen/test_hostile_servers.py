@@ -78,7 +78,7 @@ async def test_a_server_that_accepts_and_resets(server: Any, start: Start) -> No
     server.script = resets
     record = await only_record(start(server.url))
     assert record.status is RequestStatus.ERROR
-    assert record.error in [f"the server {how} the connection without an answer" for how in ("reset", "closed")]
+    assert record.error in [f"the server {how} the connection without a response" for how in ("reset", "closed")]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ async def test_headers_without_an_end_are_given_up(server: Any, start: Start, be
     server.script = floods
     before = resident()
     record = await only_record(start(server.url))
-    assert record.error.startswith("the answer has more than 1 MiB of headers")
+    assert record.error.startswith("the response has more than 1 MiB of headers")
     assert record.status in (RequestStatus.ERROR, RequestStatus.TRUNCATED)
     assert resident() - before < 48 * MIB
 
@@ -155,7 +155,7 @@ async def test_garbage_where_a_chunk_should_begin(server: Any, start: Start, sse
     server.script = garbles
     record = await only_record(start(server.url))
     assert (record.status, record.output_tokens) == (RequestStatus.TRUNCATED, 2)
-    assert record.error.startswith("the server does not speak HTTP/1.1 as it should")
+    assert record.error.startswith("the response is not valid HTTP/1.1")
     assert record.error.endswith("after 2 tokens")
 
 
@@ -210,7 +210,7 @@ async def test_a_closed_loop_does_not_spin_on_a_name_that_cannot_be_resolved(sta
     assert 4 <= len(run.records) <= 16
     assert {record.status for record in run.records} == {RequestStatus.ERROR}
     (note,) = [note.text for report in run.reports for note in report.notes]
-    assert note.startswith("no such host: no-such-host.invalid: is the name in --url right?")
+    assert note.startswith("unknown host no-such-host.invalid: check --url")
 
 
 FEW_FILES = """
@@ -218,7 +218,7 @@ import asyncio, json, resource, sys
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.engines.dialects import dialect_for
-from servetop.loadgen.worker.sender_main import chosen_transport
+from servetop.loadgen.transport.transport_factory import transport_factory
 from servetop.loadgen.messages import (SenderSetup)
 from servetop.workload.plan import LoadPhase
 from servetop.workload.plan import LoadPlan
@@ -234,7 +234,7 @@ async def main(url):
         reports.append(report)
         if report.state is LoadPhase.FINISHED:
             over.set()
-    transport = chosen_transport(setup, dialect, clock)
+    transport = transport_factory(setup, dialect, clock)
     sender = Sender(setup, dialect, clock=clock, transport=transport, report=take)
     sender.begin(LoadPlan(segments=((0, StageConfig(num_prompts=100)),), begin=clock.now()))
     await asyncio.wait_for(over.wait(), 20)

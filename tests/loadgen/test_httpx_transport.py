@@ -83,7 +83,7 @@ async def test_https_goes_through_a_tunnel_to_the_server_whose_certificate_count
     assert tls_proxy.asked == ["CONNECT localhost:8443 HTTP/1.1"]
     stranger = await only_record(start("https://localhost:8443", connection=by(tls_proxy)))
     assert stranger.error == (
-        "the certificate of localhost:8443 is not trusted (self-signed certificate): give --ca-cert FILE, or --insecure"
+        "the certificate of localhost:8443 is not trusted (self-signed certificate): use --ca-cert FILE or --insecure"
     )
 
 
@@ -103,7 +103,7 @@ async def test_a_proxy_that_wants_credentials_is_told_apart_from_the_server(
     await proxy.start()
     stranger = await only_record(start(f"{scheme}://engine.invalid", connection=by(proxy)))
     assert stranger.error == (
-        f"the proxy 127.0.0.1:{proxy.port} wants other credentials (HTTP 407): put them into HTTP_PROXY or HTTPS_PROXY"
+        f"the proxy 127.0.0.1:{proxy.port} rejects the credentials (HTTP 407): set them in HTTP_PROXY or HTTPS_PROXY"
     )
     wrong = f"http://ann:wr0ng-word@127.0.0.1:{proxy.port}"
     refused = await only_record(
@@ -126,9 +126,7 @@ async def test_credentials_reach_the_proxy_and_nobody_else(server: Any, start: S
     await proxy.stop()
     gone = await only_record(start("http://engine.invalid", connection=connection))
     assert "s3cret" not in repr(gone)
-    assert gone.error == (
-        f"the proxy 127.0.0.1:{proxy.port} does not answer (connection refused): is its address right?"
-    )
+    assert gone.error == (f"cannot connect to the proxy 127.0.0.1:{proxy.port} (connection refused): check its address")
 
 
 async def test_a_host_that_no_proxy_spares_is_asked_directly(proxy: ForwardProxy, start: Start) -> None:
@@ -136,7 +134,7 @@ async def test_a_host_that_no_proxy_spares_is_asked_directly(proxy: ForwardProxy
     url = "http://engine.invalid:8000"
     route = route_to(url, ConnectionConfig(transport="httpx"), environ)
     record = await only_record(start(url, connection=route.connection))
-    assert record.error == "no such host: engine.invalid: is the name in --url right?"
+    assert record.error == "unknown host engine.invalid: check --url"
     assert proxy.asked == []
 
 
@@ -157,7 +155,7 @@ async def test_a_server_that_wants_a_client_certificate(
     trusting = ConnectionConfig(transport=transport, ca_cert=str(certificate))
     stranger = await only_record(start(private_server.url, connection=trusting))
     assert stranger.error in [
-        f"the server {how} the connection without an answer: does it want a --client-cert?"
+        f"the server {how} the connection without a response: does it require --client-cert?"
         for how in ("closed", "reset")
     ]
     known = ConnectionConfig(

@@ -26,15 +26,15 @@ def event(number: int, text: str) -> bytes:
 def in_flight(number: int, chunks: int) -> RequestState:
     """An answer of which so many chunks have come, the regular ones put aside and settled together."""
     prompt = Prompt(text="x" * 2000, input_tokens=500, output_tokens=chunks)
-    request = PreparedRequest(prompt, b"{}" * 1000)
-    exchange = RequestState(number, Due(0, float(number)), request=request, dialect=DIALECT, held_back=False)
-    exchange.was_sent(number + 0.1)
-    exchange.answered(200, number + 0.2, is_stream=True)
+    prepared = PreparedRequest(prompt, b"{}" * 1000)
+    exchange = RequestState(number, Due(0, float(number)), prepared=prepared, dialect=DIALECT, limited=False)
+    exchange.mark_sent(number + 0.1)
+    exchange.headers_received(200, number + 0.2, is_stream=True)
     for first in range(2):
-        exchange.received(event(number, f" {first}"), number + 0.3)
+        exchange.body_received(event(number, f" {first}"), number + 0.3)
     for first in range(2, chunks, TOGETHER):
-        exchange.aside.extend((b" w", number + 0.01 * later) for later in range(first + 40, first + 40 + TOGETHER))
-        exchange.settle()
+        exchange.deferred.extend((b" w", number + 0.01 * later) for later in range(first + 40, first + 40 + TOGETHER))
+        exchange.flush()
     return exchange
 
 

@@ -41,7 +41,7 @@ REPORT = SenderReport(
     records=(RECORD,),
     stages=(StageChange(at=1.0, index=1, label="x", request_rate=math.inf, max_concurrency=3, max_num_seqs=None),),
     notes=(Note(at=1.0, severity=Severity.WARNING, source="load", text="é"),),
-    replies=(Command(id=1, at=0.5, action=Action.BURST, value=3.0, obeyed_at=0.6, reply="3 requests now"),),
+    replies=(Command(id=1, at=0.5, action=Action.BURST, value=3.0, obeyed_at=0.6, reply="sending 3 requests now"),),
 )
 
 
@@ -95,5 +95,5 @@ def test_set_ups_plans_and_commands_come_through() -> None:
     "garbage", [b"Traceback (most recent call last)", b"\x01\x00\x00\x00\xff", b"\x01\x00\x00\x00\x91"]
 )
 def test_bytes_that_are_no_message_are_an_error(garbage: bytes) -> None:
-    with pytest.raises(LoadError, match="do not understand each other"):
+    with pytest.raises(LoadError, match="protocol error between run and sender"):
         FrameCodec(SenderReport).feed(garbage)

@@ -8,7 +8,7 @@ from typing import Any
 
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestRecord
-from servetop.loadgen.worker.report_merge import LOST
+from servetop.loadgen.worker.sender_state import LOST
 from tests.loadgen.pool_run import answer_never, slow_tokens
 
 
@@ -24,11 +24,11 @@ def conversations(records: Sequence[RequestRecord]) -> list[list[RequestRecord]]
     return list(grouped.values())
 
 
-async def test_several_senders_have_the_conversations_of_one_at_its_times(server: Any, fleet: Any) -> None:
+async def test_several_senders_have_the_conversations_of_one_at_its_times(server: Any, pool: Any) -> None:
     plays = []
     for workers in (1, 2, 3):
         before = len(server.served)
-        run = await fleet(workers, num_turns="uniform:min=1,max=4", think_time="20ms")
+        run = await pool(workers, num_turns="uniform:min=1,max=4", think_time="20ms")
         await run.begin(StageConfig(request_rate=60.0, num_prompts=9), StageConfig(request_rate=90.0, num_prompts=9))
         await run.finish()
         began = min(stage.at for report in run.reports for stage in report.stages)
@@ -43,13 +43,13 @@ async def test_several_senders_have_the_conversations_of_one_at_its_times(server
 
 
 async def test_users_of_a_closed_loop_are_as_many_as_with_one_sender_and_have_the_same_conversations(
-    server: Any, fleet: Any
+    server: Any, pool: Any
 ) -> None:
     server.script = slow_tokens
     asked = []
     for workers in (1, 2):
         before = len(server.served)
-        run = await fleet(workers, num_turns="2", think_time="10ms")
+        run = await pool(workers, num_turns="2", think_time="10ms")
         await run.begin(StageConfig(max_concurrency=4, num_prompts=12))
         await run.finish()
         assert [len(turns) for turns in conversations(run.records)] == [2] * 12
@@ -58,9 +58,9 @@ async def test_users_of_a_closed_loop_are_as_many_as_with_one_sender_and_have_th
     assert server.most_active == 4
 
 
-async def test_conversations_go_on_when_the_next_stage_begins(server: Any, fleet: Any) -> None:
+async def test_conversations_go_on_when_the_next_stage_begins(server: Any, pool: Any) -> None:
     server.script = slow_tokens
-    run = await fleet(2, num_turns="400")
+    run = await pool(2, num_turns="400")
     await run.begin(StageConfig(max_concurrency=2, duration=0.6), StageConfig(max_concurrency=2, duration=0.6))
     await run.finish()
     assert [{each.stage for each in turns} for turns in conversations(run.records)] == [{0, 1}] * 2
@@ -69,14 +69,14 @@ async def test_conversations_go_on_when_the_next_stage_begins(server: Any, fleet
 
 
 async def test_a_sender_that_dies_takes_its_conversations_along_and_the_others_open_new_ones(
-    server: Any, fleet: Any
+    server: Any, pool: Any
 ) -> None:
     server.script = answer_never
-    run = await fleet(2, num_turns="3")
+    run = await pool(2, num_turns="3")
     await run.begin(StageConfig(request_rate=60.0, duration=60.0))
     await run.until(lambda report: report.tick.gauges.in_flight >= 12)
     server.script = slow_tokens
-    os.kill(run.fleet.pids[1], signal.SIGKILL)
+    os.kill(run.pool.pids[1], signal.SIGKILL)
     await run.until(lambda report: any("died" in note.text for note in report.notes))
     lost = [record for record in run.records if record.error == LOST]
     assert lost

@@ -1,4 +1,4 @@
-"""Senders of a fleet that die, that cannot start, and that join in."""
+"""Senders of a pool that die, that cannot start, and that join in."""
 
 import asyncio
 import os
@@ -10,18 +10,18 @@ import pytest
 from servetop.core.config import StageConfig
 from servetop.core.errors import LoadError
 from servetop.core.events import RequestStatus
-from servetop.loadgen.worker.report_merge import LOST
+from servetop.loadgen.worker.sender_state import LOST
 from tests.loadgen.pool_run import answer_never, slow_tokens
 
 
-async def test_a_sender_that_is_killed_takes_its_requests_along_and_the_others_go_on(server: Any, fleet: Any) -> None:
+async def test_a_sender_that_is_killed_takes_its_requests_along_and_the_others_go_on(server: Any, pool: Any) -> None:
     server.script = answer_never
-    run = await fleet(3)
+    run = await pool(3)
     await run.begin(StageConfig(request_rate=60.0, duration=60.0))
     await run.until(lambda report: report.tick.gauges.in_flight >= 12)
     before = run.gauges[-1].in_flight
     server.script = slow_tokens
-    os.kill(run.fleet.pids[1], signal.SIGKILL)
+    os.kill(run.pool.pids[1], signal.SIGKILL)
     await run.until(lambda report: any("died" in note.text for note in report.notes))
     lost = [record for record in run.records if record.error == LOST]
     assert 1 <= len(lost) < before
@@ -37,37 +37,37 @@ async def test_a_sender_that_is_killed_takes_its_requests_along_and_the_others_g
     assert len({record.id for record in run.records}) == len(run.records)
 
 
-async def test_a_closed_loop_keeps_its_concurrency_when_a_sender_dies(server: Any, fleet: Any) -> None:
+async def test_a_closed_loop_keeps_its_concurrency_when_a_sender_dies(server: Any, pool: Any) -> None:
     server.script = slow_tokens
-    run = await fleet(2)
+    run = await pool(2)
     await run.begin(StageConfig(max_concurrency=6, duration=60.0))
     await run.until(lambda report: report.tick.ok)
-    os.kill(run.fleet.pids[0], signal.SIGKILL)
+    os.kill(run.pool.pids[0], signal.SIGKILL)
     await run.until(lambda report: any("died" in note.text for note in report.notes))
     await run.until(lambda report: report.tick.gauges.in_flight == report.tick.gauges.max_concurrency == 6)
 
 
-async def test_when_the_last_sender_dies_the_run_fails_as_with_one(fleet: Any) -> None:
-    run = await fleet(2)
+async def test_when_the_last_sender_dies_the_run_fails_as_with_one(pool: Any) -> None:
+    run = await pool(2)
     await run.until(lambda report: report)
-    for pid in run.fleet.pids:
+    for pid in run.pool.pids:
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(LoadError, match=r"the load generator died \(exit code -9\)"):
         await run.finish()
 
 
-async def test_a_url_that_is_none_is_told_in_the_senders_words(fleet: Any) -> None:
-    run = await fleet(2, url="gpu7:8000")
-    with pytest.raises(LoadError, match="'gpu7:8000' is no URL of a server"):
+async def test_a_url_that_is_none_is_told_in_the_senders_words(pool: Any) -> None:
+    run = await pool(2, url="gpu7:8000")
+    with pytest.raises(LoadError, match="invalid server URL 'gpu7:8000'"):
         await run.finish()
 
 
-async def test_a_sender_that_stands_by_joins_in_when_those_at_work_are_at_their_limit(fleet: Any) -> None:
-    run = await fleet(2, at_work=1)
+async def test_a_sender_that_stands_by_joins_in_when_those_active_are_at_their_limit(pool: Any) -> None:
+    run = await pool(2, active=1)
     await run.begin(StageConfig(request_rate=50.0, duration=60.0))
     await run.until(lambda report: report.tick.ok)
-    stuttering = asyncio.ensure_future(stutter(run.fleet.pids[0]))
-    await run.until(lambda report: any("joins in" in note.text for note in report.notes))
+    stuttering = asyncio.ensure_future(stutter(run.pool.pids[0]))
+    await run.until(lambda report: any("added" in note.text for note in report.notes))
     stuttering.cancel()
     await asyncio.wait({stuttering})
     seen = len(run.reports)
@@ -75,9 +75,9 @@ async def test_a_sender_that_stands_by_joins_in_when_those_at_work_are_at_their_
     assert {record.worker for report in run.reports[:seen] for record in report.records} == {0}
     assert {gauges.max_concurrency for gauges in run.gauges} == {None}
     assert {record.worker for report in run.reports[seen + 1 :] for record in report.records} == {0, 1}
-    (words,) = [note for note in run.notes if "joins in" in note]
+    (words,) = [note for note in run.notes if "added" in note]
     assert words.startswith("sender 0 ")
-    assert words.endswith(": sender 1 joins in, 2 are at work now")
+    assert words.endswith(": sender 1 added, 2 are active now")
     assert len({record.id for record in run.records}) == len(run.records)
 
 

@@ -7,6 +7,7 @@ import pytest
 from servetop.core.interfaces.dialect import Prompt
 from servetop.core.tick import LoadGauges
 from servetop.engines.dialects import dialect_for
+from servetop.loadgen.request.record import build_record
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.loadgen.sender.tick_builder import TickBuilder
 from servetop.workload.stage_run import Due
@@ -26,11 +27,11 @@ def usage(**details: int) -> bytes:
 def chat(*events: bytes) -> RequestState:
     """An exchange that received an event each 10 ms from second 1 on, and then the end."""
     dialect = dialect_for("chat", model="m", continuous_usage=False)
-    made = RequestState(0, Due(0, 1.0), request=PreparedRequest(PROMPT, b"{}"), dialect=dialect, held_back=False)
-    made.was_sent(1.0)
-    made.answered(200, 1.0, is_stream=True)
+    made = RequestState(0, Due(0, 1.0), prepared=PreparedRequest(PROMPT, b"{}"), dialect=dialect, limited=False)
+    made.mark_sent(1.0)
+    made.headers_received(200, 1.0, is_stream=True)
     for number, event in enumerate((*events, b"data: [DONE]\n\n"), start=1):
-        made.received(event, 1.0 + number / 100)
+        made.body_received(event, 1.0 + number / 100)
     return made
 
 
@@ -50,7 +51,7 @@ def chat(*events: bytes) -> RequestState:
 def test_what_is_recorded_of_an_answer_that_reasons(
     events: list[bytes], first_token_at: float, first_output_at: float | None, reasoning_tokens: int | None
 ) -> None:
-    record = chat(*events).record(worker=0)
+    record = build_record(chat(*events), worker=0)
     assert record.first_token_at == first_token_at
     assert record.first_output_at == first_output_at
     assert record.reasoning_tokens == reasoning_tokens
@@ -60,7 +61,7 @@ def test_a_tick_tells_when_answers_began_once_a_request_has_reasoned() -> None:
     accounts = TickBuilder()
     plain, thinking = chat(delta(content="a")), chat(delta(reasoning="a"), delta(reasoning="b"), delta(content="c"))
     for answer in (plain, thinking, plain):
-        accounts.ended(answer, answer.record(worker=0))
-    ttfot = accounts.close(0, gauges=LoadGauges(), cpu_seconds=0.0).ttfot
+        accounts.add_ended(answer, build_record(answer, worker=0))
+    ttfot = accounts.build(0, gauges=LoadGauges(), cpu_seconds=0.0).ttfot
     assert ttfot.count == 2
     assert ttfot.total == pytest.approx(0.03 + 0.01)

@@ -1,4 +1,4 @@
-"""No request id is given twice, whatever happens to the senders that share a load; gaps there may be."""
+"""No request id is used twice, whatever happens to the senders that share a load; ids may be skipped."""
 
 from __future__ import annotations
 
@@ -10,67 +10,70 @@ from hypothesis import strategies as st
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Prompt
 from servetop.loadgen.messages import SenderSetup, TimedCommand
-from servetop.loadgen.sender.partition import Partition
+from servetop.loadgen.request.prerender import NumberedRequest
+from servetop.loadgen.sender.partition import RequestPartition, partition_for
 from servetop.workload.stage_run import Due
 
 LATER_TURN = Prompt(text="and then?", input_tokens=3, output_tokens=9)
 MARGIN = 20
 WORKERS = 4
 
-teams = st.sets(st.integers(0, WORKERS - 1), min_size=1).map(lambda team: tuple(sorted(team)))
+active_senders = st.sets(st.integers(0, WORKERS - 1), min_size=1).map(lambda active: tuple(sorted(active)))
 steps = st.one_of(
     st.tuples(st.just("arrivals"), st.integers(1, 9)),
-    st.tuples(st.just("places"), st.lists(st.integers(0, 5), min_size=WORKERS, max_size=WORKERS)),
+    st.tuples(st.just("slots"), st.lists(st.integers(0, 5), min_size=WORKERS, max_size=WORKERS)),
     st.tuples(st.just("turns"), st.lists(st.integers(0, 5), min_size=WORKERS, max_size=WORKERS)),
-    st.tuples(st.just("deal"), teams),
+    st.tuples(st.just("activate"), active_senders),
 )
 
 
-def shares_of(num_turns: str) -> list[Partition]:
+def partitions_of(num_turns: str) -> list[RequestPartition]:
     workload = WorkloadConfig(input_len=6, num_turns=num_turns)
-    return [
-        Partition(SenderSetup(url="", model="", origin_ns=0, workload=workload, seed=0, worker=worker, workers=WORKERS))
+    setups = [
+        SenderSetup(url="", model="", origin_ns=0, workload=workload, seed=0, worker=worker, workers=WORKERS)
         for worker in range(WORKERS)
     ]
+    return [each for each in map(partition_for, setups) if isinstance(each, RequestPartition)]
 
 
-def claim(share: Partition, due: Due, count: int) -> int:
-    """A sender without a share opens no place; it may have turns of conversations left."""
-    for _ in range(count if share.working or due.prompt is not None else 0):
-        share.claim(due)
-    return count if share.working or due.prompt is not None else 0
+def claim(partition: RequestPartition, due: Due, count: int) -> list[NumberedRequest]:
+    """A sender on standby has no user slot; it may have turns of conversations left."""
+    allowed = partition.working or due.prompt is not None
+    return [partition.claim(due) for _ in range(count if allowed else 0)]
 
 
-def ids_given(
-    shares: list[Partition], step: str, what: int | list[int] | tuple[int, ...], *, talking: bool
+def ids_used(
+    partitions: list[RequestPartition], step: str, what: int | list[int] | tuple[int, ...], *, conversational: bool
 ) -> list[int]:
-    """What one step of a load does, and the ids that it takes."""
-    counts = [0] * len(shares)
+    """Apply one step of a load and return the ids that it uses."""
+    due, turn = Due(0, 1.0), Due(0, 1.0, LATER_TURN)
+    requests: list[NumberedRequest | None] = []
     match step, what:
         case "arrivals", int():
-            counts = [sum([share.takes(Due(0, 1.0)) for _ in range(what)]) for share in shares]
-        case "places", list():
-            counts = [claim(share, Due(0, 1.0), count) for share, count in zip(shares, what, strict=True)]
-        case "turns", list() if talking:
-            due = Due(0, 1.0, LATER_TURN)
-            counts = [claim(share, due, count) for share, count in zip(shares, what, strict=True)]
-        case "deal", tuple():
-            reached = max(share.reached for share in shares)
-            for share in shares:
-                share.reform(TimedCommand(at=2.0, number_from=reached + MARGIN, active=what))
-    return [share.number() for share, count in zip(shares, counts, strict=True) for _ in range(count)]
+            requests = [each.select(due) for each in partitions for _ in range(what)]
+        case "slots", list():
+            pairs = zip(partitions, what, strict=True)
+            requests = [request for each, count in pairs for request in claim(each, due, count)]
+        case "turns", list() if conversational:
+            pairs = zip(partitions, what, strict=True)
+            requests = [request for each, count in pairs for request in claim(each, turn, count)]
+        case "activate", tuple():
+            number_from = max(each.next_number for each in partitions) + MARGIN
+            for each in partitions:
+                each.apply(TimedCommand(at=2.0, number_from=number_from, active=what))
+    return [request.number for request in requests if request is not None]
 
 
 @given(load=st.lists(steps, max_size=25), num_turns=st.sampled_from(["", "3"]))
-def test_no_id_is_given_twice_however_the_senders_are_dealt_anew(
+def test_no_id_is_used_twice_however_the_active_senders_change(
     load: list[tuple[str, int | list[int] | tuple[int, ...]]], num_turns: str
 ) -> None:
-    shares = shares_of(num_turns)
-    given_out = [ids_given(shares, step, what, talking=bool(num_turns)) for step, what in load]
-    ids = list(itertools.chain(*given_out))
+    partitions = partitions_of(num_turns)
+    used = [ids_used(partitions, step, what, conversational=bool(num_turns)) for step, what in load]
+    ids = list(itertools.chain(*used))
     assert len(set(ids)) == len(ids)
 
 
-def test_without_a_change_of_senders_the_ids_of_an_open_loop_have_no_gap() -> None:
-    ids = ids_given(shares_of(""), "arrivals", 40, talking=False)
+def test_while_the_active_senders_stay_the_same_the_ids_of_an_open_loop_have_no_gap() -> None:
+    ids = ids_used(partitions_of(""), "arrivals", 40, conversational=False)
     assert sorted(ids) == list(range(40))

@@ -227,8 +227,8 @@ async def test_rate_and_burst_change_the_load_at_once(server: Any, start: Start)
     assert run.reports[-1].tick.gauges.request_rate == 50
     run.tell(Action.STOP)
     await run.finish()
-    assert run.replies[:2] == ["5 requests now", "sending 50 requests/s"]
-    assert run.replies[2].startswith("sending nothing more, waiting for")
+    assert run.replies[:2] == ["sending 5 requests now", "sending 50 requests/s"]
+    assert run.replies[2].startswith("no further requests are sent, waiting for")
 
 
 async def test_pause_and_resume(server: Any, start: Start) -> None:
@@ -257,7 +257,7 @@ async def test_concurrency_and_hold_are_shown_as_in_force(server: Any, start: St
     assert run.reports[-1].tick.gauges.max_concurrency == 4
 
 
-async def test_cancel_ends_everything_now_and_records_what_was_held_back(server: Any, start: Start) -> None:
+async def test_cancel_ends_everything_now_and_records_what_was_limited(server: Any, start: Start) -> None:
     server.script = lambda request: asyncio.sleep(30)
     run = start(server.url)
     run.begin(StageConfig(request_rate=0.1, max_concurrency=2, duration=60.0))
@@ -278,7 +278,7 @@ async def test_commands_before_any_load_are_answered(server: Any, start: Start) 
     run.tell(Action.BURST, 5)
     run.tell(Action.CANCEL)
     await run.finish()
-    assert run.replies == ["no load is being played yet", "no load is being played yet", "0 requests cancelled"]
+    assert run.replies == ["no load has been started yet", "no load has been started yet", "0 requests cancelled"]
 
 
 async def test_absurd_bursts_and_foreign_commands_are_refused(server: Any, start: Start) -> None:
@@ -288,7 +288,7 @@ async def test_absurd_bursts_and_foreign_commands_are_refused(server: Any, start
     run.tell(Action.BURST, None)
     run.tell(Action.MARK)
     await run.until(lambda: len(run.replies) == 3)
-    assert run.replies == ["a burst is 1 to 10,000 requests"] * 2 + ["the load generator cannot do mark"]
+    assert run.replies == ["invalid burst: use 1 to 10,000 requests"] * 2 + ["the load generator does not support mark"]
 
 
 async def test_https_with_a_trusted_certificate(

@@ -138,7 +138,7 @@ async def test_an_answer_that_trickles_byte_by_byte_is_whole_in_the_end(
 async def test_a_server_that_never_answers(server: Any, start: Start) -> None:
     server.script = lambda request: asyncio.sleep(30)
     record = await only_record(start(server.url, timeout=0.2))
-    assert (record.status, record.error) == (RequestStatus.TIMEOUT, "no complete answer within 0.2 s")
+    assert (record.status, record.error) == (RequestStatus.TIMEOUT, "no complete response within 0.2 s")
     assert record.done_at is not None
     assert 0.2 <= record.done_at - record.due < 1.0
 
@@ -188,7 +188,7 @@ async def test_an_answer_that_is_no_http(server: Any, start: Start) -> None:
     record = await only_record(start(server.url))
     assert record.status is RequestStatus.ERROR
     assert record.error is not None
-    assert record.error.startswith("the server does not speak HTTP/1.1 as it should")
+    assert record.error.startswith("the response is not valid HTTP/1.1")
 
 
 async def test_a_kept_connection_that_the_server_has_closed_is_tried_again_once(server: Any, start: Start) -> None:
@@ -218,7 +218,7 @@ async def test_a_fresh_connection_that_is_closed_without_an_answer_is_an_error(s
     server.script = closes
     record = await only_record(start(server.url))
     assert record.status is RequestStatus.ERROR
-    assert record.error == "the server closed the connection without an answer"
+    assert record.error == "the server closed the connection without a response"
     assert len(server.served) == 1
 
 
@@ -239,13 +239,13 @@ async def test_a_certificate_that_nobody_trusts(tls_server: Any, start: Start) -
     address = f"127.0.0.1:{tls_server.port}"
     assert (
         record.error
-        == f"the certificate of {address} is not trusted (self-signed certificate): give --ca-cert FILE, or --insecure"
+        == f"the certificate of {address} is not trusted (self-signed certificate): use --ca-cert FILE or --insecure"
     )
 
 
 async def test_a_host_that_does_not_exist(start: Start) -> None:
     record = await only_record(start("http://no-such-host.invalid:8000"))
-    assert record.error == "no such host: no-such-host.invalid: is the name in --url right?"
+    assert record.error == "unknown host no-such-host.invalid: check --url"
 
 
 async def test_a_name_with_several_addresses_finds_the_one_that_answers(server: Any, start: Start) -> None:
@@ -260,4 +260,4 @@ async def test_a_closed_loop_does_not_spin_when_nothing_listens(server: Any, sta
     await run.finish()
     assert 8 <= len(run.records) <= 32
     notes = [note.text for report in run.reports for note in report.notes]
-    assert notes == [f"connection refused at 127.0.0.1:{server.port}; a closed loop tries again every second"]
+    assert notes == [f"connection refused at 127.0.0.1:{server.port}; a closed loop retries every second"]

@@ -121,18 +121,18 @@ async def test_its_death_is_an_error_of_the_run(sender: SenderHandle) -> None:
 
 async def test_a_bad_url_is_told_in_the_sender_s_words() -> None:
     sender = await SenderHandle.start(ARGV, setup_for("gpu7:8000", MonotonicClock()))
-    with pytest.raises(LoadError, match=r"'gpu7:8000' is no URL of a server: write http://host:port"):
+    with pytest.raises(LoadError, match=r"invalid server URL 'gpu7:8000': use http://host:port"):
         async for _ in sender.reports():
             pass
     await sender.close()
 
 
 async def test_a_command_that_is_no_sender_is_told_too() -> None:
-    with pytest.raises(LoadError, match="did not start"):
+    with pytest.raises(LoadError, match="cannot start the sender process"):
         await SenderHandle.start(("/no/such/python",), setup_for("http://localhost:1", MonotonicClock()))
     foreign = "import sys; sys.stdin.buffer.read(1); print('x' * 100)"  # not before the set-up has reached it
     sender = await SenderHandle.start((sys.executable, "-c", foreign), setup_for("", MonotonicClock()))
-    with pytest.raises(LoadError, match="do not understand each other"):
+    with pytest.raises(LoadError, match="protocol error between run and sender"):
         async for _ in sender.reports():
             pass
     await sender.close()

@@ -12,12 +12,12 @@ from servetop.workload.plan import LoadPhase
 from tests.loadgen.pool_run import ARGV, answer_never, setup_for, slow_tokens
 
 
-async def test_two_and_three_senders_send_the_requests_of_one_at_its_times(server: Any, fleet: Any) -> None:
+async def test_two_and_three_senders_send_the_requests_of_one_at_its_times(server: Any, pool: Any) -> None:
     stages = (StageConfig(request_rate=60.0, duration=0.5), StageConfig(request_rate=100.0, num_prompts=40))
     plays = []
     for workers in (1, 2, 3):
         before = len(server.served)
-        run = await fleet(workers)
+        run = await pool(workers)
         await run.begin(*stages)
         await run.finish()
         began = run.reports and min(stage.at for report in run.reports for stage in report.stages)
@@ -31,8 +31,8 @@ async def test_two_and_three_senders_send_the_requests_of_one_at_its_times(serve
     assert plays[0][0][0][0] == 100
 
 
-async def test_ticks_of_several_senders_are_one_tick_each_and_add_up(fleet: Any) -> None:
-    run = await fleet(2)
+async def test_ticks_of_several_senders_are_one_tick_each_and_add_up(pool: Any) -> None:
+    run = await pool(2)
     await run.begin(StageConfig(request_rate=80.0, num_prompts=40))
     await run.finish()
     ticks = [report.tick for report in run.reports]
@@ -43,9 +43,9 @@ async def test_ticks_of_several_senders_are_one_tick_each_and_add_up(fleet: Any)
     assert {gauges.request_rate for gauges in run.gauges} == {None, 80.0}
 
 
-async def test_concurrency_is_never_above_the_limit_in_sum_and_reaches_it(server: Any, fleet: Any) -> None:
+async def test_concurrency_is_never_above_the_limit_in_sum_and_reaches_it(server: Any, pool: Any) -> None:
     server.script = slow_tokens
-    run = await fleet(3)
+    run = await pool(3)
     await run.begin(StageConfig(max_concurrency=5, num_prompts=32))
     await run.finish()
     assert server.most_active == 5
@@ -54,9 +54,9 @@ async def test_concurrency_is_never_above_the_limit_in_sum_and_reaches_it(server
     assert max(gauges.max_concurrency or 0 for gauges in run.gauges) == 5
 
 
-async def test_a_limit_below_the_number_of_senders_leaves_the_surplus_idle(server: Any, fleet: Any) -> None:
+async def test_a_limit_below_the_number_of_senders_leaves_the_surplus_idle(server: Any, pool: Any) -> None:
     server.script = slow_tokens
-    run = await fleet(3)
+    run = await pool(3)
     await run.begin(StageConfig(max_concurrency=1, num_prompts=4), StageConfig(max_concurrency=2, num_prompts=4))
     await run.finish()
     assert server.most_active == 2
@@ -65,9 +65,9 @@ async def test_a_limit_below_the_number_of_senders_leaves_the_surplus_idle(serve
     assert len({record.id for record in run.records}) == 8
 
 
-async def test_a_new_limit_is_the_whole_fleets(server: Any, fleet: Any) -> None:
+async def test_a_new_limit_is_the_whole_fleets(server: Any, pool: Any) -> None:
     server.script = slow_tokens
-    run = await fleet(3)
+    run = await pool(3)
     await run.begin(StageConfig(max_concurrency=2, duration=60.0))
     await run.until(lambda report: report.tick.ok)
     await run.tell(Action.SET_CONCURRENCY, 7)
@@ -76,14 +76,14 @@ async def test_a_new_limit_is_the_whole_fleets(server: Any, fleet: Any) -> None:
     await run.until(lambda report: report.tick.gauges.in_flight == 1 and report.tick.gauges.max_concurrency == 1)
     await run.tell(Action.CANCEL)
     await run.finish()
-    assert run.replies == ["at most 7 requests at once", "at most 1 requests at once", "1 requests cancelled"]
+    assert run.replies == ["at most 7 concurrent requests", "at most 1 concurrent requests", "1 requests cancelled"]
     assert server.most_active == 7
     assert len({record.id for record in run.records}) == len(run.records)
 
 
-async def test_a_loop_is_closed_and_opened_by_all(server: Any, fleet: Any) -> None:
+async def test_a_loop_is_closed_and_opened_by_all(server: Any, pool: Any) -> None:
     server.script = slow_tokens
-    run = await fleet(3)
+    run = await pool(3)
     await run.begin(StageConfig(request_rate=20.0, duration=60.0))
     await run.until(lambda report: report.tick.ok)
     await run.tell(Action.CLOSE_LOOP, 5)
@@ -93,26 +93,26 @@ async def test_a_loop_is_closed_and_opened_by_all(server: Any, fleet: Any) -> No
     await run.tell(Action.CANCEL)
     await run.finish()
     assert run.replies[:2] == [
-        "closed loop: 5 requests at once, each sent when another ends",
-        "open loop: sending 30 requests/s, whatever is in flight",
+        "closed loop: 5 concurrent requests, each sent when another ends",
+        "open loop: sending 30 requests/s, regardless of requests in flight",
     ]
     assert len({record.id for record in run.records}) == len(run.records)
 
 
-async def test_a_stage_whose_number_of_requests_is_shared_out_keeps_its_loop(fleet: Any) -> None:
-    run = await fleet(2)
+async def test_a_stage_whose_number_of_requests_is_shared_out_keeps_its_loop(pool: Any) -> None:
+    run = await pool(2)
     await run.begin(StageConfig(request_rate=5.0, num_prompts=100))
     await run.until(lambda report: report.tick.sent)
     for action, value in ((Action.CLOSE_LOOP, 4), (Action.OPEN_LOOP, 8.0), (Action.CANCEL, None)):
         await run.tell(action, value)
         await run.until(lambda report: report.replies)
     await run.finish()
-    assert run.replies[0].endswith("shared out among several senders: its loop stays as it is")
-    assert run.replies[1] == "open loop: sending 8 requests/s, whatever is in flight"
+    assert run.replies[0].endswith("already divided among several senders")
+    assert run.replies[1] == "open loop: sending 8 requests/s, regardless of requests in flight"
 
 
-async def test_commands_are_obeyed_by_all_as_of_one_instant_and_answered_in_one_line(fleet: Any) -> None:
-    run = await fleet(2)
+async def test_commands_are_obeyed_by_all_as_of_one_instant_and_answered_in_one_line(pool: Any) -> None:
+    run = await pool(2)
     await run.begin(StageConfig(request_rate=20.0, duration=60.0), StageConfig(request_rate=20.0, duration=60.0))
     await run.until(lambda report: report.tick.sent)
     await run.tell(Action.SET_RATE, 100.0)
@@ -125,29 +125,29 @@ async def test_commands_are_obeyed_by_all_as_of_one_instant_and_answered_in_one_
     await run.until(lambda report: report.tick.gauges.paused and not report.tick.sent)
     await run.tell(Action.STOP)
     await run.finish()
-    assert run.replies[:3] == ["sending 100 requests/s", "7 requests now", "stage ended, 1 to come"]
+    assert run.replies[:3] == ["sending 100 requests/s", "sending 7 requests now", "stage ended, 1 remaining"]
     dues = [record.due for record in run.records]
     (burst,) = {due for due in dues if dues.count(due) == 7}
     assert {record.worker for record in run.records if record.due == burst} == {0, 1}
     assert [record.id for record in run.records] == list(range(100, 100 + len(run.records)))
 
 
-async def test_a_stop_waits_for_all_and_counts_them_in_one_reply(server: Any, fleet: Any) -> None:
+async def test_a_stop_waits_for_all_and_counts_them_in_one_reply(server: Any, pool: Any) -> None:
     server.script = answer_never
-    run = await fleet(2)
+    run = await pool(2)
     await run.begin(StageConfig(request_rate=200.0, num_prompts=9))
     await run.until(lambda report: report.tick.gauges.in_flight == 9)
     await run.tell(Action.STOP)
     await run.until(lambda report: report.replies)
     await run.tell(Action.CANCEL)
     await run.finish()
-    assert run.replies == ["sending nothing more, waiting for 9 requests in flight", "9 requests cancelled"]
+    assert run.replies == ["no further requests are sent, waiting for 9 requests in flight", "9 requests cancelled"]
     assert {record.status for record in run.records} == {RequestStatus.CANCELLED}
 
 
-async def test_the_next_stage_waits_for_the_slowest_sender_where_stages_drain(server: Any, fleet: Any) -> None:
+async def test_the_next_stage_waits_for_the_slowest_sender_where_stages_drain(server: Any, pool: Any) -> None:
     server.script = slow_tokens
-    run = await fleet(2)
+    run = await pool(2)
     stage = StageConfig(request_rate=50.0, num_prompts=10)
     await run.begin(stage, stage, drain=True)
     await run.finish()
@@ -157,8 +157,8 @@ async def test_the_next_stage_waits_for_the_slowest_sender_where_stages_drain(se
     assert [record.id for record in run.records] == list(range(100, 120))
 
 
-async def test_a_fleet_plays_one_plan_after_the_other(fleet: Any) -> None:
-    run = await fleet(2)
+async def test_a_fleet_plays_one_plan_after_the_other(pool: Any) -> None:
+    run = await pool(2)
     await run.begin(StageConfig(max_concurrency=2, num_prompts=6))
     await run.finish()
     await run.begin(StageConfig(request_rate=50.0, num_prompts=5), first=1)
@@ -166,11 +166,11 @@ async def test_a_fleet_plays_one_plan_after_the_other(fleet: Any) -> None:
     assert [record.id for record in run.records] == list(range(100, 111))
 
 
-async def test_the_same_requests_are_broken_off_however_many_senders_there_are(server: Any, fleet: Any) -> None:
+async def test_the_same_requests_are_broken_off_however_many_senders_there_are(server: Any, pool: Any) -> None:
     server.script = answer_never
     quitters = []
     for workers in (1, 2):
-        run = await fleet(workers, cancel_fraction=0.5, output_len=1)
+        run = await pool(workers, cancel_fraction=0.5, output_len=1)
         await run.begin(StageConfig(request_rate=100.0, num_prompts=12))
         await run.until(lambda report: report.tick.sent)
         await run.until(lambda report: report.state is LoadPhase.DRAINING and not report.tick.cancelled)
@@ -185,9 +185,9 @@ async def test_one_worker_is_a_sender_without_a_fleet(server: Any) -> None:
     await sender.close()
 
 
-async def test_after_a_stop_for_a_restart_the_stage_is_played_again_as_a_new_one(server: Any, fleet: Any) -> None:
+async def test_after_a_stop_for_a_restart_the_stage_is_played_again_as_a_new_one(server: Any, pool: Any) -> None:
     server.script = slow_tokens
-    run = await fleet(2)
+    run = await pool(2)
     await run.begin(StageConfig(request_rate=50.0, duration=60.0), StageConfig(request_rate=50.0, duration=60.0))
     await run.until(lambda report: report.tick.ok)
     await run.tell(Action.STOP)

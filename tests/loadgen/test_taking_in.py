@@ -69,11 +69,11 @@ class Inbox:
     """What the transport does with the reads, and no more."""
 
     def stamped(self, connection: Http1Connection, data: bytes, at: float) -> None:
-        connection.take_in(data, at)
+        connection.parse(data, at)
 
-    def put_aside(self, connection: Http1Connection) -> None:
-        assert connection.exchange is not None
-        connection.exchange.settle()
+    def flush(self, connection: Http1Connection) -> None:
+        assert connection.request is not None
+        connection.request.flush()
 
     def unstamped(self, connection: Http1Connection, data: bytes) -> None: ...
 
@@ -94,13 +94,13 @@ class Body:
 
 def exchange(dialect: Dialect = DIALECT) -> RequestState:
     prompt = Prompt(text="x", input_tokens=1, output_tokens=9)
-    return RequestState(0, Due(0, 0.0), request=PreparedRequest(prompt, b"{}"), dialect=dialect, held_back=False)
+    return RequestState(0, Due(0, 0.0), prepared=PreparedRequest(prompt, b"{}"), dialect=dialect, limited=False)
 
 
 def seen(made: RequestState) -> list[Any]:
     times, counts = made.chunks.times().tolist(), made.chunks.counts().tolist()
     told = [made.output_tokens, made.prompt_tokens, made.cached_tokens]
-    return [times, counts, made.status, made.error, made.first_token_at, made.answer_tokens, *told]
+    return [times, counts, made.status, made.error, made.first_token_at, made.completion_tokens, *told]
 
 
 @pytest.mark.parametrize("continuous", [False, True])
@@ -124,26 +124,26 @@ def test_every_way_of_taking_in_gives_what_the_exact_one_gives(
     exact.parser = EventStream(read_completion, None, continuous=continuous, keep_texts=False)
     connection = Http1Connection(Inbox())
     connection.send(quick, b"", at=0.0)
-    exact.answered(200, 0.01, is_stream=True)
+    exact.headers_received(200, 0.01, is_stream=True)
     framing = Body()
     for number, read in enumerate(reads, 1):
-        connection.arrived(read, number / 100)
+        connection.data_arrived(read, number / 100)
         if body := framing.of(read):
-            exact.received(body, number / 100)
-    quick.broke("over", 99.0)
-    exact.broke("over", 99.0)
+            exact.body_received(body, number / 100)
+    quick.connection_lost("over", 99.0)
+    exact.connection_lost("over", 99.0)
     assert seen(quick) == seen(exact)
 
 
 def test_regular_events_are_put_aside_and_counted_together() -> None:
     made, connection = exchange(), Http1Connection(Inbox())
     connection.send(made, b"", at=0.0)
-    connection.arrived(SSE_HEAD, 0.01)
+    connection.data_arrived(SSE_HEAD, 0.01)
     for number in range(13):
         payload = event(f" {number}")
-        connection.arrived(b"%x\r\n%b\r\n" % (len(payload), payload), 1.0 + number)
-    assert len(made.aside) > 0
-    made.settle()
+        connection.data_arrived(b"%x\r\n%b\r\n" % (len(payload), payload), 1.0 + number)
+    assert len(made.deferred) > 0
+    made.flush()
     assert made.chunks.times().tolist() == [1.0 + number for number in range(13)]
     assert made.chunks.tokens == 13
 
@@ -151,13 +151,13 @@ def test_regular_events_are_put_aside_and_counted_together() -> None:
 def test_regular_events_with_counts_are_put_aside_too() -> None:
     made, connection = exchange(dialect_for("completions", model="m", continuous_usage=True)), Http1Connection(Inbox())
     connection.send(made, b"", at=0.0)
-    connection.arrived(SSE_HEAD, 0.01)
+    connection.data_arrived(SSE_HEAD, 0.01)
     aside = 0
     for number in range(1, 121):
         payload = counted(number, " a" * (number % 5 + 1))
-        connection.arrived(b"%x\r\n%b\r\n" % (len(payload), payload), 1.0 + number)
-        aside += len(made.aside) > 0
-    made.settle()
+        connection.data_arrived(b"%x\r\n%b\r\n" % (len(payload), payload), 1.0 + number)
+        aside += len(made.deferred) > 0
+    made.flush()
     assert aside > 100
     assert made.chunks.times().tolist() == [1.0 + number for number in range(1, 121)]
     assert (made.chunks.tokens, made.output_tokens, made.prompt_tokens) == (125, 125, 5)
@@ -176,14 +176,14 @@ def test_events_read_together_are_spread_as_far_as_the_look_before_allows(
     since: float | None, expected: list[float]
 ) -> None:
     made = exchange()
-    made.answered(200, 0.9, is_stream=True)
-    made.received(event(" a"), 1.0)
-    made.received(event(" b") + event(" c") + event(" d") + event(" e"), 1.04, since=since)
-    made.received(event(" f") + b"data: [DONE]\n\n", 1.05, since=1.04)
+    made.headers_received(200, 0.9, is_stream=True)
+    made.body_received(event(" a"), 1.0)
+    made.body_received(event(" b") + event(" c") + event(" d") + event(" e"), 1.04, since=since)
+    made.body_received(event(" f") + b"data: [DONE]\n\n", 1.05, since=1.04)
     assert made.chunks.times().tolist() == pytest.approx([*expected, 1.05])
     assert made.done_at == 1.05
-    doubts = made.chunks.take_doubts()
+    doubts = made.chunks.take_uncertainties()
     assert (None if doubts is None else doubts.tolist()) == (
         None if since is None else pytest.approx([1.04 - max(since, 1.0)] * 4)
     )
-    assert made.chunks.take_doubts() is None
+    assert made.chunks.take_uncertainties() is None

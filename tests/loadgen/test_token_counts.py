@@ -11,6 +11,7 @@ from servetop.core.events import RequestRecord, RequestStatus, TokenSource
 from servetop.core.interfaces.dialect import Prompt
 from servetop.core.tick import ClientTick, LoadGauges
 from servetop.engines.dialects import dialect_for
+from servetop.loadgen.request.record import build_record
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.loadgen.sender.tick_builder import TickBuilder
 from servetop.workload.stage_run import Due
@@ -32,24 +33,24 @@ def played(
     """A request of which an event came every 28 ms, and the usage at the end, if any."""
     prompt = Prompt(text="x", input_tokens=3, output_tokens=9, counted=True)
     dialect = dialect_for("completions", model="m", continuous_usage=False)
-    request = PreparedRequest(prompt, b"{}", most_tokens=most)
-    exchange = RequestState(1, Due(0, 0.0), request=request, dialect=dialect, held_back=False)
-    exchange.was_sent(0.0)
-    exchange.answered(200, 0.01, is_stream=True)
+    prepared = PreparedRequest(prompt, b"{}", max_tokens=most)
+    exchange = RequestState(1, Due(0, 0.0), prepared=prepared, dialect=dialect, limited=False)
+    exchange.mark_sent(0.0)
+    exchange.headers_received(200, 0.01, is_stream=True)
     for number, text in enumerate(texts, 1):
-        exchange.received(event(text), number * 0.028)
+        exchange.body_received(event(text), number * 0.028)
     at = len(texts) * 0.028
-    exchange.received((b"" if told is None else usage(told)) + b"data: [DONE]\n\n", at)
+    exchange.body_received((b"" if told is None else usage(told)) + b"data: [DONE]\n\n", at)
     accounts = accounts or TickBuilder()
-    accounts.progressed(exchange)
-    record = exchange.record(worker=0)
-    accounts.ended(exchange, record)
+    accounts.add_chunks(exchange)
+    record = build_record(exchange, worker=0)
+    accounts.add_ended(exchange, record)
     assert record.status is RequestStatus.OK
     return record
 
 
 def tick(accounts: TickBuilder) -> ClientTick:
-    return accounts.close(0, gauges=LoadGauges(), cpu_seconds=0.0)
+    return accounts.build(0, gauges=LoadGauges(), cpu_seconds=0.0)
 
 
 @pytest.mark.parametrize(
@@ -97,13 +98,13 @@ def test_a_tick_learns_from_an_ended_answer_how_many_tokens_a_chunk_brings() -> 
 def test_gaps_before_events_of_unknown_size_wait_for_the_first_answer_that_ends() -> None:
     accounts = TickBuilder()
     dialect = dialect_for("completions", model="m", continuous_usage=False)
-    request = PreparedRequest(Prompt(text="x", input_tokens=3, output_tokens=9, counted=True), b"{}")
-    going_on = RequestState(0, Due(0, 0.0), request=request, dialect=dialect, held_back=False)
-    going_on.was_sent(0.0)
-    going_on.answered(200, 0.01, is_stream=True)
+    prepared = PreparedRequest(Prompt(text="x", input_tokens=3, output_tokens=9, counted=True), b"{}")
+    going_on = RequestState(0, Due(0, 0.0), prepared=prepared, dialect=dialect, limited=False)
+    going_on.mark_sent(0.0)
+    going_on.headers_received(200, 0.01, is_stream=True)
     for number in range(1, 11):
-        going_on.received(event(" tok tok tok tok"), number * 0.028)
-    accounts.progressed(going_on)
+        going_on.body_received(event(" tok tok tok tok"), number * 0.028)
+    accounts.add_chunks(going_on)
     before = tick(accounts)
     assert (before.chunks, before.itl.count) == (10, 0)
     played([" tok tok tok tok"] * 50, 200, accounts=accounts)

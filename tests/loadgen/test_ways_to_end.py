@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.interfaces.dialect import Prompt
 from servetop.engines.dialects import dialect_for
+from servetop.loadgen.request.record import build_record
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.workload.stage_run import Due
 
-NO_TOKEN = (RequestStatus.ERROR, "the answer ended without a token")
+NO_TOKEN = (RequestStatus.ERROR, "the response ended without a token")
 NO_END = (RequestStatus.TRUNCATED, "the stream ended without its end marker")
 OK = (RequestStatus.OK, None)
 DONE = b"data: [DONE]\n\n"
@@ -36,17 +37,17 @@ def counts(usage: int) -> bytes:
 
 def answered(pieces: Sequence[bytes], *, answers: int = 1, streamed: bool = True) -> RequestRecord:
     """What becomes of a request whose answer ends in order."""
-    request = PreparedRequest(
-        Prompt(text="x", input_tokens=3, output_tokens=9), b"{}", answers=answers, streamed=streamed
+    prepared = PreparedRequest(
+        Prompt(text="x", input_tokens=3, output_tokens=9), b"{}", choices=answers, streamed=streamed
     )
     dialect = dialect_for("completions", model="m", continuous_usage=False)
-    exchange = RequestState(1, Due(0, 0.0), request=request, dialect=dialect, held_back=False)
-    exchange.was_sent(0.0)
-    exchange.answered(200, 0.1, is_stream=streamed)
+    exchange = RequestState(1, Due(0, 0.0), prepared=prepared, dialect=dialect, limited=False)
+    exchange.mark_sent(0.0)
+    exchange.headers_received(200, 0.1, is_stream=streamed)
     for number, piece in enumerate(pieces, 1):
-        exchange.received(piece, 0.1 + number / 1000)
-    exchange.complete(9.0)
-    return exchange.record(worker=0)
+        exchange.body_received(piece, 0.1 + number / 1000)
+    exchange.body_complete(9.0)
+    return build_record(exchange, worker=0)
 
 
 def outcome(record: RequestRecord) -> tuple[RequestStatus, str | None]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from servetop.core.config import StageConfig
 from servetop.core.events import Action, Command
-from servetop.loadgen.sender.live_commands import steer
+from servetop.loadgen.sender.live_commands import apply_command
 from servetop.workload.arrivals.arrival_spec import seeded_arrivals
 from servetop.workload.plan import LoadPlan
 from servetop.workload.schedule import Schedule
@@ -22,7 +22,7 @@ def schedule_of(*stages: StageConfig, begin: float = 0.0, drain: bool = False) -
 
 
 def tell(schedule: Schedule, action: Action, at: float, value: float | None = None) -> str | None:
-    return steer(schedule, Command(id=1, at=at, action=action, value=value), at)
+    return apply_command(schedule, Command(id=1, at=at, action=action, value=value), at)
 
 
 def times(schedule: Schedule, until: float) -> list[tuple[int, float]]:
@@ -103,7 +103,7 @@ def test_holding_keeps_the_load_going_and_the_stage_from_ending() -> None:
     schedule.due(0.0)
     assert tell(schedule, Action.HOLD_STAGE, 0.25) == "holding at 2 req/s"
     assert times(schedule, 3.1) == [(0, 0.5), (0, 1.0), (0, 1.5), (0, 2.0), (0, 2.5), (0, 3.0)]
-    assert tell(schedule, Action.CONTINUE_STAGES, 3.25) == "the stages go on"
+    assert tell(schedule, Action.CONTINUE_STAGES, 3.25) == "the stages continue"
     assert times(schedule, 4.0) == [(0, 3.5), (1, 4.0)]
     assert schedule.changes[-1].at == 4.0
 
@@ -148,7 +148,7 @@ def test_a_rate_set_in_a_pause_counts_from_its_end() -> None:
 def test_the_next_stage_begins_when_asked_for() -> None:
     schedule = schedule_of(TWO, FOUR)
     schedule.due(0.0)
-    assert tell(schedule, Action.NEXT_STAGE, 0.3) == "stage ended, 1 to come"
+    assert tell(schedule, Action.NEXT_STAGE, 0.3) == "stage ended, 1 remaining"
     assert times(schedule, 0.6) == [(1, 0.3), (1, 0.55)]
     assert tell(schedule, Action.NEXT_STAGE, 0.6) == "this is the last stage"
 
@@ -172,9 +172,9 @@ def test_stopping_ends_all_stages() -> None:
         (Action.SET_RATE, 1e9, "at or below"),
         (Action.SET_CONCURRENCY, -3.0, "must be 1 or more"),
         (Action.SET_CONCURRENCY, math.nan, "must be 1 or more"),
-        (Action.SET_CONCURRENCY, 8.0, "at most 8 requests at once"),
+        (Action.SET_CONCURRENCY, 8.0, "at most 8 concurrent requests"),
         (Action.SET_CONCURRENCY, 0.0, "no concurrency limit"),
-        (Action.CONTINUE_STAGES, None, "go on already"),
+        (Action.CONTINUE_STAGES, None, "not held"),
         (Action.RESUME_LOAD, None, "not paused"),
     ],
 )
@@ -198,8 +198,8 @@ def test_a_closed_loop_keeps_a_limit_or_gets_a_rate_first() -> None:
 
 def test_commands_without_a_stage_are_answered_too() -> None:
     schedule = schedule_of(TWO, begin=5.0)
-    assert tell(schedule, Action.HOLD_STAGE, 1.0) == "no stage is being played"
-    assert tell(schedule, Action.NEXT_STAGE, 1.0) == "no stage is being played"
+    assert tell(schedule, Action.HOLD_STAGE, 1.0) == "no stage is running"
+    assert tell(schedule, Action.NEXT_STAGE, 1.0) == "no stage is running"
     assert tell(schedule, Action.MARK, 1.0) is None
 
 
@@ -254,7 +254,7 @@ def test_whatever_is_asked_due_times_ascend_and_the_plan_ends(
 def test_a_loop_is_closed_at_a_concurrency_and_opened_at_a_rate() -> None:
     schedule = schedule_of(TWO)
     schedule.due(0.0)
-    assert "4 requests at once" in str(tell(schedule, Action.CLOSE_LOOP, 0.1, 4))
+    assert "4 concurrent requests" in str(tell(schedule, Action.CLOSE_LOOP, 0.1, 4))
     assert times(schedule, 0.5) == []
     assert schedule.slot(0.5) is not None
     assert "sending 8 requests/s" in str(tell(schedule, Action.OPEN_LOOP, 0.5, 8.0))

@@ -1,7 +1,8 @@
-"""What the run process and a sender say to each other, and its frames: a 4-byte little-endian length, then msgpack.
+"""Messages between the run process and its sender processes.
 
-Nothing in a message refers to shared memory. All instants are run time: both sides read one CLOCK_MONOTONIC and know
-its value at second 0 (`origin_ns`), so a sender on another machine would need its clock related to this one first.
+A frame is a 4-byte little-endian length followed by msgpack. No message refers to shared memory. All times are run
+time: both sides read one CLOCK_MONOTONIC and know its value at second 0 (`origin_ns`), so a sender on another machine
+would first need its clock related to this one.
 """
 
 from __future__ import annotations
@@ -21,104 +22,107 @@ from servetop.workload.plan import LoadPhase, LoadPlan
 
 MAX_FRAME_BYTES = 1 << 30
 _LENGTH = struct.Struct("<I")
+_PROTOCOL_ERROR = "protocol error between run and sender process: are both the same servetop version?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderSetup:
-    """All that a sender knows of the run before its load."""
+    """Everything a sender needs before its first plan."""
 
     url: str
     more_urls: tuple[str, ...] = ()
-    """Replicas of the server at `url`, to which requests go in turn."""
+    """Replicas of the server at `url`; requests are distributed round-robin over all of them."""
     model: str
-    """The name that requests ask for."""
+    """Model name sent with each request."""
     dialect: str = "completions"
     """The request and stream format: an OpenAI endpoint name, or `module:Class`."""
     continuous_usage: bool = False
-    """The server understands `stream_options.continuous_usage_stats`."""
+    """The server supports `stream_options.continuous_usage_stats`."""
     workload: WorkloadConfig = WorkloadConfig()
     seed: int = 0
     max_model_len: int | None = None
-    """Tokens of the longest context that the engine takes, where it tells."""
+    """Longest context in tokens, if the engine reports it."""
     corpus_ids: tuple[int, ...] = ()
-    """The text corpus of the workload in the engine's own tokens, where exact lengths are wanted."""
+    """The workload's text corpus as the engine's token ids, for exact prompt lengths."""
     text_prompts: bool = False
     """The dialect accepts no token ids, so every prompt is sent as text."""
     origin_ns: int
     """`perf_counter_ns` at second 0 of the run."""
     worker: int = 0
     workers: int = 1
-    """Senders that share the load, those that stand by included."""
+    """Senders that share the load, including those on standby."""
     active: tuple[int, ...] = ()
-    """Those of them that are at work from the beginning; empty: all."""
+    """Senders that are active from the start; empty: all."""
     first_id: int = 0
-    """Number of the first request: a resumed run goes on counting."""
+    """Number of the first request; a resumed run continues its numbering."""
     api_key: str | None = field(default=None, repr=False)
-    """Lives in memory and in the pipe to the sender only."""
+    """Kept only in memory and in the pipe to the sender."""
     connection: ConnectionConfig = field(default=ConnectionConfig(), repr=False)
-    """With all decided; a proxy's credentials live where the key does."""
+    """Fully resolved; proxy credentials are protected like the API key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedCommand:
-    """What makes several senders obey as one."""
+    """A change that all senders of a pool apply at the same run time."""
 
     at: float
-    """Run time as of which all of them obey; a little ahead, so that all have heard of it by then."""
+    """Run time at which it takes effect; far enough ahead for every sender to receive it first."""
     number_from: int
-    """No sender has reached this request number: from here it counts whose requests are whose, where that changes."""
+    """No sender has reached this request number yet; a new partition of the requests counts from here."""
     active: tuple[int, ...] | None = None
-    """The senders that are at work from then on, where that changes."""
+    """The senders that are active from then on; None: unchanged."""
+    command: Command | None = None
+    """The load command to apply; None: only the partition changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToSender:
-    """One message to a sender; one field is set, or a command and its order."""
+    """One message to a sender; exactly one field is set."""
 
     setup: SenderSetup | None = None
     plan: LoadPlan | None = None
     command: Command | None = None
-    order: TimedCommand | None = None
-    """Only among several senders."""
+    """Applied on receipt; sent to a single sender."""
+    timed_command: TimedCommand | None = None
+    """Sent to the senders of a pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BegunRequest:
-    """A request that has got its number: should its sender die, this is all that is known of it."""
+class StartedRequest:
+    """A request that was given a number: all that is known of it if its sender dies."""
 
     number: int
     stage: int
     due: float
     conversation: int | None = None
     turn: int | None = None
-    """See RequestRecord."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SenderReport:
-    """What a sender says at the end of every tick."""
+    """What a sender reports at the end of every tick."""
 
     state: LoadPhase
     tick: ClientTick
     records: tuple[RequestRecord, ...] = ()
-    """Requests that ended in the tick."""
+    """Requests that ended during the tick."""
     stages: tuple[StageChange, ...] = ()
     notes: tuple[Note, ...] = ()
     replies: tuple[Command, ...] = ()
-    """Commands obeyed in the tick, with `obeyed_at` and `reply` filled in."""
-    begun: tuple[BegunRequest, ...] = ()
-    """Only among several senders."""
+    """Commands applied during the tick, with `obeyed_at` and `reply` filled in."""
+    started: tuple[StartedRequest, ...] = ()
+    """Requests numbered during the tick; filled in by the senders of a pool."""
     next_number: int = 0
-    """No request of this or a greater number has begun; only among several senders."""
+    """Lowest request number that is not in use yet; filled in by the senders of a pool."""
     deaths: tuple[str, ...] = ()
-    """Of several senders at work, those that died since the last report, and what that cost: a line each."""
+    """One line for each active sender that died since the last report; filled in by the pool."""
 
 
 _Message = TypeVar("_Message")
 
 
 class FrameCodec(Generic[_Message]):
-    """Frames of one type of message, out of and into bytes that arrive in pieces."""
+    """Encodes and decodes frames of one message type; input may be split anywhere."""
 
     def __init__(self, kind: type[_Message]) -> None:
         self._encoder = msgspec.msgpack.Encoder(enc_hook=_pack_array)
@@ -126,19 +130,19 @@ class FrameCodec(Generic[_Message]):
         self._buffer = bytearray()
 
     def frame(self, message: _Message) -> bytes:
-        """The bytes that stand for a message."""
+        """Encode one message."""
         payload = self._encoder.encode(message)
         return _LENGTH.pack(len(payload)) + payload
 
     def feed(self, data: bytes) -> list[_Message]:
-        """The messages that these bytes complete; LoadError when they cannot be messages."""
+        """Return the messages completed by `data`; LoadError if the bytes are not valid frames."""
         self._buffer += data
         messages: list[_Message] = []
         start = 0
         while len(self._buffer) - start >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer, start)
             if length > MAX_FRAME_BYTES:
-                raise LoadError("a sender and the run do not understand each other: is one of them another version?")
+                raise LoadError(_PROTOCOL_ERROR)
             end = start + _LENGTH.size + length
             if end > len(self._buffer):
                 break
@@ -151,11 +155,11 @@ class FrameCodec(Generic[_Message]):
         try:
             return self._decoder.decode(payload)
         except (msgspec.MsgspecError, ValueError, struct.error) as error:
-            raise LoadError(f"a sender and the run do not understand each other ({error})") from error
+            raise LoadError(f"{_PROTOCOL_ERROR} ({error})") from error
 
 
 def _pack_array(value: object) -> object:
-    """The numbers as they are, little-endian: exact, and cheap at a thousand records a second."""
+    """Send the raw little-endian numbers: exact, and cheap at a thousand records per second."""
     if not isinstance(value, np.ndarray):
         raise TypeError(f"cannot send a {type(value).__name__}")
     return value.astype(value.dtype.newbyteorder("<"), copy=False).tobytes()

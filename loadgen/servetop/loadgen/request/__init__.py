@@ -1,1 +1,1 @@
-"""One request from its rendering to its record."""
+"""One request: rendering, state, chunk log, record."""

@@ -1,4 +1,4 @@
-"""The text of one answer as it comes: all of it, and what of it was said to the user."""
+"""The text of one completion as it arrives, with and without the model's reasoning."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ if TYPE_CHECKING:
 
 
 class CompletionText:
-    """Grows chunk by chunk. What a server sends as reasoning is told apart; what it leaves in the answer is not."""
+    """Collects text chunk by chunk. Reasoning is separated only if the server marks it as such."""
 
-    __slots__ = ("_answers", "_pieces", "recorded", "tokenizer")
+    __slots__ = ("_answer_parts", "_parts", "recorded", "tokenizer")
 
     def __init__(self, *, tokenizer: LocalTokenizer | None = None, recorded: bool = False) -> None:
         self.tokenizer = tokenizer
-        """Counts it where the server does not."""
+        """Counts the tokens if the server does not."""
         self.recorded = recorded
-        """It goes into the recording, and the question with it."""
-        self._pieces: list[str] = []
-        self._answers: list[str] | None = None
-        """Once a chunk had reasoning."""
+        """Store the text in the recording, with the prompt."""
+        self._parts: list[str] = []
+        self._answer_parts: list[str] | None = None
+        """The parts without reasoning; None until a chunk contains reasoning."""
 
     def add(self, chunk: Chunk) -> None:
-        """The next chunk; its text is the next piece."""
-        if self._answers is None and (chunk.reasoning or chunk.thoughts):
-            self._answers = self._pieces.copy()
-        self._pieces.append(chunk.text)
-        if self._answers is not None:
-            self._answers.append(chunk.answer)
+        """Append the chunk's text."""
+        if self._answer_parts is None and (chunk.reasoning or chunk.thoughts):
+            self._answer_parts = self._parts.copy()
+        self._parts.append(chunk.text)
+        if self._answer_parts is not None:
+            self._answer_parts.append(chunk.answer)
 
     @property
-    def whole(self) -> str:
-        """Reasoning and answer as they came; of a chunk that has both, the answer first."""
-        return "".join(self._pieces)
+    def full(self) -> str:
+        """Reasoning and answer in order of arrival; a chunk that contains both has its answer first."""
+        return "".join(self._parts)
 
     @property
     def answer(self) -> str:
-        """Without the reasoning: what belongs into a conversation's history."""
-        return "".join(self._pieces if self._answers is None else self._answers)
+        """The text without the model's reasoning, as it belongs in a conversation's history."""
+        return "".join(self._parts if self._answer_parts is None else self._answer_parts)

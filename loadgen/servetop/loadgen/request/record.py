@@ -1,58 +1,96 @@
-"""What the record of a request says of its tokens and its server's times."""
+"""Builds the RequestRecord of a request that has ended."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from servetop.core.arrays import IntArray
 from servetop.core.chunk_codec import TEXTLESS_FRACTION, chunk_sizes_known
-from servetop.core.events import TokenSource
+from servetop.core.events import RequestRecord, TokenSource
 from servetop.core.interfaces.dialect import ServerTiming
+from servetop.loadgen.request.request_state import RequestState
+from servetop.workload.prompts.conversation_scripts import TurnPrompt
 
-if TYPE_CHECKING:
-    from servetop.loadgen.request.request_state import RequestState
+
+def build_record(request: RequestState, *, worker: int) -> RequestRecord:
+    """Return the record of a request that has ended; ValueError if it has not."""
+    if request.status is None:
+        raise ValueError(f"request {request.id} has not ended")
+    recorded = request.text if request.text is not None and request.text.recorded else None
+    turn = request.prompt if isinstance(request.prompt, TurnPrompt) else None
+    return RequestRecord(
+        id=request.id,
+        stage=request.stage,
+        due=request.due_at,
+        sent=request.sent,
+        headers_at=request.headers_at,
+        first_token_at=request.first_token_at,
+        done_at=request.done_at,
+        prompt_tokens=request.prompt_tokens,
+        output_tokens=request.completion_tokens,
+        cached_tokens=request.cached_tokens,
+        status=request.status,
+        error=request.error,
+        http_status=request.http_status,
+        worker=worker,
+        token_source=_token_source(request),
+        chunk_times=request.chunks.times(),
+        chunk_tokens=_chunk_tokens(request),
+        prompt_text=None if recorded is None else request.prompt.recorded,
+        output_text=None if recorded is None else recorded.full,
+        conversation=None if turn is None else request.conversation,
+        turn=None if turn is None else turn.turn,
+        model=request.prompt.model,
+        replica=request.replica,
+        **_reasoning_fields(request),
+        **_timing_fields(request.timing),
+    )
 
 
-def token_source(exchange: RequestState) -> TokenSource:
-    """Best knowledge of both counts: the server's usage, else our own count, else an estimated prompt."""
-    told = exchange.output_tokens
-    if told is not None:
-        too_many = 0 < exchange.most_tokens < told
-        too_few = exchange.chunks.tokens > told * (1 + TEXTLESS_FRACTION) + 1
+def _token_source(request: RequestState) -> TokenSource:
+    """Return the best source of both counts: the server's usage, else our own count, else an estimated prompt."""
+    reported = request.output_tokens
+    if reported is not None:
+        too_many = 0 < request.max_tokens < reported
+        too_few = request.chunks.tokens > reported * (1 + TEXTLESS_FRACTION) + 1
         return TokenSource.DISPUTED if too_many or too_few else TokenSource.USAGE
-    if not (exchange.prompt.token_ids is not None or exchange.prompt.counted):
+    if not (request.prompt.token_ids is not None or request.prompt.counted):
         return TokenSource.ESTIMATE
-    return TokenSource.CHUNKS if exchange.text is None or exchange.text.tokenizer is None else TokenSource.TOKENIZER
+    return TokenSource.CHUNKS if request.text is None or request.text.tokenizer is None else TokenSource.TOKENIZER
 
 
-def chunk_tokens(exchange: RequestState) -> IntArray:
-    """Tokens of each chunk. Where only their sum is known, they are as counted, and do not add up, unless it is proved.
+def _chunk_tokens(request: RequestState) -> IntArray:
+    """Return the tokens of each chunk; if only their sum is known, one each, unless the true counts can be proved.
 
-    It is proved for a chunk that is alone, and for chunks whose texts all have one length, which only the last may fall
-    short of: then all but the last bring equally many.
+    They can be proved for a single chunk, and for chunks whose texts have equal lengths except for a shorter last one:
+    then all chunks but the last carry the same number of tokens.
     """
-    told, chunks = exchange.output_tokens, exchange.chunks
-    if told is None or chunk_sizes_known(told, chunks.tokens):
+    reported, chunks = request.output_tokens, request.chunks
+    if reported is None or chunk_sizes_known(reported, chunks.tokens):
         return chunks.counts()
-    proved = len(chunks) == 1 or exchange.parser.even_texts()
-    even = chunks.even_counts(told) if proved else None
-    return chunks.counts() if even is None else even
+    proved = len(chunks) == 1 or request.parser.even_texts()
+    uniform = chunks.uniform_counts(reported) if proved else None
+    return chunks.counts() if uniform is None else uniform
 
 
-def timing_of(timing: ServerTiming | None) -> dict[str, Any]:
-    """A record's fields about the server's own times."""
+def reasoning_tokens(request: RequestState) -> int:
+    """The server's count of reasoning tokens if it is above 0, else that of the chunks."""
+    return request.reported_reasoning_tokens or request.reasoning_tokens
+
+
+def _reasoning_fields(request: RequestState) -> dict[str, Any]:
+    """Return the fields about reasoning; if reasoning is counted but hidden, the first token belongs to the answer."""
+    tokens = reasoning_tokens(request)
+    if not tokens:
+        return {}
+    visible = request.reasoning_tokens > 0
+    return {
+        "reasoning_tokens": tokens,
+        "first_output_at": request.first_output_at if visible else request.first_token_at,
+    }
+
+
+def _timing_fields(timing: ServerTiming | None) -> dict[str, Any]:
     if timing is None:
         return {}
     return {"server_queue": timing.queue, "server_prefill": timing.prefill, "server_decode": timing.decode}
-
-
-def reasoning_of(exchange: RequestState) -> dict[str, Any]:
-    """A record's fields about reasoning; where it was counted but not shown, the first token is the answer's."""
-    tokens = exchange.reasoning_told or exchange.reasoning_tokens
-    if not tokens:
-        return {}
-    seen = exchange.reasoning_tokens > 0
-    return {
-        "reasoning_tokens": tokens,
-        "first_output_at": exchange.first_output_at if seen else exchange.first_token_at,
-    }

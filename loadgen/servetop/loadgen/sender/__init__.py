@@ -1,1 +1,1 @@
-"""The sender: plays a load plan over a transport and reports once a tick."""
+"""The sender: sends a plan's requests when they are due and reports once per tick."""

@@ -1,4 +1,4 @@
-"""The sender's own times: a heartbeat that shows how late the event loop is, and the ends of ticks."""
+"""The sender's periodic timers: a heartbeat whose lateness is the event loop's lag, and the ends of ticks."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from servetop.loadgen.sender.tick_builder import BEAT_SECONDS
 
 
 class Heartbeat:
-    """Calls `beat` with its lateness (seconds) every 20 ms, and `tick` with the number of each tick that has ended.
+    """Calls `on_beat` every 20 ms with its lateness (seconds), and `on_tick` with the index of each tick that ended.
 
-    Ticks that the loop slept through are told one after the other, beats that it did are left out.
+    If the loop was blocked, missed ticks are reported one after the other; missed beats are skipped.
     """
 
-    def __init__(self, clock: MonotonicClock, *, beat: Callable[[float], None], tick: Callable[[int], None]) -> None:
+    def __init__(
+        self, clock: MonotonicClock, *, on_beat: Callable[[float], None], on_tick: Callable[[int], None]
+    ) -> None:
         self._clock = clock
-        self._on_beat = beat
-        self._on_tick = tick
+        self._on_beat = on_beat
+        self._on_tick = on_tick
         now = clock.now()
         self._index = max(0, math.floor(now / TICK_SECONDS))
         self._beat_at = now + BEAT_SECONDS
@@ -43,6 +45,6 @@ class Heartbeat:
         self._ticks.arm(end)
 
     def close(self) -> None:
-        """Call no more."""
+        """Stop both timers."""
         self._beats.close()
         self._ticks.close()

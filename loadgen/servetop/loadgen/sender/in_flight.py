@@ -1,4 +1,4 @@
-"""The requests under way: in flight, or held back by the concurrency limit."""
+"""The requests that have been submitted and not ended, and those queued behind the concurrency limit."""
 
 from __future__ import annotations
 
@@ -6,55 +6,53 @@ from collections import deque
 from collections.abc import Iterator
 
 from servetop.core.tick import LoadGauges
+from servetop.loadgen.request.prerender import NumberedRequest
 from servetop.loadgen.request.request_state import RequestState
-from servetop.workload.stage_run import Due
 
 
 class InFlightRequests:
-    """In flight in the order in which they were submitted, waiting in the order in which they are due."""
+    """Requests in flight in order of submission; queued requests in order of their due times."""
 
-    def __init__(self, timeout: float) -> None:
-        self._timeout = timeout
-        self._in_flight: dict[RequestState, float] = {}
-        self.waiting: deque[Due] = deque()
+    def __init__(self) -> None:
+        self._submitted: dict[RequestState, float] = {}
+        self.queued: deque[NumberedRequest] = deque()
+        """Due requests that wait because the concurrency limit is reached."""
 
     @property
-    def in_flight(self) -> int:
-        """Requests submitted and not ended."""
-        return len(self._in_flight)
+    def count(self) -> int:
+        """Number of requests in flight."""
+        return len(self._submitted)
 
     @property
     def empty(self) -> bool:
-        """Nothing is under way."""
-        return not self._in_flight and not self.waiting
+        """No request is in flight or queued."""
+        return not self._submitted and not self.queued
 
     def has_room(self, limit: int | None) -> bool:
-        """Whether one more may be in flight."""
-        return limit is None or len(self._in_flight) < limit
+        """Whether the concurrency limit allows another request."""
+        return limit is None or len(self._submitted) < limit
 
-    def add(self, exchange: RequestState, at: float) -> None:
-        """It was submitted at run time `at`."""
-        self._in_flight[exchange] = at
+    def add(self, request: RequestState, at: float) -> None:
+        """Add a request that is submitted at run time `at`."""
+        self._submitted[request] = at
 
-    def remove(self, exchange: RequestState) -> None:
-        """It has ended."""
-        self._in_flight.pop(exchange, None)
+    def remove(self, request: RequestState) -> None:
+        """Remove a request that has ended."""
+        self._submitted.pop(request, None)
 
     def gauges(self, *, stage: int, max_concurrency: int | None) -> LoadGauges:
-        """The counts of a tick, under the limit in force."""
-        return LoadGauges(
-            stage=stage, max_concurrency=max_concurrency, in_flight=self.in_flight, queued=len(self.waiting)
-        )
+        """Return a tick's gauges."""
+        return LoadGauges(stage=stage, max_concurrency=max_concurrency, in_flight=self.count, queued=len(self.queued))
 
-    def overdue(self, at: float) -> Iterator[RequestState]:
-        """Those that were submitted more than the timeout before `at`."""
-        while self._in_flight:
-            oldest, since = next(iter(self._in_flight.items()))
-            if at - since < self._timeout:
+    def overdue(self, at: float, *, timeout: float) -> Iterator[RequestState]:
+        """Remove and yield the requests that were submitted at least `timeout` seconds before `at`."""
+        while self._submitted:
+            oldest, since = next(iter(self._submitted.items()))
+            if at - since < timeout:
                 return
             yield oldest
             self.remove(oldest)
 
-    def all_in_flight(self) -> tuple[RequestState, ...]:
-        """A copy, safe to act on."""
-        return tuple(self._in_flight)
+    def snapshot(self) -> tuple[RequestState, ...]:
+        """A copy of the requests in flight, safe to iterate over while they end."""
+        return tuple(self._submitted)

@@ -1,4 +1,7 @@
-"""Waking up on time. Event-loop timers tick in milliseconds; a Linux timerfd wakes within some 60 µs."""
+"""Timers for absolute due times: event-loop timers have millisecond resolution, a Linux timerfd wakes within 60 µs.
+
+Due times are never shifted by a late wake-up or a slow response, which avoids coordinated omission.
+"""
 
 from __future__ import annotations
 
@@ -22,27 +25,27 @@ _TFD_TIMER_ABSTIME = 1
 
 
 class DeadlineTimer(Protocol):
-    """Calls back once when the run time it was armed for has come; one deadline at a time."""
+    """Calls back once when an absolute run time is reached; holds one deadline at a time."""
 
     def arm(self, at: float) -> None:
-        """Set the deadline, replacing the one before; inf is none, a past one fires at the loop's next turn."""
+        """Set the deadline, replacing the previous one; inf disarms, a past one fires at the loop's next iteration."""
         ...
 
     def close(self) -> None:
-        """Never call back again."""
+        """Disarm the timer for good."""
         ...
 
 
 def deadline_timer(clock: MonotonicClock, callback: Callable[[], None]) -> DeadlineTimer:
-    """The best timer of this machine, on the running event loop."""
+    """Return the most precise timer available, on the running event loop."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             return TimerFd(clock, callback)
     return LoopTimer(clock, callback)
 
 
-class LoopTimer:
-    """By the event loop's own timers: up to a millisecond or so late."""
+class LoopTimer(DeadlineTimer):
+    """Uses the event loop's timers, which are up to about a millisecond late."""
 
     def __init__(self, clock: MonotonicClock, callback: Callable[[], None]) -> None:
         self._clock = clock
@@ -53,7 +56,6 @@ class LoopTimer:
         self._closed = False
 
     def arm(self, at: float) -> None:
-        """See DeadlineTimer."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -68,13 +70,12 @@ class LoopTimer:
             self._callback()
 
     def close(self) -> None:
-        """See DeadlineTimer."""
         self._closed = True
         self.arm(math.inf)
 
 
-class TimerFd:
-    """By a timerfd in absolute CLOCK_MONOTONIC time, watched by the event loop as a file."""
+class TimerFd(DeadlineTimer):
+    """Uses a timerfd on absolute CLOCK_MONOTONIC time, registered with the event loop as a reader."""
 
     def __init__(self, clock: MonotonicClock, callback: Callable[[], None]) -> None:
         self._origin_ns = clock.origin_ns
@@ -85,7 +86,6 @@ class TimerFd:
         self._loop.add_reader(self._fd, self._fired)
 
     def arm(self, at: float) -> None:
-        """See DeadlineTimer; the same deadline again costs nothing."""
         if self._fd >= 0 and at != self._at:
             self._at = at
             _timerfd_settime(self._fd, 0 if math.isinf(at) else max(1, self._origin_ns + round(at * NS_PER_S)))
@@ -93,13 +93,12 @@ class TimerFd:
     def _fired(self) -> None:
         try:
             os.read(self._fd, 8)
-        except BlockingIOError:  # armed anew since the loop saw it
+        except BlockingIOError:  # re-armed since the loop polled it
             return
         self._at = math.inf
         self._callback()
 
     def close(self) -> None:
-        """See DeadlineTimer."""
         if self._fd >= 0:
             self._loop.remove_reader(self._fd)
             os.close(self._fd)
@@ -117,7 +116,7 @@ if sys.version_info >= (3, 13) and sys.platform == "linux":
 else:
 
     class _ITimerSpec(ctypes.Structure):
-        """`struct itimerspec`: interval and value, each in seconds and nanoseconds."""
+        """C's `struct itimerspec`: interval and value, each in seconds and nanoseconds."""
 
         _fields_ = tuple((name, ctypes.c_long) for name in ("interval_s", "interval_ns", "value_s", "value_ns"))
 
@@ -139,7 +138,7 @@ else:
 
 @contextlib.contextmanager
 def quiet_collector() -> Iterator[None]:
-    """Keep the garbage collector from stopping a run: what exists is frozen, new cycles are looked for rarely."""
+    """Keep garbage collection from pausing a run: existing objects are frozen, new ones are collected rarely."""
     thresholds = gc.get_threshold()
     gc.collect()
     gc.freeze()

@@ -1,4 +1,8 @@
-"""The sender: plays a plan over a transport, and says what happened, once a tick."""
+"""The sender: sends the requests of a load plan when they are due and reports once per tick.
+
+Requests are sent at absolute due times that do not depend on responses, which avoids coordinated omission: a request
+that the sender or the concurrency limit delays keeps its due time.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,22 @@ import math
 from collections.abc import Callable
 
 from servetop.core.clock import MonotonicClock
-from servetop.core.events import Action, Command, RequestStatus
+from servetop.core.events import Action, Command
 from servetop.core.interfaces.dialect import Dialect
 from servetop.core.tick import LoadGauges
 from servetop.loadgen.messages import SenderReport, SenderSetup, TimedCommand
-from servetop.loadgen.request.prerender import PrerenderQueue
+from servetop.loadgen.request.prerender import NumberedRequest, PrerenderQueue, prompt_source
 from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.sender.backoff import Backoff
+from servetop.loadgen.sender.cancellation import Cancellation
 from servetop.loadgen.sender.conversations import Conversations
 from servetop.loadgen.sender.heartbeat import Heartbeat
 from servetop.loadgen.sender.in_flight import InFlightRequests
-from servetop.loadgen.sender.live_commands import burst, steer
+from servetop.loadgen.sender.live_commands import apply_command, burst
 from servetop.loadgen.sender.pacing import deadline_timer
-from servetop.loadgen.sender.partition import Partition
-from servetop.loadgen.sender.preparation import Preparation, prompts_of
-from servetop.loadgen.sender.random_cancellation import RandomCancellation
+from servetop.loadgen.sender.partition import partition_for
 from servetop.loadgen.sender.report_builder import ReportBuilder
-from servetop.loadgen.transport.raw_transport import ClientFactory
+from servetop.loadgen.transport.transport import TransportFactory
 from servetop.workload.build import arrivals_of
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.plan import LoadPhase, LoadPlan
@@ -30,12 +33,14 @@ from servetop.workload.schedule import Schedule
 from servetop.workload.stage_run import Due
 from servetop.workload.user_slots import UserSlots
 
-_PLACES_AT_A_STRETCH = 16
-"""Filled before the event loop has its turn: a heartbeat that waits for hundreds would tell of a busy client."""
+_SEED_STEP = 1_000_003
+"""Distance between the seeds of two senders."""
+_SLOTS_AT_ONCE = 16
+"""User slots filled before the event loop continues; filling hundreds would delay the heartbeat."""
 
 
 class Sender:
-    """Lives on one running event loop, from its making to `close`; a report goes out at the end of every tick."""
+    """Runs on one event loop from its creation to `close`; listens to its transport."""
 
     def __init__(
         self,
@@ -43,256 +48,245 @@ class Sender:
         dialect: Dialect,
         *,
         clock: MonotonicClock,
-        transport: ClientFactory,
+        transport: TransportFactory,
         report: Callable[[SenderReport], None],
     ) -> None:
         workload = setup.workload
-        self._setup = setup
         self._clock = clock
         self._report = report
         self._arrivals = arrivals_of(workload, seed=setup.seed)
-        self._tally = SkippedRows()
-        self._share = Partition(setup)
-        outbox = PrerenderQueue(self._share.dealt(prompts_of(setup, self._tally)), dialect, workload, tally=self._tally)
-        self._ready = Preparation(outbox, self._share, dialect)
+        self._skipped = SkippedRows()
+        self._partition = partition_for(setup)
+        prompts = self._partition.prompts(prompt_source(setup, self._skipped))
+        self._prerender = PrerenderQueue(prompts, dialect, workload, skipped=self._skipped)
+        self._reports = ReportBuilder(worker=setup.worker)
+        self.request_sent: Callable[[RequestState], None] = self._reports.tick.add_sent
+        self.chunks_received: Callable[[RequestState], None] = self._reports.tick.add_chunks
         self._transport = transport(self)
-        self._crowd = InFlightRequests(workload.timeout)
-        self._quitters = RandomCancellation(workload.cancel_fraction, seed=setup.seed)
+        self._in_flight = InFlightRequests()
+        self._cancellation = Cancellation(
+            workload, seed=setup.seed, clock=clock, transport=self._transport, finish=self._finish
+        )
         self._backoff = Backoff()
-        self._draft = ReportBuilder(worker=setup.worker)
         self._schedule: Schedule | None = None
         self._stage = -1
-        self._limit: int | None = None
-        own_seed = self._share.own_seed(setup.seed)
-        self._talks = Conversations.of(setup, self._tally, seed=own_seed)
-        self._places = UserSlots.of(workload, seed=own_seed)
-        self.horizon = math.inf
-        """Run time that the schedule must not pass yet: an order is waiting for it."""
+        self._stage_limit: int | None = None
+        own_seed = setup.seed + _SEED_STEP * setup.worker
+        self._conversations = Conversations.of(setup, self._skipped, seed=own_seed)
+        self._slots = UserSlots.of(workload, seed=own_seed)
+        self.barrier = math.inf
+        """Run time that the schedule must not pass yet, because a timed command takes effect then."""
         self._stopped = False
         self._wake_at = math.inf
-        self._due_timer = deadline_timer(clock, self._play)
-        self._metronome = Heartbeat(clock, beat=self._beat, tick=self._send_report)
+        self._due_timer = deadline_timer(clock, self._send_due)
+        self._heartbeat = Heartbeat(clock, on_beat=self._beat, on_tick=self._send_report)
 
     def begin(self, plan: LoadPlan) -> None:
-        """Play a plan from now on instead of the one before, whose requests in flight go on."""
+        """Start a plan in place of the previous one, whose requests in flight continue."""
         self._stopped = False
-        self._collect_changes()
-        self._share.count_from(plan.first_number)
-        self._schedule = Schedule(plan, arrivals=self._arrivals, now=self._share.starting(self._clock.now()))
+        self._collect_stage_changes()
+        self._partition.count_from(plan.first_number)
+        start = self._partition.earliest_start(self._clock.now())
+        self._schedule = Schedule(plan, arrivals=self._arrivals, now=start)
         self._prepare()
-        self._play()
+        self._send_due()
 
-    def obey(self, command: Command, order: TimedCommand | None = None) -> None:
-        """Act on a command at once, or as of the time of an order; the next report carries the reply."""
-        at = self._clock.now() if order is None else order.at
-        reply = self._act(command, at)
-        self._limit_in_force(order)
-        self._draft.reply(command, reply, at=at)
-        self._places.opened()
-        self._play()
+    # --- commands ---
 
-    def reach(self, order: TimedCommand) -> None:
-        """The time of an order has come: play up to it, and no further until it has been obeyed."""
-        self.horizon = order.at
-        self._play()
-        self._share.reform(order)
+    def apply(self, command: Command) -> None:
+        """Apply a command now; the next report carries the reply."""
+        self._apply(command, self._clock.now())
 
-    def _act(self, command: Command, at: float) -> str:
+    def apply_timed(self, timed: TimedCommand) -> None:
+        """Advance the schedule to a command's time, and apply it as of that time."""
+        self.barrier = timed.at
+        self._send_due()
+        self._partition.apply(timed)
+        if timed.command is not None:
+            self._apply(timed.command, timed.at, number_from=timed.number_from)
+
+    def _apply(self, command: Command, at: float, *, number_from: int | None = None) -> None:
+        reply = self._reply_to(command, at)
+        self._limit(number_from=number_from)
+        self._reports.reply(command, reply, at=at)
+        self._slots.opened()
+        self._send_due()
+
+    def _reply_to(self, command: Command, at: float) -> str:
         schedule = self._schedule
         if command.action in (Action.STOP, Action.CANCEL):
             return self._stop(at, cancel=command.action is Action.CANCEL)
         if schedule is None:
-            return "no load is being played yet"
+            return "no load has been started yet"
         if command.action is Action.BURST:
-            dues, words = burst(schedule.play, command.value, at)
-            for due in dues:
-                self._arrived(due)
-            return words
-        reply = steer(schedule, command, at)
-        return f"the load generator cannot do {command.action}" if reply is None else reply
+            requests, reply = burst(schedule.play, command.value, at)
+            for due in requests:
+                self._select(due)
+            return reply
+        return apply_command(schedule, command, at) or f"the load generator does not support {command.action}"
 
     def _stop(self, at: float, *, cancel: bool) -> str:
         self._stopped = True
         if self._schedule is not None:
             self._schedule.stop(at)
-        held = len(self._crowd.waiting)
-        self._drop_waiting(at, "stopped before it was sent")
+        queued = len(self._in_flight.queued)
+        self._cancel_queued(at, "stopped before it was sent")
         if cancel:
-            return f"{self._cancel_in_flight('cancelled') + held} requests cancelled"
-        return f"sending nothing more, waiting for {self._crowd.in_flight} requests in flight"
+            count = self._cancellation.cancel_in_flight(self._in_flight, "cancelled")
+            return f"{count + queued} requests cancelled"
+        return f"no further requests are sent, waiting for {self._in_flight.count} requests in flight"
 
-    def _play(self) -> None:
-        """Send what is due, fill free places, see whether a drain is over, and set the timer for what comes next."""
+    # --- sending ---
+
+    def _send_due(self) -> None:
+        """Send what is due, fill free user slots, end a finished drain, and set the timer for what comes next."""
         schedule = self._schedule
         if schedule is None:
             return
-        now = min(self._clock.now(), self.horizon)
+        now = min(self._clock.now(), self.barrier)
         for due in schedule.due(now):
-            self._arrived(due)
-        for due in self._talks.due(now, schedule):
-            self._share.claim(due)
-            self._admit(due)
-        more = self._use_free_places(schedule, now)
-        if schedule.draining_since is not None and self._crowd.empty and not self._talks.thinking:
+            self._select(due)
+        for due in self._conversations.due(now, schedule):
+            self._admit(self._partition.claim(due))
+        more = self._fill_slots(schedule, now)
+        if schedule.draining_since is not None and self._in_flight.empty and not self._conversations.thinking:
             schedule.drained(now)
-            for remark in self._tally.remarks() if schedule.finished else ():
-                self._draft.warn(remark, now)
-        place_at = self._places.usable_at(now, not_before=self._backoff.until) if self._closed else math.inf
-        self._wake_at = now if more else min(schedule.wake_at(), place_at, self._talks.wake_at)
+            for remark in self._skipped.remarks() if schedule.finished else ():
+                self._reports.warn(remark, now)
+        slot_at = self._slots.usable_at(now, not_before=self._backoff.until) if self._closed_loop else math.inf
+        self._wake_at = now if more else min(schedule.wake_at(), slot_at, self._conversations.wake_at)
         self._due_timer.arm(self._wake_at)
 
-    @property
-    def _closed(self) -> bool:
-        return self._schedule is not None and self._schedule.play is not None and self._schedule.play.closed
+    def _select(self, due: Due) -> None:
+        self._limit()  # a new limit may change which senders work
+        if (request := self._partition.select(due)) is not None:
+            self._admit(request)
 
-    def _arrived(self, due: Due) -> None:
-        self._limit_in_force()  # which decides who is at work
-        if self._share.takes(due):
-            self._admit(due)
-
-    def _admit(self, due: Due) -> None:
-        limit = self._limit_in_force()
-        self._draft.accounts.due += 1
-        if self._crowd.waiting or self._paused or not self._crowd.has_room(limit):
-            self._crowd.waiting.append(due)
+    def _admit(self, request: NumberedRequest) -> None:
+        """Send a request, or queue it if the concurrency limit is reached or the load is paused."""
+        limit = self._limit()
+        self._reports.tick.due += 1
+        if self._in_flight.queued or self._paused or not self._in_flight.has_room(limit):
+            self._in_flight.queued.append(request)
         else:
-            self._send(due, held_back=False)
+            self._send(request, limited=False)
 
-    def _use_free_places(self, schedule: Schedule, now: float) -> bool:
-        """Whether more of them may be free."""
+    def _fill_slots(self, schedule: Schedule, now: float) -> bool:
+        """Send queued requests, then those of free user slots; return whether more slots may be free."""
         if self._paused:
             return False
-        limit = self._limit_in_force()
-        while self._crowd.waiting and self._crowd.has_room(limit):
-            self._send(self._crowd.waiting.popleft(), held_back=True)
-        for _ in range(_PLACES_AT_A_STRETCH):
+        limit = self._limit()
+        while self._in_flight.queued and self._in_flight.has_room(limit):
+            self._send(self._in_flight.queued.popleft(), limited=True)
+        for _ in range(_SLOTS_AT_ONCE):
             if now < self._backoff.until:
                 return False
-            since = self._places.free_since(now, in_flight=self._crowd.in_flight + self._talks.thinking, limit=limit)
+            busy = self._in_flight.count + self._conversations.thinking
+            since = self._slots.free_since(now, in_flight=busy, limit=limit)
             due = None if since is None else schedule.slot(max(since, self._backoff.until))
             if due is None:
                 return False
-            self._draft.accounts.due += 1
-            self._share.claim(due)
-            self._send(due, held_back=False)
-            now = min(self._clock.now(), self.horizon)
+            self._reports.tick.due += 1
+            self._send(self._partition.claim(due), limited=False)
+            now = min(self._clock.now(), self.barrier)
         return True
 
-    def _limit_in_force(self, order: TimedCommand | None = None) -> int | None:
-        """Our part of the stage's limit, and after a stage of its last one: what it held back is still held back."""
+    def _send(self, numbered: NumberedRequest, *, limited: bool) -> None:
+        request = self._prerender.take(numbered, limited=limited)
+        self._in_flight.add(request, self._clock.now())
+        self._cancellation.consider(request)
+        self._transport.submit(request)
+
+    def _limit(self, *, number_from: int | None = None) -> int | None:
+        """Return this sender's part of the concurrency limit; after a stage, its last limit stays in force."""
         if self._schedule is not None and self._schedule.latest is not None:
-            self._limit = self._schedule.latest.limit
-        return self._share.places(self._limit, number_from=order.number_from if order else None)
+            self._stage_limit = self._schedule.latest.limit
+        return self._partition.limit_for(self._stage_limit, number_from=number_from)
+
+    @property
+    def _closed_loop(self) -> bool:
+        return self._schedule is not None and self._schedule.play is not None and self._schedule.play.closed
 
     @property
     def _paused(self) -> bool:
         return self._schedule is not None and self._schedule.play is not None and self._schedule.play.paused
 
-    def _send(self, due: Due, *, held_back: bool) -> None:
-        exchange = self._ready.exchange(due, held_back=held_back)
-        self._crowd.add(exchange, self._clock.now())
-        self._quitters.consider(exchange)
-        self._transport.submit(exchange)
-
-    # --- what the transport reports ---
-
-    def sent(self, exchange: RequestState) -> None:
-        """See ExchangeListener."""
-        self._draft.accounts.went_out(exchange)
-
-    def progressed(self, exchange: RequestState) -> None:
-        """See ExchangeListener."""
-        self._draft.accounts.progressed(exchange)
+    # --- events of the transport (RequestListener) ---
 
     def send_overdue(self) -> None:
-        """See ExchangeListener. What fell due during work that takes long goes out before the next piece of it."""
+        """Send what became due during long work, before the next piece of it."""
         if self._clock.now() >= self._wake_at:
-            self._play()
+            self._send_due()
 
-    def ended(self, exchange: RequestState) -> None:
-        """See ExchangeListener."""
-        goes_on = self._book(exchange)
-        if exchange.done_at is not None and not goes_on:
-            self._places.freed(exchange.done_at, closed=self._closed)
-        if self._backoff.outcome(exchange, self._clock.now()):
-            self._draft.warn(f"{exchange.error}; a closed loop tries again every second", self._clock.now())
-        self._play()
+    def request_ended(self, request: RequestState) -> None:
+        """Record the request, free its user slot, and send what that makes room for."""
+        continues = self._finish(request)
+        if request.done_at is not None and not continues:
+            self._slots.freed(request.done_at, closed=self._closed_loop)
+        if self._backoff.update(request, self._clock.now()):
+            self._reports.warn(f"{request.error}; a closed loop retries every second", self._clock.now())
+        self._send_due()
 
-    def _book(self, exchange: RequestState) -> bool:
-        self._crowd.remove(exchange)
-        self._draft.book(exchange)
-        return self._talks.ended(exchange)
+    def _finish(self, request: RequestState) -> bool:
+        """Record a request that has ended; return whether its conversation continues."""
+        self._in_flight.remove(request)
+        self._reports.add_ended(request)
+        return self._conversations.request_ended(request)
 
-    def _give_up(self, exchange: RequestState, status: RequestStatus, *, reason: str) -> None:
-        exchange.give_up(status, self._clock.now(), reason=reason)
-        self._transport.withdraw(exchange)
-        self._book(exchange)
-
-    def _cancel_in_flight(self, reason: str) -> int:
-        exchanges = self._crowd.all_in_flight()
-        for exchange in exchanges:
-            self._give_up(exchange, RequestStatus.CANCELLED, reason=reason)
-        return len(exchanges)
-
-    def _drop_waiting(self, at: float, reason: str) -> None:
-        while self._crowd.waiting:
-            exchange = self._ready.exchange(self._crowd.waiting.popleft(), held_back=True)
-            exchange.give_up(RequestStatus.CANCELLED, at, reason=reason)
-            self._book(exchange)
-
-    # --- time passes ---
+    # --- timers ---
 
     def _beat(self, late: float) -> None:
-        """Every 20 ms: note the loop's lag, give up what takes too long, prepare what comes next."""
+        """Every 20 ms: count the loop's lag, enforce timeouts, render ahead."""
         now = self._clock.now()
-        self._draft.accounts.beat(late)
-        overdue = list(self._crowd.overdue(now))
-        for exchange in overdue:
-            words = f"no complete answer within {self._setup.workload.timeout:g} s"
-            self._give_up(exchange, RequestStatus.TIMEOUT, reason=words)
-        quitters = self._quitters.out_of_patience()
-        for exchange in quitters:
-            self._give_up(exchange, RequestStatus.CANCELLED, reason="broken off by the client, as asked")
-        schedule = self._schedule
-        drain_over = schedule is not None and now >= schedule.drain_deadline
+        self._reports.tick.add_lag(late)
+        expired = self._cancellation.expire(self._in_flight)
+        drain_over = self._schedule is not None and now >= self._schedule.drain_deadline
         if drain_over:
-            self._talks.cut_short()
-            self._drop_waiting(now, "not sent before the drain timeout")
-            count = self._cancel_in_flight("not finished within the drain timeout")
-            self._draft.warn(f"drain timeout: {count} requests in flight were cancelled", now)
-        if overdue or quitters or drain_over:
-            self._play()
+            self._conversations.cancel()
+            self._cancel_queued(now, "not sent before the drain timeout")
+            count = self._cancellation.cancel_in_flight(self._in_flight, "not finished within the drain timeout")
+            self._reports.warn(f"drain timeout: {count} requests in flight were cancelled", now)
+        if expired or drain_over:
+            self._send_due()
         self._prepare()
 
+    def _cancel_queued(self, at: float, reason: str) -> None:
+        self._cancellation.cancel_queued(self._in_flight, self._prerender, at, reason=reason)
+
     def _prepare(self) -> None:
-        self._ready.requests(self._clock, between=self.send_overdue)
-        self._ready.connections(self._transport, schedule=self._schedule, in_flight=self._crowd.in_flight)
+        """Render requests and open connections ahead of demand."""
+        if self._partition.working:
+            self._prerender.fill(self._clock, between=self.send_overdue)
+        self._partition.skip_prompts()
+        if self._schedule is not None:
+            wanted = self._schedule.connections_wanted(self._in_flight.count)
+            self._transport.keep_ready(self._partition.connections(wanted))
 
     def _send_report(self, tick: int) -> None:
         self._transport.catch_up()
-        self._collect_changes()
-        report = self._share.signed(self._draft.finish(tick, state=self.state, gauges=self._gauges()))
+        self._collect_stage_changes()
+        report = self._partition.finish_report(self._reports.build(tick, state=self.state, gauges=self._gauges()))
         self.send_overdue()
         self._report(report)
 
-    def _collect_changes(self) -> None:
+    def _collect_stage_changes(self) -> None:
         if self._schedule is not None and self._schedule.changes:
             self._stage = self._schedule.changes[-1].index
-            self._draft.take_stages(self._schedule.changes)
+            self._reports.take_stages(self._schedule.changes)
 
     def _gauges(self) -> LoadGauges:
-        counts = self._crowd.gauges(stage=self._stage, max_concurrency=self._limit_in_force())
-        return counts if self._schedule is None else self._schedule.gauges(counts, at=self._clock.now())
+        gauges = self._in_flight.gauges(stage=self._stage, max_concurrency=self._limit())
+        return gauges if self._schedule is None else self._schedule.gauges(gauges, at=self._clock.now())
 
     @property
     def state(self) -> LoadPhase:
-        """As of now."""
+        """The current phase of the load."""
         if self._schedule is None:
             return LoadPhase.FINISHED if self._stopped else LoadPhase.IDLE
         return self._schedule.state
 
     async def close(self) -> None:
-        """Send nothing more, report nothing more, close every connection."""
+        """Stop the timers and close every connection; nothing more is reported."""
         self._due_timer.close()
-        self._metronome.close()
+        self._heartbeat.close()
         await self._transport.close()

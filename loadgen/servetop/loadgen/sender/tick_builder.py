@@ -1,4 +1,4 @@
-"""What the sender saw since the last tick: counters and durations, folded into one ClientTick."""
+"""Folds what a sender observed since the last tick, counters and durations, into one ClientTick."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from servetop.loadgen.request.request_state import RequestState
 BEAT_SECONDS = 0.020
 """Period of the heartbeat whose lateness is the event loop's lag."""
 
-_MEASURED = ("ttft", "ttft_due", "ttfot", "tpot", "e2el", "input_len", "output_len", "slip", "client_wait", "loop_lag",
-             "server_queue", "server_prefill", "itl_uncertainty")  # fmt: skip
-_MOST_UNSIZED = 1_000_000
-"""Gaps that wait for the first answer to end."""
-_ENDINGS = {
+_DURATIONS = ("ttft", "ttft_due", "ttfot", "tpot", "e2el", "input_len", "output_len", "slip", "client_wait", "loop_lag",
+              "server_queue", "server_prefill", "itl_uncertainty")  # fmt: skip
+_MAX_UNSIZED = 1_000_000
+"""Gaps that may wait for the first request to end."""
+_STATUS_FIELDS = {
     RequestStatus.OK: "ok",
     RequestStatus.ERROR: "errors",
     RequestStatus.TIMEOUT: "timeouts",
@@ -32,51 +32,53 @@ _ENDINGS = {
 
 
 class TickBuilder:
-    """Collects until `close`. Token counts that the server corrects at an answer's end are set right in that tick."""
+    """Collects until `build`; token counts that the server corrects at a request's end are corrected in that tick."""
 
     def __init__(self) -> None:
-        self._reasons = False
-        """Some request has: from then on, when the answer itself began is counted of all."""
+        self._has_reasoning = False
+        """Some request had reasoning: from then on the time to the first output token is counted for all."""
         self._per_chunk: int | None = None
-        """Tokens, by the last answer whose chunks did not say; 0: they cannot be known, and there is no ITL; None: no
-        such answer has ended yet."""
-        self._unsized_us = array("I")
-        """Gaps before chunks of which the first answer will tell how many tokens they brought."""
-        self._start_anew()
+        """Tokens per chunk as of the last request that ended and whose chunks did not carry counts.
 
-    def _start_anew(self, prompt_tokens: int = 0, output_tokens: int = 0) -> None:
+        0: unknown, so there is no ITL; None: no such request has ended yet.
+        """
+        self._unsized_us = array("I")
+        """Gaps before chunks whose token counts will be known when the first request ends."""
+        self._reset()
+
+    def _reset(self, prompt_tokens: int = 0, output_tokens: int = 0) -> None:
         self.due = 0
         self._sent = 0
-        self._endings = dict.fromkeys(RequestStatus, 0)
+        self._statuses = dict.fromkeys(RequestStatus, 0)
         self._prompt_tokens = prompt_tokens
         self._output_tokens = output_tokens
         self._chunks = 0
         self._stamped = 0
-        self._values = {name: array("d") for name in _MEASURED}
+        self._values = {name: array("d") for name in _DURATIONS}
         self._gaps_us = array("I")
         self._gap_tokens = array("I")
 
-    def progressed(self, exchange: RequestState) -> None:
-        """Count the chunks that came since the last call for this exchange."""
-        chunks = exchange.chunks
-        if (doubts := chunks.take_doubts()) is not None:
-            self._values["itl_uncertainty"] += doubts
-        start, stop = exchange.taken_in, len(chunks)
+    def add_chunks(self, request: RequestState) -> None:
+        """Count the chunks that arrived since the last call for this request."""
+        chunks = request.chunks
+        if (uncertainties := chunks.take_uncertainties()) is not None:
+            self._values["itl_uncertainty"] += uncertainties
+        start, stop = request.chunks_counted, len(chunks)
         if start == stop:
             return
-        exchange.taken_in = stop
+        request.chunks_counted = stop
         self._chunks += stop - start
-        self._stamped += (stop - start) * exchange.stamped
+        self._stamped += (stop - start) * request.stamped
         if start == 0:
-            self._first_token(exchange)
+            self._add_first_token(request)
             start = 1
         gaps, counts = chunks.since(start)
         self._output_tokens += len(gaps) if counts is None else sum(counts)
-        if counts is not None or _is_told(exchange):
+        if counts is not None or _one_token_per_chunk(request):
             self._gaps_us += gaps
             self._gap_tokens += array("I", [1]) * len(gaps) if counts is None else counts
         elif self._per_chunk is None:
-            self._unsized_us += gaps[: _MOST_UNSIZED - len(self._unsized_us)]
+            self._unsized_us += gaps[: _MAX_UNSIZED - len(self._unsized_us)]
         else:
             self._add_gaps(gaps, self._per_chunk)
 
@@ -85,74 +87,74 @@ class TickBuilder:
             self._gaps_us += gaps
             self._gap_tokens += array("I", [tokens]) * len(gaps)
 
-    def _first_token(self, exchange: RequestState) -> None:
-        self._output_tokens += exchange.chunks.count(0)
-        exchange.prompt_tokens_counted = exchange.prompt_tokens
-        self._prompt_tokens += exchange.prompt_tokens
-        at = exchange.first_token_at
+    def _add_first_token(self, request: RequestState) -> None:
+        self._output_tokens += request.chunks.tokens_at(0)
+        request.prompt_tokens_counted = request.prompt_tokens
+        self._prompt_tokens += request.prompt_tokens
+        at = request.first_token_at
         if at is None:
             return
-        self._values["ttft_due"].append(at - exchange.due_at)
-        if exchange.sent is not None:
-            self._values["ttft"].append(at - exchange.sent)
+        self._values["ttft_due"].append(at - request.due_at)
+        if request.sent is not None:
+            self._values["ttft"].append(at - request.sent)
 
-    def went_out(self, exchange: RequestState) -> None:
-        """Count a request that has just been sent."""
-        if exchange.sent is None:
+    def add_sent(self, request: RequestState) -> None:
+        """Count a request that has just been sent, and how late."""
+        if request.sent is None:
             return
         self._sent += 1
-        waited = "client_wait" if exchange.held_back else "slip"
-        self._values[waited].append(max(0.0, exchange.sent - exchange.due_at))
+        delay = "client_wait" if request.limited else "slip"
+        self._values[delay].append(max(0.0, request.sent - request.due_at))
 
-    def ended(self, exchange: RequestState, record: RequestRecord) -> None:
-        """Count a finished request, and what its final token counts add to those of its chunks."""
-        self._endings[record.status] += 1
-        if exchange.taken_in:
-            self._prompt_tokens += record.prompt_tokens - exchange.prompt_tokens_counted
-        self._output_tokens += record.output_tokens - exchange.chunks.tokens
+    def add_ended(self, request: RequestState, record: RequestRecord) -> None:
+        """Count a request that has ended, and the difference between its final token counts and those of its chunks."""
+        self._statuses[record.status] += 1
+        if request.chunks_counted:
+            self._prompt_tokens += record.prompt_tokens - request.prompt_tokens_counted
+        self._output_tokens += record.output_tokens - request.chunks.tokens
         if record.status is RequestStatus.OK:
-            self._learn_sizes(record)
+            self._learn_chunk_size(record)
             self._values["input_len"].append(record.prompt_tokens)
             self._values["output_len"].append(record.output_tokens)
-            self._reasons = self._reasons or bool(record.reasoning_tokens)
-            if self._reasons and record.ttfot is not None:
+            self._has_reasoning = self._has_reasoning or bool(record.reasoning_tokens)
+            if self._has_reasoning and record.ttfot is not None:
                 self._values["ttfot"].append(record.ttfot)
-        if exchange.timing is not None:
-            self._timed(exchange.timing)
+        if request.timing is not None:
+            self._add_server_timing(request.timing)
         if record.status is RequestStatus.OK and record.e2el is not None:
             self._values["e2el"].append(record.e2el)
             if record.tpot is not None:
                 self._values["tpot"].append(record.tpot)
 
-    def _learn_sizes(self, record: RequestRecord) -> None:
-        """What an ended answer tells of the chunks of those under way, which do not say how many tokens they bring."""
+    def _learn_chunk_size(self, record: RequestRecord) -> None:
+        """Take the tokens per chunk of requests in flight, whose chunks do not carry counts, from one that ended."""
         if record.chunk_tokens.size > 1:
             known = chunk_sizes_known(record.output_tokens, int(record.chunk_tokens.sum()))
             self._per_chunk = int(record.chunk_tokens[0]) if known else 0
             self._add_gaps(self._unsized_us, self._per_chunk)
             self._unsized_us = array("I")
 
-    def _timed(self, timing: ServerTiming) -> None:
+    def _add_server_timing(self, timing: ServerTiming) -> None:
         if timing.queue is not None:
             self._values["server_queue"].append(timing.queue)
         if timing.prefill is not None:
             self._values["server_prefill"].append(timing.prefill)
 
-    def beat(self, lateness: float) -> None:
-        """A heartbeat came so late (seconds); the beats that it delayed count too, each with its own lateness."""
+    def add_lag(self, lateness: float) -> None:
+        """Count a heartbeat's lateness (seconds); the beats it delayed count too, each with its own lateness."""
         while lateness > 0:
             self._values["loop_lag"].append(lateness)
             lateness -= BEAT_SECONDS
 
-    def close(self, index: int, *, gauges: LoadGauges, cpu_seconds: float) -> ClientTick:
-        """The tick of interval `index`; counting starts anew. A correction below zero waits for the next tick."""
+    def build(self, index: int, *, gauges: LoadGauges, cpu_seconds: float) -> ClientTick:
+        """Return tick `index` and start the next one; a token count below zero is carried over to it."""
         histograms: dict[str, Any] = {
             name: LogHistogram.of(np.array(values, dtype=np.float64)) for name, values in self._values.items()
         }
         tokens = np.array(self._gap_tokens, dtype=np.int64)
         gaps = np.array(self._gaps_us, dtype=np.float64) / US_PER_S
         histograms["itl"] = LogHistogram.of(gaps / tokens, weights=tokens)
-        endings: dict[str, Any] = {name: self._endings[status] for status, name in _ENDINGS.items()}
+        statuses: dict[str, Any] = {name: self._statuses[status] for status, name in _STATUS_FIELDS.items()}
         prompt_tokens, output_tokens = max(0, self._prompt_tokens), max(0, self._output_tokens)
         tick = ClientTick(
             index=index,
@@ -164,14 +166,14 @@ class TickBuilder:
             chunks=self._chunks,
             stamped=self._stamped,
             cpu_seconds=cpu_seconds,
-            **endings,
+            **statuses,
             **histograms,
         )
-        self._start_anew(self._prompt_tokens - prompt_tokens, self._output_tokens - output_tokens)
+        self._reset(self._prompt_tokens - prompt_tokens, self._output_tokens - output_tokens)
         return tick
 
 
-def _is_told(exchange: RequestState) -> bool:
-    """The server counts the tokens as they come, and each chunk had one."""
-    told = exchange.output_tokens
-    return told is not None and bool(chunk_sizes_known(told, exchange.chunks.tokens))
+def _one_token_per_chunk(request: RequestState) -> bool:
+    """Whether the server's running count agrees with one token per chunk."""
+    reported = request.output_tokens
+    return reported is not None and bool(chunk_sizes_known(reported, request.chunks.tokens))

@@ -1,1 +1,1 @@
-"""How requests reach a server: raw sockets, HTTP/1.1, httpx, several replicas."""
+"""The network side of a sender: raw sockets, HTTP/1.1, connection pool, httpx, replicas."""

@@ -1,9 +1,9 @@
-"""Fewer TCP acknowledgements: sending one costs the client more than reading the event that it acknowledges.
+"""Delayed TCP acknowledgements: sending one costs the client more than reading the event that it acknowledges.
 
-The kernel acknowledges each small segment as soon as it is read. In its interactive mode (TCP_QUICKACK off, tcp(7)) it
-acknowledges every other one, and none later than 40 ms after it came. A server that keeps Nagle's algorithm on holds
-its next event back until the last one is acknowledged, so the mode is tried on one stream first: if events go on
-coming in less time than that, the server waits for no acknowledgement.
+The kernel acknowledges each small segment as soon as it is read. With TCP_QUICKACK off (tcp(7)) it acknowledges every
+other one, and each within 40 ms. A server with Nagle's algorithm enabled delays its next event until the last one is
+acknowledged, so the mode is tried on one stream first: if events keep arriving faster than that, the server does not
+wait for acknowledgements.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ from collections.abc import Sequence
 from typing import Protocol
 
 FAST_SECONDS = 0.02
-"""Mean time between the events of a stream up to which the mode is of use, and a server that waits is told apart."""
+"""Longest mean gap between events for which the mode is useful, and a waiting server recognisable."""
 STALL_SECONDS = 0.035
-"""A little less than the shortest delay of an acknowledgement (TCP_DELACK_MIN)."""
+"""Slightly less than the shortest delay of an acknowledgement (TCP_DELACK_MIN)."""
 TRIAL_EVENTS = 8
-"""Acknowledgements are left out between the first two of them."""
+"""Length of a trial; acknowledgements are omitted between its first two events."""
 TRIALS = 3
-"""Engines stall by themselves, too; a server that waits delays one event of each trial by 40 ms at most."""
+"""More than one, because engines also stall for other reasons; a waiting server delays one event per trial by 40 ms."""
 ABANDONED_SECONDS = 1.0
-"""After which a trial whose stream has ended is forgotten."""
+"""Time after which a trial whose stream has ended is abandoned."""
 
 
-class Acknowledging(Protocol):
-    """A socket."""
+class AckSocket(Protocol):
+    """A socket whose acknowledgements can be delayed."""
 
     def delay_acks(self) -> None:
-        """Have the kernel acknowledge every other segment, until it leaves that mode by itself."""
+        """Acknowledge every other segment until the kernel leaves that mode."""
         ...
 
 
 class DelayedAcks:
-    """Decides for the connections to one server."""
+    """Decides whether to delay acknowledgements on the connections to one server."""
 
     def __init__(self) -> None:
         self._proven = False
         self._trials = TRIALS
-        self._tried: Acknowledging | None = None
+        self._tried: AckSocket | None = None
         self._last = 0.0
         self._seen = 0
 
-    def follow(self, sock: Acknowledging, events: Sequence[tuple[bytes, float]]) -> None:
-        """These events of one stream came in a row, each with its run time."""
+    def observe(self, sock: AckSocket, events: Sequence[tuple[bytes, float]]) -> None:
+        """Evaluate consecutive events of one stream, each with its run time."""
         first, last = events[0][1], events[-1][1]
         if sock is self._tried:
             self._judge(events)

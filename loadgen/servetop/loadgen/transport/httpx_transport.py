@@ -1,7 +1,7 @@
-"""The second transport: httpx over aiohttp, for proxies, client certificates and whatever httpx can reach.
+"""The second transport: httpx over aiohttp, for proxies and client certificates.
 
-It costs more processor time for each event than the raw one, and stamps a little later: bytes are stamped when the
-request's task is resumed, after aiohttp has parsed them, where the raw transport stamps them as they leave the socket.
+It uses more CPU time per event than the raw transport and takes timestamps later: when the request's task resumes,
+after aiohttp has parsed the data.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from servetop.core.events import RequestStatus
 from servetop.engines.control.connection import address_of
 from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.transport.endpoint import Endpoint
-from servetop.loadgen.transport.raw_transport import LINGER_SECONDS, ExchangeListener
+from servetop.loadgen.transport.transport import LINGER_SECONDS, RequestListener, Transport
 
 _KEEPALIVE_SECONDS = 600.0
 _OWN_HEADERS = ("accept", "accept-encoding", "user-agent", "content-type")
-"""Those that aiohttp would add of its own accord; an answer that is not compressed costs no time to unpack."""
+"""Fields that aiohttp would add by default; without `accept-encoding`, responses need not be decompressed."""
 
 
-class _Flight(SimpleNamespace):
-    """An exchange under way, as aiohttp's tracing carries it along."""
+class _Attempt(SimpleNamespace):
+    """One attempt to send a request, passed along by aiohttp's tracing."""
 
-    exchange: RequestState
+    request: RequestState
     reused: bool
-    """Its connection had carried a request before."""
+    """The connection has been used before."""
 
 
-class HttpxTransport:
-    """One task an exchange; made on the running event loop. Connections are pooled by aiohttp, without a limit."""
+class HttpxTransport(Transport):
+    """Runs one task per request; aiohttp's connection pool has no size limit. Created on the running event loop."""
 
     def __init__(
-        self, endpoint: Endpoint, *, path: str, request_ids: str, clock: MonotonicClock, listener: ExchangeListener
+        self, endpoint: Endpoint, *, path: str, request_ids: str, clock: MonotonicClock, listener: RequestListener
     ) -> None:
         self._endpoint = endpoint
         self._url = f"{'https' if endpoint.tls else 'http'}://{endpoint.address}{endpoint.prefix}{path}"
@@ -54,28 +54,28 @@ class HttpxTransport:
         self._http = AiohttpTransport(
             verify=False if self._tls is None else self._tls,
             trust_env=False,
-            proxy=None if self._proxy is None else self._introduced(httpx.Proxy(self._proxy)),
+            proxy=None if self._proxy is None else self._with_credentials(httpx.Proxy(self._proxy)),
             client=self._session,
         )
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._flights: dict[asyncio.Task[Any] | None, _Flight] = {}
+        self._attempts: dict[asyncio.Task[Any] | None, _Attempt] = {}
 
-    def _introduced(self, proxy: httpx.Proxy) -> httpx.Proxy:
-        """The proxy, its credentials as a header field of what it reads: of CONNECT, or of each request."""
+    def _with_credentials(self, proxy: httpx.Proxy) -> httpx.Proxy:
+        """Return the proxy with its credentials as a header field: of CONNECT for HTTPS, else of each request."""
         if proxy.auth is None:
             return proxy
-        word = base64.b64encode(":".join(proxy.auth).encode()).decode()
-        field = {"proxy-authorization": f"Basic {word}"}
+        token = base64.b64encode(":".join(proxy.auth).encode()).decode()
+        field = {"proxy-authorization": f"Basic {token}"}
         if self._tls is None:
             self._fields |= field
         return httpx.Proxy(proxy.url, headers=field)
 
     def _session(self) -> aiohttp.ClientSession:
-        """Whose tracing stamps the moment at which a body goes to the socket."""
-        factory: Any = self._flight_in_hand  # aiohttp's annotation allows for classes only
+        """Create a session whose tracing records when a request's body is written to the socket."""
+        factory: Any = self._current_attempt  # aiohttp's annotation allows classes only
         tracing = aiohttp.TraceConfig(trace_config_ctx_factory=factory)
-        tracing.on_request_chunk_sent.append(self._body_goes_out)
-        tracing.on_connection_reuseconn.append(self._reused)
+        tracing.on_request_chunk_sent.append(self._on_body_sent)
+        tracing.on_connection_reuseconn.append(self._on_reused)
         connector = aiohttp.TCPConnector(
             limit=0, ssl=True if self._tls is None else self._tls, keepalive_timeout=_KEEPALIVE_SECONDS
         )
@@ -86,44 +86,41 @@ class HttpxTransport:
             cookie_jar=aiohttp.DummyCookieJar(),
         )
 
-    def _flight_in_hand(self, **_: object) -> _Flight:
-        return self._flights[asyncio.current_task()]
+    def _current_attempt(self, **_: object) -> _Attempt:
+        return self._attempts[asyncio.current_task()]
 
-    async def _body_goes_out(self, _session: object, flight: Any, _params: object) -> None:
-        exchange: RequestState = flight.exchange
-        first = exchange.sent is None
-        exchange.was_sent(self._clock.now())
+    async def _on_body_sent(self, _session: object, attempt: Any, _params: object) -> None:
+        request: RequestState = attempt.request
+        first = request.sent is None
+        request.mark_sent(self._clock.now())
         if first:
-            self._listener.sent(exchange)
+            self._listener.request_sent(request)
 
-    async def _reused(self, _session: object, flight: Any, _params: object) -> None:
-        flight.reused = True
+    async def _on_reused(self, _session: object, attempt: Any, _params: object) -> None:
+        attempt.reused = True
 
-    def submit(self, exchange: RequestState) -> None:
-        """See Transport."""
-        task = self._loop.create_task(self._carry(exchange))
-        self._tasks[exchange.id] = task
-        task.add_done_callback(self._surface)
+    def submit(self, request: RequestState) -> None:
+        task = self._loop.create_task(self._run(request))
+        self._tasks[request.id] = task
+        task.add_done_callback(self._report_crash)
 
-    def _surface(self, task: asyncio.Task[None]) -> None:
-        """An error that nothing foresaw must not end in silence."""
+    def _report_crash(self, task: asyncio.Task[None]) -> None:
+        """Pass an unexpected error on to the loop's exception handler."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._loop.call_exception_handler({"message": "an exchange failed", "exception": error})
+            self._loop.call_exception_handler({"message": "a request's task failed", "exception": error})
 
-    def withdraw(self, exchange: RequestState) -> None:
-        """See Transport."""
-        task = self._tasks.pop(exchange.id, None)
+    def withdraw(self, request: RequestState) -> None:
+        task = self._tasks.pop(request.id, None)
         if task is not None:
             task.cancel()
 
     def keep_ready(self, connections: int) -> None:
-        """See Transport; aiohttp opens no connections ahead of need."""
+        """Do nothing: aiohttp does not open connections ahead of demand."""
 
     def catch_up(self) -> None:
-        """See Transport; nothing is put aside here."""
+        """Do nothing: every read is parsed at once."""
 
     async def close(self) -> None:
-        """See Transport."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -131,94 +128,94 @@ class HttpxTransport:
         self._tasks.clear()
         await self._http.aclose()
 
-    async def _carry(self, exchange: RequestState) -> None:
-        flight = _Flight(exchange=exchange, reused=False)
-        self._flights[asyncio.current_task()] = flight
+    async def _run(self, request: RequestState) -> None:
+        attempt = _Attempt(request=request, reused=False)
+        self._attempts[asyncio.current_task()] = attempt
         try:
-            await self._try(exchange)
+            await self._send(request)
         except (httpx.HTTPError, aiohttp.ClientError, OSError, ValueError) as error:
-            if flight.reused and exchange.headers_at is None and _closed(error) and not exchange.retried:
-                exchange.retried = True  # a kept-alive connection that the server had closed: it never got there
-                self.submit(exchange)
+            if attempt.reused and request.headers_at is None and _closed(error) and not request.retried:
+                request.retried = True  # the server had closed the keep-alive connection: retry once
+                self.submit(request)
                 return
-            exchange.broke(self._why(error, exchange), self._clock.now())
+            request.connection_lost(self._error_text(error, request), self._clock.now())
         finally:
-            del self._flights[asyncio.current_task()]
-        self._tasks.pop(exchange.id, None)
-        self._listener.ended(exchange)
+            del self._attempts[asyncio.current_task()]
+        self._tasks.pop(request.id, None)
+        self._listener.request_ended(request)
 
-    async def _try(self, exchange: RequestState) -> None:
-        fields = {**self._fields, "x-request-id": f"{self._ids}-{exchange.id}"}
-        request = httpx.Request("POST", self._url, headers=fields, content=exchange.body)
-        response = await self._http.handle_async_request(request)
+    async def _send(self, request: RequestState) -> None:
+        headers = {**self._fields, "x-request-id": f"{self._ids}-{request.id}"}
+        message = httpx.Request("POST", self._url, headers=headers, content=request.body)
+        response = await self._http.handle_async_request(message)
         try:
-            await self._take_in(exchange, response)
+            await self._receive(request, response)
         finally:
             await response.aclose()
 
-    async def _take_in(self, exchange: RequestState, response: httpx.Response) -> None:
+    async def _receive(self, request: RequestState, response: httpx.Response) -> None:
         at = self._clock.now()
         kind = response.headers.get("content-type", "").lower()
         is_stream, coding = not kind.startswith("application/json"), response.headers.get("content-encoding", "")
-        exchange.answered(response.status_code, at, is_stream=is_stream, coding=coding)
+        request.headers_received(response.status_code, at, is_stream=is_stream, coding=coding)
         if response.status_code == 407 and self._proxy is not None:
-            exchange.broke(self._proxy_refuses(407), at)
+            request.connection_lost(self._proxy_error(407), at)
             return
         assert isinstance(response.stream, httpx.AsyncByteStream)
-        pieces = aiter(response.stream)
-        while (data := await self._next(pieces, exchange)) is not None:
+        body = aiter(response.stream)
+        while (data := await self._next(body, request)) is not None:
             at = self._clock.now()
-            exchange.received(data, at)
-            self._listener.progressed(exchange)
+            request.body_received(data, at)
+            self._listener.chunks_received(request)
             self._listener.send_overdue()
-            if exchange.status is not None and exchange.status is not RequestStatus.OK:
+            if request.status is not None and request.status is not RequestStatus.OK:
                 return
-        exchange.complete(self._clock.now())
+        request.body_complete(self._clock.now())
 
     @staticmethod
-    async def _next(pieces: Any, exchange: RequestState) -> bytes | None:
-        """The next piece of an answer, None at its end; after its end marker only so long as it may linger."""
-        if exchange.status is None:
-            return await anext(pieces, None)
+    async def _next(body: Any, request: RequestState) -> bytes | None:
+        """Return the next piece of a response, None at its end; after its end marker wait LINGER_SECONDS at most."""
+        if request.status is None:
+            return await anext(body, None)
         try:
             async with asyncio.timeout(LINGER_SECONDS):
-                return await anext(pieces, None)
+                return await anext(body, None)
         except TimeoutError:
             return None
 
-    def _why(self, error: Exception, exchange: RequestState) -> str:
-        """One line; never aiohttp's own words, which may name a proxy with its credentials."""
+    def _error_text(self, error: Exception, request: RequestState) -> str:
+        """Explain an error in one line without aiohttp's text, which may contain a proxy's credentials."""
         cause = error.__cause__ or error
         match cause:
             case aiohttp.ClientHttpProxyError():
-                return self._proxy_refuses(cause.status)
+                return self._proxy_error(cause.status)
             case aiohttp.ClientProxyConnectionError():
                 refused = isinstance(cause.os_error, ConnectionRefusedError)
-                how = "connection refused" if refused else type(cause.os_error).__name__
-                return f"the proxy {address_of(self._proxy or '')} does not answer ({how}): is its address right?"
+                reason = "connection refused" if refused else type(cause.os_error).__name__
+                return f"cannot connect to the proxy {address_of(self._proxy or '')} ({reason}): check its address"
             case aiohttp.ClientConnectorCertificateError():
-                return self._endpoint.why(cause.certificate_error)
+                return self._endpoint.connect_error(cause.certificate_error)
             case aiohttp.ClientConnectorError():
-                return self._endpoint.why(cause.os_error)
+                return self._endpoint.connect_error(cause.os_error)
             case aiohttp.ClientPayloadError() | aiohttp.ClientConnectionError():
-                return self._lost(cause, exchange)
+                return self._loss_reason(cause, request)
             case ssl.SSLError():
-                return self._endpoint.why(cause)
+                return self._endpoint.connect_error(cause)
             case aiohttp.ClientResponseError() | aiohttp.http.HttpProcessingError():
-                return f"the server does not speak HTTP/1.1 as it should ({type(cause).__name__})"
+                return f"the response is not valid HTTP/1.1 ({type(cause).__name__})"
             case _:
-                return f"the exchange with {self._endpoint.address} failed ({type(cause).__name__})"
+                return f"the request to {self._endpoint.address} failed ({type(cause).__name__})"
 
-    def _lost(self, error: BaseException, exchange: RequestState) -> str:
+    def _loss_reason(self, error: BaseException, request: RequestState) -> str:
         causes = (error, error.__cause__, error.__context__)
-        telling = (each for each in causes if isinstance(each, ssl.SSLError | ConnectionResetError))
-        return self._endpoint.lost(next(telling, None), heard=exchange.headers_at is not None)
+        known = (each for each in causes if isinstance(each, ssl.SSLError | ConnectionResetError))
+        return self._endpoint.loss_reason(next(known, None), response_started=request.headers_at is not None)
 
-    def _proxy_refuses(self, status: int) -> str:
-        where = address_of(self._proxy or "")
+    def _proxy_error(self, status: int) -> str:
+        address = address_of(self._proxy or "")
         if status == 407:
-            return f"the proxy {where} wants other credentials (HTTP 407): put them into HTTP_PROXY or HTTPS_PROXY"
-        return f"the proxy {where} refuses the connection (HTTP {status})"
+            return f"the proxy {address} rejects the credentials (HTTP 407): set them in HTTP_PROXY or HTTPS_PROXY"
+        return f"the proxy {address} refuses the connection (HTTP {status})"
 
 
 def _closed(error: Exception) -> bool:

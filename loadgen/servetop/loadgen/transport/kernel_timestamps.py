@@ -1,7 +1,7 @@
-"""When bytes reached this machine, told by its kernel: however late they are read, the time is true.
+"""Arrival times of received data from the kernel, which do not depend on when the data is read.
 
-Linux stamps each TCP segment as it comes in (SO_TIMESTAMPNS, socket(7)), in CLOCK_REALTIME. A read that takes several
-segments gets the stamp of the last one.
+Linux timestamps each incoming TCP segment (SO_TIMESTAMPNS, socket(7)) in CLOCK_REALTIME. A read that covers several
+segments has the timestamp of the last one.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.units import NS_PER_S
 
 _SO_TIMESTAMPNS = 35
-"""Of asm-generic/socket.h, which x86 and ARM use; the message that carries the stamp has the same number."""
+"""From asm-generic/socket.h, which x86 and ARM use; the control message of the timestamp has the same number."""
 _TIMESPEC = struct.Struct("@ll")
 _unpack = _TIMESPEC.unpack
 ANCILLARY_BYTES = socket.CMSG_SPACE(_TIMESPEC.size) if sys.platform == "linux" else 0
-"""Room that `recvmsg` needs for a stamp."""
+"""Ancillary buffer that `recvmsg` needs for a timestamp."""
 _S_PER_NS = 1 / NS_PER_S
 _NS_PER_S = int(NS_PER_S)
 
 
-def ask_for_stamps(sock: socket.socket) -> bool:
-    """Have the kernel stamp what arrives on a socket from now on; False where it cannot."""
+def enable_timestamps(sock: socket.socket) -> bool:
+    """Turn on kernel timestamps for a socket; return False if the system does not support them."""
     if sys.platform != "linux":
         return False
     try:
@@ -36,25 +36,26 @@ def ask_for_stamps(sock: socket.socket) -> bool:
 
 
 Ancillary = list[tuple[int, int, bytes]]
-"""As `recvmsg` returns it."""
+"""Ancillary data as `recvmsg` returns it."""
 RunTime = Callable[[Ancillary, float], float]
-"""Run time of the stamp of a read that cannot have come before another run time; else now: there is none, or it cannot
-be, as when the wall clock has been set in between.
+"""Converts a read's timestamp to run time, given the earliest possible one.
+
+Returns the current time if there is no timestamp, or an impossible one because the wall clock has been set.
 """
 _ROUNDING = 0.000_1
-"""Seconds by which two comparisons of the clocks may differ: reads of one segment have one stamp."""
+"""Seconds by which two clock comparisons may differ, so that two reads of one segment stay in order."""
 
 
 class KernelTimestamps:
-    """Stamps as run time."""
+    """Converts kernel timestamps to run time."""
 
     def __init__(self, clock: MonotonicClock) -> None:
         self._clock = clock
         self.missing = False
-        """A read had none."""
+        """Some read had no timestamp."""
 
     def compare_clocks(self) -> RunTime:
-        """For the reads that follow at once: the wall clock may be set at any time."""
+        """Return the conversion for the reads that follow at once; the wall clock may be set at any time."""
         clock = self._clock
         epoch_s, epoch_ns = divmod(clock.origin_epoch_ns(), _NS_PER_S)
         compared_at = clock.now()

@@ -1,4 +1,4 @@
-"""The engine's own tokenizer, asked over HTTP: `/tokenize`, as vLLM and the simulator offer it."""
+"""Tokenizes text with the engine's tokenizer over HTTP (`/tokenize`, as in vLLM and the simulator)."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ async def corpus_tokens(
     api_key: str | None = None,
     connection: ConnectionConfig | None = None,
 ) -> tuple[int, ...]:
-    """The workload's corpus in tokens where exact lengths are wanted, else none; the engine's or `tokenizer`'s."""
+    """Return the workload's corpus as token ids for exact lengths, else nothing; from `tokenizer` or the engine."""
     if not workload.exact_lengths:
         return ()
     if workload.tokenizer:
-        return await asyncio.to_thread(_counted_here, workload)
+        return await asyncio.to_thread(_tokenize_locally, workload)
     return await tokenize(url, corpus_text(workload.dataset), model=model, api_key=api_key, connection=connection)
 
 
-def _counted_here(workload: WorkloadConfig) -> tuple[int, ...]:
+def _tokenize_locally(workload: WorkloadConfig) -> tuple[int, ...]:
     return tuple(load_tokenizer(workload.tokenizer).encode(corpus_text(workload.dataset)))
 
 
 async def tokenize(
     url: str, text: str, *, model: str, api_key: str | None = None, connection: ConnectionConfig | None = None
 ) -> tuple[int, ...]:
-    """The ids of a text's tokens, without special ones; UsageError when the engine does not tell."""
+    """Return the token ids of a text, without special tokens; UsageError if the engine does not return any."""
     import httpx
 
-    way = connection or ConnectionConfig()
+    settings = connection or ConnectionConfig()
     headers = {} if api_key is None else {"authorization": f"Bearer {api_key}"}
     body = {"model": model, "prompt": text, "add_special_tokens": False}
-    where = f"{url.rstrip('/').removesuffix('/v1')}/tokenize"
+    target = f"{url.rstrip('/').removesuffix('/v1')}/tokenize"
     try:
-        verify = tls_context(way) if url.startswith("https:") else False
-        async with httpx.AsyncClient(timeout=_SECONDS, trust_env=False, proxy=way.proxy, verify=verify) as client:
-            answer = await client.post(where, json=body, headers=headers)
-        ids = answer.json().get("tokens") if answer.status_code == 200 else None
+        verify = tls_context(settings) if url.startswith("https:") else False
+        async with httpx.AsyncClient(timeout=_SECONDS, trust_env=False, proxy=settings.proxy, verify=verify) as client:
+            response = await client.post(target, json=body, headers=headers)
+        ids = response.json().get("tokens") if response.status_code == 200 else None
     except (httpx.HTTPError, ValueError, AttributeError) as error:
-        raise UsageError(_words(where, f"{type(error).__name__}")) from None
+        raise UsageError(_error_text(target, type(error).__name__)) from None
     if not isinstance(ids, list) or not ids or not all(type(each) is int for each in ids):
-        raise UsageError(_words(where, f"HTTP {answer.status_code}"))
+        raise UsageError(_error_text(target, f"HTTP {response.status_code}"))
     return tuple(ids)
 
 
-def _words(where: str, why: str) -> str:
-    return f"no tokens from {where} ({why}): give --tokenizer FILE, or leave out --exact-lengths for estimates"
+def _error_text(target: str, reason: str) -> str:
+    return f"no tokens from {target} ({reason}): use --tokenizer FILE, or omit --exact-lengths to use estimates"

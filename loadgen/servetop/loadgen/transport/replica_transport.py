@@ -1,4 +1,7 @@
-"""Several servers behind the interface of one transport: requests go round, passing by those that are away."""
+"""Several replicas behind one transport: round-robin load balancing with a health check.
+
+A replica that refuses a connection is dropped from the rotation and probed once per second until it accepts one.
+"""
 
 from __future__ import annotations
 
@@ -10,114 +13,112 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.events import RequestStatus
 from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.transport.endpoint import Endpoint
-from servetop.loadgen.transport.raw_transport import ClientFactory, ExchangeListener, Transport
+from servetop.loadgen.transport.transport import RequestListener, Transport, TransportFactory
 
-KNOCK_EVERY = 1.0
-"""Seconds between looks whether a server that was away takes connections again."""
-KNOCK_TIMEOUT = 1.0
+PROBE_SECONDS = 1.0
+"""Interval of the health check of a replica that is down."""
+PROBE_TIMEOUT = 1.0
 
 
-class _Ear:
-    """Hears what one replica's transport tells: all of it goes straight on, but for the end of an exchange."""
+class _ReplicaListener:
+    """Listens to one replica's transport and forwards every event, except the end of a request."""
 
-    def __init__(self, listener: ExchangeListener, *, ended: Callable[[RequestState], None]) -> None:
-        self.sent = listener.sent
-        self.progressed = listener.progressed
+    def __init__(self, listener: RequestListener, *, request_ended: Callable[[RequestState], None]) -> None:
+        self.request_sent = listener.request_sent
+        self.chunks_received = listener.chunks_received
         self.send_overdue = listener.send_overdue
-        self.ended = ended
+        self.request_ended = request_ended
 
 
-class ReplicaTransport:
-    """A `Transport` over one for each server; made on the running event loop.
+class ReplicaTransport(Transport):
+    """Distributes requests over one transport per replica; created on the running event loop.
 
-    Request n goes to server n modulo their number, whichever sender plays it; a conversation to the server of its first
-    request, as long as that is there. A server that takes no connection is away: its share is dealt to the others, and
-    it is used again once it takes one. While all are away, requests go to each in turn, and fail.
+    Request n goes to replica n modulo their number, whichever sender sends it; a conversation stays with the replica of
+    its first request while that is up. The requests of a replica that is down go to the others. While all are down,
+    requests are sent to each in turn and fail.
     """
 
     def __init__(
         self,
-        factories: Sequence[ClientFactory],
+        factories: Sequence[TransportFactory],
         endpoints: Sequence[Endpoint],
         *,
         clock: MonotonicClock,
-        listener: ExchangeListener,
+        listener: RequestListener,
     ) -> None:
         self._endpoints = endpoints
         self._clock = clock
         self._listener = listener
         self._transports: Sequence[Transport] = [
-            factory(_Ear(listener, ended=self._ended_at(place))) for place, factory in enumerate(factories)
+            factory(_ReplicaListener(listener, request_ended=self._on_end(replica)))
+            for replica, factory in enumerate(factories)
         ]
         self._up = list(range(len(factories)))
-        self._away: dict[int, float] = {}
-        self._knocking: dict[int, asyncio.Task[None]] = {}
+        self._down: dict[int, float] = {}
+        """Replicas that are down, each with the run time of its next probe."""
+        self._probes: dict[int, asyncio.Task[None]] = {}
 
-    def submit(self, exchange: RequestState) -> None:
-        """See Transport; the exchange learns which replica it goes to."""
-        key = exchange.conversation
-        place = key % len(self._transports)
-        if place in self._away and self._up:
-            place = self._up[key % len(self._up)]
-        exchange.replica = place
-        self._transports[place].submit(exchange)
+    def submit(self, request: RequestState) -> None:
+        key = request.conversation
+        replica = key % len(self._transports)
+        if replica in self._down and self._up:
+            replica = self._up[key % len(self._up)]
+        request.replica = replica
+        self._transports[replica].submit(request)
 
-    def withdraw(self, exchange: RequestState) -> None:
-        """See Transport."""
-        if exchange.replica is not None:
-            self._transports[exchange.replica].withdraw(exchange)
+    def withdraw(self, request: RequestState) -> None:
+        if request.replica is not None:
+            self._transports[request.replica].withdraw(request)
 
     def keep_ready(self, connections: int) -> None:
-        """See Transport: an equal part at each server that is there."""
-        share = -(-connections // max(len(self._up), 1))
-        for place in self._up:
-            self._transports[place].keep_ready(share)
+        """Keep an equal part ready at each replica that is up, and probe those that are down."""
+        part = -(-connections // max(len(self._up), 1))
+        for replica in self._up:
+            self._transports[replica].keep_ready(part)
         now = self._clock.now()
-        for place, due in self._away.items():
-            if now >= due and place not in self._knocking:
-                self._knocking[place] = asyncio.ensure_future(self._knock(place))
+        for replica, due in self._down.items():
+            if now >= due and replica not in self._probes:
+                self._probes[replica] = asyncio.ensure_future(self._probe(replica))
 
     def catch_up(self) -> None:
-        """See Transport."""
         for transport in self._transports:
             transport.catch_up()
 
     async def close(self) -> None:
-        """See Transport."""
-        for task in self._knocking.values():
+        for task in self._probes.values():
             task.cancel()
-        await asyncio.gather(*self._knocking.values(), return_exceptions=True)
+        await asyncio.gather(*self._probes.values(), return_exceptions=True)
         await asyncio.gather(*(transport.close() for transport in self._transports))
 
-    def _ended_at(self, place: int) -> Callable[[RequestState], None]:
-        def ended(exchange: RequestState) -> None:
-            if exchange.sent is None and exchange.status is RequestStatus.ERROR:
-                self._is_away(place)
-            self._listener.ended(exchange)
+    def _on_end(self, replica: int) -> Callable[[RequestState], None]:
+        def request_ended(request: RequestState) -> None:
+            if request.sent is None and request.status is RequestStatus.ERROR:
+                self._mark_down(replica)
+            self._listener.request_ended(request)
 
-        return ended
+        return request_ended
 
-    def _is_away(self, place: int) -> None:
-        self._away.setdefault(place, self._clock.now() + KNOCK_EVERY)
-        self._up = [each for each in range(len(self._transports)) if each not in self._away]
+    def _mark_down(self, replica: int) -> None:
+        self._down.setdefault(replica, self._clock.now() + PROBE_SECONDS)
+        self._up = [each for each in range(len(self._transports)) if each not in self._down]
 
-    async def _knock(self, place: int) -> None:
+    async def _probe(self, replica: int) -> None:
         try:
-            if await self._answers(self._endpoints[place]):
-                del self._away[place]
-                self._up = sorted([*self._up, place])
+            if await self._accepts(self._endpoints[replica]):
+                del self._down[replica]
+                self._up = sorted([*self._up, replica])
             else:
-                self._away[place] = self._clock.now() + KNOCK_EVERY
+                self._down[replica] = self._clock.now() + PROBE_SECONDS
         finally:
-            del self._knocking[place]
+            del self._probes[replica]
 
     @staticmethod
-    async def _answers(endpoint: Endpoint) -> bool:
-        """It takes a connection; behind a proxy only a request can tell."""
+    async def _accepts(endpoint: Endpoint) -> bool:
+        """Whether the replica accepts a connection; behind a proxy only a request can show that."""
         if endpoint.connection.proxy is not None:
             return True
         with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(KNOCK_TIMEOUT):
+            async with asyncio.timeout(PROBE_TIMEOUT):
                 _, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
             writer.close()
             return True

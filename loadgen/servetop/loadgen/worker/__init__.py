@@ -1,1 +1,1 @@
-"""Sender processes: start, messages, work split and merged reports."""
+"""Sender processes: start, messages, pool, division of plans, merged reports."""

@@ -1,34 +1,33 @@
-"""What several senders report of one tick, as if one had done it all."""
+"""Merges the reports of several senders into one, as if a single sender had done all the work."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
-
-from servetop.core.events import Action, Command, Note, RequestRecord, RequestStatus, StageChange
+from servetop.core.events import Action, Command, Note, StageChange
 from servetop.core.tick import ClientTick, LoadGauges, merge_client_ticks
-from servetop.loadgen.messages import BegunRequest, SenderReport
+from servetop.loadgen.messages import SenderReport
 from servetop.workload.plan import LoadPhase
 
 _SLOWEST_FIRST = (LoadPhase.IDLE, LoadPhase.RUNNING, LoadPhase.DRAINING, LoadPhase.FINISHED)
 _NUMBER = re.compile(r"\d+")
-LOST = "lost with its sender, which died"
-"""Error of a request that was in flight."""
 
 
-def slowest(states: Sequence[LoadPhase]) -> LoadPhase:
-    """What the load as a whole is doing; finished when nobody has anything to do."""
-    return min(states, key=_SLOWEST_FIRST.index, default=LoadPhase.FINISHED)
+def slowest_phase(phases: Sequence[LoadPhase]) -> LoadPhase:
+    """Return the phase of the load as a whole; finished if no sender has anything to do."""
+    return min(phases, key=_SLOWEST_FIRST.index, default=LoadPhase.FINISHED)
 
 
-def merged_tick(parts: Mapping[int, SenderReport], *, lost: int) -> ClientTick:
-    """The sum; the rate is the schedule's, which all play, and requests lost with a sender count as errors."""
-    gauges = [report.tick.gauges for report in parts.values()]
-    limits = [each.max_concurrency for each in gauges if each.max_concurrency]  # not those who stand by
-    whole = LoadGauges(
+def merge_ticks(reports: Mapping[int, SenderReport], *, lost: int) -> ClientTick:
+    """Return the sum of one tick's reports, by sender; `lost` requests of senders that died count as errors.
+
+    The request rate is that of the schedule, which all senders follow.
+    """
+    gauges = [report.tick.gauges for report in reports.values()]
+    limits = [each.max_concurrency for each in gauges if each.max_concurrency]  # without senders on standby
+    merged = LoadGauges(
         stage=max(each.stage for each in gauges),
         request_rate=next((each.request_rate for each in gauges if each.request_rate is not None), None),
         max_concurrency=sum(limits) if limits else None,
@@ -37,62 +36,60 @@ def merged_tick(parts: Mapping[int, SenderReport], *, lost: int) -> ClientTick:
         holding=any(each.holding for each in gauges),
         paused=any(each.paused for each in gauges),
     )
-    tick = merge_client_ticks([report.tick for report in parts.values()], gauges=whole)
-    return dataclasses.replace(tick, gauges=whole, errors=tick.errors + lost)
+    tick = merge_client_ticks([report.tick for report in reports.values()], gauges=merged)
+    return dataclasses.replace(tick, gauges=merged, errors=tick.errors + lost)
 
 
-def merged_notes(parts: Mapping[int, SenderReport]) -> list[Note]:
-    """What all say is said once; what one says is said with its number."""
-    said: dict[str, list[int]] = {}
+def merge_notes(reports: Mapping[int, SenderReport]) -> list[Note]:
+    """Return a note that several senders sent once, and one of a single sender with that sender's number."""
+    senders: dict[str, list[int]] = {}
     first: dict[str, Note] = {}
-    for worker, report in parts.items():
+    for worker, report in reports.items():
         for note in report.notes:
-            said.setdefault(note.text, []).append(worker)
+            senders.setdefault(note.text, []).append(worker)
             first.setdefault(note.text, note)
     return [
-        note if len(said[text]) > 1 else dataclasses.replace(note, text=f"sender {said[text][0]}: {text}")
+        note if len(senders[text]) > 1 else dataclasses.replace(note, text=f"sender {senders[text][0]}: {text}")
         for text, note in first.items()
     ]
 
 
-def new_stages(parts: Mapping[int, SenderReport], told: set[int]) -> list[StageChange]:
-    """Stages that nobody has told of yet; they are added to what is told."""
-    fresh = []
-    for report in parts.values():
+def new_stages(reports: Mapping[int, SenderReport], reported: set[int]) -> list[StageChange]:
+    """Return the stages that no sender has reported before, and add them to `reported`."""
+    found = []
+    for report in reports.values():
         for stage in report.stages:
-            if stage.index not in told:
-                told.add(stage.index)
-                fresh.append(stage)
-    return fresh
+            if stage.index not in reported:
+                reported.add(stage.index)
+                found.append(stage)
+    return found
 
 
-def one_reply(replies: Sequence[Command]) -> Command:
-    """The fleet's reply, out of those of its senders, the first of which speaks; what it counts is added up."""
+class ReplyMerger:
+    """Merges the senders' replies to each command into one."""
+
+    def __init__(self) -> None:
+        self._replies: dict[int, list[tuple[int, Command]]] = {}
+
+    def add(self, reports: Mapping[int, SenderReport]) -> None:
+        """Add the replies of one tick's reports, by sender."""
+        for worker, report in reports.items():
+            for reply in report.replies:
+                self._replies.setdefault(reply.id, []).append((worker, reply))
+
+    def complete(self, *, alive: set[int], playing: set[int]) -> Iterator[Command]:
+        """Yield the merged reply of each command that all living senders have replied to."""
+        for key, replies in list(self._replies.items()):
+            if alive <= {worker for worker, _ in replies}:
+                del self._replies[key]
+                players = [reply for worker, reply in replies if worker in playing]
+                yield _merge_replies(players or [reply for _, reply in replies])
+
+
+def _merge_replies(replies: Sequence[Command]) -> Command:
+    """Return the first sender's reply; for a stop or cancel, with the sum of the counts in all replies."""
     first = replies[0]
     if first.action not in (Action.STOP, Action.CANCEL):
         return first
     counts = [int(found.group()) for each in replies if (found := _NUMBER.search(each.reply or ""))]
     return dataclasses.replace(first, reply=_NUMBER.sub(str(sum(counts)), first.reply or "", count=1))
-
-
-def lost_words(lost: Sequence[RequestRecord]) -> str:
-    """What the death of a sender cost, as far as its last report tells."""
-    words = f"{len(lost)} requests in flight are lost, and what it began since its last report"
-    return f"{words}; its conversations end" if any(each.turn is not None for each in lost) else words
-
-
-def lost_record(begun: BegunRequest, *, worker: int) -> RequestRecord:
-    """A request that was in flight when its sender died: when it was due is known, what came of it is not."""
-    return RequestRecord(
-        id=begun.number,
-        stage=begun.stage,
-        due=begun.due,
-        prompt_tokens=0,
-        status=RequestStatus.ERROR,
-        error=LOST,
-        worker=worker,
-        conversation=begun.conversation,
-        turn=begun.turn,
-        chunk_times=np.empty(0),
-        chunk_tokens=np.empty(0, dtype=np.int64),
-    )

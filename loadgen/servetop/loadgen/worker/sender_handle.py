@@ -1,4 +1,4 @@
-"""The run's end of a sender process."""
+"""The run's handle of a sender process: start, messages, reports, death."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ _CLOSE_SECONDS = 3.0
 
 
 class SenderHandle:
-    """A sender in a process of its own; made by `start`."""
+    """A sender in its own process; created by `start`. Implements LoadSenders."""
 
     def __init__(self, process: Spawned) -> None:
         self._process = process
         self._outgoing = FrameCodec(ToSender)
         self._incoming = FrameCodec(SenderReport)
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
-        self._listening = asyncio.ensure_future(self._listen())
+        self._stderr_reader = asyncio.ensure_future(self._read_stderr())
         self._closing = False
 
     @classmethod
     async def start(cls, argv: Sequence[str], setup: SenderSetup, *, spawned: Spawned | None = None) -> SenderHandle:
-        """Run a command that ends in `serve_sender`, and give it its set-up; reports begin as soon as it is up.
+        """Start a command that runs `serve_sender` and send it its setup; it reports as soon as it is up.
 
-        `spawned` is a process of that command which runs already.
+        `spawned` is a process of that command that is already running.
         """
         process = spawned or spawn_sender(argv)
         await process.connect()
         sender = cls(process)
-        await sender._tell(ToSender(setup=setup))
+        await sender._send(ToSender(setup=setup))
         return sender
 
     @classmethod
     async def start_all(
         cls, argv: Sequence[str], setups: Sequence[SenderSetup], *, spawned: Spawned | None = None
     ) -> list[SenderHandle]:
-        """One for each set-up, or none: those that started are ended when another did not."""
-        there = [spawned, *([None] * (len(setups) - 1))]
-        starting = (cls.start(argv, setup, spawned=each) for setup, each in zip(setups, there, strict=True))
+        """Start a sender for each setup; if one fails to start, end the others and raise its error."""
+        running = [spawned, *([None] * (len(setups) - 1))]
+        starting = (cls.start(argv, setup, spawned=each) for setup, each in zip(setups, running, strict=True))
         started = await asyncio.gather(*starting, return_exceptions=True)
         failures = [each for each in started if isinstance(each, BaseException)]
         senders = [each for each in started if isinstance(each, SenderHandle)]
@@ -57,28 +57,28 @@ class SenderHandle:
 
     @property
     def pid(self) -> int:
-        """Of the sender's process."""
+        """Process id."""
         return self._process.pid
 
     @property
     def returncode(self) -> int | None:
-        """None while it lives."""
+        """Exit code; None while the process runs."""
         return self._process.returncode
 
     async def begin(self, plan: LoadPlan) -> None:
-        """Play a plan from its `begin` on, instead of the one before."""
-        await self._tell(ToSender(plan=plan))
+        """Start a plan at its `begin` time, in place of the previous one."""
+        await self._send(ToSender(plan=plan))
 
-    async def command(self, command: Command, order: TimedCommand | None = None) -> None:
-        """Change the load that is being played, at once or as an order says; the reply comes with a report."""
-        await self._tell(ToSender(command=command, order=order))
+    async def command(self, command: Command) -> None:
+        """Apply a command on receipt; the reply comes with a report."""
+        await self._send(ToSender(command=command))
 
-    async def order(self, order: TimedCommand) -> None:
-        """Change who is at work."""
-        await self._tell(ToSender(order=order))
+    async def timed_command(self, timed: TimedCommand) -> None:
+        """Apply a command, or a change of the active senders, at its time."""
+        await self._send(ToSender(timed_command=timed))
 
     async def reports(self) -> AsyncIterator[SenderReport]:
-        """One report a tick until `close`; LoadError when the sender dies."""
+        """Yield one report per tick until `close`; LoadError if the sender dies."""
         while data := await self._process.stdout.read(READ_BYTES):
             for report in self._incoming.feed(data):
                 yield report
@@ -86,7 +86,7 @@ class SenderHandle:
             raise await self._death()
 
     async def close(self) -> None:
-        """End the sender, whatever it is doing; what it has not reported is lost."""
+        """End the sender; what it has not reported is lost."""
         self._closing = True
         self._process.stdin.close()
         with contextlib.suppress(ConnectionError):
@@ -96,27 +96,27 @@ class SenderHandle:
         except TimeoutError:
             self._process.kill()
             await self._process.wait()
-        await self._listening
-        with contextlib.suppress(RuntimeError):  # somebody still waits in `reports`, and will see the end
+        await self._stderr_reader
+        with contextlib.suppress(RuntimeError):  # `reports` is still reading and will see the end
             await self._process.stdout.read()
 
-    async def _tell(self, message: ToSender) -> None:
+    async def _send(self, message: ToSender) -> None:
         try:
             self._process.stdin.write(self._outgoing.frame(message))
             await self._process.stdin.drain()
-        except (ConnectionError, RuntimeError) as error:  # RuntimeError: uvloop's word for a pipe that has closed
+        except (ConnectionError, RuntimeError) as error:  # uvloop raises RuntimeError for a closed pipe
             raise await self._death() from error
 
     async def _death(self) -> LoadError:
         code = await self._process.wait()
-        await self._listening
+        await self._stderr_reader
         death = LoadError(
-            f"the load generator died (exit code {code}): {self._stderr[-1] if self._stderr else 'it said nothing'}"
+            f"the load generator died (exit code {code}): {self._stderr[-1] if self._stderr else 'no error output'}"
         )
         death.add_note("\n".join(self._stderr))
         return death
 
-    async def _listen(self) -> None:
-        with contextlib.suppress(ValueError):  # a line without end: what came before it must do
+    async def _read_stderr(self) -> None:
+        with contextlib.suppress(ValueError):  # a line longer than the buffer: keep the lines before it
             async for line in self._process.stderr:
                 self._stderr.append(line.decode("utf-8", "replace").rstrip())

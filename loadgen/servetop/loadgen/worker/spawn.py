@@ -1,6 +1,6 @@
-"""Starts sender processes, which load their modules while the run loads its own and looks for its engine.
+"""Starts sender processes, which import their modules while the run imports its own and finds its engine.
 
-What imports asyncio is loaded when it is needed: the first sender is started before it.
+The first sender is started before asyncio is imported, so asyncio is imported only where it is needed.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ READ_BYTES = 1 << 20
 
 
 def spawn_sender(argv: Sequence[str]) -> Spawned:
-    """Run a command that ends in `serve_sender`; it waits for its set-up. LoadError when it cannot be run."""
+    """Start a command that runs `serve_sender`, which waits for its setup; LoadError if it cannot be started."""
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True)
     except OSError as error:
-        raise LoadError(f"the sender did not start ({error}): is {argv[0]} there?") from error
+        raise LoadError(f"cannot start the sender process ({error}): does {argv[0]} exist?") from error
     return Spawned(process)
 
 
 class Spawned:
-    """A sender's process; its streams are there after `connect`."""
+    """A sender's process; its streams exist after `connect`."""
 
     stdin: asyncio.StreamWriter
     stdout: asyncio.StreamReader
@@ -40,11 +40,11 @@ class Spawned:
 
     @property
     def returncode(self) -> int | None:
-        """None while it lives."""
+        """Exit code; None while the process runs."""
         return self._process.poll()
 
     async def connect(self) -> None:
-        """Let the running event loop read and write its pipes."""
+        """Connect the process's pipes to the running event loop."""
         import asyncio
 
         loop, process = asyncio.get_running_loop(), self._process
@@ -57,16 +57,16 @@ class Spawned:
             await loop.connect_read_pipe(lambda protocol=protocol: protocol, pipe)  # type: ignore[misc]
 
     async def wait(self) -> int:
-        """The exit code, once it has ended."""
+        """Wait for the process to end and return its exit code."""
         import asyncio
 
         return await asyncio.to_thread(self._process.wait)
 
     def kill(self) -> None:
-        """End it, whatever it is doing."""
+        """Kill the process."""
         self._process.kill()
 
     def end_unused(self) -> None:
-        """End a process that was given no set-up, and was not connected."""
+        """Kill a process that received no setup and was not connected."""
         self.kill()
         self._process.communicate()

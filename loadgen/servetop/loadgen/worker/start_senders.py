@@ -1,4 +1,4 @@
-"""One sender or several: what a run is played by."""
+"""Starts the sender processes of a run: one, or a pool of several."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from servetop.loadgen.worker.spawn import Spawned
 from servetop.workload.plan import LoadPlan
 
 AUTO = 0
-"""For `RunConfig.workers`: as many senders as the load needs, one after the other."""
-MOST_BY_ITSELF = 8
-"""Senders that `AUTO` starts, those that stand by included."""
+"""Value of `RunConfig.workers` for as many senders as the load needs, added one at a time."""
+MAX_AUTO_SENDERS = 8
+"""Senders that `AUTO` starts at most, including those on standby."""
 
 
 class LoadSenders(Protocol):
-    """Whatever plays plans and reports once a tick; nothing in it assumes that it is on this machine."""
+    """One or several senders that play plans and report once per tick; need not be on this machine."""
 
     async def begin(self, plan: LoadPlan) -> None:
-        """See SenderHandle."""
+        """Start a plan in place of the previous one."""
         ...
 
     async def command(self, command: Command) -> None:
-        """See SenderHandle."""
+        """Change the load that is running; the reply comes with a report."""
         ...
 
     def reports(self) -> AsyncIterator[SenderReport]:
-        """See SenderHandle."""
+        """Yield one report per tick until `close`; LoadError if no sender is left."""
         ...
 
     async def close(self) -> None:
-        """See SenderHandle."""
+        """End the senders; what they have not reported is lost."""
         ...
 
 
 async def start_senders(
     argv: Sequence[str], setup: SenderSetup, *, workers: int = 1, spawned: Spawned | None = None
 ) -> LoadSenders:
-    """So many local processes of a command that ends in `serve_sender`; LoadError when one does not start.
+    """Start `workers` local processes of a command that runs `serve_sender`; LoadError if one does not start.
 
-    `spawned` is one of them that runs already.
+    `spawned` is one of them that is already running.
     """
-    most = most_by_itself() if workers == AUTO else workers
-    if most == 1:
+    count = auto_senders() if workers == AUTO else workers
+    if count == 1:
         return await SenderHandle.start(argv, setup, spawned=spawned)
-    from servetop.loadgen.worker.sender_pool import SenderPool  # for several senders only
+    from servetop.loadgen.worker.sender_pool import SenderPool  # only for several senders
 
-    return await SenderPool.start(argv, setup, workers=most, at_work=1 if workers == AUTO else 0, spawned=spawned)
+    return await SenderPool.start(argv, setup, workers=count, active=1 if workers == AUTO else 0, spawned=spawned)
 
 
-def most_by_itself() -> int:
-    """One processor is left to the run and to the engine; at least one sender."""
-    own = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-    return max(1, min(MOST_BY_ITSELF, len(own) - 1))
+def auto_senders() -> int:
+    """Return the number of senders for `AUTO`: one CPU is left to the run and the engine; at least one sender."""
+    cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    return max(1, min(MAX_AUTO_SENDERS, len(cpus) - 1))
