@@ -126,7 +126,7 @@ def test_the_batch_size_in_force_comes_before_the_one_at_boot() -> None:
 
 def test_requests_held_back_by_the_client_are_concurrency_bound() -> None:
     load = LoadGauges(stage=0, max_concurrency=64, in_flight=64, queued=210)
-    trust = Trust(slip_p99=0.001, held_back=True)
+    trust = Trust(slip_p99=0.001, limited=True)
     assert said(situation(FALLING_BEHIND, load=load, trust=trust)) == (
         "concurrency-bound: 210 requests held back at 64 in flight → raise the concurrency limit"
     )

@@ -41,7 +41,7 @@ def test_counted_events_that_the_engines_own_counter_confirms_are_trusted(
 ) -> None:
     requests = [make_request(i, i * 0.1, token_source=TokenSource.CHUNKS) for i in range(20)]
     counter = [
-        EngineSample(scrape_start=at, scrape_end=at, generation_tokens_total=200.0 * at) for at in (1.0, 2.0, 3.0)
+        EngineSample(scrape_start=at, scrape_end=at, generation_tokens_total=200.0 * at) for at in (0.5, 2.0, 3.5)
     ]
     trust = summary_of(*requests, ticks=TICKS, samples=counter)["trust"]
     assert (trust["token_source"], trust["verdict"]) == ("chunks", "ok")

@@ -102,12 +102,21 @@ def test_the_engines_token_counter_is_held_against_the_clients(summary_of: Summa
 
 @pytest.mark.parametrize(
     ("between", "generated", "error"),
-    [(20, 20, 0.0), (20, 40, 0.0), (20, 50, 0.25), (20, 10, -0.5), (20, 0, -1.0), (0, 13, 0.0), (0, 0, None)],
+    [
+        (2000, 2000, 0.0),
+        (2000, 4000, 0.0),
+        (2000, 5000, 0.25),
+        (2000, 1000, -0.5),
+        (0, 1300, 0.0),
+        (0, 0, None),
+        (200, 100, None),  # too few to compare
+    ],
 )
 def test_tokens_of_the_ticks_in_which_the_scrapes_were_may_lie_on_either_side_of_them(
     summary_of: Summarise, between: int, generated: int, error: float | None
 ) -> None:
-    counts = [10, 0, between, 0, 0, 10]  # in ticks of 0.25 s: the scrapes fall into the first and the last one
+    edge = 1000 if between != 200 else 0
+    counts = [edge, 0, between, 0, 0, edge]  # in ticks of 0.25 s: the scrapes fall into the first and the last one
     ticks = [Tick(client=ClientTick(index=index, output_tokens=count)) for index, count in enumerate(counts)]
     samples = [sample(at, generation_tokens_total=total) for at, total in ((0.1, 5.0), (1.4, 5.0 + generated))]
     assert summary_of(samples=samples, ticks=ticks)["trust"]["token_error"] == error

@@ -220,7 +220,7 @@ def test_trust_shows_what_is_wrong_first_when_there_is_little_room() -> None:
     assert text(draw_trust(late, 60, 2)).split("\n")[0] == "▲ requests left 250 ms late at p99"
     assert "▲ schedule slip p99" in text(draw_trust(late, 60, 6))
     assert "· Little's law" in text(draw_trust(late, 60, 6))
-    held = Trust(slip_p99=0.001, loop_lag_p99=0.001, offered_rate=10, sent_rate=7, held_back=True, concurrency_limit=13)
+    held = Trust(slip_p99=0.001, loop_lag_p99=0.001, offered_rate=10, sent_rate=7, limited=True, concurrency_limit=13)
     assert "· sent / offered" in text(draw_trust(held, 60, 6))
     assert "held back by limit 13" in text(draw_trust(held, 60, 6))
     few = Trust(slip_p99=0.001, loop_lag_p99=0.001, littles_law_error=-0.105, in_flight=10.0)

@@ -11,8 +11,8 @@ import numpy as np
 from servetop.analysis.gpu_summary import joules_per_token, newest_gpus
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.ttft_breakdown import TtftBreakdown, ttft_parts
-from servetop.analysis.verdicts.consistency import agreement_between
-from servetop.analysis.verdicts.trust import Trust, is_stamped
+from servetop.analysis.verdicts.live_trust import live_trust
+from servetop.analysis.verdicts.trust import Trust
 from servetop.core.arrays import FloatArray, IntArray
 from servetop.core.events import EngineSample, GpuSample
 from servetop.core.tick import TICK_SECONDS, LoadGauges
@@ -134,60 +134,10 @@ def live_stats(
         engine=_newest_sample(history, stop),
         gpus=newest_gpus(history, stop),
         joules_per_token=joules_per_token(history, start, stop),
-        trust=trust_between(history, start, stop),
+        trust=live_trust(history, start, stop),
         ttft=ttft_parts(history, start, stop),
         series=series,
     )
-
-
-def trust_between(history: TickHistory, start: int, stop: int) -> Trust:
-    """The trust meter's figures over ticks `start` to `stop`."""
-    if stop <= start:
-        return Trust()
-    lag = history.histogram("loop_lag", start=start, stop=stop)
-    rates = _rates(history, start, stop)
-    held = history.column("queued", start=start, stop=stop)
-    agreement = agreement_between(history, start, stop)
-    chunks, stamped = (float(history.column(each, start=start, stop=stop).sum()) for each in ("chunks", "stamped"))
-    return Trust(
-        slip_p99=history.percentiles("slip", start=start, stop=stop)[2],
-        loop_lag_p99=lag.percentile(99),
-        stamped=is_stamped(stamped, chunks),
-        late_share=_late_share(history, start, stop),
-        offered_rate=rates.offered,
-        sent_rate=rates.sent,
-        completed_rate=rates.completed,
-        seconds=(stop - start) * TICK_SECONDS,
-        all_failed=_all_failed(history, start, stop),
-        held_back=bool(np.any(held > 0)),
-        concurrency_limit=_only_limit(history, start, stop),
-        littles_law_error=agreement.littles_law_error,
-        token_error=agreement.token_error,
-        in_flight=agreement.in_flight,
-    )
-
-
-def _all_failed(history: TickHistory, start: int, stop: int) -> bool:
-    """Requests failed, and of no other one a token came."""
-    failed, ok = (float(history.column(each, start=start, stop=stop).sum()) for each in ("failed", "ok"))
-    return failed > 0 and not ok and not history.histogram("ttft", start=start, stop=stop).buckets.size
-
-
-def _late_share(history: TickHistory, start: int, stop: int) -> float:
-    """Of a closed loop some of whose requests have ended; NaN for any other load."""
-    rates, limits = (history.column(each, start=start, stop=stop) for each in ("request_rate", "max_concurrency"))
-    loaded = rates > 0
-    if not loaded.any() or np.isfinite(rates[loaded]).any() or np.isnan(limits[loaded]).any():
-        return math.nan
-    late, took = (history.histogram(each, start=start, stop=stop).mean for each in ("slip", "e2el"))
-    return late / (late + took)
-
-
-def _only_limit(history: TickHistory, start: int, stop: int) -> int | None:
-    """The concurrency limit that held requests back; None where there were several."""
-    gauges = [tick.client.gauges for tick in history.ticks[start:stop]]
-    limits = {each.max_concurrency for each in gauges if each.queued}
-    return limits.pop() if len(limits) == 1 else None
 
 
 def _named(history: TickHistory, name: str, start: int, stop: int) -> dict[str, float]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
     IntArray = npt.NDArray[np.int64]
+    BoolArray = npt.NDArray[np.bool_]
     NarrowArray = npt.NDArray[np.int32]
 else:
 
@@ -45,10 +46,15 @@ else:
 
         wire_type: ClassVar[str] = "<i8"
 
+    class BoolArray(metaclass=_ArrayType):
+        """An array of booleans."""
+
+        wire_type: ClassVar[str] = "|b1"
+
     class NarrowArray(metaclass=_ArrayType):
         """One of int32."""
 
         wire_type: ClassVar[str] = "<i4"
 
 
-__all__ = ["FloatArray", "IntArray", "NarrowArray", "np"]
+__all__ = ["BoolArray", "FloatArray", "IntArray", "NarrowArray", "np"]

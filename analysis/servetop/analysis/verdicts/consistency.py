@@ -1,70 +1,126 @@
-"""Do client and engine agree on what they both can count, requests in the system and tokens?"""
+"""Whether client and engine agree on what both count: requests in the system (Little's law) and generated tokens.
+
+One rule for every scope: a live window, a stage, a steady window and a run differ only in where the columns come from.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.analysis.series.tick_history import TickHistory
-from servetop.core.arrays import FloatArray
-from servetop.core.events import EngineSample
+from servetop.core.arrays import BoolArray, FloatArray
 
-_TOKENS_TO_COMPARE = 500
-"""Below so many tokens in a window, a few in transit look like a disagreement."""
-
+MIN_TOKENS = 500
+"""Tokens in a period; below it, a few in transit look like a disagreement."""
 LONGEST_SCRAPE = 1.0
-"""Seconds; when a page was written that took longer is not known well enough to compare counts of the same moment."""
+"""Seconds; after a longer scrape it is unclear which instant its gauges describe."""
+_LONGEST_STEP = 1.0
+"""Seconds one scrape may stand for: a gap without scrapes weighs no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EngineCounts:
+    """The engine's counts at each scrape of a period, in order of time; arrays of shape (scrapes,)."""
+
+    starts: FloatArray
+    ends: FloatArray
+    requests: FloatArray
+    """Running + waiting; NaN where not exported."""
+    generated: FloatArray
+    """Tokens generated since the previous scrape; NaN where not exported."""
+
+    @property
+    def instants(self) -> FloatArray:
+        """Middle of each scrape."""
+        return (self.starts + self.ends) / 2
+
+    def part(self, chosen: BoolArray) -> EngineCounts:
+        """The chosen scrapes only."""
+        columns = (self.starts, self.ends, self.requests, self.generated)
+        starts, ends, requests, generated = (each[chosen] for each in columns)
+        return EngineCounts(starts=starts, ends=ends, requests=requests, generated=generated)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClientTokens:
+    """Tokens the client counted in each tick; arrays of shape (ticks,)."""
+
+    tick_ends: FloatArray
+    received: FloatArray
+    """Tokens that arrived in the tick."""
+    finished: FloatArray
+    """Output tokens of the requests that ended well in the tick: some engines count a request when it ends."""
 
 
 @dataclass(frozen=True, slots=True)
-class CountConsistency:
-    """Client and engine at the instants of the scrapes, so that both speak of the same moment."""
+class LittlesLaw:
+    """The engine's requests relative to the client's; NaN where they cannot be compared."""
 
-    littles_law_error: float = math.nan
-    token_error: float = math.nan
+    error: float = math.nan
+    """Engine / client - 1."""
     in_flight: float = math.nan
+    """Mean requests in flight at the client."""
 
 
-def agreement_between(history: TickHistory, start: int, stop: int) -> CountConsistency:
-    """The client's side is interpolated between the ends of ticks to when the engine was scraped."""
-    before = max(0, start - 1)
-    ends = np.array([tick.end for tick in history.ticks[before:stop]])
-    newest = {tick.engine.scrape_end: tick.engine for tick in history.ticks[start:stop] if tick.engine is not None}
-    brief = (
-        sample for _, sample in sorted(newest.items()) if sample.scrape_end - sample.scrape_start <= LONGEST_SCRAPE
-    )
-    samples = [sample for sample in brief if sample.scrape_end >= ends[0]]
-    if not samples:
-        return CountConsistency()
-    instants = np.array([(sample.scrape_start + sample.scrape_end) / 2 for sample in samples])
-    in_flight = np.interp(instants, ends, history.column("in_flight", start=before, stop=stop))
-    held = _column(samples, "running") + _column(samples, "waiting")
-    both = ~np.isnan(held) & (in_flight > 0)
-    client = float(in_flight[both].mean()) if both.any() else math.nan
-    received = np.cumsum(history.column("output_tokens", start=before, stop=stop))
-    ended = np.cumsum([tick.client.output_len.total for tick in history.ticks[before:stop]])
-    client_tokens = [float(np.diff(np.interp(instants[[0, -1]], ends, each))[0]) for each in (received, ended)]
-    generated = _column([samples[0], samples[-1]], "generation_tokens_total")
-    return CountConsistency(
-        littles_law_error=_relative(float(held[both].mean()), client) if both.any() else math.nan,
-        token_error=_token_error(float(np.diff(generated)[0]), client_tokens),
-        in_flight=client,
-    )
+def littles_law(engine: EngineCounts, in_flight: FloatArray) -> LittlesLaw:
+    """Compare means over the scrapes, weighted by the time each stands for.
+
+    `in_flight` is the client's count at `engine.instants`. Scrapes with nothing in flight at the client, and those
+    longer than LONGEST_SCRAPE, are left out.
+    """
+    both = (engine.ends - engine.starts <= LONGEST_SCRAPE) & ~np.isnan(engine.requests) & (in_flight > 0)
+    if not both.any():
+        return LittlesLaw()
+    weights = _time_shares(engine.instants[both])
+    client = float(np.average(in_flight[both], weights=weights))
+    return LittlesLaw(float(np.average(engine.requests[both], weights=weights)) / client - 1, client)
 
 
-def _token_error(generated: float, counted: Sequence[float]) -> float:
-    """Of the ways in which a client may count, the one nearest to the engine's own: some count when a request ends."""
+def token_error(engine: EngineCounts, client: ClientTokens) -> float:
+    """Generated tokens / tokens the client counted - 1, between the first and the last scrape.
+
+    Tokens of the ticks in which these two scrapes happened may have come before or after them: the split, and the way
+    of counting (`received` or `finished`), that agree best are assumed. NaN below MIN_TOKENS.
+    """
+    known = ~np.isnan(engine.generated)
+    if known.sum() < 2 or not client.tick_ends.size:
+        return math.nan
+    starts, ends = engine.starts[known][[0, -1]], engine.ends[known][[0, -1]]
+    generated = float(engine.generated[known][1:].sum())
+    counted = [
+        _nearest_count(generated, tokens, client.tick_ends, starts=starts, ends=ends)
+        for tokens in (client.received, client.finished)
+    ]
     nearest = min(counted, key=lambda tokens: abs(generated - tokens))
-    comparable = generated >= 0 and max(generated, nearest) >= _TOKENS_TO_COMPARE
-    return _relative(generated, nearest) if comparable else math.nan
+    comparable = nearest > 0 and max(generated, nearest) >= MIN_TOKENS
+    return generated / nearest - 1 if comparable else math.nan
 
 
-def _column(samples: Sequence[EngineSample], name: str) -> FloatArray:
-    return np.array([getattr(sample, name) for sample in samples], dtype=np.float64)
+def increase(totals: FloatArray) -> FloatArray:
+    """How much a counter grew at each scrape since the last known one; a smaller value is a restart from 0."""
+    known = ~np.isnan(totals)
+    values = totals[known]
+    steps = np.diff(values, prepend=values[:1])
+    result = np.full(totals.shape, math.nan)
+    result[known] = np.where(steps < 0, values, steps)
+    return result
 
 
-def _relative(value: float, reference: float) -> float:
-    return value / reference - 1 if reference > 0 else math.nan
+def _nearest_count(
+    generated: float, tokens: FloatArray, tick_ends: FloatArray, *, starts: FloatArray, ends: FloatArray
+) -> float:
+    """The client's count between two scrapes, as near to the engine's as the ticks of these scrapes allow."""
+    totals = np.concatenate([[0.0], np.cumsum(tokens)])
+    least = totals[np.searchsorted(tick_ends, starts, side="right")]
+    most = totals[np.minimum(np.searchsorted(tick_ends, ends) + 1, tick_ends.size)]
+    return float(np.clip(generated, max(least[1] - most[0], 0.0), most[1] - least[0]))
+
+
+def _time_shares(instants: FloatArray) -> FloatArray:
+    """Half of the time to the scrape before and to the one after; equal shares when they are all at one instant."""
+    if instants.size < 2 or instants[0] == instants[-1]:
+        return np.ones(instants.shape)
+    steps = np.minimum(np.diff(instants), _LONGEST_STEP)
+    return np.asarray(np.concatenate([[0.0], steps]) + np.concatenate([steps, [0.0]])) / 2

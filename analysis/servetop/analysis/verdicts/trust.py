@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from servetop.core.arrays import FloatArray
+from servetop.core.histogram import LogHistogram
+
 SLIP_LIMIT = 0.100
 """Seconds; above it at p99 the client did not keep its schedule."""
 LOOP_LAG_LIMIT = 0.100
@@ -84,7 +87,7 @@ class Trust:
     """Time in which `sent_rate` was sent."""
     all_failed: bool = False
     """Requests ended, and none of them well."""
-    held_back: bool = False
+    limited: bool = False
     """A concurrency limit held requests back: sent below offered is then what was asked for."""
     concurrency_limit: int | None = None
     """That limit; None: there were several, or it is not known."""
@@ -184,7 +187,7 @@ class Trust:
         """Why fewer were sent than were due without any fault; empty: it is one."""
         if self.closed:
             return "closed loop"
-        if self.held_back:
+        if self.limited:
             return f"held back by limit {self.concurrency_limit or ''}".rstrip()
         if self.seconds * (1 - self.sent_share) <= SLIP_LIMIT:
             return "too short to tell"
@@ -209,6 +212,21 @@ class Trust:
 def is_stamped(stamped: float, chunks: float) -> bool:
     """Whether so many of the chunks are stamped that the others do not count."""
     return chunks > 0 and stamped >= (1 - COUNT_LIMIT) * chunks
+
+
+def itl_uncertainty(doubtful: LogHistogram, gaps: float) -> float:
+    """Seconds within which 99 % of all gaps are known, those known exactly included; NaN when no chunk arrived."""
+    if not gaps:
+        return math.nan
+    exact = 1 - doubtful.count / gaps
+    return doubtful.percentile(100 * (0.99 - exact) / (1 - exact)) if exact < 0.99 else 0.0
+
+
+def limit_in_force(limits: FloatArray, queued: FloatArray) -> int | None:
+    """The concurrency limit of the ticks in which requests were queued, or of all if none were; None if it varied."""
+    chosen = limits[queued > 0] if (queued > 0).any() else limits
+    distinct = {limit for limit in chosen.tolist() if math.isfinite(limit)}
+    return int(distinct.pop()) if len(distinct) == 1 else None
 
 
 def _at_most(value: float, limit: float) -> TrustCheck:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from servetop.analysis.energy import EnergyMeter, energy_meters
+from servetop.analysis.verdicts.consistency import ClientTokens, increase
 from servetop.analysis.verdicts.steady_state import TickColumns
 from servetop.core.arrays import FloatArray
 from servetop.core.bounds import bounded
@@ -67,6 +68,8 @@ class RunColumns:
     output_tokens: FloatArray
     prompt_tokens: FloatArray
     """Of requests whose first token came in the tick."""
+    finished_tokens: FloatArray
+    """Output tokens of requests that ended well in the tick."""
     ok: FloatArray
     """Requests that ended well."""
     load_ticks: TickColumns
@@ -101,6 +104,7 @@ class RunColumns:
             limits=np.nan_to_num(_gauges(ticks, "max_concurrency"), nan=math.inf),
             output_tokens=np.array([tick.client.output_tokens for tick in ticks], dtype=np.float64),
             prompt_tokens=np.array([tick.client.prompt_tokens for tick in ticks], dtype=np.float64),
+            finished_tokens=np.array([tick.client.output_len.total for tick in ticks], dtype=np.float64),
             ok=np.array([tick.client.ok for tick in ticks], dtype=np.float64),
             load_ticks=TickColumns.of(ticks),
             loop_lags=[tick.client.loop_lag for tick in ticks],
@@ -128,6 +132,11 @@ class RunColumns:
         """When the warm-up was over, which comes before all else; -inf without one."""
         return max((each.period.until for each in self.stages if each.change.warmup), default=-math.inf)
 
+    @property
+    def client_tokens(self) -> ClientTokens:
+        """The client's token counts over the whole run."""
+        return ClientTokens(tick_ends=self.tick_ends, received=self.output_tokens, finished=self.finished_tokens)
+
     def limit_at(self, instants: FloatArray) -> FloatArray:
         """The concurrency limit in force at each instant, to the tick."""
         if not self.limits.size:
@@ -139,16 +148,6 @@ class RunColumns:
 def _engine_columns(samples: Sequence[EngineSample]) -> dict[str, FloatArray]:
     gauges = {name: _column(samples, name) for name in ENGINE_GAUGES}
     return gauges | {name: increase(_column(samples, name)) for name in ENGINE_COUNTERS}
-
-
-def increase(totals: FloatArray) -> FloatArray:
-    """How much a counter grew at each scrape since the last known one; a smaller value is a restart from 0."""
-    known = ~np.isnan(totals)
-    values = totals[known]
-    steps = np.diff(values, prepend=values[:1])
-    result = np.full(totals.shape, math.nan)
-    result[known] = np.where(steps < 0, values, steps)
-    return result
 
 
 def _column(samples: Sequence[EngineSample], name: str) -> FloatArray:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from servetop.analysis.verdicts.consistency import LONGEST_SCRAPE
-from servetop.analysis.verdicts.trust import COUNT_LIMIT, Trust, is_stamped
-from servetop.core.arrays import FloatArray
+from servetop.analysis.verdicts.consistency import EngineCounts, littles_law, token_error
+from servetop.analysis.verdicts.trust import COUNT_LIMIT, Trust, is_stamped, itl_uncertainty, limit_in_force
+from servetop.core.arrays import BoolArray
 from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.histogram import LogHistogram
 from servetop.core.units import MS_PER_S
-from servetop.recordings.read.request_columns import BoolArray, RequestColumns
+from servetop.recordings.read.request_columns import RequestColumns
 from servetop.recordings.read.run_columns import Period, RunColumns
 from servetop.recordings.summary.in_flight_timeline import InFlightTimeline
 from servetop.recordings.summary.request_metrics import finite, span_of
@@ -23,8 +22,6 @@ TRUST = (
     "slip_p99_ms", "loop_lag_p99_ms", "offered_rate", "sent_rate", "completed_rate", "littles_law_error", "token_error",
     "itl_uncertainty_p99_ms",
 )  # fmt: skip
-_LONGEST_STEP = 1.0
-"""Seconds that one scrape may stand for: a gap without scrapes weighs no more."""
 
 
 def trust_figures(
@@ -35,7 +32,8 @@ def trust_figures(
     slip = samples.sent - samples.due
     free = slip[~held & ~np.isnan(slip)]
     within = period.holds(run.tick_ends)
-    law = littles_law(run, flights, period=period)
+    engine = _engine_counts(run, period)
+    law = littles_law(engine, flights.in_flight(run, engine.instants))
     lag = LogHistogram.merged(lag for lag, wanted in zip(run.loop_lags, within, strict=True) if wanted)
     trust = Trust(
         slip_p99=float(np.percentile(free, 99)) if free.size else math.nan,
@@ -47,13 +45,13 @@ def trust_figures(
         completed_rate=completed_rate(samples),
         seconds=math.nan if np.isnan(samples.sent).any() else span_of_sending(samples),
         all_failed=bool(samples.status.size) and not samples.having(RequestStatus.OK).any(),
-        held_back=bool(held.any() or (run.queued[within] > 0).any()),
-        concurrency_limit=_only_limit(run, within),
+        limited=bool(held.any() or (run.queued[within] > 0).any()),
+        concurrency_limit=limit_in_force(run.limits[within], run.queued[within]),
         littles_law_error=law.error,
         in_flight=law.in_flight,
-        token_error=token_error(run, period),
+        token_error=token_error(engine, run.client_tokens),
         itl_p99=samples.itl.percentile(99),
-        itl_uncertainty_p99=itl_uncertainty(run, period),
+        itl_uncertainty_p99=_itl_uncertainty(run, within),
         guessed=share_of(samples, TokenSource.CHUNKS, TokenSource.ESTIMATE),
         disputed=share_of(samples, TokenSource.DISPUTED),
     )
@@ -68,17 +66,6 @@ def late_share(run: RunColumns, samples: RequestColumns, period: Period) -> floa
     ended = ~np.isnan(samples.sent) & ~np.isnan(samples.done_at)
     took = float((samples.done_at - samples.due)[ended].sum())
     return float((samples.sent - samples.due)[ended].sum()) / took if took > 0 else math.nan
-
-
-def itl_uncertainty(run: RunColumns, period: Period) -> float:
-    """Seconds, at p99 of all gaps of the period, those that are known exactly included; NaN when no chunk came."""
-    within = period.holds(run.tick_ends)
-    gaps = float(run.chunks[within].sum())
-    doubtful = LogHistogram.merged(each for each, wanted in zip(run.itl_uncertainties, within, strict=True) if wanted)
-    if not gaps:
-        return math.nan
-    exact = 1 - doubtful.count / gaps
-    return doubtful.percentile(100 * (0.99 - exact) / (1 - exact)) if exact < 0.99 else 0.0
 
 
 def share_of(samples: RequestColumns, *sources: TokenSource) -> float:
@@ -118,66 +105,23 @@ def completed_rate(samples: RequestColumns) -> float:
     return _rate(int(samples.having(RequestStatus.OK).sum()), span_of(samples))
 
 
-@dataclass(frozen=True, slots=True)
-class LittlesLaw:
-    """The engine's requests against the client's, and the mean of the client's."""
-
-    error: float = math.nan
-    in_flight: float = math.nan
-
-
-def littles_law(run: RunColumns, flights: InFlightTimeline, *, period: Period) -> LittlesLaw:
-    """(engine running + waiting) / client in flight - 1: means over the scrapes, weighted by the time they stand for.
-
-    Scrapes with nothing in flight at the client, and those longer than LONGEST_SCRAPE, are left out. A run that broke
-    off has no rows of what was in flight at its end: there the ticks' gauge stands in.
-    """
-    within = period.holds(run.scraped_at) & (run.scrape_ends - run.scrape_starts <= LONGEST_SCRAPE)
-    instants = run.scraped_at[within]
-    engine = (run.engine["running"] + run.engine["waiting"])[within]
-    client = flights.in_flight(run, instants)
-    both = ~np.isnan(engine) & (client > 0)
-    if not both.any():
-        return LittlesLaw()
-    weights = _time_shares(instants[both])
-    in_flight = float(np.average(client[both], weights=weights))
-    return LittlesLaw(float(np.average(engine[both], weights=weights)) / in_flight - 1, in_flight)
+def _engine_counts(run: RunColumns, period: Period) -> EngineCounts:
+    counts = EngineCounts(
+        starts=run.scrape_starts,
+        ends=run.scrape_ends,
+        requests=run.engine["running"] + run.engine["waiting"],
+        generated=run.engine["generation_tokens_total"],
+    )
+    return counts.part(period.holds(counts.instants))
 
 
-def token_error(run: RunColumns, period: Period) -> float:
-    """Engine's generated tokens / tokens that reached the client - 1, between the period's first and last scrape.
-
-    Tokens that arrived in the same tick as one of these scrapes may have come before or after it: the split that agrees
-    best is assumed.
-    """
-    known = period.holds(run.scraped_at) & ~np.isnan(run.engine["generation_tokens_total"])
-    starts, ends = run.scrape_starts[known], run.scrape_ends[known]
-    if starts.size < 2 or not run.tick_ends.size:
-        return math.nan
-    totals = np.concatenate([[0.0], np.cumsum(run.output_tokens)])
-    whole = totals[np.searchsorted(run.tick_ends, starts[[0, -1]], side="right")]
-    begun = totals[np.minimum(np.searchsorted(run.tick_ends, ends[[0, -1]]) + 1, run.tick_ends.size)]
-    generated = float(run.engine["generation_tokens_total"][known][1:].sum())
-    received = float(np.clip(generated, max(whole[1] - begun[0], 0.0), begun[1] - whole[0]))
-    return generated / received - 1 if received > 0 else math.nan
-
-
-def _time_shares(instants: FloatArray) -> FloatArray:
-    """Half of the time to the scrape before and to the one after; equal shares when they are all at one instant."""
-    if instants.size < 2 or instants[0] == instants[-1]:
-        return np.ones(instants.shape)
-    steps = np.minimum(np.diff(instants), _LONGEST_STEP)
-    return np.asarray(np.concatenate([[0.0], steps]) + np.concatenate([steps, [0.0]])) / 2
+def _itl_uncertainty(run: RunColumns, within: BoolArray) -> float:
+    doubtful = LogHistogram.merged(each for each, wanted in zip(run.itl_uncertainties, within, strict=True) if wanted)
+    return itl_uncertainty(doubtful, float(run.chunks[within].sum()))
 
 
 def _rate(amount: int, seconds: float) -> float:
     return amount / float(seconds) if amount > 0 and seconds > 0 else math.nan
-
-
-def _only_limit(run: RunColumns, within: BoolArray) -> int | None:
-    """The concurrency limit in force; None where there were several, or none."""
-    limits = np.unique(run.limits[within & np.isfinite(run.limits)])
-    return int(limits[0]) if limits.size == 1 else None
 
 
 def _basis(held: BoolArray) -> str:
@@ -200,7 +144,7 @@ def _as_data(trust: Trust, *, basis: str) -> dict[str, Any]:
         "itl_uncertainty_p99_ms": finite(trust.itl_uncertainty_p99 * MS_PER_S),
         "littles_law_error": finite(trust.littles_law_error),
         "token_error": finite(trust.token_error),
-        "held_back": trust.held_back,
+        "held_back": trust.limited,
         "littles_law_limit": trust.littles_law_limit,
         "sent_exemption": trust.checks["sent_share"].exemption or None,
         "verdict": str(trust.verdict),

@@ -41,7 +41,10 @@ DEFINITIONS = (
     ("slip", f"sent − due; above {formats.seconds(SLIP_LIMIT)} at p99 the client is the bottleneck"),
     ("loop lag", f"lateness of the client's own timer; limit {formats.seconds(LOOP_LAG_LIMIT)} at p99"),
     ("sent / offered", f"below {SENT_SHARE_LIMIT:.0%} the offered load was not delivered"),
-    ("Little's law", f"engine running + waiting against client in flight; within {AGREEMENT_LIMIT:.0%}"),
+    (
+        "Little's law",
+        f"engine running + waiting against client in flight; within {AGREEMENT_LIMIT:.0%} or 1.5 requests",
+    ),
     ("tokens", f"the engine's count against the client's; within {AGREEMENT_LIMIT:.0%}"),
     ("cursor", "what every panel shows is of its instant; windows end there; charts stay as they are"),
     (

@@ -74,10 +74,15 @@ def _figures(trust: Trust) -> list[tuple[str, str, TrustCheck, str]]:
         **({"late in closed loop": late} if trust.closed else {"schedule slip p99": slip}),
         "loop lag p99": ("loop_lag_p99", formats.seconds(trust.loop_lag_p99), f"≤ {formats.seconds(LOOP_LAG_LIMIT)}"),
         "sent / offered": ("sent_share", formats.percent(min(trust.sent_share, 1.0)), f"≥ {SENT_SHARE_LIMIT:.0%}"),
-        "Little's law": ("littles_law", formats.signed_percent(trust.littles_law_error), f"± {law:.0%}"),
+        "Little's law": ("littles_law", formats.signed_percent(trust.littles_law_error), f"± {_percent(law)}"),
         "tokens engine/client": ("tokens", formats.signed_percent(trust.token_error), f"± {AGREEMENT_LIMIT:.0%}"),
     }
     return [(name, value, checks[check], limit) for name, (check, value, limit) in values.items()]
+
+
+def _percent(limit: float) -> str:
+    """`5%`, `10.5%`: no rounding to a limit that would not be the one that judges."""
+    return f"{limit * 100:.1f}".removesuffix(".0") + "%"
 
 
 SIGNS: dict[CheckState, Run] = {

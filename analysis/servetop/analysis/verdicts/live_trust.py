@@ -1,0 +1,98 @@
+"""The inputs of the trust meter over consecutive ticks, as a live window has them; `trust.py` judges them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.verdicts.consistency import ClientTokens, EngineCounts, increase, littles_law, token_error
+from servetop.analysis.verdicts.trust import Trust, is_stamped, itl_uncertainty, limit_in_force
+from servetop.core.arrays import FloatArray
+from servetop.core.events import EngineSample
+from servetop.core.tick import TICK_SECONDS
+
+
+def live_trust(history: TickHistory, start: int, stop: int) -> Trust:
+    """The trust meter's figures over ticks `start` to `stop`."""
+    if stop <= start:
+        return Trust()
+    seconds = (stop - start) * TICK_SECONDS
+
+    def column(name: str) -> FloatArray:
+        return history.column(name, start=start, stop=stop)
+
+    def rate(name: str) -> float:
+        return float(column(name).sum()) / seconds
+
+    chunks, queued = float(column("chunks").sum()), column("queued")
+    engine, client, in_flight = _counts(history, start, stop)
+    law = littles_law(engine, in_flight)
+    return Trust(
+        slip_p99=history.percentiles("slip", start=start, stop=stop)[2],
+        loop_lag_p99=history.histogram("loop_lag", start=start, stop=stop).percentile(99),
+        stamped=is_stamped(float(column("stamped").sum()), chunks),
+        late_share=_late_share(history, start, stop),
+        offered_rate=rate("due"),
+        sent_rate=rate("sent"),
+        completed_rate=rate("ok"),
+        seconds=seconds,
+        all_failed=_all_failed(history, start, stop),
+        limited=bool((queued > 0).any()),
+        concurrency_limit=limit_in_force(column("max_concurrency"), queued),
+        littles_law_error=law.error,
+        in_flight=law.in_flight,
+        token_error=token_error(engine, client),
+        itl_p99=history.percentiles("itl", start=start, stop=stop)[2],
+        itl_uncertainty_p99=itl_uncertainty(history.histogram("itl_uncertainty", start=start, stop=stop), chunks),
+    )
+
+
+def _counts(history: TickHistory, start: int, stop: int) -> tuple[EngineCounts, ClientTokens, FloatArray]:
+    """Both sides, and what was in flight at the middle of each scrape: the ticks' gauge, interpolated.
+
+    The tick before the first one counts too: a scrape of the period may have started in it.
+    """
+    before = max(0, start - 1)
+    ticks = history.ticks[before:stop]
+    ends = np.array([tick.end for tick in ticks], dtype=np.float64)
+    engine = _engine_counts({tick.engine.scrape_end: tick.engine for tick in ticks if tick.engine is not None})
+    known = (engine.instants >= history.ticks[start].start) & (engine.starts >= ticks[0].start)
+    client = ClientTokens(
+        tick_ends=ends,
+        received=history.column("output_tokens", start=before, stop=stop),
+        finished=np.array([tick.client.output_len.total for tick in ticks], dtype=np.float64),
+    )
+    within = engine.part(known)
+    return within, client, np.interp(within.instants, ends, history.column("in_flight", start=before, stop=stop))
+
+
+def _engine_counts(by_end: dict[float, EngineSample]) -> EngineCounts:
+    samples = [sample for _, sample in sorted(by_end.items())]
+
+    def column(name: str) -> FloatArray:
+        return np.array([getattr(sample, name) for sample in samples], dtype=np.float64)
+
+    return EngineCounts(
+        starts=column("scrape_start"),
+        ends=column("scrape_end"),
+        requests=column("running") + column("waiting"),
+        generated=increase(column("generation_tokens_total")),
+    )
+
+
+def _all_failed(history: TickHistory, start: int, stop: int) -> bool:
+    """Requests failed, and no token of any other one arrived."""
+    failed, ok = (float(history.column(each, start=start, stop=stop).sum()) for each in ("failed", "ok"))
+    return failed > 0 and not ok and not history.histogram("ttft", start=start, stop=stop).buckets.size
+
+
+def _late_share(history: TickHistory, start: int, stop: int) -> float:
+    """Mean lateness / mean time from due to done, if the load is a closed loop some of whose requests have ended."""
+    rates, limits = (history.column(each, start=start, stop=stop) for each in ("request_rate", "max_concurrency"))
+    loaded = rates > 0
+    if not loaded.any() or np.isfinite(rates[loaded]).any() or np.isnan(limits[loaded]).any():
+        return math.nan
+    late, took = (history.histogram(each, start=start, stop=stop).mean for each in ("slip", "e2el"))
+    return late / (late + took)
