@@ -10,9 +10,8 @@ import sys
 from servetop.cli.configuration.sweep_file import predict_specs
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
-from servetop.simulator.predict.client_requests import ClientRequests
 from servetop.simulator.predict.predict import predict
-from servetop.simulator.predict.virtual_client import stage_client
+from servetop.simulator.predict.virtual_client import VirtualSender
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 
@@ -20,13 +19,9 @@ SHAREGPT = "sharegpt:input_cap=2048,output_cap=2048,total_cap=4096"
 
 
 def requests_per_second(workload: WorkloadConfig, *, count: int, batch: int) -> tuple[float, float]:
-    """Simulated requests per second of wall time, and simulated seconds per second; requests are drawn beforehand."""
+    """Simulated requests per second of wall time, and simulated seconds per second."""
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings={"max_num_seqs": batch})
-    requests = ClientRequests(workload, spec, seed=0)
-    requests.some(0, count)
-    client = stage_client(
-        workload, StageConfig(request_rate=64, num_prompts=count), requests=requests, seed=0, scale=1.0
-    )
+    client = VirtualSender(workload, spec, seed=0).client(StageConfig(request_rate=64, num_prompts=count))
     engine = VirtualEngine(build_scheduler(spec))
     clock = MonotonicClock()
     usage = engine.run(client)

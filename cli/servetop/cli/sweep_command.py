@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from servetop.cli.configuration.sweep_file import predict_specs, read_sweep, sweep_config
+from servetop.cli.configuration.sweep_file import GRID, predict_specs, read_sweep, sweep_config
 from servetop.cli.options.declaration import GivenValues
 from servetop.cli.viewing.launch import Output, launch
 from servetop.core.config import PredictedCell, RunConfig, StageConfig
@@ -90,16 +91,20 @@ def predicted_cells(file: str) -> tuple[PredictedCell, ...]:
     specs = predict_specs(file) if sweep_data(file).get("sim") else []
     if len(specs) != 1:
         return ()
-    return tuple(
-        PredictedCell(
-            max_num_seqs=cell["max_num_seqs"] or None,
-            request_rate=float(cell["request_rate"]),
-            max_concurrency=cell["max_concurrency"],
-            output_throughput=cell["output_throughput"],
-            preemptions=cell["preemptions"],
-        )
-        for cell in predict(specs)["cells"]
-        if "error" not in cell
+    cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for cell in predict(specs)["cells"]:
+        if "error" not in cell:
+            cells.setdefault(tuple(cell[name] for name in GRID), []).append(cell)
+    return tuple(_mean_of_repeats(repeats) for repeats in cells.values())
+
+
+def _mean_of_repeats(cells: Sequence[Mapping[str, Any]]) -> PredictedCell:
+    return PredictedCell(
+        max_num_seqs=cells[0]["max_num_seqs"] or None,
+        request_rate=float(cells[0]["request_rate"]),
+        max_concurrency=cells[0]["max_concurrency"],
+        output_throughput=sum(cell["output_throughput"] for cell in cells) / len(cells),
+        preemptions=round(sum(cell["preemptions"] for cell in cells) / len(cells)),
     )
 
 

@@ -179,8 +179,7 @@ def predict_specs(name: str, *, settings: Mapping[str, str] | None = None) -> li
 
 def _predict_spec(sweep: SweepFile, machine: Mapping[str, Any], *, label: str, seed: int) -> PredictSpec:
     workload, stages = _load(sweep)
-    cells = tuple(stage for stage in stages if not stage.warmup and not stage.repeat)
-    return PredictSpec(label=label, model=sweep.engine.model, workload=workload, stages=cells, seed=seed, **machine)
+    return PredictSpec(label=label, model=sweep.engine.model, workload=workload, stages=stages, seed=seed, **machine)
 
 
 def _simulated(values: GivenValues) -> GivenValues:

@@ -35,7 +35,7 @@ class ClientRequest(SimRequest):
 
 
 class ClientRequests:
-    """The same requests for every cell of a prediction, drawn once and as far as needed."""
+    """The requests of a run, in order, without end."""
 
     def __init__(self, workload: WorkloadConfig, spec: SimSpec, *, seed: int) -> None:
         self._workload = workload
@@ -43,19 +43,25 @@ class ClientRequests:
         self._max_model_len = spec.context_limit if workload.clip_lengths else None
         self._block_size = spec.engine.block_size if spec.engine.prefix_cache else 0
         self._source = request_lengths(workload, (seed, 0), max_model_len=spec.context_limit)
-        self._drawn: list[ClientRequest] = []
+        self._numbers = itertools.count(step=_MOST_TURNS if workload.conversational else 1)
+        self._equal: dict[tuple[int, int, int], ClientRequest] = {}
+        self._distinct = workload.n > 1 or workload.conversational or workload.cancel_fraction > 0
 
-    def __getitem__(self, number: int) -> ClientRequest:
-        self._draw(number + 1)
-        return self._drawn[number]
+    def take(self) -> ClientRequest:
+        """The next request."""
+        lengths, number = next(self._source), next(self._numbers)
+        if self._distinct or lengths.shared or lengths.model_stops:
+            return self._request(lengths, number=number)
+        key = (lengths.prompt_tokens, lengths.output_tokens, lengths.max_tokens)
+        if key not in self._equal:
+            self._equal[key] = ClientRequest(*key)
+        return self._equal[key]
 
-    def some(self, start: int, count: int) -> Sequence[ClientRequest]:
-        """A number of requests in a row."""
-        self._draw(start + count)
-        requests = self._drawn[start : start + count]
-        if self._workload.n == 1:
-            return requests
-        return [request for request in requests for _ in range(request.copies)]
+    def skip(self, count: int) -> None:
+        """Leave out the next `count` requests."""
+        for _ in range(count):
+            next(self._source)
+            next(self._numbers)
 
     def following(self, before: ClientRequest) -> ClientRequest | None:
         """The next turn of a conversation, its prompt all that went before; None when there is none."""
@@ -70,15 +76,6 @@ class ClientRequests:
             lengths, prompt_tokens=prompt, output_tokens=output, max_tokens=output, turns=lengths.turns[1:]
         )
         return self._request(turn, number=before.number + 1)
-
-    def _draw(self, count: int) -> None:
-        missing = count - len(self._drawn)
-        for lengths in itertools.islice(self._source, max(missing, 0)):
-            self._drawn.append(self._request(lengths, number=len(self._drawn) * self._numbers_a_request))
-
-    @property
-    def _numbers_a_request(self) -> int:
-        return _MOST_TURNS if self._workload.conversational else 1
 
     def _request(self, lengths: RequestLengths, *, number: int) -> ClientRequest:
         workload, output = self._workload, lengths.output_tokens

@@ -12,9 +12,8 @@ from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.predict.cell_result import cell_of
-from servetop.simulator.predict.client_requests import ClientRequests
 from servetop.simulator.predict.router import ROUTERS, ReplicaRouter
-from servetop.simulator.predict.virtual_client import stage_client
+from servetop.simulator.predict.virtual_client import VirtualSender
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.workload.plan import check_stage
@@ -25,7 +24,7 @@ DEFAULT_STAGE = StageConfig(num_prompts=1000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictSpec:
-    """What to predict: each stage is a cell, a run of its own with the same requests."""
+    """What to predict: a run whose stages are cells. Each cell has a fresh engine and the requests of its stage."""
 
     label: str = ""
     model: str = "llama-2-7b"
@@ -56,18 +55,12 @@ def predict(specs: PredictSpec | Iterable[PredictSpec]) -> dict[str, Any]:
     return {"cells": cells, "elapsed_s": clock.now(), "simulated_s": simulated}
 
 
-def predict_cell(spec: PredictSpec, stage: StageConfig, *, requests: ClientRequests | None = None) -> dict[str, Any]:
-    """One cell; UsageError when the engine cannot start. `requests` saves drawing them again."""
+def predict_cell(spec: PredictSpec, stage: StageConfig, *, sender: VirtualSender | None = None) -> dict[str, Any]:
+    """One cell; UsageError when the engine cannot start. Without a `sender`, the first stage of a run."""
     _check(spec, stage)
     engine = _sim_spec(spec, stage)
-    client = stage_client(
-        spec.workload,
-        stage,
-        requests=requests or ClientRequests(spec.workload, engine, seed=spec.seed),
-        seed=spec.seed,
-        scale=engine.time_scale,
-    )
     engines = [VirtualEngine(build_scheduler(engine)) for _ in range(spec.replicas)]
+    client = (sender or VirtualSender(spec.workload, engine, seed=spec.seed)).client(stage)
     if len(engines) == 1:
         engines[0].run(client)
     else:
@@ -76,11 +69,15 @@ def predict_cell(spec: PredictSpec, stage: StageConfig, *, requests: ClientReque
 
 
 def _cells(spec: PredictSpec) -> Iterator[dict[str, Any]]:
-    requests = ClientRequests(spec.workload, _sim_spec(spec, spec.stages[0]), seed=spec.seed)
+    sender = VirtualSender(spec.workload, _sim_spec(spec, spec.stages[0]), seed=spec.seed)
     for stage in spec.stages:
+        if stage.warmup:
+            sender.skip(stage)
+            continue
         try:
-            yield predict_cell(spec, stage, requests=requests)
+            yield predict_cell(spec, stage, sender=sender)
         except UsageError as error:
+            sender.skip(stage)
             yield _heading(spec, stage) | {"error": str(error)}
 
 
@@ -92,6 +89,7 @@ def _heading(spec: PredictSpec, stage: StageConfig) -> dict[str, Any]:
         "max_num_seqs": _sim_spec(spec, stage).batch_limit,
         "request_rate": "inf" if math.isinf(stage.request_rate) else stage.request_rate,
         "max_concurrency": stage.max_concurrency,
+        "repeat": stage.repeat,
         "label": spec.label,
     }
 

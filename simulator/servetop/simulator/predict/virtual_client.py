@@ -8,10 +8,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.predict.client_requests import ClientRequest, ClientRequests
 from servetop.simulator.predict.virtual_time import Client
 from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.workload.arrivals.arrival_process import InProcessBursts
+from servetop.workload.arrivals.arrival_spec import parse_arrivals
 from servetop.workload.build import arrivals_of
 from servetop.workload.stage_run import StageRun
 from servetop.workload.user_slots import UserSlots, parse_think_time
@@ -20,16 +22,37 @@ _RETRY_SECONDS = 1.0
 """Pause of a closed loop after a refused request, as of the load generator."""
 
 
-def stage_client(
-    workload: WorkloadConfig, stage: StageConfig, *, requests: ClientRequests, seed: int, scale: float
-) -> Client:
-    """The client that sends one stage; all of its times are multiplied by `scale`."""
-    arrivals = arrivals_of(workload, seed=seed)
-    process = None if math.isinf(stage.request_rate) else arrivals(stage.request_rate)
-    if isinstance(process, InProcessBursts):
-        return InProcessClient(stage, requests, bursts=process, scale=scale)
-    run = StageRun(0, stage, began=0.0, arrivals=arrivals if process is None else arrivals_of(workload, seed=seed))
-    return StageClient(run, requests, workload=workload, seed=seed, scale=scale)
+class VirtualSender:
+    """Sends the stages of one run, each by a client of its own, as a sender process does.
+
+    Requests, arrivals and pauses continue from stage to stage, so every stage sends what it sends in a real run.
+    """
+
+    def __init__(self, workload: WorkloadConfig, spec: SimSpec, *, seed: int) -> None:
+        self._requests = ClientRequests(workload, spec, seed=seed)
+        self._arrivals = arrivals_of(workload, seed=seed)
+        self._in_process = parse_arrivals(workload.arrivals).name == "in-process-burst"
+        self._conversational = workload.conversational
+        self._thinking = bool(workload.think_time) and not workload.conversational
+        self._scale = spec.time_scale
+        pauses = parse_think_time(workload.think_time, seed=seed) or itertools.repeat(0.0)
+        self._pauses = (self._scale * pause for pause in pauses)
+
+    def client(self, stage: StageConfig) -> Client:
+        """The client of the next stage; its times are multiplied by the engine's `time_scale`."""
+        if self._in_process and not math.isinf(stage.request_rate):
+            process = self._arrivals(stage.request_rate)
+            assert isinstance(process, InProcessBursts)
+            return InProcessClient(stage, self._requests, bursts=process, scale=self._scale)
+        run = StageRun(0, stage, began=0.0, arrivals=self._arrivals)
+        slots = UserSlots(self._pauses if self._thinking else None)
+        feedback = stage.max_concurrency is not None or self._conversational
+        return StageClient(run, self._requests, slots=slots, pauses=self._pauses, feedback=feedback, scale=self._scale)
+
+    def skip(self, stage: StageConfig) -> None:
+        """Leave out a stage and the requests that it is known to send."""
+        self._arrivals(stage.request_rate)
+        self._requests.skip(stage.num_prompts or 0)
 
 
 class OpenLoop:
@@ -72,7 +95,6 @@ class InProcessClient:
         self._period = bursts.period * scale
         self._left = math.inf if stage.num_prompts is None else stage.num_prompts
         self._ends = math.inf if stage.duration is None else stage.duration * scale
-        self._sent = 0
         self._due = 0.0 if self._left >= self._size else math.inf
 
     def due(self) -> float:
@@ -81,12 +103,15 @@ class InProcessClient:
 
     def land(self, boundary: float, /) -> tuple[float, Sequence[SimRequest]]:
         """One burst, sent at the boundary."""
-        burst = self._requests.some(self._sent, self._size)
-        self._sent += self._size
+        taken = [self._requests.take() for _ in range(self._size)]
+        self._left -= self._size
         due = boundary + self._period
-        more = self._sent + self._size <= self._left and due < self._ends
-        self._due = due if more else math.inf
-        return boundary, burst
+        if self._left >= self._size and due < self._ends:
+            self._due = due
+        else:
+            self._due = math.inf
+            self._requests.skip(0 if math.isinf(self._left) else int(self._left))
+        return boundary, [request for request in taken for _ in range(request.copies)]
 
     def ended(self, finished: Sequence[SimSequence], now: float) -> None:
         """Completions change nothing."""
@@ -99,24 +124,28 @@ class StageClient:
     """Sends a stage as the load generator does: arrivals, concurrency limit, users who think, conversations."""
 
     def __init__(
-        self, run: StageRun, requests: ClientRequests, *, workload: WorkloadConfig, seed: int, scale: float
+        self,
+        run: StageRun,
+        requests: ClientRequests,
+        *,
+        slots: UserSlots,
+        pauses: Iterator[float],
+        feedback: bool,
+        scale: float,
     ) -> None:
+        self.feedback = feedback
         self._run = run
         self._requests = requests
+        self._slots = slots
+        self._pauses = pauses
         self._scale = scale
         self._limit = math.inf if run.limit is None else run.limit
-        pauses = parse_think_time(workload.think_time, seed=seed) or itertools.repeat(0.0)
-        self._pauses = (scale * pause for pause in pauses)
-        thinking = workload.think_time and not workload.conversational
-        self._slots = UserSlots(self._pauses if thinking else None)
-        self._number = 0
         self._in_flight = 0
         self._unfinished_copies: dict[ClientRequest, int] = {}
         self._turns: list[tuple[float, int, ClientRequest]] = []
         self._room_at = 0.0
         self._not_before = 0.0
         self._due = self._next_due()
-        self.feedback = run.limit is not None or workload.conversational
 
     def due(self) -> float:
         """When the next request is sent; infinity as long as that depends on a completion."""
@@ -194,6 +223,4 @@ class StageClient:
                 return None
         else:
             self._run.issue()
-        request = self._requests[self._number]
-        self._number += 1
-        return request
+        return self._requests.take()

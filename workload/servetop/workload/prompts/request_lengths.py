@@ -47,14 +47,16 @@ def request_lengths(
 
     With `clip_lengths` they are shortened to `max_model_len`, as prompts are. Texts count as four characters a token.
     """
-    source = _requests(workload, tuple(seed))
+    lengths, limit = expected_lengths(workload, seed), output_limit(workload)
+    source = _requests(workload, lengths, tuple(seed), limit=limit)
     if workload.clip_lengths and max_model_len is not None:
         return (_clipped(request, max_model_len) for request in source)
     return source
 
 
-def _requests(workload: WorkloadConfig, seed: tuple[int, ...]) -> Iterator[RequestLengths]:
-    lengths, limit = expected_lengths(workload, seed), output_limit(workload)
+def _requests(
+    workload: WorkloadConfig, lengths: Lengths, seed: tuple[int, ...], *, limit: int | None
+) -> Iterator[RequestLengths]:
     drawn = _turns(workload, lengths, seed) if workload.conversational else _single(workload, lengths, seed)
     prefix_len, count = shared_prefix(workload)
     picks = prefix_picks(count, seed)
