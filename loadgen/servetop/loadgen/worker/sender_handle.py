@@ -99,6 +99,7 @@ class SenderHandle:
         await self._stderr_reader
         with contextlib.suppress(RuntimeError):  # `reports` is still reading and will see the end
             await self._process.stdout.read()
+        self._process.disconnect()
 
     async def _send(self, message: ToSender) -> None:
         try:

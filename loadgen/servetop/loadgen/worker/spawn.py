@@ -36,6 +36,7 @@ class Spawned:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
+        self._outputs: list[asyncio.ReadTransport] = []
         self.pid = process.pid
 
     @property
@@ -54,7 +55,13 @@ class Spawned:
         self.stdout, self.stderr = asyncio.StreamReader(READ_BYTES), asyncio.StreamReader(READ_BYTES)
         for stream, pipe in ((self.stdout, process.stdout), (self.stderr, process.stderr)):
             protocol = asyncio.StreamReaderProtocol(stream)
-            await loop.connect_read_pipe(lambda protocol=protocol: protocol, pipe)  # type: ignore[misc]
+            output, _ = await loop.connect_read_pipe(lambda protocol=protocol: protocol, pipe)  # type: ignore[misc]
+            self._outputs.append(output)
+
+    def disconnect(self) -> None:
+        """Close the pipes from a process that has ended: uvloop keeps them open after their end."""
+        for output in self._outputs:
+            output.close()
 
     async def wait(self) -> int:
         """Wait for the process to end and return its exit code."""
