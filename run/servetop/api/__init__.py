@@ -1,0 +1,113 @@
+"""The Python entry to servetop: run a load, predict it, and read its recording, without a terminal.
+
+    from servetop import api
+    from servetop.core.config import EngineConfig, RunConfig, StageConfig, WorkloadConfig
+
+    config = RunConfig(
+        engine=EngineConfig(name="auto", model="", url="http://gpu7:8000"),
+        workload=WorkloadConfig(input_len=512, output_len=128),
+        stages=(StageConfig(request_rate=8, duration=60),),
+    )
+    result = api.run(config)
+    print(result.exit_code, result.summary["output_throughput"])
+
+Every function raises a `servetop.core.errors.ServetopError` with a one-line message when something is wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from servetop.core.clock import wall_clock
+from servetop.core.config import RunConfig
+
+if TYPE_CHECKING:
+    from servetop.recordings.read.reader import RecordingReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """A run that has ended."""
+
+    recording: Path
+    exit_code: int
+    """0 for success, else as docs/exit-codes.md says."""
+    reason: str
+    """Why the run ended as it did; empty for success."""
+    summary: Mapping[str, Any]
+    """The summary, as `servetop summary --json` prints it."""
+
+
+def run(config: RunConfig, recording: Path | None = None) -> RunResult:
+    """Run a load in this process and record it, to a new file in the recordings folder if none is given.
+
+    Runs an event loop of its own, so it must not be called from a coroutine. Signals keep the handlers of the caller.
+    RecordingError if the file cannot be created; a run that fails later returns its exit code.
+    """
+    from servetop.recordings.library.paths import new_recording_path
+    from servetop.recordings.summary.summary import run_summary
+    from servetop.run.process.run_process import Others, play
+    from servetop.run.process.run_signals import RunSignals
+
+    path = recording or new_recording_path(config, wall_clock())
+    played = play(config, path, others=Others(signals=RunSignals(), attendant=_Silent()))
+    with contextlib.closing(played.recorder.reader()) as reader:
+        summary = dict(played.summary or run_summary(reader)) | {"exit_code": played.end.exit_code}
+    return RunResult(recording=path, exit_code=played.end.exit_code, reason=played.end.reason, summary=summary)
+
+
+class _Silent:
+    """Prints nothing about a run."""
+
+    async def follow(self) -> None:
+        """Return at once."""
+
+    def alert(self, words: str) -> None:
+        """Ignore a line, which is in the recording too."""
+
+
+def open_recording(name: str | Path = "latest") -> RecordingReader:
+    """A reader of a recording: a path, a name in the recordings folder, `latest`, or `sample:h200`. Close it after use.
+
+    with contextlib.closing(api.open_recording("latest")) as reader:
+        failed = [each for each in reader.requests(0.0, math.inf) if each.error]
+    """
+    from servetop.recordings.library.catalog import resolve
+    from servetop.recordings.read.reader import RecordingReader
+
+    return RecordingReader.open(resolve(str(name)))
+
+
+def summary(name: str | Path = "latest") -> Mapping[str, Any]:
+    """The summary of a recording, as `servetop summary --json` prints it; names as in `open_recording`."""
+    from servetop.recordings.summary.summary import run_summary
+
+    with contextlib.closing(open_recording(name)) as reader:
+        return run_summary(reader)
+
+
+def predict(config: RunConfig, *, gpu: str = "", engine_profile: str = "") -> list[Mapping[str, Any]]:
+    """The results of each stage of a configuration, simulated in virtual time on a GPU and engine profile.
+
+    for cell in api.predict(config, gpu="a100-80"):
+        print(cell["request_rate"], cell["output_throughput"], cell["ttft_ms"]["p99"])
+    """
+    from servetop.simulator.predict.predict import PredictSpec
+    from servetop.simulator.predict.predict import predict as predict_cells
+
+    usual = PredictSpec()
+    spec = dataclasses.replace(
+        usual,
+        model=config.engine.model or usual.model,
+        gpu=gpu or usual.gpu,
+        engine_profile=engine_profile or usual.engine_profile,
+        workload=config.workload,
+        stages=tuple(stage for stage in config.stages if not stage.warmup) or usual.stages,
+        seed=config.seed,
+    )
+    return list(predict_cells(spec)["cells"])
