@@ -80,7 +80,7 @@ async def refreshes(times: int = 100) -> tuple[list[float], list[float]]:
             app.screen._compositor.render_update(full=True)
             whole.append(time.process_time() - began)
             began = time.process_time()
-            app._run.at(app._view, live=True)
+            app.viewer.run.at(app.viewer.view, live=True)
             statistics_alone.append(time.process_time() - began)
     return whole, statistics_alone
 

@@ -50,11 +50,11 @@ async def shown(path: Path) -> None:
     app = DashboardApp(RecordingReader.open(path), clock=ManualClock())
     gc.freeze()
     async with app.run_test(size=SIZE) as pilot:
-        edge = app._run.edge
+        edge = app.viewer.run.edge
 
         async def drawn(at: float) -> float:
             began = time.process_time()
-            app.update_view(playhead=replace(app._view.playhead, at=at, playing=False))
+            app.viewer.update_view(playhead=replace(app.viewer.view.playhead, at=at, playing=False))
             await pilot.pause()
             app.screen._compositor.render_update(full=True)
             return time.process_time() - began

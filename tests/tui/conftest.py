@@ -21,6 +21,7 @@ from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame, View
 from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.run_state import RunState
+from servetop.tui.textual_seam import titles_of
 
 if TYPE_CHECKING:
     from tests.tui.canned import CannedRun
@@ -61,7 +62,7 @@ def canned() -> ModuleType:
 
 @pytest.fixture
 def dashboard() -> Callable[..., DashboardApp]:
-    """A dashboard on a run, with a clock that stands still until `app._clock` is moved."""
+    """A dashboard on a run, with a clock that stands still until `app.viewer.clock` is moved."""
 
     def make(run: CannedRun, **options: Any) -> DashboardApp:
         return DashboardApp(run, clock=ManualClock(), **options)
@@ -87,6 +88,6 @@ def text_of() -> Callable[[DashboardApp, str], str]:
 
     def read(app: DashboardApp, selector: str) -> str:
         panel = app.screen_stack[0].query_one(selector, Panel)
-        return f"{panel._border_title or ''}\n{panel.render().plain}"
+        return f"{titles_of(panel)[0] or ''}\n{panel.render().plain}"
 
     return read

@@ -93,11 +93,11 @@ async def test_arrows_move_the_cursor_while_it_is_shown_and_seek_while_it_is_not
     app = dashboard(canned.finished(), start_at=110.0)
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("c", "left", "left", "right")
-        assert app._view.cursor == Cursor(at=109.0, follows_mouse=False)
-        assert app._view.playhead.at == 110.0
+        assert app.viewer.view.cursor == Cursor(at=109.0, follows_mouse=False)
+        assert app.viewer.view.playhead.at == 110.0
         await pilot.press("c", "left")
-        assert app._view.cursor is None
-        assert app._view.playhead.at == 105.0
+        assert app.viewer.view.cursor is None
+        assert app.viewer.view.playhead.at == 105.0
 
 
 async def test_the_timeline_shows_the_cursor(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
@@ -116,17 +116,17 @@ async def test_a_click_puts_the_cursor_and_a_loose_one_follows_the_mouse(
     async with app.run_test(size=(160, 48)) as pilot:
         canvas = app.screen.query_one("#load").size.width - 6
         await pilot.hover("#load", offset=(2 + 6 + 30, 5))
-        assert app._view.cursor is None
+        assert app.viewer.view.cursor is None
         await pilot.click("#load", offset=(2 + 6 + 1, 5))
-        assert app._view.cursor is None  # before second 0
+        assert app.viewer.view.cursor is None  # before second 0
         await pilot.click("#load", offset=(2 + 6 + 30, 5))
         clicked = time_at_column(30, (-10.0, 110.0), canvas) or 0.0
-        assert app._view.cursor == Cursor(at=clicked, follows_mouse=False)
+        assert app.viewer.view.cursor == Cursor(at=clicked, follows_mouse=False)
         await pilot.hover("#load", offset=(2 + 6 + 50, 5))
-        assert app._view.cursor == Cursor(at=clicked, follows_mouse=False)
+        assert app.viewer.view.cursor == Cursor(at=clicked, follows_mouse=False)
         await pilot.press("c", "c")
         await pilot.hover("#load", offset=(2 + 6 + 40, 5))
-        assert app._view.cursor == Cursor(at=time_at_column(40, (-10.0, 110.0), canvas) or 0.0)
+        assert app.viewer.view.cursor == Cursor(at=time_at_column(40, (-10.0, 110.0), canvas) or 0.0)
 
 
 async def test_a_click_beside_the_map_of_blocks_is_an_instant_and_one_on_the_map_is_not(
@@ -137,10 +137,10 @@ async def test_a_click_beside_the_map_of_blocks_is_an_instant_and_one_on_the_map
         width = app.screen.query_one("#kv").size.width
         left = width * 2 // 5 + 6
         await pilot.click("#kv", offset=(2 + left - 7, 5))
-        assert app._view.cursor is None
+        assert app.viewer.view.cursor is None
         await pilot.click("#kv", offset=(2 + left + 15, 5))
         clicked = time_at_column(15, (-10.0, 110.0), width - left) or 0.0
-        assert app._view.cursor == Cursor(at=clicked, follows_mouse=False)
+        assert app.viewer.view.cursor == Cursor(at=clicked, follows_mouse=False)
 
 
 async def test_the_wheel_zooms_the_time_axis_and_stops_at_its_ends(canned: ModuleType, dashboard: Dashboard) -> None:
@@ -151,5 +151,5 @@ async def test_the_wheel_zooms_the_time_axis_and_stops_at_its_ends(canned: Modul
         spans = []
         for kind in (events.MouseScrollUp, events.MouseScrollUp, *[events.MouseScrollDown] * 4):
             await pilot._post_mouse_events([kind], "#load", offset=(20, 4))
-            spans.append(app._view.span)
+            spans.append(app.viewer.view.span)
         assert spans == [30.0, 30.0, 120.0, 600.0, 0.0, 0.0]

@@ -11,7 +11,7 @@ import pytest
 from servetop.core.clock import ManualClock
 from servetop.core.events import Action, LogLine, Note, Severity
 from servetop.tui.app import DashboardApp
-from servetop.tui.appearance import DashboardOptions
+from servetop.tui.options import DashboardOptions
 from servetop.tui.panels.detail.log_view import LogView
 from servetop.tui.screens.help import HelpScreen
 from servetop.tui.screens.live import LiveScreen
@@ -53,7 +53,7 @@ async def test_what_the_disk_does_not_take_is_told_at_once_and_only_once_when_it
     run = canned.growing(110.0)
     told = Note(at=110.3, severity=Severity.ERROR, source="recorder", text="run.servetop cannot be written (disk full)")
     waiting = [told, told]
-    options = DashboardOptions(unrecorded=lambda: [waiting.pop()] if waiting else [])
+    options = DashboardOptions(unrecorded_notes=lambda: [waiting.pop()] if waiting else [])
     app = dashboard(run, owns_run=True, options=options)
     async with app.run_test() as pilot:
         for _ in range(3):
@@ -66,7 +66,7 @@ async def test_what_the_disk_does_not_take_is_told_at_once_and_only_once_when_it
         run.notes = [replace(told, at=110.25)]
         run.now = 111.0
         app.poll()
-        assert [note for note in app._run.notes if note.source == "recorder"] == run.notes
+        assert [note for note in app.viewer.run.notes if note.source == "recorder"] == run.notes
 
 
 async def test_keys_build_on_what_was_asked_for_and_what_waits_is_shown(
@@ -177,10 +177,10 @@ async def test_time_passes_by_the_clock_times_the_speed(
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf
 ) -> None:
     app = dashboard(canned.finished(), start_at=60.0)
-    assert isinstance(app._clock, ManualClock)
+    assert isinstance(app.viewer.clock, ManualClock)
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.press("plus")
-        app._clock.advance_to(5.0)
+        app.viewer.clock.advance_to(5.0)
         app.poll()
         assert text_of(app, "#header").endswith("00:01:10 ▶ replay ×2")
 

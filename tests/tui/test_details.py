@@ -66,7 +66,7 @@ async def test_the_configuration_scrolls_to_its_end_and_no_further(canned: Modul
     app = dashboard(canned.growing(110.0))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("6", *["pagedown"] * 9)
-        last = "".join(text for text, _ in config_rows(app._run.header)[-1])
+        last = "".join(text for text, _ in config_rows(app.viewer.run.header)[-1])
         assert rows(app, "#config")[-1].rstrip() == last.rstrip()
         await pilot.press(*["pageup"] * 9)
         assert rows(app, "#config")[0] == "run"

@@ -16,7 +16,7 @@ from servetop.core.errors import RecordingError
 from servetop.core.events import ReplicaSample
 from servetop.core.interfaces.run_source import RunUpdate
 from servetop.core.tick import TICK_SECONDS, Tick
-from servetop.tui import app as app_module
+from servetop.tui import run_viewer
 from servetop.tui.app import DashboardApp
 from servetop.tui.state.frame import Frame, View
 from servetop.tui.state.playhead import Playhead
@@ -72,12 +72,12 @@ async def test_a_past_that_cannot_be_read_again_is_told_and_ends_nothing(dashboa
         raise RecordingError("cannot read run.servetop: is the disk all right?")
 
     async with app.run_test(size=(160, 48)) as pilot:
-        app._run.history.put_away(keep=100)
+        app.viewer.run.history.put_away(keep=100)
         run.past_ticks = fails  # type: ignore[method-assign]
-        app.update_view(playhead=replace(app._view.playhead, at=30.0, playing=False))
+        app.viewer.update_view(playhead=replace(app.viewer.view.playhead, at=30.0, playing=False))
         await pilot.pause()
-        assert "is the disk all right" in app._view.message
-        assert app._run.at(app._view, live=True).stats.totals.sent > 0
+        assert "is the disk all right" in app.viewer.view.message
+        assert app.viewer.run.at(app.viewer.view, live=True).stats.totals.sent > 0
 
 
 LOADED = canned.growing(END).ticks[100:]
@@ -129,13 +129,13 @@ def test_a_long_recording_is_taken_in_piece_by_piece(dashboard: Any, monkeypatch
         held.append(len(self.history.ticks) - self.history.ticks.away + len(update.ticks))
         return fold(self, update)
 
-    monkeypatch.setattr(app_module, "MOST_TICKS", 50)
-    monkeypatch.setattr(app_module, "LIVE_TICKS", 100)
+    monkeypatch.setattr(run_viewer, "MOST_TICKS", 50)
+    monkeypatch.setattr(run_viewer, "LIVE_TICKS", 100)
     monkeypatch.setattr(RunState, "fold", folding)
     pieces: DashboardApp = dashboard(canned.growing(END))
     assert max(held) < 200
-    assert len(pieces._run.history) == len(whole._run.history) > 400
-    np.testing.assert_equal(figures(pieces._frame()), figures(whole._frame()))
+    assert len(pieces.viewer.run.history) == len(whole.viewer.run.history) > 400
+    np.testing.assert_equal(figures(pieces.viewer.frame()), figures(whole.viewer.frame()))
 
 
 def test_what_a_full_disk_does_not_take_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

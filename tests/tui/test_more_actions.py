@@ -18,12 +18,14 @@ from servetop.core.clock import ManualClock
 from servetop.core.events import Action
 from servetop.core.tick import Tick
 from servetop.tui.app import DashboardApp
-from servetop.tui.appearance import THEMES, DashboardOptions, default_theme
 from servetop.tui.drawing.palette import STYLES, THEME_NAMES
 from servetop.tui.keys import MOVING, STEERING, VIEWING
+from servetop.tui.options import DashboardOptions
 from servetop.tui.panels.live.throughput import ThroughputPanel
 from servetop.tui.screens.help import HelpScreen, HelpText
-from servetop.tui.screens.question import Choice, QuestionScreen
+from servetop.tui.screens.question import QuestionScreen
+from servetop.tui.state.command_requests import Choice, Question
+from servetop.tui.themes import THEMES, default_theme
 
 Dashboard = Callable[..., DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]
@@ -115,7 +117,7 @@ async def test_the_theme_key_goes_through_all_themes_and_each_choice_is_remember
     async with app.run_test() as pilot:
         for _ in THEME_NAMES:
             await pilot.press("T")
-            assert app.theme == THEMES[app.theme_name]
+            assert app.theme == THEMES[app.themes.theme_name]
     assert chosen == ["light", "contrast", "ansi", "mono", "dark"]
 
 
@@ -197,7 +199,7 @@ async def test_reduced_motion_redraws_once_a_second_but_answers_keys_at_once(
     run = canned.growing(100.0)
     app = dashboard(run, options=DashboardOptions(reduced_motion=True))
     drawn: list[float] = []
-    clock: Any = app._clock
+    clock: Any = app.viewer.clock
     async with app.run_test() as pilot:
         start, whole = clock.now(), app.redraw
 
@@ -230,11 +232,11 @@ async def test_ten_minutes_at_64_times_leave_no_memory_behind(canned: ModuleType
     held: list[int] = []
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press(*["+"] * 6)
-        assert app._view.playhead.speed == 64
+        assert app.viewer.view.playhead.speed == 64
         tracemalloc.start()
         for _ in range(3):
             await pilot.press("home")
-            if not app._view.playhead.playing:
+            if not app.viewer.view.playhead.playing:
                 await pilot.press("space")
             for step in range(20):
                 clock.advance_to(clock.now() + 0.5)
@@ -242,7 +244,7 @@ async def test_ten_minutes_at_64_times_leave_no_memory_behind(canned: ModuleType
                 if step % 4 == 0:
                     await pilot.resize_terminal(*SIZES[step // 4])
                 await pilot.pause()
-            assert app._view.playhead.at == pytest.approx(app._run.edge)
+            assert app.viewer.view.playhead.at == pytest.approx(app.viewer.run.edge)
             gc.collect()
             held.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
@@ -263,11 +265,11 @@ async def test_a_read_only_dashboard_names_no_steering_key_and_says_so_when_one_
             await pilot.press(key)
             assert len(app.screen_stack) == 1, f"{key} asks a question"
             assert "▸ this page is read-only" in text_of(app, "#status"), key
-            app.update_view(message="")
+            app.viewer.update_view(message="")
         await pilot.press("[")
-        assert app._view.playhead.at < 110.0
+        assert app.viewer.view.playhead.at < 110.0
         await pilot.press("end", "space")
-        assert not app._view.playhead.following
+        assert not app.viewer.view.playhead.following
         listed = [command.title for command in app.get_system_commands(app.screen)]
         assert not {key.tooltip for key in STEERING} & set(listed)
         await pilot.press("question_mark")
@@ -281,7 +283,7 @@ async def test_a_question_is_answered_once_however_often_its_key_was_typed(
     app = dashboard(canned.growing())
     answers: list[str | None] = []
     async with app.run_test() as pilot:
-        question = QuestionScreen("What now?", [Choice(key="d", label="go", result="done")])
+        question = QuestionScreen(Question(text="What now?", choices=(Choice(key="d", label="go", result="done"),)))
         app.push_screen(question, answers.append)
         await pilot.pause()
         for _ in range(3):
@@ -294,7 +296,7 @@ async def test_a_question_is_answered_once_however_often_its_key_was_typed(
 async def test_a_dashboard_that_cannot_draw_ends_all_the_same_when_asked_to(
     canned: ModuleType, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(DashboardApp, "_shown", lambda _: None)  # as when nobody takes what it draws
+    monkeypatch.setattr(DashboardApp, "_on_first_frame", lambda _: None)  # as when nobody takes what it draws
     app = dashboard(canned.growing(), options=DashboardOptions(exit_requested=lambda: "abandoned"))
     async with app.run_test() as pilot:
         while app.return_value is None:

@@ -98,7 +98,7 @@ async def test_a_run_whose_engine_failed_gets_no_advice_about_its_load(
     run.end = replace(run.end, exit_code=3, reason="vLLM was killed by SIGKILL")
     async with (app := dashboard(run, start_at=126.0)).run_test(size=(120, 40)):
         assert "the engine failed" in text_of(app, "#diagnosis")
-        app.update_view(cursor=Cursor(at=60.0))
+        app.viewer.update_view(cursor=Cursor(at=60.0))
         assert "load-bound" in text_of(app, "#diagnosis")
 
 

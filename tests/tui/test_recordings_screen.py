@@ -22,8 +22,8 @@ from servetop.recordings.library.folder_store import FolderStore
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.tui.app import DashboardApp
-from servetop.tui.appearance import DashboardOptions
 from servetop.tui.drawing.text_runs import Lines
+from servetop.tui.options import DashboardOptions
 from servetop.tui.panels.detail.recordings_table import draw_details, draw_recordings, matches, scrolled, sparkline
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.recordings_screen import RecordingsList, RecordingsScreen
@@ -103,7 +103,7 @@ async def test_enter_replays_the_one_under_the_cursor_in_place(browser: Dashboar
     async with browser.run_test() as pilot:
         await pilot.press("r", "down", "enter")
         assert isinstance(browser.screen, LiveScreen)
-        assert (browser._source.name, browser._source.is_live()) == ("beta", False)
+        assert (browser.viewer.source.name, browser.viewer.source.is_live()) == ("beta", False)
         await pilot.press("r")
         assert isinstance(browser.screen, RecordingsScreen)
         await pilot.press("escape")
@@ -117,7 +117,7 @@ async def test_a_run_of_ours_that_is_out_of_sight_is_still_asked_about(
     app = dashboard(run, owns_run=True, options=DashboardOptions(store=FolderStore(folder)))
     async with app.run_test() as pilot:
         await pilot.press("r", "enter")
-        assert app._source.name == "alpha"
+        assert app.viewer.source.name == "alpha"
         await pilot.press("q", "d")
     assert [str(command.action) for command in run.sent] == ["stop"]
     assert app.return_value == "stop"
@@ -187,7 +187,7 @@ async def test_a_click_chooses_and_a_second_one_opens(browser: DashboardApp, fol
         await pilot.click(RecordingsList, offset=(6, 4))
         assert listing(browser).here == folder / "gamma.servetop"
         await pilot.click(RecordingsList, offset=(6, 4))
-        assert browser._source.name == "gamma"
+        assert browser.viewer.source.name == "gamma"
 
 
 async def test_the_letters_of_the_browser_do_not_steer_the_run_below(
@@ -252,7 +252,7 @@ async def test_the_browser_can_be_left_while_a_file_is_being_read(
         go_on.set()
         await pilot.pause(0.2)
         await pilot.press("r", "escape", "z")
-        assert (app._source.name, app._view.span) == ("beta", 600.0)
+        assert (app.viewer.source.name, app.viewer.view.span) == ("beta", 600.0)
 
 
 async def test_a_folder_without_recordings_says_so(tmp_path: Path, canned: ModuleType, dashboard: Dashboard) -> None:

@@ -78,9 +78,9 @@ async def test_escape_brings_panels_back_before_it_takes_the_cursor(canned: Modu
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("c", "enter", "escape")
         assert len(shown(app)) > 1
-        assert app._view.cursor is not None
+        assert app.viewer.view.cursor is not None
         await pilot.press("escape")
-        assert app._view.cursor is None
+        assert app.viewer.view.cursor is None
 
 
 async def test_a_click_chooses_and_a_double_click_maximises_and_brings_back(

@@ -173,7 +173,7 @@ async def test_a_cell_of_the_heat_map_brings_the_request_nearest_to_it(
     async with app.run_test(size=(160, 48)) as pilot:
         for row in (3, 5, 7):
             await pilot.click(HeatPanel, offset=(30, row))
-            cursor = app._view.cursor
+            cursor = app.viewer.view.cursor
             assert cursor is not None
             assert cursor.latency is not None
             await pilot.press("2")

@@ -77,7 +77,7 @@ async def test_an_instant_that_cannot_be_read_is_told_and_asked_for_again(
         assert "invalid time '[b]x'" in str(app.screen.query_one(".hint").render())
         await pilot.press("escape")
         assert isinstance(app.screen, LiveScreen)
-        assert app._view.playhead.at == 60.0
+        assert app.viewer.view.playhead.at == 60.0
 
 
 async def test_brackets_go_from_event_to_event_of_a_run_that_has_ended(
@@ -88,9 +88,9 @@ async def test_brackets_go_from_event_to_event_of_a_run_that_has_ended(
         places = []
         for key in ("]", "]", "[", "[", "[", "[", "["):
             await pilot.press(key)
-            places.append(app._view.playhead.at)
+            places.append(app.viewer.view.playhead.at)
         assert places == [66.0, 72.0, 66.0, 40.0, 36.0, 6.0, 6.0]
-        assert "no event before this instant" in text_of(app, "#status")
+        assert "no event before this time" in text_of(app, "#status")
 
 
 async def test_brackets_steer_at_the_edge_of_a_run_that_goes_on_and_seek_when_looking_back(
@@ -103,7 +103,7 @@ async def test_brackets_steer_at_the_edge_of_a_run_that_goes_on_and_seek_when_lo
         assert len(run.sent) == 1
         await pilot.press("left", "[")
         assert len(run.sent) == 1
-        assert app._view.playhead.at == 100.25  # preemptions began
+        assert app.viewer.view.playhead.at == 100.25  # preemptions began
 
 
 async def test_a_click_on_the_time_line_seeks(canned: ModuleType, dashboard: Dashboard) -> None:
@@ -111,9 +111,9 @@ async def test_a_click_on_the_time_line_seeks(canned: ModuleType, dashboard: Das
     async with app.run_test(size=(160, 48)) as pilot:
         width = app.screen.query_one("#timeline").size.width
         await pilot.click("#timeline", offset=(2 + width // 4, 1))
-        assert app._view.playhead.at == pytest.approx(126.0 * (width // 4) / (width - 1))
+        assert app.viewer.view.playhead.at == pytest.approx(126.0 * (width // 4) / (width - 1))
         await pilot.click("#timeline", offset=(2 + width - 1, 1))
-        assert app._view.playhead.at == 126.0
+        assert app.viewer.view.playhead.at == 126.0
 
 
 async def test_a_click_on_the_right_end_of_the_time_line_follows_a_run_that_goes_on(
@@ -124,4 +124,4 @@ async def test_a_click_on_the_right_end_of_the_time_line_follows_a_run_that_goes
         await pilot.press("left")
         width = app.screen.query_one("#timeline").size.width
         await pilot.click("#timeline", offset=(2 + width - 1, 1))
-        assert app._view.playhead.following
+        assert app.viewer.view.playhead.following

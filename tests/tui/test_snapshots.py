@@ -18,7 +18,7 @@ from servetop.core.interfaces.recording_store import RecordingInfo, RecordingPre
 from servetop.core.interfaces.run_source import RunSource
 from servetop.recordings.read.reader import RecordingReader
 from servetop.tui.app import DashboardApp
-from servetop.tui.appearance import DashboardOptions
+from servetop.tui.options import DashboardOptions
 
 Dashboard = Callable[..., DashboardApp]
 Compare = Callable[..., bool]

@@ -46,7 +46,7 @@ def replay_recording(name: str | None, display: DisplayOptions, *, read_only: bo
             browse=name is None,
             exit_requested=exit_requested,
             read_only=read_only,
-            unrecorded=RecordingTrouble(source.header) if source.is_live() else None,
+            unrecorded_notes=RecordingTrouble(source.header) if source.is_live() else None,
         )
         with signals.caught():
             run_dashboard(source, options=options)
@@ -126,10 +126,10 @@ def _show(run: OwnedRun, display: DisplayOptions, signals: ViewerSignals) -> str
         notes = [alert_note(line, at=clock.now()) for line in run.said()]
         return [note for note in notes if note is not None]
 
-    options = dashboard_options(display, store, exit_requested=signals.exit_requested, unrecorded=unrecorded)
+    options = dashboard_options(display, store, exit_requested=signals.exit_requested, unrecorded_notes=unrecorded)
     try:
         return signals.exit_requested() or run_dashboard(
-            reader, owns_run=True, options=replace(options, shown=run.shown)
+            reader, owns_run=True, options=replace(options, on_first_frame=run.shown)
         )
     finally:
         store.close()

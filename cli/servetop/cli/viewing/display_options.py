@@ -20,7 +20,7 @@ from servetop.tui.drawing.palette import THEME_NAMES
 if TYPE_CHECKING:
     from servetop.core.events import Note
     from servetop.core.interfaces.recording_store import RecordingStore
-    from servetop.tui.appearance import DashboardOptions
+    from servetop.tui.options import DashboardOptions
 
 MOTION_VARIABLES = ("SERVETOP_REDUCED_MOTION", "REDUCE_MOTION")
 _NO = ("", "0", "false", "no", "off")
@@ -40,10 +40,10 @@ def dashboard_options(
     browse: bool = False,
     exit_requested: Callable[[], str] | None = None,
     read_only: bool = False,
-    unrecorded: Callable[[], Sequence[Note]] | None = None,
+    unrecorded_notes: Callable[[], Sequence[Note]] | None = None,
 ) -> DashboardOptions:
     """The command line first, then the environment and what was remembered; UsageError for an unknown theme."""
-    from servetop.tui.appearance import DashboardOptions
+    from servetop.tui.options import DashboardOptions
 
     remembered = remembered_theme()
     return DashboardOptions(
@@ -54,7 +54,7 @@ def dashboard_options(
         remember_theme=None if read_only else remember_theme,
         exit_requested=exit_requested,
         read_only=read_only,
-        unrecorded=unrecorded,
+        unrecorded_notes=unrecorded_notes,
     )
 
 

@@ -16,6 +16,7 @@ from servetop.tui.drawing.cursor import MARK
 from servetop.tui.drawing.scale import steady_limit
 from servetop.tui.drawing.text_runs import Lines, TextRow, in_cells, joined, row_width
 from servetop.tui.state.frame import Frame
+from servetop.tui.textual_seam import set_titles, titles_of
 
 
 def footer_parts(frame: Frame, own: TextRow, *, pointed: bool) -> Sequence[TextRow]:
@@ -70,12 +71,10 @@ class Panel(Widget):
         left, top = self.content_offset
         width, height = self.outer_size
         edges = []
-        if _visible_parts(self._border_title) != _visible_parts(title):
-            self._border_title = title
-            edges.append(Region(-left, -top, width, 1))
-        if _visible_parts(self._border_subtitle) != _visible_parts(subtitle):
-            self._border_subtitle = subtitle
-            edges.append(Region(-left, height - 1 - top, width, 1))
+        for before, after, y in zip(titles_of(self), (title, subtitle), (0, height - 1), strict=True):
+            if _visible_parts(before) != _visible_parts(after):
+                edges.append(Region(-left, y - top, width, 1))
+        set_titles(self, title, subtitle)
         return edges if width and top else []
 
     def on_resize(self) -> None:

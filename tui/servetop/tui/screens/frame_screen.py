@@ -1,52 +1,161 @@
-"""A screen that shows a moment of a run."""
+"""The base class of screens that show frames of a run and handle the keys that move through it or steer it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
+from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import Screen
 
+from servetop.core.events import Action
 from servetop.tui.drawing.palette import STYLES
+from servetop.tui.keys import MOVING, STEERING, bindings
+from servetop.tui.panels.live.timeline import TimelinePanel
 from servetop.tui.panels.panel import Panel
+from servetop.tui.panels.time_chart import TimeChart
+from servetop.tui.playback import Playback
+from servetop.tui.screens.question import NoteQuestion, TimeQuestion
 from servetop.tui.state.frame import Frame
+from servetop.tui.steering import Steering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controls:
+    """What the keys of a screen act on."""
+
+    playback: Playback
+    steering: Steering
 
 
 class FrameScreen(Screen[object]):
-    """Hands the moment to all panels on it; subclasses compose them.
+    """Passes each frame to all panels on it; subclasses compose them.
 
     The styles of drawings are its component classes: the style sheet is matched with them once, not for every panel.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
     AUTO_FOCUS = ""
-
-    def __init__(self, first: Frame, *, classes: Sequence[str] = ()) -> None:
-        """`first` is what it shows before anything new comes."""
-        super().__init__(classes=" ".join(classes))
-        self._first = first
-
-    def on_mount(self) -> None:
-        """The first frame is complete."""
-        self.show(self._first)
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(STEERING, MOVING)]
 
     class Resumed(Message):
-        """The screen can be seen again."""
+        """The screen is visible again, after another one covered it."""
 
-    _covered = False
+    def __init__(self, first: Frame, controls: Controls, *, classes: Sequence[str] = ()) -> None:
+        """`first` is shown until the next frame."""
+        super().__init__(classes=" ".join(classes))
+        self.controls = controls
+        self._first = first
+        self._covered = False
+
+    def on_mount(self) -> None:
+        self.show(self._first)
 
     def on_screen_suspend(self) -> None:
-        """Another screen covers this one, which is not drawn until it is seen again."""
         self._covered = True
 
     def on_screen_resume(self) -> None:
-        """Ask for what happened meanwhile."""
         if self._covered:
             self._covered = False
             self.post_message(self.Resumed())
 
     def show(self, frame: Frame) -> None:
-        """Draw this moment."""
+        """Draw a frame."""
         for panel in self.query(Panel):
             panel.frame = frame
+
+    # Keys that mean one thing at the live edge, another in the past or after the end.
+
+    def action_toggle_clock(self) -> None:
+        """Hold or continue the ramp at the live edge; else play or pause."""
+        if self.controls.steering.at_live_edge:
+            self.controls.steering.toggle_hold()
+        else:
+            self.controls.playback.toggle()
+
+    def action_bracket(self, direction: int) -> None:
+        """Lower or raise the concurrency limit at the live edge; else go to the previous or next event."""
+        if self.controls.steering.at_live_edge:
+            self.controls.steering.step_concurrency(direction)
+        else:
+            self.controls.playback.go_to_event(direction)
+
+    # Steering.
+
+    def action_scale_rate(self, factor: float) -> None:
+        """Multiply the request rate."""
+        self.controls.steering.scale_rate(factor)
+
+    def action_step_batch_size(self, direction: int) -> None:
+        """Lower (-1) or raise (1) the engine's batch size."""
+        self.controls.steering.step_batch_size(direction)
+
+    def action_pause_load(self) -> None:
+        """Pause the load, or resume it."""
+        self.controls.steering.toggle_pause()
+
+    def action_next_stage(self) -> None:
+        """End this stage now."""
+        self.controls.steering.request_action(Action.NEXT_STAGE)
+
+    def action_previous_stage(self) -> None:
+        """Repeat the previous stage."""
+        self.controls.steering.request_action(Action.PREVIOUS_STAGE)
+
+    def action_burst(self) -> None:
+        """Send about one second's worth of requests at once."""
+        self.controls.steering.burst()
+
+    def action_switch_loop(self) -> None:
+        """Switch from an open loop to a closed one, or back."""
+        self.controls.steering.switch_loop()
+
+    def action_mark(self) -> None:
+        """Ask for a note, then mark this time with it."""
+        if self.controls.steering.check():
+            self.app.push_screen(NoteQuestion(), self.controls.steering.mark)
+
+    def action_stop(self) -> None:
+        """Ask how to stop the run; cancel it if it is already draining."""
+        self.controls.steering.stop()
+
+    # Playback.
+
+    def action_seek(self, seconds: float) -> None:
+        """Move the cursor if it is shown, else the playhead."""
+        self.controls.playback.seek(seconds)
+
+    def action_step(self, ticks: int) -> None:
+        """Move by ticks, and pause."""
+        self.controls.playback.step(ticks)
+
+    def action_go_to_start(self) -> None:
+        """Move to second 0."""
+        self.controls.playback.go_to_start()
+
+    def action_go_to_edge(self) -> None:
+        """Move to the newest tick, and follow it."""
+        self.controls.playback.go_to_edge()
+
+    def action_scale_speed(self, factor: float) -> None:
+        """Multiply the playing speed."""
+        self.controls.playback.scale_speed(factor)
+
+    def action_enter_time(self) -> None:
+        """Ask for a time, and go there."""
+        self.app.push_screen(TimeQuestion(edge=self.controls.playback.edge), self.controls.playback.go_to)
+
+    def action_toggle_cursor(self) -> None:
+        """Show the cursor at the playhead, or remove it."""
+        self.controls.playback.toggle_cursor()
+
+    def on_timeline_panel_chosen(self, message: TimelinePanel.Chosen) -> None:
+        self.controls.playback.go_to_share(message.share)
+
+    def on_time_chart_pointed(self, message: TimeChart.Pointed) -> None:
+        self.controls.playback.point_at(message.at, pressed=message.pressed, latency=message.latency)
+
+    def on_time_chart_zoomed(self, message: TimeChart.Zoomed) -> None:
+        self.controls.playback.zoom(message.direction)

@@ -26,6 +26,7 @@ from servetop.tui.panels.live.throughput import ThroughputPanel
 from servetop.tui.panels.live.timeline import TimelinePanel
 from servetop.tui.panels.live.trust import TrustPanel
 from servetop.tui.panels.live.ttft import TtftPanel
+from servetop.tui.screens.frame_screen import Controls
 from servetop.tui.screens.panel_focus import PanelFocus
 from servetop.tui.state.frame import Frame
 
@@ -54,11 +55,11 @@ class LiveScreen(PanelFocus):
         (0, "-too-low"), (NEEDED[1], "-low"), (23, "-short"), (34, "-tall"), (54, "-very-tall"),
     ]  # fmt: skip
 
-    def __init__(self, first: Frame, size: Size) -> None:
+    def __init__(self, first: Frame, controls: Controls, size: Size) -> None:
         """It is made with its classes: a later one would match all panels with the style sheet again."""
         width, height = self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
         fits = (_breakpoint(width, size.width), _breakpoint(height, size.height))
-        super().__init__(first, classes=(*fits, *(name for name, given in _classes(first).items() if given)))
+        super().__init__(first, controls, classes=(*fits, *(name for name, given in _classes(first).items() if given)))
 
     def compose(self) -> ComposeResult:
         """In reading order: the client's side, the engine's, the machine's, then what happened."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
@@ -16,17 +14,8 @@ from textual.widgets import Button, Input
 from servetop.core.errors import UsageError
 from servetop.tui.drawing.formats import clock_time
 from servetop.tui.screens.modal import Modal, PlainText
+from servetop.tui.state.command_requests import Question
 from servetop.tui.state.time_input import parse_time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """One answer: the key that gives it, its words, and the result it stands for."""
-
-    key: str
-    label: str
-    result: str
-    hint: str = ""
 
 
 class QuestionScreen(Modal[str]):
@@ -38,12 +27,11 @@ class QuestionScreen(Modal[str]):
         Binding("down", "app.focus_next", show=False),
     ]
 
-    def __init__(self, text: str, choices: Sequence[Choice], *, when_repeated: str | None = None) -> None:
-        """`when_repeated`: the result when the key that asked is pressed again."""
+    def __init__(self, question: Question) -> None:
         super().__init__()
-        self.when_repeated = when_repeated
-        self._text = text
-        self._choices = {choice.key: choice for choice in choices}
+        self.when_repeated = question.when_repeated
+        self._text = question.text
+        self._choices = {choice.key: choice for choice in question.choices}
 
     def compose(self) -> ComposeResult:
         """The question, its choices, and the way back."""

@@ -13,7 +13,7 @@ from servetop.tui.panels.detail.tokens import TokensPanel
 from servetop.tui.panels.footer import StatusLine
 from servetop.tui.panels.header import HeaderLine
 from servetop.tui.screens.details import DetailScreen
-from servetop.tui.screens.frame_screen import FrameScreen
+from servetop.tui.screens.frame_screen import Controls, FrameScreen
 from servetop.tui.state.frame import Frame
 from servetop.tui.state.request_rows import COLUMNS
 
@@ -67,7 +67,7 @@ class RequestsScreen(DetailScreen):
         """The chosen request's tokens."""
         record, frame = self._panel.chosen(), self._panel.frame
         if record is not None and frame is not None:
-            self.app.push_screen(RequestScreen(frame, record))
+            self.app.push_screen(RequestScreen(frame, self.controls, record))
 
 
 class RequestScreen(FrameScreen):
@@ -75,8 +75,8 @@ class RequestScreen(FrameScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter", "leave", "back")]
 
-    def __init__(self, first: Frame, record: RequestRecord) -> None:
-        super().__init__(first)
+    def __init__(self, first: Frame, controls: Controls, record: RequestRecord) -> None:
+        super().__init__(first, controls)
         self._record = record
 
     def compose(self) -> ComposeResult:

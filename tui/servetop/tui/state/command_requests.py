@@ -21,6 +21,26 @@ _BATCH_SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256, 320
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One answer to a question: its key, its label, and the result it stands for."""
+
+    key: str
+    label: str
+    result: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question with a fixed set of answers."""
+
+    text: str
+    choices: tuple[Choice, ...]
+    when_repeated: str | None = None
+    """The result if the key that led to the question is pressed again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRequest:
     """A command to send, and the question to ask before, if it costs something."""
 

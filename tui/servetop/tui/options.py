@@ -1,0 +1,33 @@
+"""What a dashboard gets besides its run: recordings to open, theme, motion, and callbacks to its process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from servetop.core.events import Note
+from servetop.core.interfaces.recording_store import RecordingStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardOptions:
+    """Settings of one dashboard; the defaults suit a recording in a terminal."""
+
+    store: RecordingStore | None = None
+    """Recordings to choose from; None disables the recordings browser."""
+    browse: bool = False
+    """Open the recordings browser first."""
+    theme: str = ""
+    """One of `themes.THEMES`; empty selects one that suits the terminal."""
+    reduced_motion: bool = False
+    """Redraw once a second, without blinking or animation."""
+    remember_theme: Callable[[str], None] | None = None
+    """Called with every theme that the user selects."""
+    exit_requested: Callable[[], str] | None = None
+    """Polled 20 times a second; the first non-empty return value ends the dashboard and becomes its result."""
+    read_only: bool = False
+    """Disable the keys that steer the run, and the renaming and deletion of recordings."""
+    unrecorded_notes: Callable[[], Sequence[Note]] | None = None
+    """Polled 20 times a second: new notes of the run that its recording may not contain."""
+    on_first_frame: Callable[[], None] | None = None
+    """Called once the first frame is drawn."""

@@ -1,0 +1,138 @@
+"""The run on the screen: its source, what was read from it, and the view of it. Independent of Textual."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from servetop.core.clock import Clock
+from servetop.core.errors import ServetopError
+from servetop.core.events import RequestRecord
+from servetop.core.interfaces.run_source import RunSource, RunUpdate
+from servetop.core.tick import Tick
+from servetop.tui.options import DashboardOptions
+from servetop.tui.state.frame import MOST_REQUESTS, Frame, View
+from servetop.tui.state.playhead import Playhead
+from servetop.tui.state.run_state import CLOSED_TICKS, LIVE_TICKS, RunState
+from servetop.tui.state.scratch_file import ScratchFile
+
+REDRAW_SECONDS = 0.25
+REDUCED_MOTION_REDRAW_SECONDS = 1.0
+"""Between two frames with reduced motion, unless a key requests one."""
+MOST_TICKS = 4_000
+"""Ticks per read: a recording of a day needs no more memory to open than one of an hour."""
+_MESSAGE_SECONDS = 5.0
+_RECENT = 300.0
+"""Seconds before a time from which the usual E2EL is taken."""
+_TAIL_FACTOR = 3.0
+"""Requests in flight at a time are read if they ended within this multiple of the 99th percentile of E2EL."""
+
+
+class RunViewer:
+    """Folds the source's updates into the run's state and moves the playhead; `frame` is what the screen shows."""
+
+    source: RunSource
+    run: RunState
+    view: View
+
+    def __init__(
+        self, options: DashboardOptions, clock: Clock, *, redraw: Callable[[], None], call_later: Callable[..., object]
+    ) -> None:
+        """`redraw` is called when the view changes; `call_later` defers a call until the current frame is drawn."""
+        self.options = options
+        self.clock = clock
+        self._redraw = redraw
+        self._call_later = call_later
+        self._message_until = 0.0
+        self._first_name: str | None = None
+
+    def open(self, source: RunSource, *, start_at: float | None = None) -> None:
+        """Read a run and show it: at `start_at` seconds, else at its live edge, else from the start of its load."""
+        self.source = source
+        self._first_name = self._first_name or source.name
+        self._drawn_live = source.is_live()
+        keep = LIVE_TICKS if self._drawn_live else CLOSED_TICKS
+        self.run = RunState(source.header, read=self._past_ticks, keep=keep, scratch=ScratchFile())
+        update = RunUpdate(more=True)
+        while update.more:
+            update = source.poll(most_ticks=MOST_TICKS)
+            self.run.fold(update)
+        load_at = self.run.stages[0].at if self.run.stages else None
+        self.view = View(
+            playhead=Playhead.opened(edge=self.run.edge, growing=self._drawn_live, start_at=start_at, load_at=load_at)
+        )
+        self._polled_at = self._drawn_at = self.clock.now()
+
+    @property
+    def can_steer(self) -> bool:
+        """The run is live and the dashboard is not read-only."""
+        return self.source.is_live() and not self.options.read_only
+
+    def frame(self) -> Frame:
+        """The run as of the playhead."""
+        self._drawn_at = self.clock.now()
+        self._drawn_view, self._drawn_live = self.view, self.source.is_live()
+        frame = self.run.at(self.view, live=self._drawn_live)
+        return replace(frame, requests=self._requests, read_only=self.options.read_only)
+
+    def advance(self) -> bool:
+        """Read new updates and move the playhead by the elapsed time; whether a redraw is due."""
+        now = self.clock.now()
+        elapsed, self._polled_at = now - self._polled_at, now
+        changed = self.read_updates() | self._read_unrecorded()
+        before = self.view
+        message = before.message if now < self._message_until else ""
+        playhead = before.playhead.advanced(elapsed, edge=self.run.edge)
+        self.view = replace(before, playhead=playhead, message=message)
+        reduced = self.options.reduced_motion
+        if (changed and playhead.following and not reduced) or message != before.message:
+            return True
+        interval = REDUCED_MOTION_REDRAW_SECONDS if reduced else REDRAW_SECONDS
+        moved = self._drawn_view != self.view or self._drawn_live != self.source.is_live()
+        return now - self._drawn_at >= interval and (changed or moved)
+
+    def read_updates(self) -> bool:
+        """Fold what the source has to add; whether there was anything. Errors become messages."""
+        try:
+            return self.run.fold(self.source.poll(most_ticks=MOST_TICKS))
+        except ServetopError as error:
+            self.show_message(str(error))
+            return False
+
+    def _read_unrecorded(self) -> bool:
+        """Add notes of the first run that its recording may not contain, while that run is shown."""
+        if self.options.unrecorded_notes is None or self.source.name != self._first_name:
+            return False
+        return self.run.run_notes.add_unrecorded(self.options.unrecorded_notes())
+
+    def update_view(self, **changes: Any) -> None:
+        """Change fields of the view, and redraw."""
+        self.view = replace(self.view, **changes)
+        self._redraw()
+
+    def show_message(self, text: str) -> None:
+        """Show one line at the bottom for five seconds."""
+        self._message_until = self.clock.now() + _MESSAGE_SECONDS
+        self.update_view(message=text)
+
+    def _requests(self, start: float, until: float) -> Sequence[RequestRecord]:
+        """Requests from the source; those that ended long after `until` are omitted, so that a seek stays cheap."""
+        history = self.run.history
+        recent = history.first_from(until - _RECENT)
+        tail = history.percentiles("e2el", start=recent, stop=history.up_to(until))[2]
+        ended_by = until + _TAIL_FACTOR * (1.0 if math.isnan(tail) else tail)
+        try:
+            return self.source.requests(start, until, ended_by=ended_by, most=MOST_REQUESTS)
+        except ServetopError as error:
+            self._call_later(self.show_message, str(error))
+            return ()
+
+    def _past_ticks(self, first: int, last: int) -> Sequence[Tick]:
+        """Ticks `first` to `last` that are no longer in memory; empty if they cannot be read."""
+        try:
+            return self.source.past_ticks(first, last)
+        except ServetopError as error:
+            self._call_later(self.show_message, str(error))
+            return ()
