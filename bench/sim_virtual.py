@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from servetop.cli.configuration.sweep_file import predict_specs
+from servetop.cli.configuration.prediction import predict_specs
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.simulator.predict.predict import predict

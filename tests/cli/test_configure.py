@@ -61,7 +61,7 @@ def test_a_sweep_of_an_attached_engine_varies_the_clients_concurrency_instead(tm
         ("duration = 5", "nothing to sweep"),
         ("request_rate = ['inf']\nduration = 5", "needs a limit"),
         ("max_num_seqs = [0]\nrequest_rate = [8]\nduration = 5", "start at 1"),
-        ("max_num_seqs = [", "is no TOML file"),
+        ("max_num_seqs = [", "is not valid TOML"),
         ("request_rate = [8]\nduration = 5\n[engine]\nmodle = 'x'", r"engine: unknown key 'modle'"),
     ],
 )

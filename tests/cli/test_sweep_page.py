@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from servetop.cli.commands import command_group
-from servetop.cli.configuration.sweep_file import predict_specs, read_sweep, sweep_config
+from servetop.cli.configuration.prediction import predict_specs
+from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
 from servetop.cli.main import main, split_engine_args
 from servetop.cli.options.config_file import read_config_file
 from servetop.run.sweep.presets import example_sweep

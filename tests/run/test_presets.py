@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from servetop.cli.configuration.sweep_file import predict_specs, read_sweep, sweep_config
+from servetop.cli.configuration.prediction import predict_specs
+from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
 from servetop.core.config import WorkloadConfig
 from servetop.run.sweep.presets import preset_names
 from servetop.workload.arrivals.arrival_spec import parse_arrivals

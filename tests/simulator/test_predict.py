@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servetop.analysis.percentiles import Distribution
-from servetop.cli.configuration.sweep_file import predict_specs
+from servetop.cli.configuration.prediction import predict_specs
 from servetop.core.arrays import FloatArray
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.cli.configuration.sweep_file import predict_specs
+from servetop.cli.configuration.prediction import predict_specs
 from servetop.simulator.validate.validate import validate
 from servetop.simulator.validate.validation_tables import Table, TableRow, at_most, markdown, report
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from servetop.cli.configuration.sweep_file import predict_specs, seed_of
+from servetop.cli.configuration.prediction import predict_specs, seed_of
 from servetop.cli.options.declaration import declared
 from servetop.cli.options.tool_options import GridOptions, PredictOptions
 from servetop.cli.tables import cell, light_table, out_tables, titled

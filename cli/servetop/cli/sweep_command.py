@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from servetop.cli.configuration.sweep_file import GRID, predict_specs, read_sweep, sweep_config
+from servetop.cli.configuration.prediction import predict_specs
+from servetop.cli.configuration.sweep_file import GRID, read_sweep, sweep_config
 from servetop.cli.options.declaration import GivenValues
 from servetop.cli.viewing.launch import Output, launch
 from servetop.core.config import PredictedCell, RunConfig, StageConfig

@@ -8,7 +8,6 @@ prediction is that of the file.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import itertools
 import os
 from collections.abc import Mapping, Sequence
@@ -28,8 +27,8 @@ from servetop.core.errors import UsageError
 from servetop.core.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 from servetop.core.units import parse_rate, parse_seconds
 from servetop.engines.control.connection import check_connection
-from servetop.run.sweep.presets import simulator_flags, sweep_data
-from servetop.simulator.predict.predict import PredictSpec
+from servetop.run.sweep.presets import sweep_data
+from servetop.run.sweep.simulator_table import simulator_flags, variants_of
 from servetop.workload.request_headers import all_headers
 
 
@@ -78,20 +77,6 @@ _NO_SWEEP = (
     "ramp", "ramp_up_strategy", "ramp_up_start_rps", "ramp_up_end_rps", "record", "no_record", "headless", "detach",
     "as_json", "theme", "reduced_motion", "web", "web_host", "web_port",
 )  # fmt: skip
-_SIMULATOR = ("gpu", "engine_profile", "settings", "replicas", "router")
-"""Keys of `[sim]`: fields of PredictSpec."""
-_REAL_ENGINE = (
-    "engine",
-    "url",
-    "front_door",
-    "metrics_url",
-    "api_key_env",
-    "engine_command",
-    ENGINE_ARGS,
-    "launcher",
-    "image",
-)
-"""Options that a prediction ignores."""
 _STARTED = ("engine", "model", "engine_command", ENGINE_ARGS, "launcher", "image", "port")
 """What a URL on the command line takes the place of."""
 
@@ -101,40 +86,26 @@ def read_sweep(name: str, given: GivenValues | None = None, engine_args: Sequenc
 
     UsageError says what is wrong in it, and where.
     """
-    data = _file_data(name)
-    check_simulator(data.get("sim", {}), where=name)
-    own, rest = _split(data, where=name)
+    data = sweep_data(name)
+    variants_of(data.get("sim", {}), where=name)
+    own, rest = split_keys(data, where=name)
     values = values_of_file(rest, where=name)
     typed = {key: value for key, value in (given or {}).items() if value}
     if "url" in typed:
         values = {key: value for key, value in values.items() if key not in _STARTED}
     file_args = values.pop(ENGINE_ARGS, ())
     assert not isinstance(file_args, str | bool)
-    return _sweep_of(own, values | typed, engine_args=engine_args or file_args, where=name)
+    return sweep_of(own, values | typed, engine_args=engine_args or file_args, where=name)
 
 
-def _file_data(name: str) -> dict[str, Any]:
-    """The parsed file; `arrivals` of `[sim]`, where earlier versions had them, count for the file."""
-    data = sweep_data(name)
-    sim = dict(data.get("sim", {}))
-    if "arrivals" in sim:
-        data = {"arrivals": sim.pop("arrivals")} | data
-    return data | ({"sim": sim} if "sim" in data else {})
-
-
-def _sweep_of(
-    own: Mapping[str, Any],
-    values: GivenValues,
-    *,
-    engine_args: Sequence[str] = (),
-    where: str,
-) -> SweepFile:
+def sweep_of(own: Mapping[str, Any], values: GivenValues, *, engine_args: Sequence[str] = (), where: str) -> SweepFile:
+    """A sweep from fields of SweepFile and option values for engine and workload."""
     options = read_options(RunOptions, values, where=where)
     sweep = from_data(SweepFile, _in_base_units(own, where=where), where=where)
     return dataclasses.replace(sweep, engine=engine_config(options, engine_args), workload=workload_config(options))
 
 
-def _split(data: Mapping[str, Any], *, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_keys(data: Mapping[str, Any], *, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The grid and the cells' part of a file by field of SweepFile, and what describes engine and workload."""
     own: dict[str, Any] = {}
     rest: dict[str, Any] = {}
@@ -150,62 +121,6 @@ def _split(data: Mapping[str, Any], *, where: str) -> tuple[dict[str, Any], dict
         else:
             rest[key] = value
     return own, rest
-
-
-def predict_specs(name: str, *, settings: Mapping[str, str] | None = None) -> list[PredictSpec]:
-    """A sweep file's cells as predictions, one spec for each of its `[[sim.variants]]`, or one without variants.
-
-    A variant replaces keys of the file (its label, grid, workload, model) and of `[sim]`. `settings` (`--set`) replace
-    those of the file.
-    """
-    settings = settings or {}
-    file = _file_data(name)
-    sim = file.pop("sim", {})
-    variants = check_simulator(sim, where=name)
-    own, rest = _split(file, where=name)
-    values = values_of_file(rest, where=name)
-    specs = []
-    for number, variant in enumerate(variants):
-        where = f"{name}: variant {number + 1} of [sim]" if sim.get("variants") else name
-        load = {key: value for key, value in variant.items() if key not in (*_SIMULATOR, "label")}
-        changed, replaced = _split(load, where=where)
-        sweep = _sweep_of(own | changed, _simulated(values | values_of_file(replaced, where=where)), where=where)
-        machine = {key: value for key, value in {**sim, **variant}.items() if key in _SIMULATOR}
-        machine["settings"] = {**machine.get("settings", {}), **settings}
-        name_of_cell = variant.get("label", sweep.label)
-        specs.append(_predict_spec(sweep, machine, label=name_of_cell, seed=seed_of(settings, sweep.seed)))
-    return specs
-
-
-def _predict_spec(sweep: SweepFile, machine: Mapping[str, Any], *, label: str, seed: int) -> PredictSpec:
-    workload, stages = _load(sweep)
-    return PredictSpec(label=label, model=sweep.engine.model, workload=workload, stages=stages, seed=seed, **machine)
-
-
-def _simulated(values: GivenValues) -> GivenValues:
-    """Option values without those of a real engine: a prediction knows its model only."""
-    return {key: value for key, value in values.items() if key not in _REAL_ENGINE}
-
-
-def seed_of(settings: Mapping[str, str], default: int = 0) -> int:
-    """The seed of `--set seed=…`, which is the run's, not the engine's."""
-    try:
-        return int(settings.get("seed", default))
-    except ValueError:
-        raise UsageError(f"--set seed={settings['seed']}: give a whole number") from None
-
-
-def check_simulator(sim: Mapping[str, Any], *, where: str) -> list[Mapping[str, Any]]:
-    """The variants of a `[sim]` table, a single empty one without any; UsageError for keys that belong elsewhere."""
-    unknown = next((key for key in sim if key not in (*_SIMULATOR, "variants")), None)
-    if unknown is not None:
-        hint = "state the load once, in [workload] or at the top of the file"
-        near = difflib.get_close_matches(unknown, _SIMULATOR, n=1)
-        raise UsageError(f"{where}: unknown key {unknown!r} in [sim]: {f'did you mean {near[0]!r}?' if near else hint}")
-    variants = sim.get("variants") or [{}]
-    if not isinstance(variants, list) or not all(isinstance(each, Mapping) for each in variants):
-        raise UsageError(f"{where}: variants of [sim] are tables: write [[sim.variants]]")
-    return list(variants)
 
 
 def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
@@ -237,7 +152,7 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
     check_connection(sweep.engine.connection, attached=sweep.engine.url is not None)
     percentiles = extra_percentiles(parse_percentiles(sweep.metric_percentiles), sweep.thresholds)
     try:
-        workload, stages = _load(sweep)
+        workload, stages = planned_load(sweep)
         check_cooldown(sweep.cooldown, stages)
     except UsageError as error:
         raise UsageError(f"{sweep.label}: {error}") from None
@@ -258,7 +173,8 @@ def sweep_config(sweep: SweepFile) -> RunConfig:
     )
 
 
-def _load(sweep: SweepFile) -> tuple[WorkloadConfig, tuple[StageConfig, ...]]:
+def planned_load(sweep: SweepFile) -> tuple[WorkloadConfig, tuple[StageConfig, ...]]:
+    """The workload, and a stage for each cell, behind the warm-up if there is one."""
     workload, replay = resolved(_workload(sweep))
     all_headers(workload, os.environ)
     rates = sweep.request_rate or (float("inf") if replay is None else replay.rate,)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from servetop.core.errors import UsageError
+from servetop.run.sweep.simulator_table import with_arrivals_of_simulator
 
 
 def preset_names() -> list[str]:
@@ -43,12 +43,7 @@ def sweep_data(name: str) -> dict[str, Any]:
     if not path.is_file():
         return preset_data(name)
     try:
-        return {"label": path.stem} | tomllib.loads(path.read_text(encoding="utf-8"))
+        data = {"label": path.stem} | tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{name} is no TOML file: {error}") from None
-
-
-def simulator_flags(sim: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the table `[sim]` of a sweep file means to a simulator that runs in real time."""
-    named = {"gpu": "--gpu", "engine_profile": "--engine-profile"}
-    return tuple(word for key, flag in named.items() if key in sim for word in (flag, str(sim[key])))
+        raise UsageError(f"{name} is not valid TOML: {error}") from None
+    return with_arrivals_of_simulator(data)

@@ -1,0 +1,62 @@
+"""From a sweep file to predictions of its cells: its own load on the machine that its table `[sim]` describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from servetop.cli.configuration.sweep_file import SweepFile, planned_load, split_keys, sweep_of
+from servetop.cli.options.declaration import GivenValues
+from servetop.cli.options.file_keys import ENGINE_ARGS, values_of_file
+from servetop.core.errors import UsageError
+from servetop.run.sweep.presets import sweep_data
+from servetop.run.sweep.simulator_table import SIMULATOR_KEYS, variants_of
+from servetop.simulator.predict.predict import PredictSpec
+
+_REAL_ENGINE = (
+    "engine", "url", "front_door", "metrics_url", "api_key_env", "engine_command", ENGINE_ARGS, "launcher", "image",
+)  # fmt: skip
+"""Options that a prediction ignores."""
+
+
+def predict_specs(name: str, *, settings: Mapping[str, str] | None = None) -> list[PredictSpec]:
+    """A sweep file's cells as predictions, one spec for each of its `[[sim.variants]]`, or one without variants.
+
+    A variant replaces keys of the file (its label, grid, workload, model) and of `[sim]`. `settings` (`--set`) replace
+    those of the file.
+    """
+    settings = settings or {}
+    file = sweep_data(name)
+    sim = file.pop("sim", {})
+    variants = variants_of(sim, where=name)
+    own, rest = split_keys(file, where=name)
+    values = values_of_file(rest, where=name)
+    specs = []
+    for number, variant in enumerate(variants):
+        where = f"{name}: variant {number + 1} of [sim]" if sim.get("variants") else name
+        load = {key: value for key, value in variant.items() if key not in (*SIMULATOR_KEYS, "label")}
+        changed, replaced = split_keys(load, where=where)
+        sweep = sweep_of(own | changed, _simulated(values | values_of_file(replaced, where=where)), where=where)
+        machine = {key: value for key, value in {**sim, **variant}.items() if key in SIMULATOR_KEYS}
+        machine["settings"] = {**machine.get("settings", {}), **settings}
+        name_of_cell = variant.get("label", sweep.label)
+        specs.append(_predict_spec(sweep, machine, label=name_of_cell, seed=seed_of(settings, sweep.seed)))
+    return specs
+
+
+def _predict_spec(sweep: SweepFile, machine: Mapping[str, Any], *, label: str, seed: int) -> PredictSpec:
+    workload, stages = planned_load(sweep)
+    return PredictSpec(label=label, model=sweep.engine.model, workload=workload, stages=stages, seed=seed, **machine)
+
+
+def _simulated(values: GivenValues) -> GivenValues:
+    """Option values without those of a real engine: a prediction knows its model only."""
+    return {key: value for key, value in values.items() if key not in _REAL_ENGINE}
+
+
+def seed_of(settings: Mapping[str, str], default: int = 0) -> int:
+    """The seed of `--set seed=…`, which is the run's, not the engine's."""
+    try:
+        return int(settings.get("seed", default))
+    except ValueError:
+        raise UsageError(f"--set seed={settings['seed']}: give a whole number") from None
