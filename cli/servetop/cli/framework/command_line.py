@@ -46,7 +46,7 @@ def command_line_of(context: Context, options: type[_Options]) -> CommandLine[_O
     names = {each.name for each in declared(options)}
     given = {name: value for name, value in context.params.items() if name in names and value not in (None, ())}
     return CommandLine(
-        options=read_options(options, given),  # type: ignore[type-var]
+        options=read_options(options, given),
         given=given,
         invocation=context.obj or Invocation(),  # None while a shell completes the line
     )

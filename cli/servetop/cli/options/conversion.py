@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from servetop.cli.options.declaration import Declared, Given, GivenValues, Option, declared
 from servetop.core.errors import UsageError
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-    _Options = TypeVar("_Options", bound=DataclassInstance)
-else:
-    _Options = TypeVar("_Options")
+_Options = TypeVar("_Options")
 
 
 def read_options(options: type[_Options], given: GivenValues, *, where: str = "") -> _Options:
@@ -88,7 +83,7 @@ def listed(choices: Iterable[str]) -> str:
 
 def _built(options: type[_Options], values: dict[str, object]) -> _Options:
     arguments: dict[str, Any] = {}
-    for field in dataclasses.fields(options):
+    for field in dataclasses.fields(cast(Any, options)):
         if isinstance(field.type, type) and dataclasses.is_dataclass(field.type):
             arguments[field.name] = _built(field.type, values)
         elif field.name in values:
