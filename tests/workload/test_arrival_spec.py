@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.workload.arrivals.arrival_process import AllAtOnce, ArrivalProcess, ConstantArrivals
-from servetop.workload.arrivals.arrival_spec import ARRIVAL_LAWS, arrivals_for, parse_arrivals, seeded_arrivals
+from servetop.workload.arrivals.arrival_spec import ARRIVAL_PROCESSES, arrivals_for, parse_arrivals, seeded_arrivals
 from servetop.workload.arrivals.rate_curves import CurvedArrivals, RampCurve, SineCurve
 from servetop.workload.stage_run import StageRun
 from servetop.workload.validation import check_load
 
 EVEN = seeded_arrivals(burstiness=math.inf, seed=0)
-PURE_LAWS = sorted(set(ARRIVAL_LAWS) - {"trace"})
+PURE_LAWS = sorted(set(ARRIVAL_PROCESSES) - {"trace"})
 
 
 def first(process: ArrivalProcess, count: int) -> Sequence[float]:
@@ -120,7 +120,7 @@ def test_holding_a_stage_holds_its_ramp_and_continuing_goes_on_with_it() -> None
     play = StageRun(0, config, began=0.0, arrivals=EVEN)
     play.hold(5.0)
     assert play.rate_now(7.0) == play.rate_now(60.0) == pytest.approx(20.0)
-    play.go_on(60.0)
+    play.continue_(60.0)
     assert play.rate_now(60.0) == pytest.approx(20.0)
     assert play.rate_now(62.5) == pytest.approx(25.0)
     assert play.end() == 65.0
@@ -156,7 +156,7 @@ def test_any_text_is_a_law_or_a_usage_error(text: str) -> None:
         law = parse_arrivals(text)
     except UsageError:
         return
-    assert law.name in ARRIVAL_LAWS
+    assert law.name in ARRIVAL_PROCESSES
 
 
 @pytest.mark.parametrize(

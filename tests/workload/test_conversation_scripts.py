@@ -13,7 +13,7 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.workload.build import prompts_for
 from servetop.workload.datasets.catalogue import texts_of
-from servetop.workload.datasets.conversation_rows import talk_row
+from servetop.workload.datasets.conversation_rows import turns_row
 from servetop.workload.datasets.rows import BadRow, SkippedRows
 from servetop.workload.prompts.conversation_scripts import TurnPrompt, next_turn
 from servetop.workload.validation import check_fits, check_load, resolve_workload
@@ -107,7 +107,7 @@ def test_a_row_that_is_no_conversation_is_told_or_skipped_and_counted(tmp_path: 
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=4)))
 def test_whatever_a_column_holds_it_is_a_conversation_or_a_bad_row(value: Any) -> None:
     try:
-        row = talk_row(1, {"messages": value})
+        row = turns_row(1, {"messages": value})
     except BadRow:
         return
     assert row.turns

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from servetop.core.arrays import IntArray
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.workload.prompts.lengths import LENGTH_LAWS, lengths_for
+from servetop.workload.prompts.lengths import LENGTH_DISTRIBUTIONS, lengths_for
 
 
 def drawn(count: int = 20_000, seed: int = 3, **workload: Any) -> IntArray:
@@ -19,7 +19,7 @@ def drawn(count: int = 20_000, seed: int = 3, **workload: Any) -> IntArray:
     return np.array(list(itertools.islice(pairs, count)), dtype=np.int64)
 
 
-@given(st.sampled_from(sorted(set(LENGTH_LAWS) - {"sharegpt"})), st.integers(1, 5000), st.integers(1, 5000))
+@given(st.sampled_from(sorted(set(LENGTH_DISTRIBUTIONS) - {"sharegpt"})), st.integers(1, 5000), st.integers(1, 5000))
 def test_every_length_is_a_token_or_more_and_fixed_by_the_seed(law: str, prompt: int, answer: int) -> None:
     pairs = drawn(300, lengths=law, input_len=prompt, output_len=answer)
     assert pairs.min() >= 1

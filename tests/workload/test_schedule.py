@@ -74,9 +74,9 @@ def test_an_infinite_rate_without_a_limit_is_all_at_once() -> None:
 
 def test_a_closed_loop_wants_a_request_for_every_free_place() -> None:
     schedule = schedule_of(StageConfig(max_concurrency=2, num_prompts=3), begin=2.0)
-    assert schedule.slot(1.0) is None
+    assert schedule.take_slot(1.0) is None
     assert times(schedule, 2.1) == []
-    slots = [schedule.slot(at) for at in (0.0, 0.0, 2.6, 2.7)]
+    slots = [schedule.take_slot(at) for at in (0.0, 0.0, 2.6, 2.7)]
     assert [slot.at if slot else None for slot in slots] == [2.0, 2.0, 2.6, None]
     assert schedule.wake_at() == 2.6
     assert times(schedule, 2.7) == []
@@ -86,7 +86,7 @@ def test_a_closed_loop_wants_a_request_for_every_free_place() -> None:
 def test_a_closed_loop_wants_nothing_after_its_time() -> None:
     schedule = schedule_of(StageConfig(max_concurrency=2, duration=1.0))
     schedule.due(0.5)
-    assert schedule.slot(1.0) is None
+    assert schedule.take_slot(1.0) is None
 
 
 def test_draining_between_stages_puts_the_next_one_off() -> None:
@@ -256,10 +256,10 @@ def test_a_loop_is_closed_at_a_concurrency_and_opened_at_a_rate() -> None:
     schedule.due(0.0)
     assert "4 concurrent requests" in str(tell(schedule, Action.CLOSE_LOOP, 0.1, 4))
     assert times(schedule, 0.5) == []
-    assert schedule.slot(0.5) is not None
+    assert schedule.take_slot(0.5) is not None
     assert "sending 8 requests/s" in str(tell(schedule, Action.OPEN_LOOP, 0.5, 8.0))
     assert times(schedule, 0.8) == [(0, 0.5), (0, 0.625), (0, 0.75)]
-    assert schedule.slot(0.8) is None
+    assert schedule.take_slot(0.8) is None
 
 
 @pytest.mark.parametrize("value", [None, 0.0, -1.0, float("inf"), float("nan")])
@@ -268,4 +268,4 @@ def test_a_loop_without_a_usable_figure_stays_as_it_is(value: float | None) -> N
     schedule.due(0.0)
     assert "needs" in str(tell(schedule, Action.CLOSE_LOOP, 0.1, value))
     assert "needs" in str(tell(schedule, Action.OPEN_LOOP, 0.1, value))
-    assert schedule.slot(0.1) is None
+    assert schedule.take_slot(0.1) is None

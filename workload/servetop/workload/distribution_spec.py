@@ -11,7 +11,7 @@ from servetop.core.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SpecParameter:
     """A number that a law takes: its default (NaN: the law knows better), and the range that makes sense."""
 
     default: float = math.nan
@@ -30,12 +30,12 @@ class Setting:
         return f"{'from' if self.low_included else 'above'} {self.low:g} to {self.high:g}"
 
 
-Forms = Mapping[str, Mapping[str, Setting]]
+KnownDistributions = Mapping[str, Mapping[str, SpecParameter]]
 """The laws that an option knows, by name, and the settings of each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class DistributionSpec:
     """A law by name, with all of its numbers."""
 
     name: str
@@ -50,7 +50,7 @@ class Spec:
         return default if math.isnan(value) else value
 
 
-def parse_spec(text: str, forms: Forms, *, option: str) -> Spec:
+def parse_distribution(text: str, forms: KnownDistributions, *, option: str) -> DistributionSpec:
     """`NAME` or `NAME:KEY=NUMBER,KEY=NUMBER`; UsageError, with the option's name, for anything else."""
     name, _, rest = text.strip().partition(":")
     if name not in forms:
@@ -65,10 +65,10 @@ def parse_spec(text: str, forms: Forms, *, option: str) -> Spec:
             hint = f"{name} takes {', '.join(settings)}" if settings else f"{name} takes no numbers"
             raise UsageError(f"{option}: unknown {key!r} in {text!r}: {hint}")
         numbers[key] = _number(number, settings[key], where=f"{option}: {part!r}")
-    return Spec(name, numbers)
+    return DistributionSpec(name, numbers)
 
 
-def _number(text: str, setting: Setting, *, where: str) -> float:
+def _number(text: str, setting: SpecParameter, *, where: str) -> float:
     try:
         value = float(text)
     except ValueError:

@@ -26,13 +26,13 @@ class Schedule:
 
     def __init__(self, plan: LoadPlan, *, arrivals: Callable[[float], ArrivalProcess], now: float) -> None:
         self.plan = plan
-        self.play: StageRun | None = None
-        self.latest: StageRun | None = None
+        self.stage: StageRun | None = None
+        self.latest_stage: StageRun | None = None
         """The stage in force, or after it the last one that was."""
         self.changes: list[StageChange] = []
         self.draining_since: float | None = None
         self.finished = False
-        self.plays_out = True
+        self.continues_conversations = True
         """Conversations go on: neither its time nor a command has cut off the stage that drains."""
         self._arrivals = arrivals
         self._following = list(plan.segments)
@@ -42,12 +42,12 @@ class Schedule:
         """Every request of an open loop that has become due, in order; begins and ends stages on the way."""
         found: list[Due] = []
         while True:
-            if self.play is None:
+            if self.stage is None:
                 if self._starts_at > now:
                     return found
                 self._begin_stage()
-            elif (due := self.play.next_due()) < (end := self.play.end()) and due <= now:
-                found.append(self.play.issue())
+            elif (due := self.stage.next_due()) < (end := self.stage.end()) and due <= now:
+                found.append(self.stage.issue())
             elif end <= now:
                 self._end_stage(end)
             else:
@@ -56,8 +56,8 @@ class Schedule:
     def _begin_stage(self) -> None:
         index, config = self._following.pop(0)
         began, self._starts_at = self._starts_at, math.inf
-        self.plays_out = True
-        self.play = self.latest = StageRun(index, config, began=began, arrivals=self._arrivals)
+        self.continues_conversations = True
+        self.stage = self.latest_stage = StageRun(index, config, began=began, arrivals=self._arrivals)
         self.changes.append(
             StageChange(
                 at=began,
@@ -72,22 +72,22 @@ class Schedule:
         )
 
     def _end_stage(self, at: float) -> None:
-        drains = self.plan.drain_at_stages or (self.play is not None and self.play.config.warmup)
+        drains = self.plan.drain_at_stages or (self.stage is not None and self.stage.config.warmup)
         goes_on = self.plan.followed_by > 0 and not drains  # with the next part of the plan, which others hold back
-        self.plays_out = goes_on or (self.play is not None and self.play.exhausted)
-        self.play = None
+        self.continues_conversations = goes_on or (self.stage is not None and self.stage.exhausted)
+        self.stage = None
         if drains or not self._following:
             self.draining_since = at
         else:
             self._starts_at = at
 
-    def slot(self, at: float) -> Due | None:
+    def take_slot(self, at: float) -> Due | None:
         """A request for a place that became free at `at`, if the stage is a closed loop and wants more."""
-        return None if self.play is None else self.play.slot(at)
+        return None if self.stage is None else self.stage.take_slot(at)
 
     def wake_at(self) -> float:
         """Run time at which `due` will have something to do next; inf when only a command or `drained` brings more."""
-        return self._starts_at if self.play is None else min(self.play.next_due(), self.play.end())
+        return self._starts_at if self.stage is None else min(self.stage.next_due(), self.stage.end())
 
     @property
     def drain_deadline(self) -> float:
@@ -111,7 +111,7 @@ class Schedule:
 
     def next_stage(self, at: float) -> bool:
         """End the stage in force now; False when there is none, or none after it."""
-        if self.play is None or not self.following:
+        if self.stage is None or not self.stages_left:
             return False
         self._end_stage(at)
         return True
@@ -124,7 +124,7 @@ class Schedule:
         return LoadPhase.RUNNING if self.draining_since is None else LoadPhase.DRAINING
 
     @property
-    def following(self) -> int:
+    def stages_left(self) -> int:
         """Number of stages that have not begun."""
         return len(self._following) + self.plan.followed_by
 
@@ -133,8 +133,8 @@ class Schedule:
 
         At least one in an open loop, at most MAX_SPARE; none beyond the concurrency limit.
         """
-        if self.play is not None:
-            rate, limit = self.play.rate, self.play.limit
+        if self.stage is not None:
+            rate, limit = self.stage.rate, self.stage.limit
             start = 0
         elif self._following:
             config = self._following[0][1]
@@ -147,16 +147,16 @@ class Schedule:
 
     def gauges(self, counts: LoadGauges, *, at: float) -> LoadGauges:
         """Counts, with the load that is in force."""
-        if self.play is None:
+        if self.stage is None:
             return counts
         return dataclasses.replace(
-            counts, request_rate=self.play.rate_now(at), holding=self.play.held, paused=self.play.paused
+            counts, request_rate=self.stage.rate_now(at), holding=self.stage.held, paused=self.stage.paused
         )
 
     def stop(self, at: float) -> None:
         """No more requests and no more stages."""
         self._following = []
         self._starts_at = math.inf
-        if self.play is not None or self.draining_since is None:
+        if self.stage is not None or self.draining_since is None:
             self._end_stage(at)
-        self.plays_out = False
+        self.continues_conversations = False

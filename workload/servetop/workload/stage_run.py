@@ -102,7 +102,7 @@ class StageRun:
         self._next = self._base + next(self._offsets)
         return self._counted(due)
 
-    def slot(self, at: float) -> Due | None:
+    def take_slot(self, at: float) -> Due | None:
         """Take a request of a closed loop for a place that became free at `at`; None when the stage wants none."""
         wanted = max(at, self.began)
         if not self.closed or self.paused or self.exhausted or wanted >= self.end():
@@ -130,7 +130,7 @@ class StageRun:
             self.set_rate(self.rate_now(at), at)
             self._ramp_left = left
 
-    def go_on(self, at: float) -> None:
+    def continue_(self, at: float) -> None:
         """Undo `hold`."""
         self._held = False
         self._move_again(at)

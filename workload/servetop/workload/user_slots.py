@@ -12,11 +12,11 @@ import numpy as np
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.core.units import parse_seconds
-from servetop.workload.distribution_spec import Forms, Setting, parse_spec
+from servetop.workload.distribution_spec import KnownDistributions, SpecParameter, parse_distribution
 
-THINKING_LAWS: Forms = {
-    "constant": {"mean": Setting(1.0, high=86_400)},
-    "exponential": {"mean": Setting(1.0, high=86_400)},
+THINK_TIMES: KnownDistributions = {
+    "constant": {"mean": SpecParameter(1.0, high=86_400)},
+    "exponential": {"mean": SpecParameter(1.0, high=86_400)},
 }
 
 
@@ -26,7 +26,7 @@ def parse_think_time(text: str, *, seed: int) -> Iterator[float] | None:
         return None
     if text[0].isdigit() or text[0] == ".":
         return itertools.repeat(_seconds(text))
-    law = parse_spec(text, THINKING_LAWS, option="--think-time")
+    law = parse_distribution(text, THINK_TIMES, option="--think-time")
     return itertools.repeat(law["mean"]) if law.name == "constant" else _exponential(law["mean"], seed)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from servetop.core.config import CONVERSATIONS, RANDOM, StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.workload.arrivals.arrival_spec import FASTEST_SPACED, RAMPED_LAWS, parse_arrivals
+from servetop.workload.arrivals.arrival_spec import FASTEST_SPACED, RAMPABLE_ARRIVALS, parse_arrivals
 from servetop.workload.datasets.catalogue import CORPORA, check_dataset_name, texts_of, trace_of
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.datasets.traces import TraceFacts, measure
@@ -150,8 +150,8 @@ def check_load(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
         raise UsageError(f"--burstiness shapes gamma arrivals: leave it out with --arrivals {law}")
     if law == "spaced" and rates and max(rates) > FASTEST_SPACED:
         raise UsageError(f"--arrivals spaced: {max(rates):g} requests/s is less than 1 ms apart: give 1000 or less")
-    if law not in RAMPED_LAWS and any(stage.ramp_from is not None for stage in stages):
-        raise UsageError(f"--arrivals {law} cannot follow a ramp: give {', '.join(RAMPED_LAWS)}")
+    if law not in RAMPABLE_ARRIVALS and any(stage.ramp_from is not None for stage in stages):
+        raise UsageError(f"--arrivals {law} cannot follow a ramp: give {', '.join(RAMPABLE_ARRIVALS)}")
     endless = any(stage.num_prompts is None and not math.isinf(stage.request_rate) for stage in stages)
     if endless and (law == "all-at-once" or math.isinf(workload.trace_rate or 1.0)):
         raise UsageError("all requests are due at once and without end: give --num-prompts")

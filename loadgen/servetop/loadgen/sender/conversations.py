@@ -74,12 +74,12 @@ class Conversations:
 
         If the stage was cut off, its conversations end.
         """
-        if not schedule.plays_out:
+        if not schedule.continues_conversations:
             self.cancel()
         while self._thinking and self._thinking[0][0] <= now:
             at, _, due = heapq.heappop(self._thinking)
             schedule.turn_due(at)
-            yield due if schedule.play is None else Due(schedule.play.index, at, due.prompt)
+            yield due if schedule.stage is None else Due(schedule.stage.index, at, due.prompt)
         if self._thinking:
             schedule.turn_due(self.wake_at)
 

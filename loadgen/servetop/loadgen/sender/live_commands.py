@@ -32,7 +32,7 @@ def apply_command(schedule: Schedule, command: Command, at: float) -> str | None
         return _next_stage(schedule, at)
     if command.action not in _STAGE_COMMANDS:
         return None
-    stage = schedule.play
+    stage = schedule.stage
     if stage is None:
         return _NO_STAGE
     match command.action:
@@ -61,8 +61,8 @@ def burst(stage: StageRun | None, count: float | None, at: float) -> tuple[list[
 
 def _next_stage(schedule: Schedule, at: float) -> str:
     if schedule.next_stage(at):
-        return f"stage ended, {schedule.following} remaining"
-    return _NO_STAGE if schedule.play is None else "this is the last stage"
+        return f"stage ended, {schedule.stages_left} remaining"
+    return _NO_STAGE if schedule.stage is None else "this is the last stage"
 
 
 def _set_rate(stage: StageRun, value: float | None, at: float) -> str:
@@ -111,7 +111,7 @@ def _hold(stage: StageRun, at: float, *, hold: bool) -> str:
     if hold:
         stage.hold(at)
         return f"holding at {stage.config.label}"
-    stage.go_on(at)
+    stage.continue_(at)
     return "the stages continue"
 
 

@@ -119,7 +119,7 @@ class Sender:
         if schedule is None:
             return "no load has been started yet"
         if command.action is Action.BURST:
-            requests, reply = burst(schedule.play, command.value, at)
+            requests, reply = burst(schedule.stage, command.value, at)
             for due in requests:
                 self._select(due)
             return reply
@@ -183,7 +183,7 @@ class Sender:
                 return False
             busy = self._in_flight.count + self._conversations.thinking
             since = self._slots.free_since(now, in_flight=busy, limit=limit)
-            due = None if since is None else schedule.slot(max(since, self._backoff.until))
+            due = None if since is None else schedule.take_slot(max(since, self._backoff.until))
             if due is None:
                 return False
             self._reports.tick.due += 1
@@ -199,17 +199,17 @@ class Sender:
 
     def _limit(self, *, number_from: int | None = None) -> int | None:
         """Return this sender's part of the concurrency limit; after a stage, its last limit stays in force."""
-        if self._schedule is not None and self._schedule.latest is not None:
-            self._stage_limit = self._schedule.latest.limit
+        if self._schedule is not None and self._schedule.latest_stage is not None:
+            self._stage_limit = self._schedule.latest_stage.limit
         return self._partition.limit_for(self._stage_limit, number_from=number_from)
 
     @property
     def _closed_loop(self) -> bool:
-        return self._schedule is not None and self._schedule.play is not None and self._schedule.play.closed
+        return self._schedule is not None and self._schedule.stage is not None and self._schedule.stage.closed
 
     @property
     def _paused(self) -> bool:
-        return self._schedule is not None and self._schedule.play is not None and self._schedule.play.paused
+        return self._schedule is not None and self._schedule.stage is not None and self._schedule.stage.paused
 
     # --- events of the transport (RequestListener) ---
 

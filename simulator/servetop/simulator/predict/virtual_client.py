@@ -219,7 +219,7 @@ class StageClient:
         if self._run.closed:
             occupied = self._in_flight + len(self._turns)
             since = self._slots.free_since(at, in_flight=occupied, limit=self._run.limit)
-            if since is None or self._run.slot(at / self._scale) is None:
+            if since is None or self._run.take_slot(at / self._scale) is None:
                 return None
         else:
             self._run.issue()

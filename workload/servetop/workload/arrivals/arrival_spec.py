@@ -16,34 +16,36 @@ from servetop.workload.arrivals.arrival_process import (
     SpacedArrivals,
 )
 from servetop.workload.arrivals.rate_curves import CurvedArrivals, SineCurve
-from servetop.workload.distribution_spec import Forms, Setting, Spec, parse_spec
+from servetop.workload.distribution_spec import DistributionSpec, KnownDistributions, SpecParameter, parse_distribution
 
 DAY = 86_400.0
-ARRIVAL_LAWS: Forms = {
+ARRIVAL_PROCESSES: KnownDistributions = {
     "gamma": {},
     "poisson": {},
     "constant": {},
-    "burst": {"period": Setting(1.0, high=3600)},
+    "burst": {"period": SpecParameter(1.0, high=3600)},
     "in-process-burst": {},
     "spaced": {},
-    "sinusoid": {"period": Setting(60.0), "amplitude": Setting(0.5, high=1.0)},
-    "diurnal": {"period": Setting(DAY), "amplitude": Setting(0.8, high=1.0)},
+    "sinusoid": {"period": SpecParameter(60.0), "amplitude": SpecParameter(0.5, high=1.0)},
+    "diurnal": {"period": SpecParameter(DAY), "amplitude": SpecParameter(0.8, high=1.0)},
     "all-at-once": {},
     "trace": {},
 }
 """`trace` are the times of the dataset; the others are pure functions of rate and seed."""
 FASTEST_SPACED = 1000.0
 """Requests per second: a millisecond apart."""
-RAMPED_LAWS = ("gamma", "poisson", "constant")
+RAMPABLE_ARRIVALS = ("gamma", "poisson", "constant")
 """Those that can follow a rate that changes."""
 
 
-def parse_arrivals(text: str) -> Spec:
+def parse_arrivals(text: str) -> DistributionSpec:
     """The law that a text names; the empty text is gamma. UsageError for any other."""
-    return parse_spec(text or "gamma", ARRIVAL_LAWS, option="--arrivals")
+    return parse_distribution(text or "gamma", ARRIVAL_PROCESSES, option="--arrivals")
 
 
-def arrivals_for(rate: float, *, burstiness: float, seed: Sequence[int], law: Spec | None = None) -> ArrivalProcess:
+def arrivals_for(
+    rate: float, *, burstiness: float, seed: Sequence[int], law: DistributionSpec | None = None
+) -> ArrivalProcess:
     """The process of a law at a rate; an infinite rate is all at once, an infinite burstiness evenly spaced."""
     name = "gamma" if law is None else law.name
     if math.isinf(rate) or name == "all-at-once":
@@ -62,7 +64,9 @@ def arrivals_for(rate: float, *, burstiness: float, seed: Sequence[int], law: Sp
     return GammaArrivals(rate, 1.0 if name == "poisson" else burstiness, tuple(seed))
 
 
-def seeded_arrivals(*, burstiness: float, seed: int, law: Spec | None = None) -> Callable[[float], ArrivalProcess]:
+def seeded_arrivals(
+    *, burstiness: float, seed: int, law: DistributionSpec | None = None
+) -> Callable[[float], ArrivalProcess]:
     """Arrival processes of one run: the n-th one asked for has a stream of its own, fixed by the seed."""
     numbers = itertools.count()
     return lambda rate: arrivals_for(rate, burstiness=burstiness, seed=(seed, next(numbers)), law=law)

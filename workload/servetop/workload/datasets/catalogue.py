@@ -12,7 +12,7 @@ from typing import Any
 from servetop.core.config import CONVERSATIONS, RANDOM, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.workload.datasets.columnar import columnar_values
-from servetop.workload.datasets.conversation_rows import MTBENCH, talk_row, talk_values
+from servetop.workload.datasets.conversation_rows import MTBENCH, turns_row, turns_values
 from servetop.workload.datasets.files import header_of, shipped
 from servetop.workload.datasets.rows import DatasetRow, SkippedRows, good_rows
 from servetop.workload.datasets.texts import (
@@ -23,7 +23,7 @@ from servetop.workload.datasets.texts import (
     json_line_values,
     text_row,
 )
-from servetop.workload.datasets.trace_formats import JSON_LINES, TABLES, TraceFormat, layout_of
+from servetop.workload.datasets.trace_formats import JSON_LINES, TABLES, TraceFormat, format_of
 from servetop.workload.datasets.traces import RequestTrace
 
 CORPORA = {"sonnet": "sonnet.txt.gz", "shakespeare": "shakespeare.txt.gz"}
@@ -96,7 +96,7 @@ def _named(name: str, path: Path) -> TraceFormat:
         raise UsageError(
             f"{path} holds JSON lines: say --dataset-name mooncake (milliseconds) or timed_trace (seconds)"
         )
-    found = layout_of(columns)
+    found = format_of(columns)
     wanted = [each for each in TABLES if name in ("trace", each.name)]
     if found is None or found not in wanted:
         forms = " or ".join(f"{each.time},{each.input_tokens},{each.output_tokens}" for each in wanted)
@@ -129,8 +129,8 @@ def _talks(workload: WorkloadConfig) -> TextDataset:
     ours = workload.dataset == "mtbench" and not workload.dataset_path
     return TextDataset(
         path=shipped(MTBENCH) if ours else _path(workload),
-        values=talk_values,
-        parse=lambda line, item: talk_row(line, item, column=workload.dataset_column),
+        values=turns_values,
+        parse=lambda line, item: turns_row(line, item, column=workload.dataset_column),
     )
 
 

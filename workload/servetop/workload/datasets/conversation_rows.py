@@ -21,7 +21,7 @@ _SPEAKERS = {
 _FORM = "a list of questions or messages"
 
 
-def talk_values(path: Path) -> Iterator[tuple[int, object]]:
+def turns_values(path: Path) -> Iterator[tuple[int, object]]:
     """The items of a JSON array, or of JSON lines, whichever the file holds."""
     with opened(path) as file:
         start = file.read(1)
@@ -30,7 +30,7 @@ def talk_values(path: Path) -> Iterator[tuple[int, object]]:
     return conversation_values(path) if start == "[" else json_line_values(path)
 
 
-def talk_row(line: int, item: object, *, column: str = "") -> DatasetRow:
+def turns_row(line: int, item: object, *, column: str = "") -> DatasetRow:
     """All questions of a conversation, and how long their answers were where it holds them; BadRow without any."""
     values: Mapping[str, object] = item if isinstance(item, dict) else {}
     name = column or next((each for each in COLUMNS if each in values), COLUMNS[0])

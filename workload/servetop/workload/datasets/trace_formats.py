@@ -139,7 +139,7 @@ JSON_LINES = (
 """JSON lines: the names of their fields are the same, the units are not, so a person says which one it is."""
 
 
-def layout_of(columns: Sequence[str]) -> TraceFormat | None:
+def format_of(columns: Sequence[str]) -> TraceFormat | None:
     """The table layout that these columns have; None when it is none of them."""
     fits = (each for each in TABLES if each.input_tokens in columns and each.output_tokens in columns)
     return next(fits, None)

@@ -11,13 +11,13 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.datasets.rows import Turn
-from servetop.workload.distribution_spec import Forms, Setting, Spec, parse_spec
-from servetop.workload.prompts.prompt_source import CommonWords, Lengths, Rows, SharedPrefixes
+from servetop.workload.distribution_spec import DistributionSpec, KnownDistributions, SpecParameter, parse_distribution
+from servetop.workload.prompts.prompt_source import CommonWords, LengthStream, Rows, SharedPrefixes
 from servetop.workload.prompts.token_estimate import estimated_tokens
 
 _MOST_TURNS = 10_000
-_COUNT = Setting(low=1, high=_MOST_TURNS, low_included=True)
-TURN_LAWS: Forms = {"fixed": {"turns": _COUNT}, "uniform": {"min": _COUNT, "max": _COUNT}}
+_COUNT = SpecParameter(low=1, high=_MOST_TURNS, low_included=True)
+TURN_COUNTS: KnownDistributions = {"fixed": {"turns": _COUNT}, "uniform": {"min": _COUNT, "max": _COUNT}}
 SEPARATOR = "\n\n"
 """Between an answer and the next question, on wires that take one text."""
 _STREAM = 0x7124
@@ -85,14 +85,14 @@ def next_turn(before: TurnPrompt, answer: str, *, said_tokens: int, conversation
     )
 
 
-def parse_turns(text: str) -> Spec | None:
+def parse_turns(text: str) -> DistributionSpec | None:
     """The law that `3`, `fixed:turns=3` or `uniform:min=2,max=6` names; None for the empty text: as many as there are.
 
     UsageError for anything else.
     """
     if not text:
         return None
-    spec = parse_spec(f"fixed:turns={text}" if text[0].isdigit() else text, TURN_LAWS, option="--num-turns")
+    spec = parse_distribution(f"fixed:turns={text}" if text[0].isdigit() else text, TURN_COUNTS, option="--num-turns")
     numbers = [spec.or_else(name, 0) for name in spec.numbers]
     if any(number != int(number) or number < 1 for number in numbers) or numbers != sorted(numbers):
         raise UsageError(f"--num-turns {text}: give whole numbers from 1, as in 3 or uniform:min=2,max=6")
@@ -114,7 +114,7 @@ def most_turns(workload: WorkloadConfig) -> int:
     return _MOST_TURNS if spec is None else _range_of(spec)[1]
 
 
-def _range_of(spec: Spec) -> tuple[int, int]:
+def _range_of(spec: DistributionSpec) -> tuple[int, int]:
     ends = ("turns", "turns") if spec.name == "fixed" else ("min", "max")
     return int(spec[ends[0]]), int(spec[ends[1]])
 
@@ -124,7 +124,7 @@ class ConversationPrompts:
     """First turns of a dataset's conversations, in its order; answers as long as it says, else as the lengths say."""
 
     rows: Rows
-    lengths: Lengths
+    lengths: LengthStream
     own_lengths: bool = True
     workload: WorkloadConfig
     seed: tuple[int, ...]
@@ -148,7 +148,7 @@ class RandomConversations:
     They are texts on every wire, because an answer comes as text and belongs in what is asked next.
     """
 
-    lengths: Lengths
+    lengths: LengthStream
     prefixes: SharedPrefixes
     workload: WorkloadConfig
     seed: tuple[int, ...]

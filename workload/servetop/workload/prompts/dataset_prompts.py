@@ -11,7 +11,7 @@ from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.prompts.conversation_scripts import ConversationPrompts
 from servetop.workload.prompts.prompt_source import (
     CorpusPrompts,
-    Lengths,
+    LengthStream,
     PromptSource,
     SharedPrefixes,
     TextPrompts,
@@ -25,7 +25,7 @@ class DatasetPrompts:
     """What a workload makes of its dataset."""
 
     workload: WorkloadConfig
-    lengths: Lengths
+    lengths: LengthStream
     prefixes: SharedPrefixes
     tally: SkippedRows
     """Takes the rows that are left out."""

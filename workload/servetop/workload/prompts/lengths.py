@@ -14,19 +14,19 @@ import numpy as np
 from servetop.core.arrays import IntArray
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.workload.distribution_spec import Forms, Setting, Spec, parse_spec
+from servetop.workload.distribution_spec import DistributionSpec, KnownDistributions, SpecParameter, parse_distribution
 
 _BLOCK = 256
-_MEAN = Setting(high=1e6)
-_CAP = Setting(1e6, low=1, high=1e6, low_included=True)
+_MEAN = SpecParameter(high=1e6)
+_CAP = SpecParameter(1e6, low=1, high=1e6, low_included=True)
 _CAPS = {"input_cap": _CAP, "output_cap": _CAP}
 _SHORTEST, _SUBSET_CAP = 4, 2048
 """Tokens of ShareGPT's pairs: the filter of vLLM's benchmark, and of the Run:ai study."""
-_COUNT = Setting(low=1, high=1e6, low_included=True)
-_ZIPF_CAP = Setting(low=1, high=200_000, low_included=True)
-LENGTH_LAWS: Forms = {
+_COUNT = SpecParameter(low=1, high=1e6, low_included=True)
+_ZIPF_CAP = SpecParameter(low=1, high=200_000, low_included=True)
+LENGTH_DISTRIBUTIONS: KnownDistributions = {
     "fixed": {"input": _MEAN, "output": _MEAN},
-    "uniform": {"ratio": Setting(high=0.999)},
+    "uniform": {"ratio": SpecParameter(high=0.999)},
     "normal": {
         "input_mean": _MEAN,
         "input_std": _MEAN,
@@ -37,21 +37,21 @@ LENGTH_LAWS: Forms = {
     },
     "lognormal": {
         "input_mean": _MEAN,
-        "input_sigma": Setting(1.0, high=5),
+        "input_sigma": SpecParameter(1.0, high=5),
         "output_mean": _MEAN,
-        "output_sigma": Setting(1.0, high=5),
+        "output_sigma": SpecParameter(1.0, high=5),
         **_CAPS,
     },
     "capped-exponential": {"output_mean": _MEAN, "output_cap": _CAP},
-    "zipf": {"exponent": Setting(1.1, high=10), "input_cap": _ZIPF_CAP, "output_cap": _ZIPF_CAP},
+    "zipf": {"exponent": SpecParameter(1.1, high=10), "input_cap": _ZIPF_CAP, "output_cap": _ZIPF_CAP},
     "sharegpt": {
-        "input_cap": Setting(1024, high=1e6),
+        "input_cap": SpecParameter(1024, high=1e6),
         "output_cap": _CAP,
-        "total_cap": Setting(2048, high=2e6),
+        "total_cap": SpecParameter(2048, high=2e6),
         "subset": _COUNT,
         "sample": _COUNT,
         "output_mean": _MEAN,
-        "output_spread": Setting(1.0, high=10),
+        "output_spread": SpecParameter(1.0, high=10),
         "output_limit": _COUNT,
     },
 }
@@ -124,17 +124,17 @@ class LimitedLengths:
 Lengths = LengthSource | EmpiricalLengths | RepeatedLengths | LimitedLengths
 
 
-def parse_lengths(workload: WorkloadConfig) -> Spec:
+def parse_lengths(workload: WorkloadConfig) -> DistributionSpec:
     """The law that a workload names: fixed when it names none, or uniform when it gives a range ratio."""
     text = workload.lengths
     ratio = workload.range_ratio
     if not 0 <= ratio < 1:
         raise UsageError(f"--random-range-ratio {ratio:g}: give a share from 0 to below 1")
     if ratio and not text:
-        return Spec("uniform", {"ratio": ratio})
+        return DistributionSpec("uniform", {"ratio": ratio})
     if ratio and text.partition(":")[0] != "uniform":
         raise UsageError(f"--random-range-ratio is for uniform lengths: leave it out with --lengths {text}")
-    return parse_spec(text or "fixed", LENGTH_LAWS, option="--lengths")
+    return parse_distribution(text or "fixed", LENGTH_DISTRIBUTIONS, option="--lengths")
 
 
 def lengths_for(workload: WorkloadConfig, seed: Sequence[int]) -> Lengths:
@@ -163,7 +163,7 @@ def expected_lengths(workload: WorkloadConfig, seed: Sequence[int]) -> Lengths:
     return LengthSource(inputs, outputs, stream)
 
 
-def _sharegpt(law: Spec, seed: tuple[int, ...]) -> EmpiricalLengths | RepeatedLengths:
+def _sharegpt(law: DistributionSpec, seed: tuple[int, ...]) -> EmpiricalLengths | RepeatedLengths:
     caps = {key: law[key] for key in ("input_cap", "output_cap", "total_cap")}
     observed = sharegpt_lengths(**caps, subset=int(law.or_else("subset", 0)))
     sample = int(law.or_else("sample", 0))
@@ -184,14 +184,14 @@ def _scaled(pairs: IntArray, mean: float, *, spread: float, cap: int) -> IntArra
     return np.stack((pairs[:, 0], np.clip(outputs, 1, cap)), axis=1)
 
 
-def _means(law: Spec, workload: WorkloadConfig) -> Mapping[str, float]:
+def _means(law: DistributionSpec, workload: WorkloadConfig) -> Mapping[str, float]:
     """By side, as the law says, else as the workload does."""
     plain = {"input": workload.input_len, "output": workload.output_len}
     keys = {side: side if law.name == "fixed" else f"{side}_mean" for side in plain}
     return {side: law.or_else(keys[side], mean) if keys[side] in law.numbers else mean for side, mean in plain.items()}
 
 
-def _draw(law: Spec, side: str, mean: float) -> Draw:
+def _draw(law: DistributionSpec, side: str, mean: float) -> Draw:
     match law.name:
         case "uniform":
             return _uniform(mean, law.or_else("ratio", 0.5))

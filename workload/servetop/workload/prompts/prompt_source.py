@@ -28,7 +28,7 @@ _WORDS = (
 )
 """Common English words: one token each, their leading space included, in the usual vocabularies."""
 
-Lengths = Callable[[], Iterator[LengthPair]]
+LengthStream = Callable[[], Iterator[LengthPair]]
 """A fresh stream of lengths, the same at each call."""
 Rows = Callable[[], Iterator[DatasetRow]]
 """A fresh pass over a dataset's rows, without end."""
@@ -117,7 +117,7 @@ class RandomPrompts:
     """Pieces drawn at random: no two prompts have a beginning in common, apart from a shared prefix."""
 
     vocabulary: Vocabulary
-    lengths: Lengths
+    lengths: LengthStream
     prefixes: SharedPrefixes
     seed: tuple[int, ...]
 
@@ -138,7 +138,7 @@ class TracePrompts:
     prefixes: SharedPrefixes
     block_tokens: int
     seed: tuple[int, ...]
-    lengths: Lengths | None = None
+    lengths: LengthStream | None = None
     """Instead of the trace's own."""
 
     def prompts(self) -> Iterator[Prompt]:
@@ -163,7 +163,7 @@ class TextPrompts:
     """The texts of a dataset, in its order; answers as long as it says, else as the lengths say."""
 
     rows: Rows
-    lengths: Lengths
+    lengths: LengthStream
     own_lengths: bool = True
     """Where the dataset says how long an answer is, that counts."""
 
@@ -185,7 +185,7 @@ class CorpusPrompts:
 
     text: str
     ids: tuple[int, ...] = ()
-    lengths: Lengths
+    lengths: LengthStream
     prefix_len: int = 0
     num_prefixes: int = 1
     seed: tuple[int, ...]
