@@ -11,7 +11,7 @@ from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
 from servetop.cli.main import joined_goodput, split_engine_args
 from servetop.core.config import StageConfig
 from servetop.core.errors import UsageError
-from servetop.run.segments import segments, with_other_batch
+from servetop.run.stage_plan import segments, with_other_batch
 
 
 def test_what_stands_behind_two_dashes_belongs_to_the_engine() -> None:

@@ -30,7 +30,7 @@ async def test_an_engine_is_asked_for_its_counters_once_more_before_a_restart() 
     try:
         asked = clock.now()
         facts = await engine.change_batch(8)
-        news = engine.news()
+        news = engine.take_update()
     finally:
         await engine.close()
     assert facts.max_num_seqs == 8
@@ -50,7 +50,7 @@ async def test_after_a_quick_restart_the_old_engines_last_counters_come_before_t
         async with asyncio.timeout(60):
             while (newest := engine.newest_sample()) is None or newest.scrape_end < restarted:
                 await asyncio.sleep(0.01)
-        starts = [sample.scrape_start for sample in engine.news().samples]
+        starts = [sample.scrape_start for sample in engine.take_update().samples]
     finally:
         await engine.close()
     assert len(starts) >= 2
@@ -71,11 +71,11 @@ async def test_memory_that_a_gpu_does_not_free_is_told(
     try:
         card.pid = (await engine.start(max_num_seqs=4)).pid or 0
         async with asyncio.timeout(60):
-            while not (gpus := engine.news().gpus) or gpus[0].engine_memory is None:
+            while not (gpus := engine.take_update().gpus) or gpus[0].engine_memory is None:
                 await asyncio.sleep(0.01)
     finally:
         await engine.close()
-    told = [note.text for note in engine.news().notes if note.severity is Severity.ERROR]
+    told = [note.text for note in engine.take_update().notes if note.severity is Severity.ERROR]
     assert [text.partition("but ")[2].partition(":")[0] for text in told] == words
 
 
@@ -87,7 +87,7 @@ async def test_what_a_reader_of_the_metrics_must_know_is_noted_once_a_run() -> N
         for _ in range(2):
             await engine.start(max_num_seqs=None)
             await engine.stop()
-        notes = engine.news().notes
+        notes = engine.take_update().notes
     finally:
         await engine.close()
         server_process.stop(process)
@@ -105,12 +105,12 @@ async def test_metrics_that_are_off_are_not_back_when_the_run_ends() -> None:
         while not (warnings := [note for note in notes if note.severity is Severity.WARNING]):
             assert clock.now() < deadline
             await clock.sleep_until(clock.now() + 0.02)
-            notes += engine.news().notes
+            notes += engine.take_update().notes
     finally:
         await engine.close()
         server_process.stop(process)
     assert "start SGLang with --enable-metrics" in warnings[0].text
-    assert engine.news().notes == []
+    assert engine.take_update().notes == []
 
 
 async def test_a_metric_that_turns_to_nonsense_is_not_taken_and_noted_once() -> None:
@@ -122,7 +122,7 @@ async def test_a_metric_that_turns_to_nonsense_is_not_taken_and_noted_once() -> 
     try:
         async with asyncio.timeout(20):
             while len(samples) < 6:
-                news = engine.news()
+                news = engine.take_update()
                 samples += news.samples
                 notes += news.notes
                 await asyncio.sleep(0.01)

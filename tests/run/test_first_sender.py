@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from servetop.run.process.first_sender import plays_here
+from servetop.run.process.first_sender import runs_in_this_process
 
 STARTED = """
 import subprocess, sys
@@ -44,7 +44,7 @@ print(code, [process.returncode for process in started], [process.args[-1] for p
     ],
 )
 def test_a_command_line_shows_whether_its_process_will_play_a_run(argv: Sequence[str], plays: bool) -> None:
-    assert plays_here(argv) is plays
+    assert runs_in_this_process(argv) is plays
 
 
 def test_a_sender_that_was_started_for_nothing_is_ended() -> None:

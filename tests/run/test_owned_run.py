@@ -13,15 +13,15 @@ import pytest
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode
 from servetop.core.events import Note, Severity
-from servetop.run.process.alert_lines import alert_line, alert_note
-from servetop.run.process.owned_run import OwnedRun, RunNotStarted, complaints_file
+from servetop.run.process.owned_run import OwnedRun, RunNotStarted, stderr_file
+from servetop.run.process.recording_trouble import alert_line, alert_note
 from tests.harness import wait_for
 
 
 async def test_a_run_that_cannot_record_gives_its_last_words_and_its_exit_code(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with tempfile.TemporaryFile("w+") as complaints:
-        run = OwnedRun.start(RunConfig(), tmp_path / "file" / "run.servetop", complaints=complaints)
+    with tempfile.TemporaryFile("w+") as stderr:
+        run = OwnedRun.start(RunConfig(), tmp_path / "file" / "run.servetop", stderr=stderr)
         with pytest.raises(RunNotStarted, match=r"^cannot record to ") as failure:
             await run.opened()
     assert failure.value.exit_code is ExitCode.RUN_FAILED
@@ -29,17 +29,17 @@ async def test_a_run_that_cannot_record_gives_its_last_words_and_its_exit_code(t
 
 
 def test_what_a_run_says_is_heard_line_by_line_and_leaves_its_last_words() -> None:
-    with complaints_file() as complaints:
+    with stderr_file() as stderr:
         writer = "import sys; sys.stderr.write('error: recorder: it is full\\nser'); sys.stderr.flush(); input();"
         more = "sys.stderr.write('vetop: the end\\n')"
-        process = subprocess.Popen([sys.executable, "-c", writer + more], stdin=subprocess.PIPE, stderr=complaints)
-        run = OwnedRun(process, Path("run.servetop"), complaints)
+        process = subprocess.Popen([sys.executable, "-c", writer + more], stdin=subprocess.PIPE, stderr=stderr)
+        run = OwnedRun(process, Path("run.servetop"), stderr)
         lines = wait_for(run.said, seconds=10, what="the first line")
         assert lines == ["error: recorder: it is full"]
         assert run.said() == []
         process.communicate(b"\n")
         assert run.said() == ["servetop: the end"]
-        assert run.last_words() == "the end"
+        assert run.last_stderr_line() == "the end"
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_only_lines_of_notes_are_notes(line: str, note: Note | None) -> None:
 
 
 async def test_a_run_that_is_ended_before_it_records_says_by_which_signal(tmp_path: Path) -> None:
-    with tempfile.TemporaryFile("w+") as complaints:
-        run = OwnedRun.start(RunConfig(), tmp_path / "run.servetop", complaints=complaints)
+    with tempfile.TemporaryFile("w+") as stderr:
+        run = OwnedRun.start(RunConfig(), tmp_path / "run.servetop", stderr=stderr)
         run.signal(signal.SIGKILL)
         with pytest.raises(RunNotStarted, match="ended by SIGKILL before it began to record") as failure:
             await run.opened()

@@ -16,14 +16,14 @@ import sys
 def main() -> int:
     """Load the command line, then run it; the exit code. What the system refuses meanwhile is one line."""
     from servetop.run import console
-    from servetop.run.process.shortages import end_quietly, shortage
+    from servetop.run.process.resource_limits import exhausted_resource, silence_teardown
 
     try:
         return _loaded_and_run()
     except Exception as error:
-        if not (words := shortage(error)):
+        if not (words := exhausted_resource(error)):
             raise
-        end_quietly()
+        silence_teardown()
         console.message(words)
         return 1
 
@@ -34,12 +34,12 @@ def _loaded_and_run() -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from servetop.core.errors import LoadError
     from servetop.core.system.environment import limit_own_threads
-    from servetop.run.process.first_sender import FirstSender, plays_here
+    from servetop.run.process.first_sender import FirstSender, runs_in_this_process
 
     limit_own_threads(os.environ)
     sender = None
     with contextlib.suppress(LoadError):  # the run tries again, and says why it cannot
-        sender = FirstSender.start() if plays_here(sys.argv[1:]) else None
+        sender = FirstSender.start() if runs_in_this_process(sys.argv[1:]) else None
     gc.disable()  # what is loaded stays: looking for garbage in it takes a tenth of the time
     from servetop.cli.main import main as run
 

@@ -15,7 +15,7 @@ from servetop.cli.framework.command_line import Invocation
 from servetop.cli.options.option_names import usage_message
 from servetop.core.errors import EngineError, ExitCode, ServetopError
 from servetop.run import console
-from servetop.run.process.shortages import end_quietly, shortage
+from servetop.run.process.resource_limits import exhausted_resource, silence_teardown
 
 if TYPE_CHECKING:
     from servetop.core.text.redaction import Redactor
@@ -45,9 +45,9 @@ def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None
         _print_reason("interrupted", ExitCode.INTERRUPTED, given)
         return int(ExitCode.INTERRUPTED)
     except Exception as error:
-        if not (words := shortage(error)):
+        if not (words := exhausted_resource(error)):
             raise
-        end_quietly()
+        silence_teardown()
         _print_reason(words, ExitCode.RUN_FAILED, given)
         return int(ExitCode.RUN_FAILED)
     return result if isinstance(result, int) else int(ExitCode.OK)

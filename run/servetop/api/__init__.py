@@ -51,11 +51,11 @@ def run(config: RunConfig, recording: Path | None = None) -> RunResult:
     """
     from servetop.recordings.library.paths import new_recording_path
     from servetop.recordings.summary.summary import run_summary
-    from servetop.run.process.run_process import Others, play
+    from servetop.run.process.run_process import RunContext, play
     from servetop.run.process.run_signals import RunSignals
 
     path = recording or new_recording_path(config, wall_clock())
-    played = play(config, path, others=Others(signals=RunSignals(), attendant=_Silent()))
+    played = play(config, path, others=RunContext(signals=RunSignals(), observer=_Silent()))
     with contextlib.closing(played.recorder.reader()) as reader:
         summary = dict(played.summary or run_summary(reader)) | {"exit_code": played.end.exit_code}
     return RunResult(recording=path, exit_code=played.end.exit_code, reason=played.end.reason, summary=summary)

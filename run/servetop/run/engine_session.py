@@ -137,7 +137,7 @@ class EngineSession:
         if await self.handle.set_max_num_seqs(max_num_seqs):
             return self.handle.facts
         await self.refuse_dead()  # a restart must not hide that it crashed
-        await self.last_look()  # its counters go with it
+        await self.final_scrape()  # its counters go with it
         await self.stop()
         return await self.start(max_num_seqs=max_num_seqs)
 
@@ -146,7 +146,7 @@ class EngineSession:
         """A change of batch size costs a restart."""
         return not self.handle.facts.changes_batch_size_live
 
-    def news(self) -> EngineUpdate:
+    def take_update(self) -> EngineUpdate:
         """Samples, log lines and troubles since the last call."""
         fresh = [*(self._sampler.drain() if self._sampler else ()), *self._last_samples]
         samples = sorted(fresh, key=lambda sample: sample.scrape_start)  # a quick restart: one before the other's last
@@ -196,7 +196,7 @@ class EngineSession:
             self._notes.append(Note(at=self._clock.now(), severity=Severity.WARNING, source="metrics", text=words))
         self._lost_fields.update(lost)
 
-    async def last_look(self) -> None:
+    async def final_scrape(self) -> None:
         """One more scrape of an engine that is about to go, so that its counters' final values are recorded.
 
         It takes a tick longer at most than a group of servers waits for one that is late.

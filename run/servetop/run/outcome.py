@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 
 from servetop.analysis.failure_reasons import FAILED, FailureTally
 from servetop.core.errors import ExitCode, ServetopError
@@ -11,6 +12,21 @@ from servetop.core.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 
 PRECEDENCE = (ExitCode.INTERRUPTED, ExitCode.ENGINE_FAILED, ExitCode.USAGE, ExitCode.RUN_FAILED, ExitCode.THRESHOLDS)
 """Of several things that went wrong, the first of these decides the exit code (docs/exit-codes.md)."""
+
+
+class RunPhase(StrEnum):
+    """The phases of a run, in their usual order."""
+
+    BOOTING = "booting"
+    """The engine is being started or attached to."""
+    RUNNING = "running"
+    """The load is being played."""
+    RESTARTING = "restarting"
+    """The engine gets another batch size."""
+    DRAINING = "draining"
+    """Nothing more is sent; requests in flight finish."""
+    STOPPING = "stopping"
+    """The engine is being stopped and the recording closed."""
 
 
 class Outcome:

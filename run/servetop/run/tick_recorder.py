@@ -11,7 +11,7 @@ from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.run.engine_session import EngineSession
-from servetop.run.process.alert_lines import RECORDER, alert_line
+from servetop.run.process.recording_trouble import RECORDER, alert_line
 
 Alert = Callable[[str], None]
 """Takes a line that a person must see at once."""
@@ -51,7 +51,7 @@ class TickRecorder:
     ) -> None:
         """Write one tick (or, without `client`, what is left over) with everything that came in since the last."""
         self._note_trouble_with_file()
-        news = self._engine.news()
+        news = self._engine.take_update()
         batch = TickTransaction(
             tick=None if client is None else self._tick(client),
             requests=requests,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
 from servetop.run import console
-from servetop.run.process.run_process import Others, PlayedRun, play
+from servetop.run.process.run_process import FinishedRun, RunContext, play
 from servetop.run.process.run_signals import RunSignals
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ def run_headless(
     Signals that come when the run is over end nothing: the summary is printed, and the exit code is the recording's.
     """
     with RunSignals().caught() as signals:
-        others = Others(signals=signals, attendant=HeadlessAttendant(config, recording))
+        others = RunContext(signals=signals, observer=HeadlessObserver(config, recording))
         run = play(config, recording, others=others, resume=resume, sender=sender)
         _print_run(run, as_json=as_json, throw_away=throw_away)
     return run.end.exit_code
 
 
-def _print_run(run: PlayedRun, *, as_json: bool, throw_away: bool) -> None:
+def _print_run(run: FinishedRun, *, as_json: bool, throw_away: bool) -> None:
     from servetop.cli.report.report import print_end, print_summary
     from servetop.recordings.summary.summary import run_summary
 
@@ -61,7 +61,7 @@ def _print_run(run: PlayedRun, *, as_json: bool, throw_away: bool) -> None:
         print_end(run.end, reader, unrecorded=unrecorded)
 
 
-class HeadlessAttendant:
+class HeadlessObserver:
     """Says on stderr how far a run is, and what happens to it."""
 
     def __init__(self, config: RunConfig, recording: Path) -> None:

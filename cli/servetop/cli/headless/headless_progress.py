@@ -12,7 +12,7 @@ from servetop.core.events import Note, Severity
 from servetop.recordings.library.run_sessions import first_of_sitting, resumed_at
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
-from servetop.run.process.alert_lines import RECORDER
+from servetop.run.process.recording_trouble import RECORDER
 
 MOST_TICKS = 400
 """Ticks kept in memory: more than twice those of the window that the status line shows."""

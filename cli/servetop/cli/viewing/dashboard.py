@@ -19,9 +19,8 @@ from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode
 from servetop.core.events import Note
 from servetop.run import console
-from servetop.run.process.alert_lines import alert_note
-from servetop.run.process.owned_run import OwnedRun, complaints_file
-from servetop.run.process.recording_trouble import RecordingTrouble
+from servetop.run.process.owned_run import OwnedRun, stderr_file
+from servetop.run.process.recording_trouble import RecordingTrouble, alert_note
 
 
 def replay_recording(name: str | None, display: DisplayOptions, *, read_only: bool = False) -> int:
@@ -76,10 +75,8 @@ def run_with_dashboard(
     """
     gc.disable()  # until all is loaded
     check_theme(display.theme)
-    with complaints_file() as complaints:
-        run = OwnedRun.start(
-            config, recording, complaints=complaints, resume=resume, throw_away=throw_away, await_frame=True
-        )
+    with stderr_file() as stderr:
+        run = OwnedRun.start(config, recording, stderr=stderr, resume=resume, throw_away=throw_away, await_frame=True)
         signals = ViewerSignals(run.signal)
         end_with_terminal(run.end_with_terminal)
         with signals.caught():
@@ -145,5 +142,5 @@ def conclude(run: OwnedRun) -> int:
     finally:
         print_recording(str(run.recording), as_json=False)
     if code and not print_recorded_end(run.recording):
-        console.message(run.last_words())
+        console.message(run.last_stderr_line())
     return code

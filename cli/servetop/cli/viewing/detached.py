@@ -22,8 +22,8 @@ LOOK_AGAIN = 0.02
 
 def start_detached(config: RunConfig, recording: Path, *, resume: bool, as_json: bool) -> int:
     """Start the run and let it go once it records; what goes wrong before is this command's failure."""
-    with tempfile.TemporaryFile("w+") as complaints:
-        run = OwnedRun.start(config, recording, complaints=complaints, resume=resume)
+    with tempfile.TemporaryFile("w+") as stderr:
+        run = OwnedRun.start(config, recording, stderr=stderr, resume=resume)
         asyncio.run(run.opened()).close()
         run.release()
     listed = asyncio.run(find_registered(run))

@@ -52,11 +52,11 @@ def run_in_browser(
     The exit code is the run's.
     """
     from servetop.cli.viewing.dashboard import conclude
-    from servetop.run.process.owned_run import OwnedRun, complaints_file
+    from servetop.run.process.owned_run import OwnedRun, stderr_file
 
     check_web(display)
-    with complaints_file() as complaints:
-        run = OwnedRun.start(config, recording, complaints=complaints, resume=resume, throw_away=throw_away)
+    with stderr_file() as stderr:
+        run = OwnedRun.start(config, recording, stderr=stderr, resume=resume, throw_away=throw_away)
         signals = ViewerSignals(run.signal)
         if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
             signal.signal(signal.SIGHUP, run.end_with_terminal)

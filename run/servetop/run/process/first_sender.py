@@ -16,7 +16,7 @@ SENDER_ARGV = (sys.executable, "-m", "servetop.run.process.sender_program")
 _NO_RUN = {"-h", "--help", "--version", "--detach"}
 
 
-def plays_here(argv: Sequence[str]) -> bool:
+def runs_in_this_process(argv: Sequence[str]) -> bool:
     """Whether a command line looks as if its process will play a run: a guess, before it is read in earnest."""
     own = argv[: argv.index("--")] if "--" in argv else argv
     headless = "--headless" in own or ("--json" in own and own[0].startswith("-"))

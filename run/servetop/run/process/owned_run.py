@@ -31,7 +31,7 @@ _MOST_HEARD = 1 << 16
 """Bytes of what a run process says that are read at once."""
 
 
-def complaints_file() -> IO[str]:
+def stderr_file() -> IO[str]:
     """Where a run process can say something when no disk takes it; a temporary file where there is no such place."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("servetop"), "w+", encoding="utf-8")
@@ -54,10 +54,10 @@ class RunKilled(ServetopError):
 class OwnedRun:
     """The run ends when this process does, unless it was released; made by `start`."""
 
-    def __init__(self, process: subprocess.Popen[bytes], recording: Path, complaints: IO[str]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], recording: Path, stderr: IO[str]) -> None:
         self.recording = recording
         self._process = process
-        self._complaints = complaints
+        self._stderr = stderr
         self._heard = 0
 
     @classmethod
@@ -66,14 +66,14 @@ class OwnedRun:
         config: RunConfig,
         recording: Path,
         *,
-        complaints: IO[str],
+        stderr: IO[str],
         resume: bool = False,
         throw_away: bool = False,
         await_frame: bool = False,
     ) -> OwnedRun:
         """In a session of its own, so that only its owner decides what a closed terminal means for it.
 
-        What it has to say goes to `complaints`; `throw_away`: its recording is in a folder that is removed with it;
+        What it has to say goes to `stderr`; `throw_away`: its recording is in a folder that is removed with it;
         `await_frame`: it records at once, and starts engine and senders when it is told that a frame is `shown`.
         """
         given = {"--resume": resume, THROW_AWAY: throw_away, AWAIT_FRAME: await_frame}
@@ -82,11 +82,11 @@ class OwnedRun:
             [sys.executable, "-m", "servetop.run.process.run_process", str(recording), *flags],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=complaints,
+            stderr=stderr,
             start_new_session=True,
             bufsize=0,
         )
-        run = cls(process, recording, complaints)
+        run = cls(process, recording, stderr)
         run._say(json.dumps(to_data(config)).encode())
         return run
 
@@ -148,19 +148,19 @@ class OwnedRun:
         if code < 0:
             words = f"the run was ended by {signal.Signals(-code).name} before it began to record"
             return RunNotStarted(words, code=ExitCode.INTERRUPTED)
-        return RunNotStarted(self.last_words(), code=code)
+        return RunNotStarted(self.last_stderr_line(), code=code)
 
     def said(self) -> list[str]:
         """Lines that the run process has said since the last call."""
-        said = os.pread(self._complaints.fileno(), _MOST_HEARD, self._heard)  # the place to write at is the run's
+        said = os.pread(self._stderr.fileno(), _MOST_HEARD, self._heard)  # the place to write at is the run's
         whole = said[: said.rfind(b"\n") + 1]
         self._heard += len(whole)
         return whole.decode("utf-8", "replace").splitlines()
 
-    def last_words(self) -> str:
+    def last_stderr_line(self) -> str:
         """The last line that the run process said."""
-        self._complaints.seek(0)
-        lines = self._complaints.read().strip().splitlines()
+        self._stderr.seek(0)
+        lines = self._stderr.read().strip().splitlines()
         words = lines[-1] if lines else f"the run could not be started (recording: {self.recording})"
         return words.removeprefix("servetop: ")
 

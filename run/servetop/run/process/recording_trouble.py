@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Sequence
 
 from servetop.core.clock import Clock, MonotonicClock
 from servetop.core.events import Note, Severity
 from servetop.core.interfaces.run_source import RunHeader
-from servetop.run.process.alert_lines import RECORDER
 from servetop.run.process.run_registry import RegistryError, RunRegistry
 
+RECORDER = "recorder"
+"""The source of notes about the recording itself."""
+_LINE = re.compile(rf"({'|'.join(Severity)}): (\S+): (.+)")
 LOOK_EVERY = 0.5
 """Seconds between two looks at the list of runs."""
+
+
+def alert_line(severity: Severity, source: str, text: str) -> str:
+    """A note as a line."""
+    return f"{severity.value}: {source}: {text}"
+
+
+def alert_note(line: str, *, at: float) -> Note | None:
+    """The note that a line was made from, at an instant of run time; None for any other line."""
+    found = _LINE.fullmatch(line)
+    return None if found is None else Note(at=at, severity=Severity(found[1]), source=found[2], text=found[3])
 
 
 class RecordingTrouble:

@@ -24,8 +24,8 @@ from servetop.core.text.known_secrets import redactor_of
 from servetop.run import console
 from servetop.run.process.first_sender import FirstSender
 from servetop.run.process.owner_pipe import AWAIT_FRAME, THROW_AWAY, OwnerPipe
+from servetop.run.process.resource_limits import check_limits, exhausted_resource, silence_teardown
 from servetop.run.process.run_signals import RunSignals
-from servetop.run.process.shortages import check_limits, end_quietly, shortage
 
 if TYPE_CHECKING:
     from servetop.core.events import RunEnd
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from servetop.run.run_loop import RunLoop
 
 
-class Attendant(Protocol):
+class RunObserver(Protocol):
     """Watches a run from within its process."""
 
     async def follow(self) -> None:
@@ -48,7 +48,7 @@ class Attendant(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlayedRun:
+class FinishedRun:
     """A run that is over."""
 
     end: RunEnd
@@ -62,10 +62,10 @@ def play(
     config: RunConfig,
     recording: Path,
     *,
-    others: Others,
+    others: RunContext,
     resume: bool = False,
     sender: FirstSender | None = None,
-) -> PlayedRun:
+) -> FinishedRun:
     """Play a run into a recording. RecordingError when the file cannot be made, ServetopError where limits are too low.
 
     `sender` is its first one, if that has been started already.
@@ -79,23 +79,23 @@ def play(
         from servetop.run.run_verdict import close_recording
 
         end, summary = close_recording(recorder, end, config)
-    return PlayedRun(end=end, recorder=recorder, summary=summary)
+    return FinishedRun(end=end, recorder=recorder, summary=summary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Others:
+class RunContext:
     """Who takes part in a run besides its loop."""
 
     signals: RunSignals
     """The caller of `play` handles them, until the summary is printed."""
     owner: OwnerPipe | None = None
-    attendant: Attendant | None = None
+    observer: RunObserver | None = None
     at_end: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     """What is done once the recording is closed."""
 
 
 async def _played(
-    config: RunConfig, recording: Path, *, resume: bool, others: Others, sender: FirstSender | None
+    config: RunConfig, recording: Path, *, resume: bool, others: RunContext, sender: FirstSender | None
 ) -> tuple[Recorder, RunEnd]:
     """Play the run; what it needs is loaded beside its first sender, or beside the dashboard that waits for it."""
     recorder, start = _opened(config, recording, resume=resume)
@@ -106,7 +106,7 @@ async def _played(
         await others.owner.frame_drawn()
     sender = sender or FirstSender.start()
     others.at_end.callback(sender.end_unused)
-    alert = others.attendant.alert if others.attendant else console.status
+    alert = others.observer.alert if others.observer else console.status
     loop = RunLoop(config, recorder, start=start, sender=sender, alert=alert)
     registration = _register(config, recording, loop)
     others.at_end.callback(registration.end)
@@ -150,13 +150,13 @@ def _register(config: RunConfig, recording: Path, loop: RunLoop) -> Registration
     return registration
 
 
-async def _attended(loop: RunLoop, others: Others, registration: Registration) -> RunEnd:
+async def _attended(loop: RunLoop, others: RunContext, registration: Registration) -> RunEnd:
     """Run it, while signals and its owner can end it and other processes can find it."""
     others.signals.give_to(loop.stop_requests)
     if others.owner is not None:
         others.owner.watch(loop.stop_requests)
     beside = [asyncio.ensure_future(_keep_listed(loop, registration, owner=others.owner))]
-    beside += [asyncio.ensure_future(others.attendant.follow())] if others.attendant else []
+    beside += [asyncio.ensure_future(others.observer.follow())] if others.observer else []
     try:
         end = await loop.run()
     finally:
@@ -186,7 +186,7 @@ def main(argv: Sequence[str]) -> int:
         sender = None if AWAIT_FRAME in flags else FirstSender.start()
         config = from_data(RunConfig, owner.read_config())
         with RunSignals().caught() as signals:
-            others = Others(signals=signals, owner=owner)
+            others = RunContext(signals=signals, owner=owner)
             run = play(config, recording, others=others, resume="--resume" in flags, sender=sender)
         if run.recorder.unrecorded is not None:  # otherwise the recording says how it ended
             console.message(run.end.reason)
@@ -195,9 +195,9 @@ def main(argv: Sequence[str]) -> int:
         console.message(redactor_of(config).sentence(str(error)))
         return int(error.exit_code)
     except Exception as error:
-        if not (words := shortage(error)):
+        if not (words := exhausted_resource(error)):
             raise
-        end_quietly()
+        silence_teardown()
         console.message(words)
         return int(ExitCode.RUN_FAILED)
     finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from servetop.cli import main
-from servetop.run.process.shortages import shortage
+from servetop.run.process.resource_limits import exhausted_resource
 
 
 def raised_from(error: Exception, cause: Exception) -> Exception:
@@ -62,7 +62,7 @@ def test_a_shortage_is_one_line_and_exit_code_1(
     ],
 )
 def test_any_other_error_is_none(error: Exception) -> None:
-    assert shortage(error) == ""
+    assert exhausted_resource(error) == ""
 
 
 def test_ctrl_c_meets_its_own_handler_before_anything_heavy_is_loaded() -> None:
@@ -91,7 +91,7 @@ def test_a_run_below_its_least_limits_is_refused_before_anything_is_sent(
 
 def test_a_low_soft_limit_of_open_files_is_raised() -> None:
     code = (
-        "import resource; from servetop.run.process.shortages import check_limits\n"
+        "import resource; from servetop.run.process.resource_limits import check_limits\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (20, 1000)); check_limits()\n"
         "print(resource.getrlimit(resource.RLIMIT_NOFILE))"
     )
@@ -101,10 +101,10 @@ def test_a_low_soft_limit_of_open_files_is_raised() -> None:
 
 def test_what_is_destroyed_half_way_prints_nothing_more() -> None:
     code = (
-        "import asyncio, warnings\nfrom servetop.run.process.shortages import end_quietly\n"
+        "import asyncio, warnings\nfrom servetop.run.process.resource_limits import silence_teardown\n"
         "class Torn:\n    def __del__(self): raise ValueError\n"
         "async def wait(): await asyncio.sleep(9)\n"
-        "loop = asyncio.new_event_loop(); loop.create_task(wait()); wait(); torn = Torn(); end_quietly()\n"
+        "loop = asyncio.new_event_loop(); loop.create_task(wait()); wait(); torn = Torn(); silence_teardown()\n"
         "del torn, loop\nimport gc; gc.collect(); warnings.warn('late')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -47,7 +47,7 @@ def check_limits() -> None:
         )
 
 
-def shortage(error: BaseException) -> str:
+def exhausted_resource(error: BaseException) -> str:
     """Which limit was met and what to do, where that is what an error came from; empty for any other error."""
     return next(filter(None, map(_words, _origins(error))), "")
 
@@ -76,7 +76,7 @@ def _words(error: BaseException) -> str:
     return ""
 
 
-def end_quietly() -> None:
+def silence_teardown() -> None:
     """Before this process ends with a shortage: what is destroyed half-way prints nothing more.
 
     Warnings, asyncio's log and errors in `__del__` would only tell what followed from it. No module is loaded for this.
