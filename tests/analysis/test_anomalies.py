@@ -29,9 +29,9 @@ def tick(
 
 
 def found(ticks: Sequence[Tick], *, streamed: bool = True) -> list[tuple[AnomalyKind, float]]:
-    causes = AnomalyDetector(streamed=streamed)
-    causes.look(TickHistory(ticks))
-    return [(cause.kind, cause.at) for cause in causes.all]
+    detector = AnomalyDetector(streamed=streamed)
+    detector.update(TickHistory(ticks))
+    return [(anomaly.kind, anomaly.at) for anomaly in detector.all]
 
 
 def test_kv_above_90_percent_is_told_when_it_begins_and_again_only_after_it_had_fallen_below_80() -> None:
@@ -82,10 +82,10 @@ def test_filling_up_at_the_start_of_a_stage_is_no_growing_queue_where_the_engine
 
 
 def test_errors_of_the_log_that_come_together_are_one() -> None:
-    causes = AnomalyDetector()
-    causes.read([LogLine(at=at, text=f"ERROR 11-21 worker died at {at}") for at in (1.0, 2.0, 3.0, 30.0)])
-    assert [cause.at for cause in causes.all] == [1.0, 30.0]
-    assert causes.all[0].text == "ERROR 11-21 worker died at 1.0"
+    detector = AnomalyDetector()
+    detector.update_log([LogLine(at=at, text=f"ERROR 11-21 worker died at {at}") for at in (1.0, 2.0, 3.0, 30.0)])
+    assert [anomaly.at for anomaly in detector.all] == [1.0, 30.0]
+    assert detector.all[0].text == "ERROR 11-21 worker died at 1.0"
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,11 @@ def stage(number: int, rate: float, at: float) -> StageChange:
 def test_the_knee_moves_as_stages_end() -> None:
     ttfts = [0.05, 0.05, 0.3, 6.0]
     history = TickHistory(tick(number, ttft=[value] * 5, stage=number) for number, value in enumerate(ttfts))
-    causes = AnomalyDetector()
+    detector = AnomalyDetector()
     knees: list[Anomaly | None] = []
     for number, rate in enumerate((4.0, 8.0, 16.0, 20.0)):
-        causes.stage_ended(stage(number, rate, number * 0.25), until=(number + 1) * 0.25, history=history)
-        knees.append(causes.knee)
+        detector.stage_ended(stage(number, rate, number * 0.25), until=(number + 1) * 0.25, history=history)
+        knees.append(detector.knee)
     assert [each and (each.at, each.text) for each in knees] == [
         None,
         None,
@@ -141,9 +141,9 @@ readings: st.SearchStrategy[list[dict[str, Any]]] = st.lists(
 @given(readings, st.integers(1, 9))
 def test_ticks_that_come_one_by_one_tell_the_same_as_all_at_once(readings: list[dict[str, Any]], step: int) -> None:
     ticks = [tick(index, **reading) for index, reading in enumerate(readings)]
-    history, causes = TickHistory(), AnomalyDetector()
+    history, detector = TickHistory(), AnomalyDetector()
     for start in range(0, len(ticks), step):
         for each in ticks[start : start + step]:
             history.append(each)
-        causes.look(history)
-    assert [(cause.kind, cause.at) for cause in causes.all] == found(ticks)
+        detector.update(history)
+    assert [(anomaly.kind, anomaly.at) for anomaly in detector.all] == found(ticks)

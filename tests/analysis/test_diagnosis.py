@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from servetop.analysis.engine_gauges import KV_FULL, STALE_AFTER
 from servetop.analysis.live_stats import LiveStats, Rates, StatsSeries
 from servetop.analysis.verdicts.diagnosis import (
     BATCH_FULL,
-    KV_FULL,
     PREEMPTING,
-    STALE_AFTER,
+    Bottleneck,
     Diagnosis,
-    Limit,
     diagnose,
 )
 from servetop.analysis.verdicts.trust import Trust
@@ -80,16 +79,16 @@ def test_a_batch_below_what_fits_is_not_told_to_shrink_to_more() -> None:
 @pytest.mark.parametrize(
     ("kv", "preemptions", "waiting", "limit"),
     [
-        (KV_FULL, PREEMPTING + 0.01, 0, Limit.KV),
-        (KV_FULL - 0.001, 9.0, 0, Limit.LOAD),
-        (KV_FULL, PREEMPTING, 2, Limit.LOAD),
-        (KV_FULL, 0.0, 3, Limit.KV),
-        (KV_FULL, math.nan, 3, Limit.KV),
+        (KV_FULL, PREEMPTING + 0.01, 0, Bottleneck.KV),
+        (KV_FULL - 0.001, 9.0, 0, Bottleneck.HEADROOM),
+        (KV_FULL, PREEMPTING, 2, Bottleneck.HEADROOM),
+        (KV_FULL, 0.0, 3, Bottleneck.KV),
+        (KV_FULL, math.nan, 3, Bottleneck.KV),
     ],
 )
-def test_the_borders_of_kv_bound(kv: float, preemptions: float, waiting: int, limit: Limit) -> None:
+def test_the_borders_of_kv_bound(kv: float, preemptions: float, waiting: int, limit: Bottleneck) -> None:
     stats = situation(replace(KEEPING_UP, preemptions=preemptions), engine=sampled(kv_usage=kv, waiting=waiting))
-    assert diagnose(stats, FACTS).limit is limit
+    assert diagnose(stats, FACTS).bottleneck is limit
 
 
 def test_blocks_used_of_all_do_where_the_share_is_not_exported() -> None:
@@ -110,70 +109,70 @@ def test_a_full_batch_with_hardly_any_free_blocks_is_not_told_to_grow() -> None:
 @pytest.mark.parametrize(
     ("running", "waiting", "limit"),
     [
-        (math.ceil(BATCH * BATCH_FULL), 3, Limit.BATCH),
-        (math.floor(BATCH * BATCH_FULL), 3, Limit.LOAD),
-        (BATCH, 2, Limit.LOAD),
+        (math.ceil(BATCH * BATCH_FULL), 3, Bottleneck.BATCH),
+        (math.floor(BATCH * BATCH_FULL), 3, Bottleneck.HEADROOM),
+        (BATCH, 2, Bottleneck.HEADROOM),
     ],
 )
-def test_the_borders_of_batch_bound(running: int, waiting: int, limit: Limit) -> None:
-    assert diagnose(situation(engine=sampled(running=running, waiting=waiting)), FACTS).limit is limit
+def test_the_borders_of_batch_bound(running: int, waiting: int, limit: Bottleneck) -> None:
+    assert diagnose(situation(engine=sampled(running=running, waiting=waiting)), FACTS).bottleneck is limit
 
 
 def test_the_batch_size_in_force_comes_before_the_one_at_boot() -> None:
     stats = situation(FALLING_BEHIND, engine=sampled(running=64, waiting=9, max_num_seqs=64))
-    assert diagnose(stats, FACTS).limit is Limit.BATCH
+    assert diagnose(stats, FACTS).bottleneck is Bottleneck.BATCH
 
 
-def test_requests_held_back_by_the_client_are_concurrency_bound() -> None:
+def test_requests_queued_at_the_client_are_concurrency_limited() -> None:
     load = LoadGauges(stage=0, max_concurrency=64, in_flight=64, queued=210)
     trust = Trust(slip_p99=0.001, limited=True)
     assert said(situation(FALLING_BEHIND, load=load, trust=trust)) == (
-        "concurrency-bound: 210 requests held back at 64 in flight → raise the concurrency limit"
+        "concurrency-limited: 210 requests queued at the client, limit 64 in flight → raise the concurrency limit"
     )
 
 
 def test_a_late_client_is_told_before_anything_about_the_engine() -> None:
     stats = situation(FALLING_BEHIND, trust=Trust(slip_p99=0.25), engine=sampled(kv_usage=0.99, waiting=50))
-    assert said(stats).startswith("client-bound: requests left 250 ms late at p99 → ")
+    assert said(stats).startswith("client-bound: requests sent 250 ms late at p99 → ")
 
 
 def test_a_queue_that_grows_below_every_limit_wants_a_lower_rate() -> None:
     stats = situation(FALLING_BEHIND, growth=2.1, engine=sampled(waiting=146))
     assert said(stats) == (
-        "queue grows: +2.1 requests/s, 146 waiting, done 12.0 of 16.0 req/s → lower the rate below 12.0"
+        "queue growing: +2.1 requests/s, 146 waiting, done 12.0 of 16.0 req/s → lower the rate below 12.0"
     )
 
 
 def test_without_metrics_a_growing_queue_is_seen_in_flight_and_its_cause_left_open() -> None:
     bare = EngineSample(scrape_start=59.9, scrape_end=59.9)
     line = said(situation(FALLING_BEHIND, growth=4.0, engine=bare), replace(FACTS, max_num_seqs=None))
-    assert line.startswith("queue grows: +4.0 requests/s, done 12.0 of 16.0 req/s, why is unknown without KV usage, ")
+    assert line.startswith("queue growing: +4.0 requests/s, done 12.0 of 16.0 req/s, cause unknown without KV usage, ")
 
 
 def test_an_engine_that_keeps_up_is_load_bound() -> None:
-    assert said(situation()) == "load-bound: the engine keeps up, done 16.0 of 16.0 req/s, KV 50.0 % → raise the rate"
+    assert said(situation()) == "headroom: the engine keeps up, done 16.0 of 16.0 req/s, KV 50.0 % → raise the rate"
 
 
 def test_what_is_missing_is_named() -> None:
     bare = sampled(waiting=None, kv_usage=None)
-    assert said(situation(engine=bare)) == "inconclusive: KV usage, waiting not known"
-    assert said(situation(engine=None)) == "inconclusive: KV usage, running, waiting, batch size not known"
+    assert said(situation(engine=bare)) == "unclear: KV usage, waiting not known"
+    assert said(situation(engine=None)) == "unclear: KV usage, running, waiting, batch size not known"
 
 
 def test_a_stale_sample_says_nothing_of_now() -> None:
     stale = sampled(scrape_end=60.0 - STALE_AFTER - 1, kv_usage=0.99, waiting=50)
-    assert said(situation(engine=stale)) == "inconclusive: the engine's newest sample is 2.5 s old"
+    assert said(situation(engine=stale)) == "unclear: the engine's newest sample is 2.5 s old"
 
 
-def test_a_stage_that_has_not_settled_is_inconclusive() -> None:
+def test_a_stage_that_has_not_settled_is_unclear() -> None:
     assert said(situation(FALLING_BEHIND)) == (
-        "inconclusive: nothing is at its limit, yet done 12.0 of 16.0 req/s → hold this stage until it is steady"
+        "unclear: nothing is at its limit, yet done 12.0 of 16.0 req/s → hold this stage until it is steady"
     )
 
 
 def test_nothing_sent_and_nothing_in_flight_is_no_load() -> None:
-    assert said(situation(Rates(), load=LoadGauges())) == "no load"
-    assert said(situation(Rates(offered=0.0), load=LoadGauges(stage=0))) == "no load"
+    assert said(situation(Rates(), load=LoadGauges())) == "idle"
+    assert said(situation(Rates(offered=0.0), load=LoadGauges(stage=0))) == "idle"
 
 
 numbers = st.one_of(st.none(), st.floats(0, 1e6, allow_nan=False))

@@ -30,11 +30,11 @@ def test_littles_law_is_judged_by_the_limit_that_is_shown(in_flight: float, limi
 
 def test_an_exempt_check_is_not_passed_and_says_why() -> None:
     held = trust(sent_rate=7.0, limited=True, concurrency_limit=13).checks["sent_share"]
-    assert (held.state, held.exemption) == (CheckState.EXEMPT, "held back by limit 13")
+    assert (held.state, held.exemption) == (CheckState.EXEMPT, "limited to 13 in flight")
     several = trust(sent_rate=7.0, limited=True).checks["sent_share"]
-    assert several.exemption == "held back by limit"
+    assert several.exemption == "concurrency limit"
     short = trust(sent_rate=7.0, seconds=0.3).checks["sent_share"]
-    assert (short.state, short.exemption) == (CheckState.EXEMPT, "too short to tell")
+    assert (short.state, short.exemption) == (CheckState.EXEMPT, "too short to judge")
     assert trust(sent_rate=7.0).checks["sent_share"].state is CheckState.BROKEN
     assert trust(sent_rate=9.9, limited=True).checks["sent_share"].state is CheckState.PASSED
 

@@ -23,7 +23,7 @@ TICKS = [Tick(client=ClientTick(index=i, output_tokens=50, loop_lag=LogHistogram
         (
             TokenSource.DISPUTED,
             "suspect",
-            "the usage of 100% of requests contradicts the stream or the tokens asked for",
+            "the usage of 100% of requests contradicts the stream or the tokens requested",
         ),
     ],
 )

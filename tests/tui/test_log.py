@@ -63,9 +63,9 @@ def test_a_search_does_not_mind_case_and_nothing_finds_nothing() -> None:
 
 def test_servetops_lines_carry_its_name_and_what_was_found_stands_in_brackets() -> None:
     engine = LogEntry(61.0, Severity.INFO, "Engine ready")
-    own = LogEntry(62.0, Severity.WARNING, "preemptions began", "▲")
+    own = LogEntry(62.0, Severity.WARNING, "preemptions started", "▲")
     rows = [entry_row(engine, 60, query="READY", chosen=True), entry_row(own, 60)]
-    assert Lines(rows).plain.split("\n") == ["▸01:01   Engine [ready]", " 01:02 ▲ servetop preemptions began"]
+    assert Lines(rows).plain.split("\n") == ["▸01:01   Engine [ready]", " 01:02 ▲ servetop preemptions started"]
     assert rows[1][2][1] == "warn"
 
 

@@ -99,7 +99,7 @@ async def test_a_run_whose_engine_failed_gets_no_advice_about_its_load(
     async with (app := dashboard(run, start_at=126.0)).run_test(size=(120, 40)):
         assert "the engine failed" in text_of(app, "#diagnosis")
         app.viewer.update_view(cursor=Cursor(at=60.0))
-        assert "load-bound" in text_of(app, "#diagnosis")
+        assert "headroom" in text_of(app, "#diagnosis")
 
 
 def test_held_and_paused_loads_are_marked(canned: ModuleType, frame_of: FrameOf) -> None:
@@ -217,12 +217,12 @@ def test_an_old_sample_says_how_old_it_is(canned: ModuleType, frame_of: FrameOf)
 
 def test_trust_shows_what_is_wrong_first_when_there_is_little_room() -> None:
     late = Trust(slip_p99=0.25, loop_lag_p99=0.002, offered_rate=64.0, sent_rate=64.0)
-    assert text(draw_trust(late, 60, 2)).split("\n")[0] == "▲ requests left 250 ms late at p99"
+    assert text(draw_trust(late, 60, 2)).split("\n")[0] == "▲ requests sent 250 ms late at p99"
     assert "▲ schedule slip p99" in text(draw_trust(late, 60, 6))
     assert "· Little's law" in text(draw_trust(late, 60, 6))
     held = Trust(slip_p99=0.001, loop_lag_p99=0.001, offered_rate=10, sent_rate=7, limited=True, concurrency_limit=13)
     assert "· sent / offered" in text(draw_trust(held, 60, 6))
-    assert "held back by limit 13" in text(draw_trust(held, 60, 6))
+    assert "limited to 13 in flight" in text(draw_trust(held, 60, 6))
     few = Trust(slip_p99=0.001, loop_lag_p99=0.001, littles_law_error=-0.105, in_flight=10.0)
     assert "✓ Little's law" in text(draw_trust(few, 60, 6))
     assert "± 15%" in text(draw_trust(few, 60, 6))

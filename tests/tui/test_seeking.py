@@ -103,7 +103,7 @@ async def test_brackets_steer_at_the_edge_of_a_run_that_goes_on_and_seek_when_lo
         assert len(run.sent) == 1
         await pilot.press("left", "[")
         assert len(run.sent) == 1
-        assert app.viewer.view.playhead.at == 100.25  # preemptions began
+        assert app.viewer.view.playhead.at == 100.25  # preemptions started
 
 
 async def test_a_click_on_the_time_line_seeks(canned: ModuleType, dashboard: Dashboard) -> None:

@@ -1,7 +1,7 @@
-"""Causes, marked where they happen: the instants at which something began to go wrong, and the load's knee.
+"""Anomalies on the time line: the instants at which something started to go wrong, and the knee of the load.
 
-A fold over ticks, stages and log lines as they come: what was found is never taken back, the knee apart, which moves as
-further stages end. Each rule speaks once, and again only after what it saw had been over for a while.
+A fold over ticks, stages and log lines as they arrive: an anomaly is never withdrawn, except the knee, which moves as
+further stages end. Each rule reports an anomaly once, and again only after it had been over for a while.
 """
 
 from __future__ import annotations
@@ -12,38 +12,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from servetop.analysis.engine_gauges import KV_HIGH, KV_ROOMY, kv_usage
 from servetop.analysis.knee import knee
 from servetop.analysis.series.tick_history import TickHistory
 from servetop.analysis.verdicts.diagnosis import KEEPS_UP, QUEUE_GROWS
 from servetop.core.events import LogLine, Severity, StageChange
 from servetop.core.tick import TICK_SECONDS, Tick
 
-KV_HIGH = 0.9
-"""Share of KV blocks from which on running requests soon have no room to grow."""
-KV_LOW = 0.8
-"""Below it the rule is armed again."""
 QUIET = 10.0
-"""Seconds without it, after which a thing that begins again is told again."""
+"""Seconds without an anomaly, after which it is reported again."""
 STALL = 2.0
 """Seconds without any token while requests are in flight."""
 QUEUE_WINDOW = 20.0
 """Seconds over which a queue must have grown."""
 _LEAST_GROWTH = 5
-"""Requests; fewer come and go by chance."""
+"""Requests; fewer are chance."""
 _LEVEL = re.compile(
     r"(?P<warning>(?i:WARN))|(?P<calm>\b(?:INFO|DEBUG)\b)|(?i:ERROR\b|\b(?:CRITICAL|FATAL|TRACEBACK)\b)"
 )
-"""A level that a log writes, or an error's own word in whatever letters."""
+"""A log level, or the word error in any case."""
 _READ = 200
-"""Characters of a log line that are looked at."""
+"""Leading characters of a log line that are searched for its level."""
 
 
 class AnomalyKind(StrEnum):
-    """What began."""
+    """What started."""
 
-    PREEMPTIONS = "preemptions began"
+    PREEMPTIONS = "preemptions started"
     KV_FULL = "KV blocks above 90 %"
-    QUEUE = "the queue grows"
+    QUEUE = "queue growing"
     STALL = "stall"
     LOG_ERROR = "error in the engine's log"
     KNEE = "knee"
@@ -51,7 +48,7 @@ class AnomalyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anomaly:
-    """One of them: `at` is where it began, which may lie before the tick that made it sure."""
+    """One anomaly; `at` is when it started, which may lie before the tick that confirmed it."""
 
     at: float
     kind: AnomalyKind
@@ -59,7 +56,7 @@ class Anomaly:
 
 
 def severity_of(text: str) -> Severity:
-    """How loud a line of an engine's log is, by the first level near its start: a warning may speak of an error."""
+    """Severity of an engine's log line, by the first level near its start: a warning may mention an error."""
     found = _LEVEL.search(text[:_READ])
     if found is None or found["calm"]:
         return Severity.INFO
@@ -68,29 +65,29 @@ def severity_of(text: str) -> Severity:
 
 @dataclass(slots=True, eq=False)
 class AnomalyDetector:
-    """What was found so far, by time of finding."""
+    """Finds anomalies in a growing run; `found` is in order of detection."""
 
     streamed: bool = True
-    """Answers come as streams; without, silence is no stall."""
+    """Responses are streamed; without streaming, silence is no stall."""
     found: list[Anomaly] = field(default_factory=list)
     knee: Anomaly | None = None
     _seen: int = 0
-    _told: dict[AnomalyKind, float] = field(default_factory=dict)
-    """When each kind was last seen going on."""
+    _last_seen: dict[AnomalyKind, float] = field(default_factory=dict)
+    """When each kind was last in progress."""
     _kv_armed: bool = True
     _queue_grew: bool = False
     _silent: int = 0
     _any_token: bool = False
     _points: list[tuple[StageChange, float]] = field(default_factory=list)
-    """Stages that ended, with their TTFT at p90."""
+    """Ended stages with their TTFT p90."""
 
     @property
     def all(self) -> tuple[Anomaly, ...]:
-        """Those found and the knee, by instant."""
-        return tuple(sorted([*self.found, *([self.knee] if self.knee else [])], key=lambda cause: cause.at))
+        """The anomalies found and the knee, by instant."""
+        return tuple(sorted([*self.found, *([self.knee] if self.knee else [])], key=lambda anomaly: anomaly.at))
 
-    def look(self, history: TickHistory) -> None:
-        """Take in the ticks that were added since the last look."""
+    def update(self, history: TickHistory) -> None:
+        """Process the ticks added since the last call."""
         for position in range(self._seen, len(history)):
             tick = history.ticks[position]
             self._kv(tick)
@@ -100,14 +97,14 @@ class AnomalyDetector:
                 self._queue(history, position)
         self._seen = len(history)
 
-    def read(self, lines: Sequence[LogLine]) -> None:
-        """Take in log lines."""
+    def update_log(self, lines: Sequence[LogLine]) -> None:
+        """Process new log lines."""
         for line in lines:
             if severity_of(line.text) is Severity.ERROR:
-                self._begin(AnomalyKind.LOG_ERROR, line.at, line.text.strip())
+                self._start(AnomalyKind.LOG_ERROR, line.at, line.text.strip())
 
     def stage_ended(self, stage: StageChange, *, until: float, history: TickHistory) -> None:
-        """A stage with a load came to its end: where the knee is may be known better now."""
+        """Update the knee with a stage that has ended."""
         span = {"start": history.first_from(stage.at), "stop": history.first_from(until)}
         if stage.request_rate is None or stage.warmup or math.isinf(stage.request_rate):
             return
@@ -119,23 +116,23 @@ class AnomalyDetector:
             at, rate = same[found][0].at, same[found][0].request_rate
             self.knee = Anomaly(at=at, kind=AnomalyKind.KNEE, text=f"knee: TTFT rises beyond {rate:g} req/s")
 
-    def _begin(self, kind: AnomalyKind, at: float, text: str) -> None:
-        before = self._told.get(kind, -math.inf)
-        self._told[kind] = at
+    def _start(self, kind: AnomalyKind, at: float, text: str) -> None:
+        before = self._last_seen.get(kind, -math.inf)
+        self._last_seen[kind] = at
         if at - before >= QUIET:
             self.found.append(Anomaly(at=at, kind=kind, text=text))
 
     def _kv(self, tick: Tick) -> None:
-        usage = None if tick.engine is None else tick.engine.kv_usage
-        if usage is None:
+        usage = kv_usage(tick.engine)
+        if math.isnan(usage):
             return
         if usage > KV_HIGH and self._kv_armed:
             self.found.append(Anomaly(at=tick.end, kind=AnomalyKind.KV_FULL, text=AnomalyKind.KV_FULL.value))
-        self._kv_armed = usage < KV_LOW or (self._kv_armed and usage <= KV_HIGH)
+        self._kv_armed = usage < KV_ROOMY or (self._kv_armed and usage <= KV_HIGH)
 
     def _preemptions(self, history: TickHistory, position: int) -> None:
         if history.value("preemptions", position) > 0:
-            self._begin(AnomalyKind.PREEMPTIONS, history.ticks[position].end, AnomalyKind.PREEMPTIONS.value)
+            self._start(AnomalyKind.PREEMPTIONS, history.ticks[position].end, AnomalyKind.PREEMPTIONS.value)
 
     def _stall(self, tick: Tick) -> None:
         client = tick.client
@@ -151,15 +148,15 @@ class AnomalyDetector:
         grew = start >= 0 and queue_grew(history, start, position)
         if grew and not self._queue_grew:
             waiting = _queued(history, position)
-            text = f"the queue grows: {waiting:.0f} wait, {QUEUE_WINDOW:g} s before {_queued(history, start):.0f}"
-            self._begin(AnomalyKind.QUEUE, history.ticks[position].end, text)
+            text = f"queue growing: {waiting:.0f} waiting, {QUEUE_WINDOW:g} s ago {_queued(history, start):.0f}"
+            self._start(AnomalyKind.QUEUE, history.ticks[position].end, text)
         self._queue_grew = grew
 
 
 def queue_grew(history: TickHistory, start: int, stop: int) -> bool:
-    """Whether more waits at the end of ticks `start` to `stop` because less was done than offered, in one stage.
+    """Whether more requests wait at tick `stop` than at `start` of one stage because less was done than offered.
 
-    Where the engine tells no queue, what is in flight stands for it, and has to have grown through a longer stage.
+    Where the engine exports no queue, the requests in flight stand for it, and must have grown for twice as long.
     """
     first, last = history.ticks[start].client.gauges, history.ticks[stop].client.gauges
     growth = _queued(history, stop) - _queued(history, start)
@@ -175,7 +172,7 @@ def queue_grew(history: TickHistory, start: int, stop: int) -> bool:
 
 
 def _queued(history: TickHistory, position: int) -> float:
-    """Requests that wait after a tick: at the engine (else all in flight), and at the client."""
+    """Requests waiting after a tick: at the engine (else all in flight), and at the client."""
     waiting = history.value("waiting", position)
     gauges = history.ticks[position].client.gauges
     return (gauges.in_flight if math.isnan(waiting) else waiting) + gauges.queued

@@ -1,4 +1,7 @@
-"""May these numbers be believed? The client's own health, judged the same way live and in summaries."""
+"""The trust meter: whether the client and the counters allow the numbers to be believed.
+
+One rule for a live window, a stage, a steady window and a run; `live_trust` and the summary gather its inputs.
+"""
 
 from __future__ import annotations
 
@@ -11,113 +14,111 @@ from servetop.core.arrays import FloatArray
 from servetop.core.histogram import LogHistogram
 
 SLIP_LIMIT = 0.100
-"""Seconds; above it at p99 the client did not keep its schedule."""
+"""Seconds at p99; above it the client did not keep its schedule."""
 LOOP_LAG_LIMIT = 0.100
-"""Seconds; above it at p99 the event loop was too busy to take times honestly."""
+"""Seconds at p99; above it the event loop was too busy to take accurate times."""
 LATE_SHARE_LIMIT = 0.03
-"""Of a closed loop, whose next request waits for an answer: time by which it is late / time that it takes from then."""
+"""Lateness / time from due to done, of a closed loop: its next request is due when the previous response ends."""
 TURNAROUND = 0.010
-"""Seconds; what is less at p99 is any client's, however much of a short request it is."""
+"""Seconds at p99; less is any client's turnaround, however large a share of a short request it is."""
 SENT_SHARE_LIMIT = 0.97
 """Sent / offered; below it the offered load was not delivered."""
 AGREEMENT_LIMIT = 0.05
 """Relative difference between client and engine (Little's law, token counts) that needs an explanation."""
 
 ITL_UNCERTAINTY_LIMIT = 0.003
-"""Seconds; what is more at p99, and more than ITL_UNCERTAINTY_SHARE of the ITL's p99, makes that doubtful."""
+"""Seconds at p99; more than this, and than ITL_UNCERTAINTY_SHARE of the ITL's p99, makes the ITL doubtful."""
 ITL_UNCERTAINTY_SHARE = 0.25
 COUNT_LIMIT = 0.01
 """Share of requests whose token counts may be doubtful."""
 
 REQUESTS_IN_TRANSIT = 1.5
-"""A difference of so few requests is no disagreement: they are on the wire, or just done."""
+"""Requests; a smaller difference is no disagreement: they are in transit, or just finished."""
 
 
 class TrustVerdict(StrEnum):
-    """The trust meter's word."""
+    """The verdict of the trust meter."""
 
     OK = "ok"
     SUSPECT = "suspect"
-    """Client and engine disagree: look before you believe."""
+    """Client and engine disagree."""
     CLIENT_BOUND = "client-bound"
-    """The client was the bottleneck: the numbers say more about it than about the engine."""
+    """The client was the bottleneck: the numbers describe it rather than the engine."""
     NO_FIGURES = "no figures"
-    """Requests ended, none of them well: there is nothing to believe."""
+    """Requests ended, none of them well: nothing was measured."""
     UNKNOWN = "unknown"
     """Nothing was sent yet."""
 
 
 class CheckState(StrEnum):
-    """What became of one check."""
+    """The result of one check."""
 
     PASSED = "passed"
     BROKEN = "broken"
     EXEMPT = "exempt"
-    """The value is beyond its limit, and there is a reason why that says nothing."""
+    """Beyond its limit, but not judged: `exemption` gives the reason."""
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustCheck:
-    """One figure, and the limit that it is judged by."""
+    """One figure, the limit it is judged by, and the result."""
 
     value: float
     limit: float
     state: CheckState
     exemption: str = ""
-    """Why it is exempt."""
+    """Why the check does not apply; empty unless exempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """Figures behind the verdict; NaN is "cannot be said" (no engine metrics, nothing sent)."""
+    """The figures behind the verdict; NaN is unknown (no engine metrics, nothing sent)."""
 
     slip_p99: float = math.nan
     """Seconds."""
     loop_lag_p99: float = math.nan
     """Seconds."""
     stamped: bool = False
-    """The kernel told when answers came: they may be read late."""
+    """The kernel stamped the arrivals, so reading them late changes no time."""
     late_share: float = math.nan
-    """Of a closed loop: how much smaller the load was because requests left late; NaN for others."""
+    """How much smaller a closed loop's load was because requests were sent late; NaN for other loads."""
     offered_rate: float = math.nan
     sent_rate: float = math.nan
     completed_rate: float = math.nan
     seconds: float = math.nan
     """Time in which `sent_rate` was sent."""
     all_failed: bool = False
-    """Requests ended, and none of them well."""
+    """Requests ended, none of them well."""
     limited: bool = False
-    """A concurrency limit held requests back: sent below offered is then what was asked for."""
+    """The concurrency limit queued requests at the client: sending less than offered is then intended."""
     concurrency_limit: int | None = None
-    """That limit; None: there were several, or it is not known."""
+    """The limit; None if it varied or is unknown."""
     littles_law_error: float = math.nan
     """(engine running + waiting) / client in flight - 1, means over the same time."""
     in_flight: float = math.nan
-    """Mean requests in flight at the client: among few, one in transit is a large share."""
+    """Mean requests in flight at the client."""
     token_error: float = math.nan
-    """Engine's generated tokens / client's received tokens - 1; live, of an engine that counts when a request ends,
-    / tokens of the client's ended requests - 1."""
+    """Engine's generated tokens / client's tokens - 1, as `consistency.token_error` counts them."""
 
     guessed: float = 0.0
-    """Share of the completed requests whose output tokens are counted chunks: an event may bring several, or none."""
+    """Share of completed requests whose output tokens are counted chunks, each of which may hold several tokens."""
     disputed: float = 0.0
-    """Share of those whose server's count contradicts what came, or what was asked for."""
+    """Share of completed requests whose `usage` contradicts the stream, or the tokens requested."""
 
     itl_p99: float = math.nan
     """Seconds."""
     itl_uncertainty_p99: float = math.nan
-    """Seconds within which 99 % of the gaps between chunks are known at least: chunks that are read together have one
-    time."""
+    """Seconds within which 99 % of the gaps between chunks are known: chunks read together have one time."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Each limit that is broken, in words; empty when all is well."""
+        """One phrase for each broken limit; empty when there is none."""
         found = [
             (self.all_failed, "no request ended well, so nothing was measured"),
-            (self._breaks("slip_p99"), f"requests left {self.slip_p99 * 1e3:.0f} ms late at p99"),
-            (self._breaks("late_share"), f"the closed loop's requests left late: {self.late_share:.0%} less load"),
-            (self._breaks("loop_lag_p99"), f"the client's loop lagged {self.loop_lag_p99 * 1e3:.0f} ms at p99"),
+            (self._breaks("slip_p99"), f"requests sent {self.slip_p99 * 1e3:.0f} ms late at p99"),
+            (self._breaks("late_share"), f"closed-loop requests sent late: {self.late_share:.0%} less load"),
+            (self._breaks("loop_lag_p99"), f"client event loop lagged {self.loop_lag_p99 * 1e3:.0f} ms at p99"),
             (self._breaks("sent_share"), f"sent {self.sent_rate:.1f} of {self.offered_rate:.1f} req/s"),
             (
                 abs(self.littles_law_error) > self.littles_law_limit,
@@ -137,10 +138,10 @@ class Trust:
             ),
             (
                 self.disputed > COUNT_LIMIT,
-                f"the usage of {self.disputed:.0%} of requests contradicts the stream or the tokens asked for",
+                f"the usage of {self.disputed:.0%} of requests contradicts the stream or the tokens requested",
             ),
         ]
-        return tuple(words for broken, words in found if broken)
+        return tuple(phrase for broken, phrase in found if broken)
 
     @property
     def _itl_uncertain(self) -> bool:
@@ -148,9 +149,9 @@ class Trust:
 
     @property
     def checks(self) -> Mapping[str, TrustCheck]:
-        """By name: `slip_p99` (of a closed loop `late_share`), `loop_lag_p99`, `sent_share`, `littles_law`, `tokens`.
+        """The checks `slip_p99` (`late_share` in a closed loop), `loop_lag_p99`, `sent_share`, `littles_law`, `tokens`.
 
-        The first and `loop_lag_p99` are seconds, the others shares.
+        `slip_p99` and `loop_lag_p99` are seconds, the others shares.
         """
         share = self.sent_share
         late = self.late_share > LATE_SHARE_LIMIT and self.slip_p99 > TURNAROUND
@@ -169,12 +170,12 @@ class Trust:
 
     @property
     def closed(self) -> bool:
-        """All of the load is a closed loop."""
+        """Whether the whole load is a closed loop."""
         return not math.isnan(self.late_share)
 
     @property
     def littles_law_limit(self) -> float:
-        """AGREEMENT_LIMIT, or more among few requests: one in transit is a large share of them."""
+        """AGREEMENT_LIMIT, or more with few requests in flight: one in transit is a large share of them."""
         return max(AGREEMENT_LIMIT, REQUESTS_IN_TRANSIT / self.in_flight) if self.in_flight > 0 else AGREEMENT_LIMIT
 
     @property
@@ -184,13 +185,13 @@ class Trust:
 
     @property
     def _exemption(self) -> str:
-        """Why fewer were sent than were due without any fault; empty: it is one."""
+        """Why sending fewer requests than were due is no fault; empty if it is one."""
         if self.closed:
             return "closed loop"
         if self.limited:
-            return f"held back by limit {self.concurrency_limit or ''}".rstrip()
+            return f"limited to {self.concurrency_limit} in flight" if self.concurrency_limit else "concurrency limit"
         if self.seconds * (1 - self.sent_share) <= SLIP_LIMIT:
-            return "too short to tell"
+            return "too short to judge"
         return ""
 
     def _breaks(self, name: str) -> bool:
@@ -210,7 +211,7 @@ class Trust:
 
 
 def is_stamped(stamped: float, chunks: float) -> bool:
-    """Whether so many of the chunks are stamped that the others do not count."""
+    """Whether all but COUNT_LIMIT of the chunks were stamped by the kernel."""
     return chunks > 0 and stamped >= (1 - COUNT_LIMIT) * chunks
 
 

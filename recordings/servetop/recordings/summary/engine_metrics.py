@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from servetop.analysis.engine_gauges import kv_usages
 from servetop.core.arrays import FloatArray
 from servetop.recordings.read.run_columns import Period, RunColumns
 from servetop.recordings.summary.in_flight_timeline import InFlightTimeline
@@ -27,11 +28,7 @@ def server_figures(run: RunColumns, period: Period, *, flights: InFlightTimeline
     """
     within = period.holds(run.scraped_at)
     engine = {name: values[within] for name, values in run.engine.items()}
-    usage = np.where(
-        np.isnan(engine["kv_usage"]),
-        engine["kv_blocks_used"] / _positive(engine["kv_blocks_total"]),
-        engine["kv_usage"],
-    )
+    usage = kv_usages(engine["kv_usage"], engine["kv_blocks_used"], engine["kv_blocks_total"])
     hits, queries = (_sum(engine[f"prefix_cache_{name}_total"]) for name in ("hits", "queries"))
     figures = {
         "max_kv_usage": _largest(usage),
@@ -67,10 +64,6 @@ def engine_facts(run: RunColumns) -> dict[str, Any]:
 def _is_told(run: RunColumns) -> bool:
     """The engine exports one of these figures at least."""
     return any(bool((~np.isnan(values)).any()) for values in run.engine.values())
-
-
-def _positive(values: FloatArray) -> FloatArray:
-    return np.where(values > 0, values, np.nan)
 
 
 def _largest(values: FloatArray) -> float | None:

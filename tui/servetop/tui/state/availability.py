@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from servetop.analysis.engine_gauges import STALE_AFTER
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
@@ -9,8 +10,6 @@ from servetop.tui.drawing.text_runs import Run, shortened
 from servetop.tui.state.frame import Frame
 
 _LONGEST_NAME = 24
-STALE_AFTER = 1.5
-"""Seconds: six samples should have come in that time."""
 
 
 def why_missing(frame: Frame, *names: str) -> str:

@@ -77,8 +77,8 @@ class RunState:
     def fold(self, update: RunUpdate) -> bool:
         """Take in what is new; whether there was anything."""
         self.history.extend(update.ticks)
-        self.anomalies.look(self.history)
-        self.anomalies.read(update.log_lines)
+        self.anomalies.update(self.history)
+        self.anomalies.update_log(update.log_lines)
         self.replicas.fold(update.replica_samples)
         for command in update.commands:
             self.commands[command.id] = command

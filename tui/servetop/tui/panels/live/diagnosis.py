@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from servetop.analysis.verdicts.diagnosis import Diagnosis, Limit, diagnose
+from servetop.analysis.verdicts.diagnosis import Bottleneck, Diagnosis, diagnose
 from servetop.core.errors import ExitCode
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, row_width
 from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 
-_STYLES = {Limit.LOAD: ("✓", "good"), Limit.IDLE: ("·", "muted"), Limit.INCONCLUSIVE: ("?", "muted")}
+_STYLES = {Bottleneck.HEADROOM: ("✓", "good"), Bottleneck.IDLE: ("·", "muted"), Bottleneck.UNCLEAR: ("?", "muted")}
 """Symbol and style; all other limits are warnings."""
 
 
@@ -28,11 +28,15 @@ class DiagnosisLine(Panel):
 
 def draw_diagnosis(diagnosis: Diagnosis, width: int) -> TextRow:
     """The limit, its evidence and the advice; where there is no room, the evidence gives way, last figure first."""
-    symbol, style = _STYLES.get(diagnosis.limit, ("▲", "warn"))
+    symbol, style = _STYLES.get(diagnosis.bottleneck, ("▲", "warn"))
     advice: list[Run] = [(" → ", "muted"), (diagnosis.advice, "strong")] if diagnosis.advice else []
     for kept in range(len(diagnosis.evidence), -1, -1):
         evidence = ", ".join(diagnosis.evidence[:kept])
-        row: list[Run] = [(f"{symbol} ", style), (diagnosis.limit.value, style), (f": {evidence}" if kept else "", "")]
+        row: list[Run] = [
+            (f"{symbol} ", style),
+            (diagnosis.bottleneck.value, style),
+            (f": {evidence}" if kept else "", ""),
+        ]
         row += advice
         if row_width(row) <= width:
             break

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
+from servetop.analysis.engine_gauges import KV_HIGH, kv_usage
 from servetop.analysis.live_stats import LiveStats
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.block_map import block_map, blocks_per_cell
@@ -17,7 +18,6 @@ from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.availability import staleness, why_missing
 from servetop.tui.state.frame import Frame
 
-NEARLY_FULL = 0.9
 _ROOM_FOR_A_MAP = 44
 """Cells of width; below it the usage over time needs all of them."""
 
@@ -30,8 +30,8 @@ class KvPanel(TimeChart):
         if why_missing(frame, "kv_usage", "kv_blocks_used"):
             return [[("KV blocks", "title")]]
         used, total = kv_blocks(frame)
-        share = kv_share(frame.stats)
-        full: Run = ("▲ nearly full", "warn") if share > NEARLY_FULL else ("", "")
+        share = kv_usage(frame.stats.engine)
+        full: Run = ("▲ nearly full", "warn") if share > KV_HIGH else ("", "")
         parts: list[TextRow] = [[("KV blocks ", "title"), (formats.percent(share), "strong")]]
         if used is not None and total is not None:
             parts.append([(formats.exact(used), "strong"), (f"/{formats.exact(total)}", "")])
@@ -44,7 +44,7 @@ class KvPanel(TimeChart):
     def watch_frame(self, frame: Frame | None) -> None:
         """A nearly full cache colours the frame."""
         super().watch_frame(frame)
-        self.set_class(frame is not None and kv_share(frame.stats) > NEARLY_FULL, "-full")
+        self.set_class(frame is not None and kv_usage(frame.stats.engine) > KV_HIGH, "-full")
 
     def left_of_chart(self, frame: Frame) -> int:
         """The map, too."""
@@ -64,8 +64,8 @@ def draw_kv(
     stats: LiveStats, axes: Axes, width: int, height: int, *, blocks: tuple[float | None, float | None] = (None, None)
 ) -> list[TextRow]:
     """A bar and an area over time; where there is room, a map of the blocks (used, of all) instead of the bar."""
-    share, series = kv_share(stats), stats.series
-    style = "vermilion" if share > NEARLY_FULL else "sky"
+    share, series = kv_usage(stats.engine), stats.series
+    style = "vermilion" if share > KV_HIGH else "sky"
     bar = gauge(share, width=width, style=style)
     if height < KvPanel.axes_from:
         bars = Bars(times=series.times, values=series.kv_usage, style=style)
@@ -89,18 +89,6 @@ def _map_width(blocks: tuple[float | None, float | None], width: int, height: in
     return width * 2 // 5 if shown else 0
 
 
-def kv_share(stats: LiveStats) -> float:
-    """Share of KV blocks in use at this instant; NaN where it is not known."""
-    sample = stats.engine
-    if sample is None:
-        return math.nan
-    if sample.kv_usage is not None:
-        return sample.kv_usage
-    if sample.kv_blocks_used is not None and sample.kv_blocks_total:
-        return sample.kv_blocks_used / sample.kv_blocks_total
-    return math.nan
-
-
 def kv_blocks(frame: Frame) -> tuple[float | None, float | None]:
     """Blocks used and in all, from the sample or the engine's boot facts."""
     sample, facts = frame.stats.engine, frame.engine
@@ -108,8 +96,8 @@ def kv_blocks(frame: Frame) -> tuple[float | None, float | None]:
     if total is None and facts is not None:
         total = facts.kv_blocks_total
     used = sample.kv_blocks_used if sample is not None else None
-    if used is None and total is not None and not math.isnan(kv_share(frame.stats)):
-        used = round(kv_share(frame.stats) * total)
+    if used is None and total is not None and not math.isnan(kv_usage(frame.stats.engine)):
+        used = round(kv_usage(frame.stats.engine) * total)
     return used, total
 
 
