@@ -1,4 +1,4 @@
-"""Fits every fitted number of the simulator's profiles and presets, on the cells named in docs/simulator.md.
+"""Fits the simulator's fitted parameters on the cells named in docs/explanation/simulator.md.
 
 python bench/sim_calibrate.py [table4 table5 table8 servers table13 memgap rtx4090]
 """

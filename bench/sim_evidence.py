@@ -1,4 +1,4 @@
-"""The simulator against measurements on other cards, models and engine versions, as Markdown for docs/simulator.md.
+"""Compares the simulator with measurements on other GPUs, models and engines, for docs/explanation/simulator.md.
 
 python bench/sim_evidence.py
 """

@@ -76,7 +76,7 @@ def test_every_dependency_is_imported_and_every_import_is_a_dependency(project: 
 
 
 def test_every_dependency_has_its_line_in_the_docs(project: dict[str, Any]) -> None:
-    text = (TOP / "docs/dependencies.md").read_text(encoding="utf-8")
+    text = (TOP / "docs/reference/dependencies.md").read_text(encoding="utf-8")
     extras = project["optional-dependencies"]
     needed = _names(project["dependencies"]).union(*(_names(extras[name]) for name in extras if name != "dev"))
     assert [name for name in sorted(needed) if name not in text] == []

@@ -207,7 +207,7 @@ def _invented(ticks: Mapping[int, Counts], before: Before) -> list[Finding]:
 def misjudged(
     file: Path, before: Before, ticks: Mapping[int, Counts], *, verdict: Said, summary: Said
 ) -> list[Finding]:
-    """A verdict of `servetop verify` that does not hold: docs/recording-format.md says what each one promises."""
+    """A verdict of `servetop verify` that does not hold (docs/reference/recording-format.md defines each)."""
     try:
         (told,) = json.loads(verdict.out)
     except ValueError:

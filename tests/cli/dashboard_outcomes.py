@@ -1,4 +1,4 @@
-"""What ends a run with a dashboard or with pages, and what is said of it: docs/exit-codes.md."""
+"""What ends a run with a dashboard or with pages, and what is said of it: docs/reference/exit-codes.md."""
 
 from __future__ import annotations
 

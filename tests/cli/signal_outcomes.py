@@ -1,4 +1,4 @@
-"""Signals to the processes of a headless run in each of its phases, and what comes of them: docs/exit-codes.md."""
+"""Signals to the processes of a headless run in each of its phases: docs/reference/exit-codes.md."""
 
 from __future__ import annotations
 

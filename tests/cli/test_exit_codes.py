@@ -1,4 +1,4 @@
-"""What happened, and what the exit code, the last line and the recording say of it: docs/exit-codes.md, row by row."""
+"""Exit code, last line and recording of each outcome: docs/reference/exit-codes.md, row by row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 ALL = OUTCOMES | SIGNALLED | WATCHED
-PAGE = Path(__file__).parents[2] / "docs" / "exit-codes.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "exit-codes.md"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Every example of docs/sweep.md works as it stands there."""
+"""Every example of docs/how-to/sweep.md works as it stands there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from servetop.simulator.predict.predict import predict
 from tests.cli.test_config_file import config_of
 from tests.harness import RAN, Servetop
 
-PAGE = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "sweep.md").read_text(encoding="utf-8")
 FILES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 SWEEPS = [text for text in FILES if not text.startswith("# config")]
 CONFIGS = [text for text in FILES if text.startswith("# config")]

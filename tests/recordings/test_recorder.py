@@ -152,7 +152,7 @@ def test_secrets_never_reach_the_file(
 
 
 def test_the_layout_of_format_1_5_is_what_it_was() -> None:
-    """When this fails a column was added: raise FORMAT_MINOR, extend docs/recording-format.md, then this number."""
+    """If a column was added: raise FORMAT_MINOR, extend docs/reference/recording-format.md, then this number."""
     widths = {table.name: len(table.names) + 1 for table in schema.EVENT_TABLES}
     assert (schema.FORMAT_MAJOR, schema.FORMAT_MINOR) == (1, 5)
     assert widths == {
@@ -169,7 +169,7 @@ def test_the_layout_of_format_1_5_is_what_it_was() -> None:
 
 
 def test_every_column_is_in_the_documentation() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "recording-format.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "recording-format.md").read_text()
     columns = [*schema.RUN_COLUMNS, *(name for table in schema.EVENT_TABLES for name in table.names)]
     assert [name for name in columns if f"`{name}`" not in text] == []
 

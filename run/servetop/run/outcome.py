@@ -11,7 +11,7 @@ from servetop.core.events import Action, RequestRecord, RequestStatus, RunEnd, S
 from servetop.core.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 
 PRECEDENCE = (ExitCode.INTERRUPTED, ExitCode.ENGINE_FAILED, ExitCode.USAGE, ExitCode.RUN_FAILED, ExitCode.THRESHOLDS)
-"""Of several things that went wrong, the first of these decides the exit code (docs/exit-codes.md)."""
+"""Of several things that went wrong, the first of these decides the exit code (docs/reference/exit-codes.md)."""
 
 
 class RunPhase(StrEnum):

@@ -1,6 +1,6 @@
 """Sweep files: a grid over batch size and request rate, in TOML; the published studies are presets of the same form.
 
-Keys are the names of the options of a run (docs/sweep.md), and `repeats`; the three of GRID take lists. The tables
+Keys are the names of the options of a run (docs/how-to/sweep.md), and `repeats`; those of GRID take lists. The tables
 `[engine]` and `[workload]` of a recording's header are read too. `[sim]` describes the simulated machine; the load of a
 prediction is that of the file.
 """

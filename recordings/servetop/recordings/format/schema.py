@@ -1,4 +1,4 @@
-"""The file's layout, format 1: tables, indexes, marks. docs/recording-format.md explains it column by column."""
+"""Layout of the file, format 1: tables, indexes, marks (docs/reference/recording-format.md)."""
 
 from __future__ import annotations
 

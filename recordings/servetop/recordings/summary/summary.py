@@ -1,4 +1,4 @@
-"""The final numbers of a run, exact, from raw rows, as one JSON-able dictionary (docs/metrics.md defines each)."""
+"""The final numbers of a run, exact, from raw rows, as one JSON-able dictionary (docs/reference/metrics.md)."""
 
 from __future__ import annotations
 

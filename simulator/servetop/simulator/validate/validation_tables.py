@@ -86,7 +86,7 @@ def report(tables: Sequence[Table]) -> dict[str, Any]:
 
 
 def markdown(tables: Sequence[Table]) -> str:
-    """The tables as Markdown, as they stand in docs/simulator.md."""
+    """The tables as Markdown, as they stand in docs/explanation/simulator.md."""
     return "\n".join(line for table in tables for line in _table_lines(table))
 
 
