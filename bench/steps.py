@@ -109,7 +109,7 @@ def one_round() -> dict[str, float]:
     """Seconds of each step for EVENTS events of each of STREAMS streams."""
     accounts, watch = TickBuilder(), Stopwatch()
     connections = [begun(stream, Inbox(accounts)) for stream in range(STREAMS)]
-    exchanges = [each.exchange for each in connections if each.exchange is not None]
+    exchanges = [each.request for each in connections if each.request is not None]
 
     def flush(reads: Sequence[tuple[Http1Connection, bytes]]) -> None:
         for connection, data in reads:
