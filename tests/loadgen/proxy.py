@@ -1,4 +1,4 @@
-"""A small forward proxy: CONNECT, and absolute forms; everything goes to one server, whatever its name."""
+"""A small forward proxy for CONNECT and absolute-form requests, which all go to one server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import contextlib
 
 
 class ForwardProxy:
-    """Remembers what it was asked for; with `login` it wants `user:password`."""
+    """Records the requests it receives; with `login`, requires `user:password`."""
 
     def __init__(self, to_port: int, *, login: str | None = None) -> None:
         self.asked: list[str] = []
@@ -80,7 +80,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def _requests(head: str, reader: asyncio.StreamReader, there: asyncio.StreamWriter) -> None:
-    """One request after the other in origin form, as the server wants it, without what is the proxy's business."""
+    """Forward requests in origin form, without the header fields for the proxy."""
     while True:
         first, *fields = head.rstrip().split("\r\n")
         method, target, version = first.split(" ")

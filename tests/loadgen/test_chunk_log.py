@@ -1,4 +1,4 @@
-"""What a sender keeps of an answer's chunks."""
+"""The log of a response's chunks: exact times, little memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ chunks = st.lists(st.tuples(st.floats(0, 3000), st.integers(1, 300)), max_size=6
 
 
 @given(first=st.floats(0, 1e5), each=chunks)
-def test_times_come_back_to_the_microsecond_and_counts_exactly(first: float, each: list[tuple[float, int]]) -> None:
+def test_times_are_exact_to_the_microsecond_and_counts_are_exact(first: float, each: list[tuple[float, int]]) -> None:
     log, instants, at = ChunkLog(), [], first
     for gap, tokens in each:
         at += gap / 60
@@ -33,7 +33,7 @@ def test_times_come_back_to_the_microsecond_and_counts_exactly(first: float, eac
 
 
 @given(first=st.floats(0, 1e5), gaps=st.lists(st.floats(0, 9000), min_size=1, max_size=60), data=st.data())
-def test_many_at_once_are_kept_as_one_by_one(first: float, gaps: list[float], data: st.DataObject) -> None:
+def test_extending_equals_adding_one_by_one(first: float, gaps: list[float], data: st.DataObject) -> None:
     instants = list(itertools.accumulate(gaps, initial=first))
     singly, at_once = ChunkLog(), ChunkLog()
     for at in instants:
@@ -49,7 +49,7 @@ def test_many_at_once_are_kept_as_one_by_one(first: float, gaps: list[float], da
     assert at_once.tokens == tokens + len(gaps)
 
 
-def test_the_first_chunk_is_exact_and_none_is_nothing() -> None:
+def test_the_first_time_is_exact_and_an_empty_log_is_empty() -> None:
     log = ChunkLog()
     assert (len(log), log.times().size, log.counts().size) == (0, 0, 0)
     log.add(1234.567890123, 1)
@@ -57,7 +57,7 @@ def test_the_first_chunk_is_exact_and_none_is_nothing() -> None:
     assert list(log.since(0)[0]) == [0]
 
 
-def test_a_gap_beyond_71_minutes_is_cut_to_that() -> None:
+def test_a_gap_above_71_minutes_is_stored_as_71_minutes() -> None:
     log = ChunkLog()
     log.add(0.0, 1)
     log.add(5000.0, 1)
@@ -72,7 +72,7 @@ def test_a_chunk_of_one_token_takes_four_bytes() -> None:
     assert kept <= 10_000 * 4 * 1.125 + 200, "with the room that an array grows ahead"
 
 
-def test_a_very_long_answer_is_kept_as_a_short_one() -> None:
+def test_a_very_long_response_is_stored_like_a_short_one() -> None:
     log, instants = ChunkLog(), [number * 0.01 for number in range(10_001)]
     log.add(instants[0], 1)
     for first in range(1, 10_001, 10):

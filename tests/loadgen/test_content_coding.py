@@ -1,4 +1,4 @@
-"""A server that compresses its answers unasked: understood as it arrives, bounded, or refused in one line."""
+"""Compressed responses that were not requested: decoded as they arrive, bounded, or rejected in one line."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ def raw_deflate(data: bytes) -> bytes:
     st.binary(max_size=3000),
     st.lists(st.integers(0, 4000), max_size=8),
 )
-def test_any_body_in_any_pieces_comes_out_as_it_was(
-    coding: tuple[str, Callable[[bytes], bytes]], body: bytes, places: Sequence[int]
+def test_a_body_split_anywhere_decodes_to_the_original(
+    coding: tuple[str, Callable[[bytes], bytes]], body: bytes, slots: Sequence[int]
 ) -> None:
     name, pack = coding
     packed = pack(body)
-    edges = [0, *sorted(place % (len(packed) + 1) for place in places), len(packed)]
+    edges = [0, *sorted(place % (len(packed) + 1) for place in slots), len(packed)]
     decoder = Decoder(name)
     assert b"".join(decoder.decode(packed[low:high]) for low, high in itertools.pairwise(edges)) == body
 
 
-def test_several_members_of_gzip_are_one_body() -> None:
+def test_several_gzip_members_are_one_body() -> None:
     assert Decoder("gzip").decode(gzip.compress(b"one ") + gzip.compress(b"two")) == b"one two"
 
 
-def test_what_grows_beyond_measure_or_is_no_gzip_is_refused() -> None:
+def test_a_compression_bomb_and_an_invalid_body_are_rejected() -> None:
     with pytest.raises(CodingError, match="more than 4 MiB"):
         Decoder("gzip").decode(gzip.compress(b"\0" * (MAX_DECODED_BYTES + 1)))
     with pytest.raises(CodingError, match="not the gzip that its header declares"):
@@ -77,7 +77,7 @@ async def played(server: Any, start: Callable[..., Any], coding: str, pieces: Se
     return record
 
 
-async def test_each_token_has_the_time_of_its_own_piece(server: Any, start: Callable[..., Any]) -> None:
+async def test_each_token_has_the_arrival_time_of_its_own_piece(server: Any, start: Callable[..., Any]) -> None:
     packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
     flush = zlib.Z_SYNC_FLUSH
     pieces = [packer.compress(TOKEN) + packer.flush(flush) for _ in range(4)]
@@ -87,7 +87,7 @@ async def test_each_token_has_the_time_of_its_own_piece(server: Any, start: Call
     assert record.chunk_times[-1] - record.chunk_times[0] >= 0.029
 
 
-async def test_a_coding_that_nobody_knows_is_said_in_one_line(server: Any, start: Callable[..., Any]) -> None:
+async def test_an_unsupported_coding_is_an_error_in_one_line(server: Any, start: Callable[..., Any]) -> None:
     record = await played(server, start, "br", [b"\x8b\x01\x80"])
     assert record.status is RequestStatus.ERROR
     assert record.error == "HTTP 200: the server compresses its responses with 'br', which was not requested"

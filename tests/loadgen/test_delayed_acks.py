@@ -1,4 +1,4 @@
-"""Acknowledgements are delayed only for a server that was seen not to wait for them."""
+"""Acknowledgements are delayed only for a server that does not wait for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MS = 0.001
 
 
 class Stream:
-    """A stream whose server sends an event every 10 ms; `waits`: its events stall once an acknowledgement is late."""
+    """A stream with an event every 10 ms; `waits`: the server stalls while an acknowledgement is outstanding."""
 
     def __init__(self, *, itl: float = 10 * MS, waits: bool = False) -> None:
         self.now = 1.0
@@ -31,7 +31,7 @@ class Stream:
         self._stalls = self._waits
 
     def events(self, count: int) -> list[tuple[bytes, float]]:
-        """The next ones: the second after the last acknowledgement comes 40 ms later, when the kernel sends one."""
+        """Return the next events; if the server waits, the second one is delayed by the kernel's 40 ms."""
         found = []
         for number in range(count):
             gap = 40 * MS if self._stalls and number == 1 else self._itl
@@ -42,7 +42,7 @@ class Stream:
         return found
 
 
-def test_a_server_that_does_not_wait_for_acknowledgements_gets_half_of_them_after_one_trial() -> None:
+def test_after_one_trial_a_server_that_does_not_wait_gets_half_of_the_acknowledgements() -> None:
     acks, first, second = DelayedAcks(), Stream(), Stream()
     acks.observe(first, first.events(12))
     acks.observe(second, second.events(12))
@@ -52,7 +52,7 @@ def test_a_server_that_does_not_wait_for_acknowledgements_gets_half_of_them_afte
     assert (first.delays, second.delays) == (2, 1)
 
 
-def test_a_server_that_waits_is_tried_three_times_and_then_left_alone() -> None:
+def test_a_server_that_waits_is_tried_three_times() -> None:
     acks, streams = DelayedAcks(), [Stream(waits=True) for _ in range(8)]
     for _ in range(20):
         for stream in streams:
@@ -60,7 +60,7 @@ def test_a_server_that_waits_is_tried_three_times_and_then_left_alone() -> None:
     assert sum(stream.delays for stream in streams) == TRIALS
 
 
-def test_events_that_were_taken_in_otherwise_during_a_trial_are_a_stall() -> None:
+def test_events_that_were_parsed_elsewhere_during_a_trial_count_as_a_stall() -> None:
     acks, stream = DelayedAcks(), Stream()
     acks.observe(stream, stream.events(12))
     stream.now += 45 * MS  # four events that came as one segment are not told here
@@ -69,7 +69,7 @@ def test_events_that_were_taken_in_otherwise_during_a_trial_are_a_stall() -> Non
     assert other.delays == 0
 
 
-def test_a_slow_stream_is_acknowledged_as_ever() -> None:
+def test_a_slow_stream_keeps_its_acknowledgements() -> None:
     acks, stream = DelayedAcks(), Stream(itl=30 * MS)
     for _ in range(10):
         acks.observe(stream, stream.events(8))
@@ -86,7 +86,7 @@ def test_a_trial_whose_stream_has_ended_makes_room_for_another() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="TCP_QUICKACK is Linux's")
-async def test_a_socket_is_set_to_delay_its_acknowledgements() -> None:
+async def test_a_socket_leaves_quickack_mode() -> None:
     class Nobody:
         not_before = 0.0
 
@@ -95,13 +95,13 @@ async def test_a_socket_is_set_to_delay_its_acknowledgements() -> None:
         def connection_lost(self, exc: Exception | None) -> None: ...
 
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-    watch = SocketPoller(MonotonicClock(), send_overdue=lambda: None)
-    plain = await watch.connect("127.0.0.1", server.sockets[0].getsockname()[1], Nobody())
+    poller = SocketPoller(MonotonicClock(), send_overdue=lambda: None)
+    plain = await poller.connect("127.0.0.1", server.sockets[0].getsockname()[1], Nobody())
     with socket.socket(fileno=socket.dup(plain.fd)) as same:
         assert same.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 1
         plain.delay_acks()
         assert same.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 0
     plain.abort()
     plain.delay_acks()  # closed: nothing to do
-    watch.close()
+    poller.close()
     server.close()

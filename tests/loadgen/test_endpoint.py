@@ -1,4 +1,4 @@
-"""URLs as people write them, and why a connection could not be made."""
+"""Server URLs as users write them, and connection errors in one line."""
 
 import errno
 
@@ -18,7 +18,7 @@ from servetop.loadgen.transport.endpoint import Endpoint
         ("http://[::1]:9", "[::1]:9", "", False),
     ],
 )
-def test_a_url_is_a_server_and_a_prefix(url: str, address: str, prefix: str, tls: bool) -> None:
+def test_a_url_is_parsed_into_server_and_prefix(url: str, address: str, prefix: str, tls: bool) -> None:
     endpoint = Endpoint.parse(url)
     assert (endpoint.address, endpoint.prefix, endpoint.tls) == (address, prefix, tls)
 
@@ -26,12 +26,12 @@ def test_a_url_is_a_server_and_a_prefix(url: str, address: str, prefix: str, tls
 @pytest.mark.parametrize(
     "url", ["", "gpu7:8000", "ftp://gpu7", "http://", "http://h:99999", "http://h/a b", "http://h/é"]
 )
-def test_what_is_no_url_of_a_server_is_refused(url: str) -> None:
+def test_an_invalid_server_url_is_rejected(url: str) -> None:
     with pytest.raises(UsageError, match="use http://host:port"):
         Endpoint.parse(url)
 
 
-def test_the_head_ends_where_the_length_is_to_follow() -> None:
+def test_the_head_ends_before_the_content_length() -> None:
     head = Endpoint.parse("http://h:1", api_key="k").head("/v1/completions")
     assert head.startswith(b"POST /v1/completions HTTP/1.1\r\nhost: h:1\r\n")
     assert head.endswith(b"authorization: Bearer k\r\n")
@@ -46,5 +46,5 @@ def test_the_head_ends_where_the_length_is_to_follow() -> None:
         (UnicodeError("label too long"), "unknown host h: check --url"),
     ],
 )
-def test_a_failed_connection_is_explained(error: Exception, words: str) -> None:
+def test_a_failed_connection_is_explained_in_one_line(error: Exception, words: str) -> None:
     assert Endpoint.parse("http://h:1").connect_error(error) == words

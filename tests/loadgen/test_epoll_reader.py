@@ -1,4 +1,4 @@
-"""Sockets that are read by their own epoll: true times, writing as the kernel makes room, looking at many together."""
+"""Sockets read by their own epoll: exact arrival times, deferred writes, polling at intervals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StillClock(MonotonicClock):
 
 
 class Peer:
-    """A server in a thread of its own: one connection, played by a function."""
+    """A server in its own thread; a function serves one connection."""
 
     def __init__(self, play: Callable[[socket.socket], None]) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -41,7 +41,7 @@ class Peer:
 
 
 class Kept:
-    """Receives, and keeps all of it."""
+    """Keeps everything it receives."""
 
     def __init__(self) -> None:
         self.not_before = 0.0
@@ -59,14 +59,14 @@ def nothing() -> None: ...
 
 
 busy = threading.Event().wait
-"""Blocks the thread for so many seconds."""
+"""Blocks the thread for a number of seconds."""
 
 
 needs_epoll = pytest.mark.skipif(not SocketPoller.available, reason="no epoll on this system")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux stamps what arrives")
-async def test_times_are_true_although_the_client_was_too_busy_to_look() -> None:
+async def test_arrival_times_are_exact_although_the_client_is_busy() -> None:
     clock, sent = MonotonicClock(), []
 
     def play(connection: socket.socket) -> None:
@@ -75,20 +75,20 @@ async def test_times_are_true_although_the_client_was_too_busy_to_look() -> None
             sent.append(clock.now())
             connection.sendall(b"%d " % number)
 
-    peer, kept, watch = Peer(play), Kept(), SocketPoller(clock, send_overdue=nothing)
-    await watch.connect("127.0.0.1", peer.port, kept)
+    peer, kept, poller = Peer(play), Kept(), SocketPoller(clock, send_overdue=nothing)
+    await poller.connect("127.0.0.1", peer.port, kept)
     while not kept.over.is_set():
         busy(0.012)  # a client that does something else most of the time
         await asyncio.sleep(0)
         await asyncio.sleep(0.001)
     peer.join()
-    watch.close()
+    poller.close()
     arrived = {int(word): at for data, at in kept.reads for word in data.split()[-1:]}  # a read has its last one's time
     assert len(arrived) > 20
     assert statistics.median(at - sent[number] for number, at in arrived.items()) < 0.001
 
 
-def test_a_stamp_that_cannot_be_true_is_not_believed() -> None:
+def test_an_impossible_timestamp_is_replaced_by_the_current_time() -> None:
     clock = StillClock()
     epoch = clock.origin_epoch_ns()
     clock.origin_epoch_ns = lambda: epoch  # type: ignore[method-assign]
@@ -109,7 +109,7 @@ def test_a_stamp_that_cannot_be_true_is_not_believed() -> None:
 
 
 @needs_epoll
-async def test_what_the_kernel_does_not_take_at_once_is_written_as_it_makes_room() -> None:
+async def test_data_that_the_kernel_does_not_accept_at_once_is_sent_later() -> None:
     body, got = bytes(range(256)) * 40_000, bytearray()
 
     def play(connection: socket.socket) -> None:
@@ -117,59 +117,59 @@ async def test_what_the_kernel_does_not_take_at_once_is_written_as_it_makes_room
         while len(got) < len(body):
             got.extend(connection.recv(1 << 16))
 
-    peer, kept, watch = Peer(play), Kept(), SocketPoller(MonotonicClock(), send_overdue=nothing)
-    plain = await watch.connect("127.0.0.1", peer.port, kept)
+    peer, kept, poller = Peer(play), Kept(), SocketPoller(MonotonicClock(), send_overdue=nothing)
+    plain = await poller.connect("127.0.0.1", peer.port, kept)
     for start in range(0, len(body), 5_000_000):
         plain.write(body[start : start + 5_000_000])
     async with asyncio.timeout(20):
         await kept.over.wait()
     peer.join()
-    watch.close()
+    poller.close()
     assert got == body
     assert plain.is_closing()
 
 
 @needs_epoll
-async def test_a_socket_that_is_closed_here_is_told_to_its_receiver_once() -> None:
+async def test_closing_a_socket_notifies_its_receiver_once() -> None:
     def play(connection: socket.socket) -> None:
         connection.recv(1)
 
-    peer, kept, watch = Peer(play), Kept(), SocketPoller(MonotonicClock(), send_overdue=nothing)
-    plain = await watch.connect("127.0.0.1", peer.port, kept)
+    peer, kept, poller = Peer(play), Kept(), SocketPoller(MonotonicClock(), send_overdue=nothing)
+    plain = await poller.connect("127.0.0.1", peer.port, kept)
     plain.abort()
     plain.abort()
     plain.write(b"too late")
     async with asyncio.timeout(5):
         await kept.over.wait()
     peer.join()
-    watch.close()
+    poller.close()
     assert kept.reads == []
 
 
 @needs_epoll
-async def test_sockets_are_looked_at_together_only_while_requests_take_long_and_are_many() -> None:
+async def test_sockets_are_polled_at_intervals_only_for_many_long_requests() -> None:
     clock = StillClock()
-    watch = SocketPoller(clock, send_overdue=nothing)
+    poller = SocketPoller(clock, send_overdue=nothing)
     with socket.create_server(("127.0.0.1", 0), backlog=32) as listening:
-        plains = [await watch.connect("127.0.0.1", listening.getsockname()[1], Kept()) for _ in range(16)]
+        plains = [await poller.connect("127.0.0.1", listening.getsockname()[1], Kept()) for _ in range(16)]
 
         def busy_after_two_wake_ups() -> bool:
-            watch._woken_at = clock.now()
-            watch._on_readable()
-            return watch._timer is not None and not watch._timer.cancelled()
+            poller._woken_at = clock.now()
+            poller._on_readable()
+            return poller._timer is not None and not poller._timer.cancelled()
 
         assert not busy_after_two_wake_ups()  # nothing is known of the requests yet
-        watch.note_age(0.05)
+        poller.note_age(0.05)
         assert not busy_after_two_wake_ups()  # half a millisecond would be too fine
-        watch.note_age(3.0)
+        poller.note_age(3.0)
         assert busy_after_two_wake_ups()
-        watch.note_duration(0.02)
-        watch._poll()
-        assert watch._timer is not None
-        assert watch._timer.cancelled()
-        watch.note_age(3.0)
+        poller.note_duration(0.02)
+        poller._poll()
+        assert poller._timer is not None
+        assert poller._timer.cancelled()
+        poller.note_age(3.0)
         plains.pop().abort()
         assert not busy_after_two_wake_ups()  # 15 sockets are few
         for plain in plains:
             plain.abort()
-    watch.close()
+    poller.close()

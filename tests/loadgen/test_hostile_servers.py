@@ -1,4 +1,4 @@
-"""Servers that are slow, endless or plainly wrong: bounded memory, the right status, one line that says why."""
+"""Servers that are slow, endless or wrong: memory stays bounded, and the error is one line."""
 
 import asyncio
 import json
@@ -13,28 +13,20 @@ import pytest
 
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestStatus
+from tests.loadgen.load_run import only_record
 
 Start = Callable[..., Any]
-ONE = StageConfig(num_prompts=1)
 MIB = 1 << 20
 
 
-async def only_record(run: Any, *, seconds: float = 10.0) -> Any:
-    run.begin(ONE)
-    await run.finish(seconds=seconds)
-    (record,) = run.records
-    assert record.error is None or "\n" not in record.error
-    return record
-
-
 def resident() -> int:
-    """Bytes of this process in memory, now."""
+    """This process's resident memory in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize()
 
 
 async def flood(request: Any, piece: bytes, *, total: int) -> int:
-    """Send pieces as long as somebody takes them; how many bytes went out."""
+    """Send pieces until the connection closes or `total` is reached; return the bytes sent."""
     sent = 0
     while sent < total and not request.writer.is_closing():
         await request.raw(piece)
@@ -42,9 +34,7 @@ async def flood(request: Any, piece: bytes, *, total: int) -> int:
     return sent
 
 
-async def test_a_slow_server_is_waited_for_and_its_slowness_measured(
-    server: Any, start: Start, sse_head: bytes
-) -> None:
+async def test_a_slow_server_is_measured_as_slow(server: Any, start: Start, sse_head: bytes) -> None:
     async def slow(request: Any) -> None:
         await asyncio.sleep(0.3)
         await request.raw(sse_head)
@@ -58,7 +48,7 @@ async def test_a_slow_server_is_waited_for_and_its_slowness_measured(
     assert 0.2 <= record.tpot < 0.4
 
 
-async def test_a_server_that_stops_in_mid_stream_is_a_timeout_that_keeps_what_came(
+async def test_a_server_that_stalls_mid_stream_is_a_timeout_with_the_tokens_received(
     server: Any, start: Start, sse_head: bytes
 ) -> None:
     async def stalls(request: Any) -> None:
@@ -71,7 +61,7 @@ async def test_a_server_that_stops_in_mid_stream_is_a_timeout_that_keeps_what_ca
     assert (record.status, record.output_tokens) == (RequestStatus.TIMEOUT, 2)
 
 
-async def test_a_server_that_accepts_and_resets(server: Any, start: Start) -> None:
+async def test_a_connection_that_is_reset_after_accept_is_an_error(server: Any, start: Start) -> None:
     async def resets(request: Any) -> None:
         request.writer.transport.abort()
 
@@ -86,7 +76,7 @@ async def test_a_server_that_accepts_and_resets(server: Any, start: Start) -> No
     [(b"data: ", b"x" * 65536), (b"data: x\n", b"data: " + b"y" * 65529 + b"\n"), (b": ", b"c" * 65536)],
     ids=["one line", "many lines", "a comment"],
 )
-async def test_an_event_of_a_hundred_megabytes_is_given_up_after_a_few(
+async def test_an_event_of_a_hundred_megabytes_is_rejected_after_a_few(
     server: Any, start: Start, sse_head: bytes, beginning: bytes, piece: bytes
 ) -> None:
     sent: list[int] = []
@@ -107,7 +97,7 @@ async def test_an_event_of_a_hundred_megabytes_is_given_up_after_a_few(
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_an_error_page_without_an_end_is_kept_to_its_first_part(server: Any, start: Start, stream: bool) -> None:
+async def test_an_endless_error_body_is_truncated(server: Any, start: Start, stream: bool) -> None:
     async def rambles(request: Any) -> None:
         await request.raw(b"HTTP/1.1 500 Oops\r\ncontent-length: 48000000\r\n\r\n")
         await flood(request, b"sorry " * 10_000, total=48_000_000)
@@ -131,7 +121,7 @@ async def test_an_error_page_without_an_end_is_kept_to_its_first_part(server: An
     ],
     ids=["one header", "many headers", "status line", "trailer"],
 )
-async def test_headers_without_an_end_are_given_up(server: Any, start: Start, beginning: bytes, piece: bytes) -> None:
+async def test_endless_headers_are_an_error(server: Any, start: Start, beginning: bytes, piece: bytes) -> None:
     async def floods(request: Any) -> None:
         await request.raw(beginning)
         await flood(request, piece, total=100 * MIB)
@@ -145,7 +135,7 @@ async def test_headers_without_an_end_are_given_up(server: Any, start: Start, be
 
 
 @pytest.mark.parametrize("garbage", [b"zz\r\n", b"-5\r\nhello\r\n", b"\x00\xff\xfe\r\n", b"fffffffffffffffff\r\n"])
-async def test_garbage_where_a_chunk_should_begin(server: Any, start: Start, sse_head: bytes, garbage: bytes) -> None:
+async def test_an_invalid_chunk_header_is_an_error(server: Any, start: Start, sse_head: bytes, garbage: bytes) -> None:
     async def garbles(request: Any) -> None:
         await request.raw(sse_head)
         await request.tokens(2)
@@ -159,7 +149,7 @@ async def test_garbage_where_a_chunk_should_begin(server: Any, start: Start, sse
     assert record.error.endswith("after 2 tokens")
 
 
-async def test_a_page_for_people_is_no_stream(server: Any, start: Start) -> None:
+async def test_an_html_page_is_not_parsed_as_a_stream(server: Any, start: Start) -> None:
     page = b"<html><body>Welcome to nginx!</body></html>"
 
     async def greets(request: Any) -> None:
@@ -173,7 +163,7 @@ async def test_a_page_for_people_is_no_stream(server: Any, start: Start) -> None
 
 
 @pytest.mark.parametrize("content_type", ["text/plain; charset=utf-8", "application/octet-stream"])
-async def test_a_stream_under_a_wrong_name_is_read_all_the_same(server: Any, start: Start, content_type: str) -> None:
+async def test_a_stream_with_a_wrong_content_type_is_parsed(server: Any, start: Start, content_type: str) -> None:
     async def misnames(request: Any) -> None:
         await request.raw(f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\n".encode())
         await request.raw(b"transfer-encoding: chunked\r\n\r\n")
@@ -185,9 +175,7 @@ async def test_a_stream_under_a_wrong_name_is_read_all_the_same(server: Any, sta
     assert (record.status, record.output_tokens) == (RequestStatus.OK, 3)
 
 
-async def test_a_server_that_closes_after_each_answer_gets_a_new_connection_each_time(
-    server: Any, start: Start
-) -> None:
+async def test_a_server_that_closes_after_each_response_gets_new_connections(server: Any, start: Start) -> None:
     async def once(request: Any) -> None:
         head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
         await request.raw(head + b"connection: close\r\n\r\n")
@@ -203,7 +191,7 @@ async def test_a_server_that_closes_after_each_answer_gets_a_new_connection_each
     assert len({request.connection for request in server.served}) == 6
 
 
-async def test_a_closed_loop_does_not_spin_on_a_name_that_cannot_be_resolved(start: Start) -> None:
+async def test_a_closed_loop_backs_off_if_the_host_cannot_be_resolved(start: Start) -> None:
     run = start("http://no-such-host.invalid:8000")
     run.begin(StageConfig(max_concurrency=4, duration=0.6))
     await run.finish()
@@ -246,7 +234,7 @@ asyncio.run(main(sys.argv[1]))
 """
 
 
-async def test_too_few_file_descriptors_fail_the_requests_that_got_none_and_say_what_to_do(server: Any) -> None:
+async def test_requests_without_a_file_descriptor_fail_with_advice(server: Any) -> None:
     three_tokens = server.script
 
     async def holds(request: Any) -> None:

@@ -1,4 +1,4 @@
-"""Through real proxies, and with real certificates: what arrives, what is refused, and in which words."""
+"""The httpx transport with real proxies and certificates."""
 
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -10,18 +10,10 @@ import pytest
 from servetop.core.config import ConnectionConfig, StageConfig
 from servetop.core.events import RequestStatus
 from servetop.engines.control.connection import route_to
+from tests.loadgen.load_run import only_record
 from tests.loadgen.proxy import ForwardProxy
 
-ONE = StageConfig(num_prompts=1)
 Start = Callable[..., Any]
-
-
-async def only_record(run: Any) -> Any:
-    run.begin(ONE)
-    await run.finish()
-    (record,) = run.records
-    assert record.error is None or "\n" not in record.error
-    return record
 
 
 def by(proxy: ForwardProxy, **settings: Any) -> ConnectionConfig:
@@ -46,8 +38,8 @@ async def tls_proxy(tls_server: Any) -> AsyncIterator[ForwardProxy]:
 
 @pytest.fixture
 async def private_server(certificate: Path) -> AsyncIterator[Any]:
-    """It talks only to those who show a certificate that it knows: its own."""
-    from tests.loadgen.conftest import ScriptedServer
+    """A server that accepts only clients with its own certificate."""
+    from tests.loadgen.scripted_server import ScriptedServer
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, certificate.with_suffix(".key"))
@@ -59,7 +51,7 @@ async def private_server(certificate: Path) -> AsyncIterator[Any]:
     await server.stop()
 
 
-async def test_a_request_in_absolute_form_goes_by_the_proxy_to_a_name_that_only_it_knows(
+async def test_http_requests_go_through_the_proxy_in_absolute_form(
     proxy: ForwardProxy, server: Any, start: Start
 ) -> None:
     record = await only_record(start("http://engine.invalid:8000", connection=by(proxy), api_key="sk-secret"))
@@ -74,7 +66,7 @@ async def test_a_request_in_absolute_form_goes_by_the_proxy_to_a_name_that_only_
     assert "accept-encoding" not in fields or "identity" in fields
 
 
-async def test_https_goes_through_a_tunnel_to_the_server_whose_certificate_counts(
+async def test_https_goes_through_a_tunnel_and_checks_the_servers_certificate(
     tls_proxy: ForwardProxy, start: Start, certificate: Path
 ) -> None:
     run = start("https://localhost:8443", connection=by(tls_proxy, ca_cert=str(certificate)))
@@ -96,7 +88,7 @@ async def test_connections_through_a_proxy_are_kept_alive(proxy: ForwardProxy, s
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_proxy_that_wants_credentials_is_told_apart_from_the_server(
+async def test_a_proxy_that_requires_credentials_is_named_in_the_error(
     tls_server: Any, start: Start, scheme: str
 ) -> None:
     proxy = ForwardProxy(tls_server.port, login="ann:s3cret-word")
@@ -113,7 +105,7 @@ async def test_a_proxy_that_wants_credentials_is_told_apart_from_the_server(
     await proxy.stop()
 
 
-async def test_credentials_reach_the_proxy_and_nobody_else(server: Any, start: Start) -> None:
+async def test_credentials_are_sent_to_the_proxy_only_and_never_shown(server: Any, start: Start) -> None:
     proxy = ForwardProxy(server.port, login="ann:s3cret-word")
     await proxy.start()
     url = f"http://ann:s3cret-word@127.0.0.1:{proxy.port}"
@@ -129,7 +121,7 @@ async def test_credentials_reach_the_proxy_and_nobody_else(server: Any, start: S
     assert gone.error == (f"cannot connect to the proxy 127.0.0.1:{proxy.port} (connection refused): check its address")
 
 
-async def test_a_host_that_no_proxy_spares_is_asked_directly(proxy: ForwardProxy, start: Start) -> None:
+async def test_a_host_in_no_proxy_is_contacted_directly(proxy: ForwardProxy, start: Start) -> None:
     environ = {"HTTP_PROXY": proxy.url, "NO_PROXY": "engine.invalid"}
     url = "http://engine.invalid:8000"
     route = route_to(url, ConnectionConfig(transport="httpx"), environ)
@@ -139,7 +131,7 @@ async def test_a_host_that_no_proxy_spares_is_asked_directly(proxy: ForwardProxy
 
 
 @pytest.mark.parametrize("transport", ["raw", "httpx"])
-async def test_an_authority_of_ones_own_or_none_at_all(
+async def test_a_private_certificate_authority_or_no_verification_can_be_used(
     tls_server: Any, start: Start, certificate: Path, transport: str
 ) -> None:
     for settings in ({"ca_cert": str(certificate)}, {"insecure": True}):
@@ -149,7 +141,7 @@ async def test_an_authority_of_ones_own_or_none_at_all(
 
 
 @pytest.mark.parametrize("transport", ["raw", "httpx"])
-async def test_a_server_that_wants_a_client_certificate(
+async def test_a_server_that_requires_a_client_certificate(
     private_server: Any, start: Start, certificate: Path, transport: str
 ) -> None:
     trusting = ConnectionConfig(transport=transport, ca_cert=str(certificate))

@@ -1,4 +1,4 @@
-"""Tokenizer files of each kind, made here: what they count, what they make exact, and what is refused."""
+"""Tokenizer files of each supported kind: counting, exact lengths, and invalid files."""
 
 import base64
 import io
@@ -21,7 +21,7 @@ from servetop.workload.validation import resolve_workload
 
 @pytest.fixture
 def ranks(tmp_path: Path) -> Path:
-    """A tiktoken file: every byte is a token, and so are ` the` and ` a`."""
+    """A tiktoken file whose tokens are all bytes, ` the` and ` a`."""
     pytest.importorskip("tiktoken")
     tokens = [*(bytes([value]) for value in range(256)), b" t", b"he", b" the", b" a"]
     lines = (f"{base64.b64encode(token).decode()} {rank}\n" for rank, token in enumerate(tokens))
@@ -32,7 +32,7 @@ def ranks(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def json_file(tmp_path: Path) -> Path:
-    """A Hugging Face tokenizer of bytes and the merges that the sonnets taught it; two special tokens go around."""
+    """A Hugging Face byte-level tokenizer trained on the sonnets, with two special tokens."""
     tokenizers = pytest.importorskip("tokenizers")
     made = tokenizers.ByteLevelBPETokenizer()
     made.train_from_iterator([corpus_text("sonnet")], vocab_size=600, special_tokens=["<s>", "</s>"])
@@ -61,7 +61,7 @@ def file(request: pytest.FixtureRequest) -> Path:
     return path
 
 
-def test_a_text_can_be_cut_and_filled_up_to_any_length(file: Path) -> None:
+def test_a_text_can_be_cut_or_extended_to_any_length(file: Path) -> None:
     tokenizer = load_tokenizer(str(file))
     text = corpus_text("sonnet")[:400]
     for wanted in (1, 7, 50, 300):
@@ -69,7 +69,7 @@ def test_a_text_can_be_cut_and_filled_up_to_any_length(file: Path) -> None:
         assert tokens == tokenizer.count(found) == wanted
 
 
-def test_ranks_are_merged_as_their_file_says(ranks: Path) -> None:
+def test_merges_follow_the_ranks_of_the_file(ranks: Path) -> None:
     tokenizer = load_tokenizer(str(ranks))
     assert list(tokenizer.encode("on the a")) == [ord("o"), ord("n"), 258, 259]
     assert tokenizer.decode([258, 259]) == " the a"
@@ -81,12 +81,12 @@ def test_special_tokens_are_not_counted(json_file: Path) -> None:
     assert tokenizer.count("") == 0
 
 
-def test_a_folder_stands_for_the_tokenizer_in_it(json_file: Path) -> None:
+def test_a_folder_means_the_tokenizer_in_it(json_file: Path) -> None:
     assert load_tokenizer(str(json_file.parent)).count("summer") == load_tokenizer(str(json_file)).count("summer")
 
 
 @pytest.mark.parametrize("dataset", ["random", "sonnet"])
-def test_texts_of_a_chat_are_exactly_as_long_as_asked(ranks: Path, dataset: str) -> None:
+def test_chat_prompts_have_exactly_the_requested_length(ranks: Path, dataset: str) -> None:
     tokenizer = load_tokenizer(str(ranks))
     workload = WorkloadConfig(endpoint="chat", dataset=dataset, input_len=40, tokenizer=str(ranks))
     for prompt in itertools.islice(prompts_for(workload, (1,)).prompts(), 20):
@@ -94,7 +94,7 @@ def test_texts_of_a_chat_are_exactly_as_long_as_asked(ranks: Path, dataset: str)
         assert prompt.input_tokens == tokenizer.count(prompt.text) == 40
 
 
-def test_prompts_of_a_dataset_are_counted_and_left_as_they_are(ranks: Path, tmp_path: Path) -> None:
+def test_dataset_prompts_are_counted_and_not_changed(ranks: Path, tmp_path: Path) -> None:
     table = tmp_path / "prompts.jsonl"
     table.write_text('{"prompt": "on the a", "output_tokens": 3}\n')
     workload = WorkloadConfig(dataset="custom", dataset_path=str(table), tokenizer=str(ranks))
@@ -102,18 +102,18 @@ def test_prompts_of_a_dataset_are_counted_and_left_as_they_are(ranks: Path, tmp_
     assert (prompt.text, prompt.input_tokens, prompt.counted) == ("on the a", 4, True)
 
 
-def test_random_token_ids_stay_what_they_are(ranks: Path) -> None:
+def test_random_token_ids_do_not_depend_on_the_tokenizer(ranks: Path) -> None:
     with_it, without = (next(prompts_for(WorkloadConfig(tokenizer=name), (1,)).prompts()) for name in (str(ranks), ""))
     assert with_it == without
 
 
-async def test_a_corpus_becomes_exact_without_an_engine_that_tokenizes(ranks: Path) -> None:
+async def test_a_corpus_is_tokenized_without_an_engine(ranks: Path) -> None:
     workload = WorkloadConfig(dataset="sonnet", exact_lengths=True, tokenizer=str(ranks))
     ids = await corpus_tokens(workload, "http://nobody.invalid", model="m")
     assert load_tokenizer(str(ranks)).decode(ids) == corpus_text("sonnet")
 
 
-async def test_answers_are_counted_where_the_server_does_not(
+async def test_completions_are_counted_if_the_server_does_not_count(
     server: Any, start: Callable[..., Any], sse_head: bytes, ranks: Path
 ) -> None:
     async def without_usage(request: Any) -> None:
@@ -134,7 +134,7 @@ async def test_answers_are_counted_where_the_server_does_not(
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"a"', b"\x00\x01nothing", b"aGk= 0\nbroken"])
-def test_a_file_that_is_no_tokenizer_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_tokenizer_file_is_rejected_in_one_line(tmp_path: Path, content: bytes) -> None:
     for library in ("tokenizers", "tiktoken", "sentencepiece"):
         pytest.importorskip(library)
     file = tmp_path / "some.file"
@@ -143,12 +143,12 @@ def test_a_file_that_is_no_tokenizer_is_refused_in_one_line(tmp_path: Path, cont
         resolve_workload(WorkloadConfig(tokenizer=str(file)))
 
 
-def test_a_file_that_does_not_exist_is_told_apart() -> None:
+def test_a_missing_tokenizer_file_is_reported_as_missing() -> None:
     with pytest.raises(UsageError, match="no such file"):
         load_tokenizer("/nowhere/tokenizer.json")
 
 
-def test_an_encoding_that_nobody_knows_is_told_with_those_that_are_known() -> None:
+def test_an_unknown_encoding_is_rejected_with_the_known_ones() -> None:
     pytest.importorskip("tiktoken")
     with pytest.raises(UsageError, match=r"neither a file nor an encoding of tiktoken \(.*cl100k_base"):
         load_tokenizer("cl200k")

@@ -1,4 +1,4 @@
-"""What a request in flight keeps, without its connection."""
+"""Memory of a request in flight, without its connection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from servetop.workload.stage_run import Due
 DIALECT = dialect_for("completions", model="tiny-llama", continuous_usage=False)
 TOGETHER = 10
 LIST_SLOT = 8
-"""Bytes of the list that keeps a request here."""
+"""Bytes of a list entry."""
 
 
 def event(number: int, text: str) -> bytes:
@@ -24,22 +24,22 @@ def event(number: int, text: str) -> bytes:
 
 
 def in_flight(number: int, chunks: int) -> RequestState:
-    """An answer of which so many chunks have come, the regular ones put aside and settled together."""
+    """Return a request that has received a number of chunks, the regular ones deferred and flushed together."""
     prompt = Prompt(text="x" * 2000, input_tokens=500, output_tokens=chunks)
     prepared = PreparedRequest(prompt, b"{}" * 1000)
-    exchange = RequestState(number, Due(0, float(number)), prepared=prepared, dialect=DIALECT, limited=False)
-    exchange.mark_sent(number + 0.1)
-    exchange.headers_received(200, number + 0.2, is_stream=True)
+    request = RequestState(number, Due(0, float(number)), prepared=prepared, dialect=DIALECT, limited=False)
+    request.mark_sent(number + 0.1)
+    request.headers_received(200, number + 0.2, is_stream=True)
     for first in range(2):
-        exchange.body_received(event(number, f" {first}"), number + 0.3)
+        request.body_received(event(number, f" {first}"), number + 0.3)
     for first in range(2, chunks, TOGETHER):
-        exchange.deferred.extend((b" w", number + 0.01 * later) for later in range(first + 40, first + 40 + TOGETHER))
-        exchange.flush()
-    return exchange
+        request.deferred.extend((b" w", number + 0.01 * later) for later in range(first + 40, first + 40 + TOGETHER))
+        request.flush()
+    return request
 
 
 def kept_bytes(chunks: int, requests: int = 200) -> float:
-    """Of one of so many requests."""
+    """Return the bytes that one request uses, on average over `requests`."""
     in_flight(0, chunks)  # what all streams share is learned
     gc.collect()
     tracemalloc.start()
@@ -52,7 +52,7 @@ def kept_bytes(chunks: int, requests: int = 200) -> float:
         tracemalloc.stop()
 
 
-def test_a_request_in_flight_keeps_little_more_than_a_kibibyte_and_four_bytes_a_chunk() -> None:
+def test_a_request_in_flight_uses_about_one_kibibyte_and_four_bytes_per_chunk() -> None:
     few, many = kept_bytes(12), kept_bytes(412)
     assert few - 4 * 12 <= 1120
     assert many - 4 * 412 <= 1120 + 64

@@ -1,4 +1,4 @@
-"""Frames carry messages between processes unchanged, however the bytes are cut."""
+"""Frames carry messages between processes unchanged, wherever the bytes are split."""
 
 import itertools
 import math
@@ -46,7 +46,7 @@ REPORT = SenderReport(
 
 
 @given(st.lists(st.integers(0, 3000), max_size=8))
-def test_any_split_of_the_bytes_gives_the_same_messages(cuts: list[int]) -> None:
+def test_frames_split_anywhere_give_the_same_messages(cuts: list[int]) -> None:
     codec = FrameCodec(SenderReport)
     data = codec.frame(REPORT) * 2
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
@@ -71,14 +71,14 @@ def test_a_record_keeps_its_chunks_exactly() -> None:
 
 
 @given(st.lists(st.integers(0, 2**31), max_size=20))
-def test_token_counts_of_any_size_come_through(counts: list[int]) -> None:
+def test_counts_of_any_size_survive_the_round_trip(counts: list[int]) -> None:
     tick = LogHistogram(np.arange(len(counts), dtype=np.int32), np.array(counts, dtype=np.int64), 1.0)
     codec = FrameCodec(SenderReport)
     report = SenderReport(state=LoadPhase.IDLE, tick=ClientTick(index=0, ttft=tick))
     assert codec.feed(codec.frame(report))[0].tick.ttft == tick
 
 
-def test_set_ups_plans_and_commands_come_through() -> None:
+def test_setups_plans_and_commands_survive_the_round_trip() -> None:
     WorkloadConfig(extra_body={"a": [1]})
     messages = [
         ToSender(
@@ -94,6 +94,6 @@ def test_set_ups_plans_and_commands_come_through() -> None:
 @pytest.mark.parametrize(
     "garbage", [b"Traceback (most recent call last)", b"\x01\x00\x00\x00\xff", b"\x01\x00\x00\x00\x91"]
 )
-def test_bytes_that_are_no_message_are_an_error(garbage: bytes) -> None:
+def test_invalid_frames_are_an_error(garbage: bytes) -> None:
     with pytest.raises(LoadError, match="protocol error between run and sender"):
         FrameCodec(SenderReport).feed(garbage)

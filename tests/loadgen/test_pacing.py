@@ -1,4 +1,4 @@
-"""Both timers fire once, at their deadline or after, never before."""
+"""Both timers fire once, never before their deadline."""
 
 import asyncio
 import gc
@@ -34,7 +34,7 @@ async def test_a_timer_fires_once_and_not_early(kind: Kind) -> None:
 
 
 @both
-async def test_a_deadline_in_the_past_fires_at_once_and_may_be_armed_again(kind: Kind) -> None:
+async def test_a_past_deadline_fires_at_once_and_the_timer_can_be_armed_again(kind: Kind) -> None:
     clock, done = MonotonicClock(), asyncio.Event()
     timer = kind(clock, done.set)
     for at in (-5.0, 0.0):
@@ -46,7 +46,7 @@ async def test_a_deadline_in_the_past_fires_at_once_and_may_be_armed_again(kind:
 
 
 @both
-async def test_a_new_deadline_replaces_the_old_one_and_infinity_is_none(kind: Kind) -> None:
+async def test_a_new_deadline_replaces_the_old_one_and_infinity_disarms(kind: Kind) -> None:
     clock, fired, done = MonotonicClock(), list[str](), asyncio.Event()
     never, replaced = kind(clock, lambda: fired.append("never")), kind(clock, done.set)
     never.arm(clock.now() + 0.01)
@@ -63,7 +63,7 @@ async def test_a_new_deadline_replaces_the_old_one_and_infinity_is_none(kind: Ki
     assert fired == []
 
 
-def test_the_collector_is_quiet_during_a_run_and_as_before_after_it() -> None:
+def test_garbage_collection_is_rare_during_a_run_and_restored_afterwards() -> None:
     before = gc.get_threshold()
     with quiet_collector():
         assert gc.get_freeze_count() > 0

@@ -57,7 +57,7 @@ def sent_by(
     workers=st.integers(2, 5),
     wake_ups=st.lists(st.floats(0.0, 4.0), max_size=8),
 )
-def test_request_number_i_is_due_at_the_same_time_however_many_senders_there_are(
+def test_due_times_do_not_depend_on_the_number_of_senders(
     rates: list[float],
     burstiness: float,
     seed: int,
@@ -87,9 +87,7 @@ def test_request_number_i_is_due_at_the_same_time_however_many_senders_there_are
     dataset=st.sampled_from(["random", "sonnet", "prefix_repetition", "azure-code"]),
     lengths=st.sampled_from(["", "lognormal:input_mean=5"]),
 )
-def test_request_number_i_has_the_same_prompt_however_many_senders_there_are(
-    workers: int, dataset: str, lengths: str
-) -> None:
+def test_prompts_do_not_depend_on_the_number_of_senders(workers: int, dataset: str, lengths: str) -> None:
     workload: dict[str, Any] = {"dataset": dataset, "lengths": lengths}
     one = list(itertools.islice(prompt_source(setup_of(0, 1, **workload), SkippedRows()).prompts(), 12))
     for worker in range(workers):

@@ -1,4 +1,4 @@
-"""Conversations dealt out to several senders: each stays with one of them, and together they are those of one."""
+"""Conversations divided among several senders: each stays with one sender, and all equal those of a single sender."""
 
 import os
 import signal
@@ -9,11 +9,11 @@ from typing import Any
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestRecord
 from servetop.loadgen.worker.sender_state import LOST
-from tests.loadgen.pool_run import answer_never, slow_tokens
+from tests.loadgen.load_run import respond_never, slow_tokens
 
 
 def conversations(records: Sequence[RequestRecord]) -> list[list[RequestRecord]]:
-    """Turns in order, by conversation; one sender has all of each."""
+    """Return the turns in order, by conversation; one sender sends all of them."""
     grouped: dict[int | None, list[RequestRecord]] = defaultdict(list)
     for record in sorted(records, key=lambda each: each.turn or 0):
         grouped[record.conversation].append(record)
@@ -24,7 +24,7 @@ def conversations(records: Sequence[RequestRecord]) -> list[list[RequestRecord]]
     return list(grouped.values())
 
 
-async def test_several_senders_have_the_conversations_of_one_at_its_times(server: Any, pool: Any) -> None:
+async def test_conversations_do_not_depend_on_the_number_of_senders(server: Any, pool: Any) -> None:
     plays = []
     for workers in (1, 2, 3):
         before = len(server.served)
@@ -32,17 +32,17 @@ async def test_several_senders_have_the_conversations_of_one_at_its_times(server
         await run.begin(StageConfig(request_rate=60.0, num_prompts=9), StageConfig(request_rate=90.0, num_prompts=9))
         await run.finish()
         began = min(stage.at for report in run.reports for stage in report.stages)
-        talks = conversations(run.records)
-        times = sorted((round(turns[0].due - began, 6), len(turns)) for turns in talks)
+        grouped = conversations(run.records)
+        times = sorted((round(turns[0].due - began, 6), len(turns)) for turns in grouped)
         asked = sorted(request.content["prompt"] for request in server.served[before:])
         plays.append((times, asked))
-        assert len(talks) == 18
+        assert len(grouped) == 18
         assert {record.worker for record in run.records} == set(range(workers))
         assert len({record.id for record in run.records}) == len(run.records)
     assert plays[0] == plays[1] == plays[2]
 
 
-async def test_users_of_a_closed_loop_are_as_many_as_with_one_sender_and_have_the_same_conversations(
+async def test_closed_loop_users_and_their_conversations_do_not_depend_on_the_number_of_senders(
     server: Any, pool: Any
 ) -> None:
     server.script = slow_tokens
@@ -58,7 +58,7 @@ async def test_users_of_a_closed_loop_are_as_many_as_with_one_sender_and_have_th
     assert server.most_active == 4
 
 
-async def test_conversations_go_on_when_the_next_stage_begins(server: Any, pool: Any) -> None:
+async def test_conversations_continue_in_the_next_stage(server: Any, pool: Any) -> None:
     server.script = slow_tokens
     run = await pool(2, num_turns="400")
     await run.begin(StageConfig(max_concurrency=2, duration=0.6), StageConfig(max_concurrency=2, duration=0.6))
@@ -68,10 +68,8 @@ async def test_conversations_go_on_when_the_next_stage_begins(server: Any, pool:
     assert [note for note in run.notes if "cut short" in note] == run.notes  # by the end of the last stage
 
 
-async def test_a_sender_that_dies_takes_its_conversations_along_and_the_others_open_new_ones(
-    server: Any, pool: Any
-) -> None:
-    server.script = answer_never
+async def test_when_a_sender_dies_its_conversations_end_and_the_others_start_new_ones(server: Any, pool: Any) -> None:
+    server.script = respond_never
     run = await pool(2, num_turns="3")
     await run.begin(StageConfig(request_rate=60.0, duration=60.0))
     await run.until(lambda report: report.tick.gauges.in_flight >= 12)

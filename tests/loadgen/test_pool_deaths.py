@@ -1,4 +1,4 @@
-"""Senders of a pool that die, that cannot start, and that join in."""
+"""Senders of a pool that die, fail to start, or are activated from standby."""
 
 import asyncio
 import os
@@ -11,11 +11,11 @@ from servetop.core.config import StageConfig
 from servetop.core.errors import LoadError
 from servetop.core.events import RequestStatus
 from servetop.loadgen.worker.sender_state import LOST
-from tests.loadgen.pool_run import answer_never, slow_tokens
+from tests.loadgen.load_run import respond_never, slow_tokens
 
 
-async def test_a_sender_that_is_killed_takes_its_requests_along_and_the_others_go_on(server: Any, pool: Any) -> None:
-    server.script = answer_never
+async def test_when_a_sender_is_killed_its_requests_are_lost_and_the_others_take_over(server: Any, pool: Any) -> None:
+    server.script = respond_never
     run = await pool(3)
     await run.begin(StageConfig(request_rate=60.0, duration=60.0))
     await run.until(lambda report: report.tick.gauges.in_flight >= 12)
@@ -47,7 +47,7 @@ async def test_a_closed_loop_keeps_its_concurrency_when_a_sender_dies(server: An
     await run.until(lambda report: report.tick.gauges.in_flight == report.tick.gauges.max_concurrency == 6)
 
 
-async def test_when_the_last_sender_dies_the_run_fails_as_with_one(pool: Any) -> None:
+async def test_when_the_last_sender_dies_the_run_fails(pool: Any) -> None:
     run = await pool(2)
     await run.until(lambda report: report)
     for pid in run.pool.pids:
@@ -56,13 +56,13 @@ async def test_when_the_last_sender_dies_the_run_fails_as_with_one(pool: Any) ->
         await run.finish()
 
 
-async def test_a_url_that_is_none_is_told_in_the_senders_words(pool: Any) -> None:
+async def test_an_invalid_url_is_reported_with_the_senders_error(pool: Any) -> None:
     run = await pool(2, url="gpu7:8000")
     with pytest.raises(LoadError, match="invalid server URL 'gpu7:8000'"):
         await run.finish()
 
 
-async def test_a_sender_that_stands_by_joins_in_when_those_active_are_at_their_limit(pool: Any) -> None:
+async def test_a_standby_sender_is_activated_when_the_active_ones_are_saturated(pool: Any) -> None:
     run = await pool(2, active=1)
     await run.begin(StageConfig(request_rate=50.0, duration=60.0))
     await run.until(lambda report: report.tick.ok)
@@ -82,7 +82,7 @@ async def test_a_sender_that_stands_by_joins_in_when_those_active_are_at_their_l
 
 
 async def stutter(pid: int) -> None:
-    """Take the processor away from a process for 200 ms out of 230."""
+    """Stop a process for 200 ms out of every 230 ms."""
     try:
         while True:
             os.kill(pid, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""Reasoning tokens count as tokens; when the answer itself began is kept apart."""
+"""Reasoning tokens count as tokens; the time of the first output token is separate."""
 
 import json
 
@@ -25,7 +25,7 @@ def usage(**details: int) -> bytes:
 
 
 def chat(*events: bytes) -> RequestState:
-    """An exchange that received an event each 10 ms from second 1 on, and then the end."""
+    """Return a request that received an event every 10 ms from second 1, and then the end marker."""
     dialect = dialect_for("chat", model="m", continuous_usage=False)
     made = RequestState(0, Due(0, 1.0), prepared=PreparedRequest(PROMPT, b"{}"), dialect=dialect, limited=False)
     made.mark_sent(1.0)
@@ -48,7 +48,7 @@ def chat(*events: bytes) -> RequestState:
     ],
     ids=["told apart", "the server counts", "a count of 0 is no count", "no answer", "hidden", "none", "answer first"],
 )
-def test_what_is_recorded_of_an_answer_that_reasons(
+def test_the_record_of_a_completion_with_reasoning(
     events: list[bytes], first_token_at: float, first_output_at: float | None, reasoning_tokens: int | None
 ) -> None:
     record = build_record(chat(*events), worker=0)
@@ -57,11 +57,11 @@ def test_what_is_recorded_of_an_answer_that_reasons(
     assert record.reasoning_tokens == reasoning_tokens
 
 
-def test_a_tick_tells_when_answers_began_once_a_request_has_reasoned() -> None:
-    accounts = TickBuilder()
+def test_ticks_have_the_time_to_first_output_token_once_a_request_has_reasoning() -> None:
+    builder = TickBuilder()
     plain, thinking = chat(delta(content="a")), chat(delta(reasoning="a"), delta(reasoning="b"), delta(content="c"))
     for answer in (plain, thinking, plain):
-        accounts.add_ended(answer, build_record(answer, worker=0))
-    ttfot = accounts.build(0, gauges=LoadGauges(), cpu_seconds=0.0).ttfot
+        builder.add_ended(answer, build_record(answer, worker=0))
+    ttfot = builder.build(0, gauges=LoadGauges(), cpu_seconds=0.0).ttfot
     assert ttfot.count == 2
     assert ttfot.total == pytest.approx(0.03 + 0.01)

@@ -1,4 +1,4 @@
-"""Requests to several servers go round, pass by one that is away, and use it again when it is back."""
+"""Load balancing over several replicas, with a health check of those that are down."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def transport(request: pytest.FixtureRequest) -> str:
 
 @contextlib.contextmanager
 def closed_port(port: int) -> Iterator[None]:
-    """It refuses connections, and nobody else can listen on it."""
+    """Reserve a port that refuses connections."""
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", port))
@@ -39,7 +39,7 @@ async def other_server(server: Any) -> AsyncIterator[Any]:
     await other.stop()
 
 
-async def test_requests_go_to_each_server_in_turn(server: Any, other_server: Any, start: Start) -> None:
+async def test_requests_are_distributed_round_robin(server: Any, other_server: Any, start: Start) -> None:
     run = start(server.url, more_urls=(other_server.url,))
     run.begin(StageConfig(num_prompts=20, request_rate=200.0))
     await run.finish()
@@ -47,14 +47,14 @@ async def test_requests_go_to_each_server_in_turn(server: Any, other_server: Any
     assert (len(server.served), len(other_server.served)) == (10, 10)
 
 
-async def test_with_one_server_no_request_says_where_it_went(server: Any, start: Start) -> None:
+async def test_with_one_server_the_replica_is_not_recorded(server: Any, start: Start) -> None:
     run = start(server.url)
     run.begin(StageConfig(num_prompts=3, request_rate=200.0))
     await run.finish()
     assert [record.replica for record in run.records] == [None] * 3
 
 
-async def test_a_conversation_stays_with_one_server(server: Any, other_server: Any, start: Start) -> None:
+async def test_a_conversation_stays_with_one_replica(server: Any, other_server: Any, start: Start) -> None:
     run = start(server.url, more_urls=(other_server.url,), num_turns="3", endpoint="chat")
     run.begin(StageConfig(num_prompts=6, request_rate=200.0))
     await run.finish()
@@ -64,7 +64,7 @@ async def test_a_conversation_stays_with_one_server(server: Any, other_server: A
     assert {replica for _, replica in homes} == {0, 1}
 
 
-async def test_a_server_that_is_away_is_passed_by_until_it_is_back(
+async def test_a_replica_that_is_down_is_skipped_until_it_is_up_again(
     server: Any, other_server: Any, start: Start
 ) -> None:
     def served() -> Counter[int | None]:
@@ -87,7 +87,7 @@ async def test_a_server_that_is_away_is_passed_by_until_it_is_back(
     await run.until(lambda: served()[0] > before)
 
 
-async def test_while_all_are_away_each_request_fails_with_its_reason(
+async def test_while_all_replicas_are_down_each_request_fails_with_a_reason(
     server: Any, other_server: Any, start: Start
 ) -> None:
     await server.stop()
@@ -99,9 +99,7 @@ async def test_while_all_are_away_each_request_fails_with_its_reason(
     assert all("connection refused" in (record.error or "") for record in run.records)
 
 
-async def test_requests_in_flight_can_be_cancelled_wherever_they_are(
-    server: Any, other_server: Any, start: Start
-) -> None:
+async def test_requests_in_flight_are_cancelled_at_every_replica(server: Any, other_server: Any, start: Start) -> None:
     held = asyncio.Event()
 
     async def never(request: Any) -> None:

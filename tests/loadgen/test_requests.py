@@ -1,4 +1,4 @@
-"""What a request may carry and how it may end: headers, answers in one piece, clients that break off."""
+"""Request options: headers, responses without streaming, several choices, random cancellation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ Start = Callable[..., Any]
 WHOLE = b'{"choices": [{"index": 0, "text": " all of it"}], "usage": {"prompt_tokens": 5, "completion_tokens": 3}}'
 
 
-async def test_headers_go_with_every_request_and_an_own_authorization_replaces_the_keys(
+async def test_headers_are_sent_with_every_request_and_an_authorization_replaces_the_api_key(
     start: Start, server: Any
 ) -> None:
     run = start(server.url, headers={"X-Tenant": "blue", "Authorization": "Basic abc"}, api_key="secret-key")
@@ -25,15 +25,13 @@ async def test_headers_go_with_every_request_and_an_own_authorization_replaces_t
         assert [line for line in lines if line.lower().startswith("authorization")] == ["Authorization: Basic abc"]
 
 
-def test_without_own_headers_the_key_is_sent_as_before() -> None:
+def test_other_headers_do_not_replace_the_api_key() -> None:
     head = Endpoint.parse("http://h:1", api_key="k", headers={"A": "b"}).head("/v1/completions").decode()
     assert "authorization: Bearer k\r\n" in head
     assert head.endswith("A: b\r\n")
 
 
-async def test_an_answer_in_one_piece_is_one_chunk_whose_first_token_comes_at_its_end(
-    start: Start, server: Any
-) -> None:
+async def test_a_response_without_streaming_is_one_chunk_at_its_end(start: Start, server: Any) -> None:
     async def whole(request: Any) -> None:
         await request.status("200 OK", WHOLE)
 
@@ -59,7 +57,7 @@ async def test_an_answer_in_one_piece_is_one_chunk_whose_first_token_comes_at_it
         ("200 OK", b"[]", "no answer in the body"),
     ],
 )
-async def test_an_answer_in_one_piece_that_is_none_is_an_error(
+async def test_an_invalid_response_without_streaming_is_an_error(
     start: Start, server: Any, line: str, body: bytes, words: str
 ) -> None:
     async def whole(request: Any) -> None:
@@ -73,16 +71,14 @@ async def test_an_answer_in_one_piece_that_is_none_is_an_error(
     assert words in run.records[0].error
 
 
-async def test_several_answers_to_a_prompt_are_asked_for(start: Start, server: Any) -> None:
+async def test_several_choices_can_be_requested(start: Start, server: Any) -> None:
     run = start(server.url, n=3)
     run.begin(StageConfig(max_concurrency=1, num_prompts=1))
     await run.finish()
     assert server.served[0].content["n"] == 3
 
 
-async def test_a_share_of_the_clients_breaks_off_in_mid_answer_and_the_others_are_served(
-    start: Start, server: Any, sse_head: bytes
-) -> None:
+async def test_a_fraction_of_the_requests_is_cancelled_mid_stream(start: Start, server: Any, sse_head: bytes) -> None:
     async def slowly(request: Any) -> None:
         await request.raw(sse_head)
         await request.tokens(12, gap=0.02)
@@ -100,7 +96,7 @@ async def test_a_share_of_the_clients_breaks_off_in_mid_answer_and_the_others_ar
     assert all(1 <= sum(record.chunk_tokens) < 12 for record in cancelled)
 
 
-async def test_what_was_clipped_is_told_when_the_load_is_over(start: Start, server: Any) -> None:
+async def test_clipped_requests_are_noted_when_the_load_ends(start: Start, server: Any) -> None:
     run = start(server.url, clip_lengths=True, input_len=50, output_len=10, max_model_len=20)
     run.begin(StageConfig(max_concurrency=2, num_prompts=4))
     await run.finish()

@@ -1,4 +1,4 @@
-"""The sender at work against a real server: what it sends, when, and what it says about it."""
+"""A sender against a real server: what it sends, when, and what it reports."""
 
 import asyncio
 import json
@@ -20,13 +20,13 @@ needs_stamps = pytest.mark.skipif(sys.platform != "linux", reason="only Linux st
 
 
 async def slow(request: Any) -> None:
-    """An answer of three tokens in about 0.3 s."""
+    """Respond with three tokens in about 0.3 s."""
     await request.raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
     await request.tokens(3, gap=0.1)
     await request.end()
 
 
-async def test_an_open_loop_sends_every_request_and_records_its_life(server: Any, start: Start) -> None:
+async def test_an_open_loop_sends_and_records_every_request(server: Any, start: Start) -> None:
     run = start(server.url, burstiness=math.inf)
     run.begin(StageConfig(request_rate=40.0, duration=0.5))
     await run.finish()
@@ -41,7 +41,7 @@ async def test_an_open_loop_sends_every_request_and_records_its_life(server: Any
         assert list(record.chunk_tokens) == [1, 1, 1]
 
 
-async def test_ticks_follow_the_grid_and_add_up_to_the_records(server: Any, start: Start) -> None:
+async def test_ticks_are_consecutive_and_add_up_to_the_records(server: Any, start: Start) -> None:
     run = start(server.url)
     run.begin(StageConfig(request_rate=60.0, duration=0.7))
     await run.finish()
@@ -57,7 +57,7 @@ async def test_ticks_follow_the_grid_and_add_up_to_the_records(server: Any, star
     assert (total.gauges.in_flight, total.gauges.queued, total.gauges.request_rate) == (0, 0, None)
 
 
-async def test_a_request_says_what_the_dialect_and_the_server_need(server: Any, start: Start) -> None:
+async def test_a_request_has_the_head_and_body_of_the_dialect(server: Any, start: Start) -> None:
     run = start(server.url + "/proxy/v1/", api_key="sk-1")
     run.begin(StageConfig(num_prompts=2))
     await run.finish()
@@ -70,7 +70,7 @@ async def test_a_request_says_what_the_dialect_and_the_server_need(server: Any, 
     assert len(ids) == 2
 
 
-async def test_connections_are_kept_and_the_last_used_one_first(server: Any, start: Start) -> None:
+async def test_the_most_recently_used_connection_is_reused_first(server: Any, start: Start) -> None:
     run = start(server.url)
     run.begin(StageConfig(max_concurrency=1, num_prompts=20))
     await run.finish()
@@ -100,7 +100,7 @@ async def test_chat_text_without_usage_is_an_estimate(server: Any, start: Start,
     assert len(record.prompt_text.split()) == 5
 
 
-async def test_a_prompt_of_random_tokens_is_kept_as_the_ids_that_were_sent(server: Any, start: Start) -> None:
+async def test_a_prompt_of_token_ids_is_recorded_as_the_ids_sent(server: Any, start: Start) -> None:
     run = start(server.url, store_texts=True)
     run.begin(StageConfig(num_prompts=1))
     await run.finish()
@@ -110,7 +110,7 @@ async def test_a_prompt_of_random_tokens_is_kept_as_the_ids_that_were_sent(serve
     assert len(sent.content["prompt"]) == 5
 
 
-async def test_tokens_that_only_the_final_usage_tells_of_are_in_the_ticks_too(
+async def test_tokens_known_only_from_the_final_usage_are_in_the_ticks(
     server: Any, start: Start, sse_head: bytes
 ) -> None:
     async def merges(request: Any) -> None:
@@ -126,7 +126,7 @@ async def test_tokens_that_only_the_final_usage_tells_of_are_in_the_ticks_too(
     assert (run.total.output_tokens, run.total.prompt_tokens, run.total.chunks) == (8, 14, 2)
 
 
-async def test_a_concurrency_limit_holds_requests_back_and_says_how_long(server: Any, start: Start) -> None:
+async def test_the_wait_for_a_concurrency_limit_is_counted_apart_from_slip(server: Any, start: Start) -> None:
     all_are_due = asyncio.Event()
 
     async def held(request: Any) -> None:
@@ -148,7 +148,7 @@ async def test_a_concurrency_limit_holds_requests_back_and_says_how_long(server:
     assert waits[-1] > 0.5
 
 
-async def test_a_concurrency_limit_holds_although_the_whole_stage_passed_while_the_sender_was_held_up(
+async def test_the_concurrency_limit_holds_although_the_sender_was_blocked_for_the_whole_stage(
     server: Any, start: Start
 ) -> None:
     server.script = lambda request: asyncio.sleep(30)
@@ -160,7 +160,7 @@ async def test_a_concurrency_limit_holds_although_the_whole_stage_passed_while_t
     assert sum(record.sent is not None for record in run.records) <= 1
 
 
-async def test_a_closed_loop_keeps_its_number_in_flight(server: Any, start: Start) -> None:
+async def test_a_closed_loop_keeps_its_concurrency(server: Any, start: Start) -> None:
     server.script = slow
     run = start(server.url)
     run.begin(StageConfig(max_concurrency=3, duration=0.7))
@@ -172,7 +172,7 @@ async def test_a_closed_loop_keeps_its_number_in_flight(server: Any, start: Star
     assert run.total.client_wait.count == 0
 
 
-async def test_stages_are_reported_and_requests_know_theirs(server: Any, start: Start) -> None:
+async def test_stages_are_reported_and_recorded_with_each_request(server: Any, start: Start) -> None:
     run = start(server.url, burstiness=math.inf)
     run.begin(StageConfig(request_rate=20.0, duration=0.3), StageConfig(request_rate=40.0, duration=0.3))
     await run.finish()
@@ -205,7 +205,7 @@ async def test_a_drain_takes_no_longer_than_its_timeout(server: Any, start: Star
     assert notes == ["drain timeout: 1 requests in flight were cancelled"]
 
 
-async def test_one_plan_follows_another_and_numbers_go_on(server: Any, start: Start) -> None:
+async def test_a_second_plan_continues_the_numbering(server: Any, start: Start) -> None:
     run = start(server.url)
     run.begin(StageConfig(num_prompts=2))
     await run.finish()
@@ -216,55 +216,55 @@ async def test_one_plan_follows_another_and_numbers_go_on(server: Any, start: St
     assert [record.id for record in run.records] == [0, 1, 2, 3]
 
 
-async def test_rate_and_burst_change_the_load_at_once(server: Any, start: Start) -> None:
+async def test_rate_and_burst_commands_change_the_load_at_once(server: Any, start: Start) -> None:
     run = start(server.url, burstiness=math.inf)
     run.begin(StageConfig(request_rate=0.1, duration=60.0))
     await run.until(lambda: len(run.records) == 1)
-    run.tell(Action.BURST, 5)
+    run.command(Action.BURST, 5)
     await run.until(lambda: len(run.records) == 6)
-    run.tell(Action.SET_RATE, 50)
+    run.command(Action.SET_RATE, 50)
     await run.until(lambda: len(run.records) >= 20)
     assert run.reports[-1].tick.gauges.request_rate == 50
-    run.tell(Action.STOP)
+    run.command(Action.STOP)
     await run.finish()
     assert run.replies[:2] == ["sending 5 requests now", "sending 50 requests/s"]
     assert run.replies[2].startswith("no further requests are sent, waiting for")
 
 
-async def test_pause_and_resume(server: Any, start: Start) -> None:
+async def test_nothing_is_sent_between_pause_and_resume(server: Any, start: Start) -> None:
     run = start(server.url, burstiness=math.inf)
     run.begin(StageConfig(request_rate=100.0, duration=60.0))
     await run.until(lambda: len(run.records) >= 5)
-    run.tell(Action.PAUSE_LOAD)
+    run.command(Action.PAUSE_LOAD)
     await run.until(lambda: run.reports[-1].tick.gauges.paused and run.reports[-1].tick.gauges.in_flight == 0)
     before = len(server.served)
     reports = len(run.reports)
     await run.until(lambda: len(run.reports) > reports)
     assert len(server.served) == before
-    run.tell(Action.RESUME_LOAD)
+    run.command(Action.RESUME_LOAD)
     await run.until(lambda: len(server.served) > before)
 
 
-async def test_concurrency_and_hold_are_shown_as_in_force(server: Any, start: Start) -> None:
+async def test_gauges_show_the_current_concurrency_limit_and_hold(server: Any, start: Start) -> None:
     server.script = slow
     run = start(server.url)
     run.begin(StageConfig(max_concurrency=1, duration=60.0))
     await run.until(lambda: server.most_active == 1)
-    run.tell(Action.SET_CONCURRENCY, 4)
-    run.tell(Action.HOLD_STAGE)
+    run.command(Action.SET_CONCURRENCY, 4)
+    run.command(Action.HOLD_STAGE)
     await run.until(lambda: server.most_active == 4)
     await run.until(lambda: run.reports[-1].tick.gauges.holding)
     assert run.reports[-1].tick.gauges.max_concurrency == 4
 
 
-async def test_cancel_ends_everything_now_and_records_what_was_limited(server: Any, start: Start) -> None:
+async def test_cancel_ends_all_requests_and_records_the_queued_ones(server: Any, start: Start) -> None:
     server.script = lambda request: asyncio.sleep(30)
     run = start(server.url)
     run.begin(StageConfig(request_rate=0.1, max_concurrency=2, duration=60.0))
     await run.until(lambda: run.reports)
-    run.tell(Action.BURST, 5)
+    run.command(Action.BURST, 5)
     await run.until(lambda: server.active == 2)
-    run.tell(Action.CANCEL)
+    run.command(Action.CANCEL)
     await run.finish()
     assert {record.status for record in run.records} == {RequestStatus.CANCELLED}
     assert sum(record.sent is None for record in run.records) == len(run.records) - 2
@@ -272,21 +272,21 @@ async def test_cancel_ends_everything_now_and_records_what_was_limited(server: A
     assert run.total.cancelled == run.total.due == len(run.records)
 
 
-async def test_commands_before_any_load_are_answered(server: Any, start: Start) -> None:
+async def test_commands_before_any_load_get_a_reply(server: Any, start: Start) -> None:
     run = start(server.url)
-    run.tell(Action.SET_RATE, 5)
-    run.tell(Action.BURST, 5)
-    run.tell(Action.CANCEL)
+    run.command(Action.SET_RATE, 5)
+    run.command(Action.BURST, 5)
+    run.command(Action.CANCEL)
     await run.finish()
     assert run.replies == ["no load has been started yet", "no load has been started yet", "0 requests cancelled"]
 
 
-async def test_absurd_bursts_and_foreign_commands_are_refused(server: Any, start: Start) -> None:
+async def test_invalid_bursts_and_unsupported_commands_are_rejected(server: Any, start: Start) -> None:
     run = start(server.url)
     run.begin(StageConfig(request_rate=1.0, duration=60.0), ahead=0.0)
-    run.tell(Action.BURST, 1e9)
-    run.tell(Action.BURST, None)
-    run.tell(Action.MARK)
+    run.command(Action.BURST, 1e9)
+    run.command(Action.BURST, None)
+    run.command(Action.MARK)
     await run.until(lambda: len(run.replies) == 3)
     assert run.replies == ["invalid burst: use 1 to 10,000 requests"] * 2 + ["the load generator does not support mark"]
 
@@ -302,7 +302,7 @@ async def test_https_with_a_trusted_certificate(
     assert tls_server.connections == 2
 
 
-async def test_ipv6(ipv6_server: Any, start: Start) -> None:
+async def test_requests_can_be_sent_over_ipv6(ipv6_server: Any, start: Start) -> None:
     run = start(ipv6_server.url)
     run.begin(StageConfig(num_prompts=1))
     await run.finish()
@@ -311,7 +311,7 @@ async def test_ipv6(ipv6_server: Any, start: Start) -> None:
 
 
 @needs_stamps
-async def test_ticks_say_which_chunks_the_kernel_stamped(server: Any, start: Start) -> None:
+async def test_ticks_count_the_chunks_with_kernel_timestamps(server: Any, start: Start) -> None:
     run = start(server.url)
     run.begin(StageConfig(request_rate=50.0, num_prompts=5))
     await run.finish()
@@ -319,7 +319,7 @@ async def test_ticks_say_which_chunks_the_kernel_stamped(server: Any, start: Sta
 
 
 @needs_stamps
-async def test_an_answer_that_waited_for_the_client_is_not_counted_as_stamped(server: Any, start: Start) -> None:
+async def test_a_response_that_waited_to_be_read_does_not_count_as_timestamped(server: Any, start: Start) -> None:
     async def all_at_once(request: Any) -> None:
         event = b'data: {"choices": [{"index": 0, "text": " a"}], "usage": null}\n\n' * 2000
         head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"

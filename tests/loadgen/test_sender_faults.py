@@ -1,4 +1,4 @@
-"""Whatever a server does, a request ends with the right status and one line that says why."""
+"""Whatever a server does, a request ends with the right status and a one-line error."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,8 +8,8 @@ import pytest
 
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestStatus
+from tests.loadgen.load_run import only_record
 
-ONE = StageConfig(num_prompts=1)
 Start = Callable[..., Any]
 
 
@@ -19,15 +19,7 @@ def transport(request: pytest.FixtureRequest) -> str:
     return name
 
 
-async def only_record(run: Any) -> Any:
-    run.begin(ONE)
-    await run.finish()
-    (record,) = run.records
-    assert record.error is None or "\n" not in record.error
-    return record
-
-
-async def test_nothing_listens(server: Any, start: Start) -> None:
+async def test_a_refused_connection_is_an_error(server: Any, start: Start) -> None:
     await server.stop()
     run = start(server.url)
     run.begin(StageConfig(num_prompts=3))
@@ -48,7 +40,7 @@ async def test_nothing_listens(server: Any, start: Start) -> None:
         ("200 OK", b'{"error": "exactly 1 response"}', 200, "HTTP 200, but no event stream: exactly 1 response"),
     ],
 )
-async def test_http_errors_keep_their_words(
+async def test_http_errors_keep_the_servers_text(
     server: Any, start: Start, line: str, body: bytes, status: int, error: str
 ) -> None:
     server.script = lambda request: request.status(line, body)
@@ -57,7 +49,7 @@ async def test_http_errors_keep_their_words(
     assert record.first_token_at is None
 
 
-async def test_a_server_that_dies_in_mid_stream(server: Any, start: Start, sse_head: bytes) -> None:
+async def test_a_connection_lost_mid_stream_is_a_truncated_request(server: Any, start: Start, sse_head: bytes) -> None:
     async def dies(request: Any) -> None:
         await request.raw(sse_head)
         await request.tokens(2)
@@ -70,7 +62,7 @@ async def test_a_server_that_dies_in_mid_stream(server: Any, start: Start, sse_h
     assert (record.output_tokens, list(record.chunk_tokens)) == (2, [1, 1])
 
 
-async def test_a_stream_that_ends_without_its_end_marker(server: Any, start: Start, sse_head: bytes) -> None:
+async def test_a_stream_without_its_end_marker_is_truncated(server: Any, start: Start, sse_head: bytes) -> None:
     async def stops(request: Any) -> None:
         await request.raw(sse_head)
         await request.tokens(3)
@@ -82,7 +74,7 @@ async def test_a_stream_that_ends_without_its_end_marker(server: Any, start: Sta
 
 
 @pytest.mark.parametrize("broken", [b"data: {broken\n\n", b'data: {"a": "\xff"}\n\n'])
-async def test_a_stream_with_a_broken_event(server: Any, start: Start, sse_head: bytes, broken: bytes) -> None:
+async def test_an_invalid_event_is_an_error(server: Any, start: Start, sse_head: bytes, broken: bytes) -> None:
     async def breaks(request: Any) -> None:
         await request.raw(sse_head)
         await request.token(1)
@@ -97,7 +89,7 @@ async def test_a_stream_with_a_broken_event(server: Any, start: Start, sse_head:
     assert record.output_tokens == 1
 
 
-async def test_an_error_reported_within_the_stream(server: Any, start: Start, sse_head: bytes) -> None:
+async def test_an_error_event_in_the_stream_is_an_error(server: Any, start: Start, sse_head: bytes) -> None:
     async def fails(request: Any) -> None:
         await request.raw(sse_head)
         await request.event({"error": {"message": "engine dead"}})
@@ -108,7 +100,7 @@ async def test_an_error_reported_within_the_stream(server: Any, start: Start, ss
     assert (record.status, record.error) == (RequestStatus.ERROR, "the server reports in the stream: engine dead")
 
 
-async def test_an_event_of_ten_megabytes(server: Any, start: Start, sse_head: bytes) -> None:
+async def test_an_event_of_ten_megabytes_is_an_error(server: Any, start: Start, sse_head: bytes) -> None:
     async def floods(request: Any) -> None:
         await request.raw(sse_head)
         await request.chunk(b"data: " + b"x" * 10_000_000 + b"\n\n")
@@ -119,9 +111,7 @@ async def test_an_event_of_ten_megabytes(server: Any, start: Start, sse_head: by
     assert (record.status, record.error) == (RequestStatus.ERROR, "an event of the stream is longer than 4 MiB")
 
 
-async def test_an_answer_that_trickles_byte_by_byte_is_whole_in_the_end(
-    server: Any, start: Start, sse_head: bytes
-) -> None:
+async def test_a_response_that_arrives_byte_by_byte_is_complete(server: Any, start: Start, sse_head: bytes) -> None:
     event = b'data: {"choices": [{"text": "a"}], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}\n\n'
     answer = sse_head + b"%x\r\n%s\r\n" % (len(event), event) + b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
 
@@ -135,7 +125,7 @@ async def test_an_answer_that_trickles_byte_by_byte_is_whole_in_the_end(
     assert (record.status, record.output_tokens, record.error) == (RequestStatus.OK, 1, None)
 
 
-async def test_a_server_that_never_answers(server: Any, start: Start) -> None:
+async def test_a_server_that_never_responds_is_a_request_timeout(server: Any, start: Start) -> None:
     server.script = lambda request: asyncio.sleep(30)
     record = await only_record(start(server.url, timeout=0.2))
     assert (record.status, record.error) == (RequestStatus.TIMEOUT, "no complete response within 0.2 s")
@@ -143,7 +133,7 @@ async def test_a_server_that_never_answers(server: Any, start: Start) -> None:
     assert 0.2 <= record.done_at - record.due < 1.0
 
 
-async def test_an_end_marker_without_an_end_counts_and_costs_the_connection(
+async def test_a_response_that_stays_open_after_its_end_marker_is_ok_and_its_connection_closed(
     server: Any, start: Start, sse_head: bytes
 ) -> None:
     async def hangs(request: Any) -> None:
@@ -160,7 +150,7 @@ async def test_an_end_marker_without_an_end_counts_and_costs_the_connection(
     assert server.served[0].connection != server.served[1].connection
 
 
-async def test_a_stream_that_ends_with_its_connection(server: Any, start: Start) -> None:
+async def test_a_stream_may_end_with_its_connection(server: Any, start: Start) -> None:
     async def old_style(request: Any) -> None:
         await request.raw(b"HTTP/1.0 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
         await request.raw(b'data: {"choices": [{"text": "a"}]}\n\ndata: [DONE]\n\n')
@@ -171,7 +161,7 @@ async def test_a_stream_that_ends_with_its_connection(server: Any, start: Start)
     assert (record.status, record.output_tokens) == (RequestStatus.OK, 1)
 
 
-async def test_interim_answers_are_passed_over(server: Any, start: Start, sse_head: bytes) -> None:
+async def test_interim_responses_are_skipped(server: Any, start: Start, sse_head: bytes) -> None:
     async def patient(request: Any) -> None:
         await request.raw(b"HTTP/1.1 100 Continue\r\n\r\n")
         await request.raw(sse_head)
@@ -183,7 +173,7 @@ async def test_interim_answers_are_passed_over(server: Any, start: Start, sse_he
     assert (record.status, record.http_status) == (RequestStatus.OK, 200)
 
 
-async def test_an_answer_that_is_no_http(server: Any, start: Start) -> None:
+async def test_a_response_that_is_not_http_is_an_error(server: Any, start: Start) -> None:
     server.script = lambda request: request.raw(b"SSH-2.0-OpenSSH_9.2\r\n")
     record = await only_record(start(server.url))
     assert record.status is RequestStatus.ERROR
@@ -191,7 +181,9 @@ async def test_an_answer_that_is_no_http(server: Any, start: Start) -> None:
     assert record.error.startswith("the response is not valid HTTP/1.1")
 
 
-async def test_a_kept_connection_that_the_server_has_closed_is_tried_again_once(server: Any, start: Start) -> None:
+async def test_a_request_on_a_keep_alive_connection_that_the_server_closed_is_retried_once(
+    server: Any, start: Start
+) -> None:
     answer = server.script
 
     async def closes_the_second_time(request: Any) -> None:
@@ -211,7 +203,7 @@ async def test_a_kept_connection_that_the_server_has_closed_is_tried_again_once(
     assert (run.total.sent, run.total.slip.count) == (2, 2)
 
 
-async def test_a_fresh_connection_that_is_closed_without_an_answer_is_an_error(server: Any, start: Start) -> None:
+async def test_a_new_connection_that_is_closed_without_a_response_is_an_error(server: Any, start: Start) -> None:
     async def closes(request: Any) -> None:
         request.writer.close()
 
@@ -222,7 +214,7 @@ async def test_a_fresh_connection_that_is_closed_without_an_answer_is_an_error(s
     assert len(server.served) == 1
 
 
-async def test_tls_with_a_server_that_has_none(start: Start) -> None:
+async def test_tls_with_a_plain_server_is_an_error(start: Start) -> None:
     def plain(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
         writer.close()
@@ -234,7 +226,7 @@ async def test_tls_with_a_server_that_has_none(start: Start) -> None:
     assert record.error == f"TLS with 127.0.0.1:{port} failed: WRONG_VERSION_NUMBER"
 
 
-async def test_a_certificate_that_nobody_trusts(tls_server: Any, start: Start) -> None:
+async def test_an_untrusted_certificate_is_an_error(tls_server: Any, start: Start) -> None:
     record = await only_record(start(tls_server.url))
     address = f"127.0.0.1:{tls_server.port}"
     assert (
@@ -243,17 +235,17 @@ async def test_a_certificate_that_nobody_trusts(tls_server: Any, start: Start) -
     )
 
 
-async def test_a_host_that_does_not_exist(start: Start) -> None:
+async def test_an_unknown_host_is_an_error(start: Start) -> None:
     record = await only_record(start("http://no-such-host.invalid:8000"))
     assert record.error == "unknown host no-such-host.invalid: check --url"
 
 
-async def test_a_name_with_several_addresses_finds_the_one_that_answers(server: Any, start: Start) -> None:
+async def test_each_address_of_a_host_is_tried(server: Any, start: Start) -> None:
     record = await only_record(start(f"http://localhost:{server.port}"))
     assert record.status is RequestStatus.OK
 
 
-async def test_a_closed_loop_does_not_spin_when_nothing_listens(server: Any, start: Start) -> None:
+async def test_a_closed_loop_backs_off_when_connections_are_refused(server: Any, start: Start) -> None:
     await server.stop()
     run = start(server.url)
     run.begin(StageConfig(max_concurrency=8, duration=0.6))

@@ -1,4 +1,4 @@
-"""The sender's own process: it plays, it obeys, and it neither outlives the run nor dies unnoticed."""
+"""The sender process: it plays plans, applies commands, ends with the run, and its death is noticed."""
 
 import asyncio
 import os
@@ -54,7 +54,7 @@ async def played(sender: SenderHandle, plan: LoadPlan) -> Sequence[SenderReport]
     return reports
 
 
-async def test_it_plays_a_plan_in_the_run_s_own_time_and_leaves_when_told(server: Any) -> None:
+async def test_a_sender_plays_a_plan_in_run_time_and_exits_when_closed(server: Any) -> None:
     clock = MonotonicClock()
     sender = await SenderHandle.start(ARGV, setup_for(server.url, clock, continuous_usage=True))
     begin = clock.now() + 0.5
@@ -71,7 +71,7 @@ async def test_it_plays_a_plan_in_the_run_s_own_time_and_leaves_when_told(server
     assert sender.returncode == 0
 
 
-async def test_it_speaks_https_on_its_own_event_loop(
+async def test_a_sender_process_can_use_https(
     tls_server: Any, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
@@ -81,7 +81,7 @@ async def test_it_speaks_https_on_its_own_event_loop(
     await sender.close()
 
 
-async def test_it_obeys_commands(sender: SenderHandle) -> None:
+async def test_a_sender_replies_to_commands(sender: SenderHandle) -> None:
     await sender.begin(LoadPlan(segments=((0, StageConfig(request_rate=1.0)),), begin=0.0))
     await sender.command(Command(id=7, at=0.0, action=Action.CANCEL, source="test"))
     async for report in sender.reports():
@@ -94,7 +94,7 @@ async def test_it_obeys_commands(sender: SenderHandle) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-async def test_a_signal_to_all_processes_is_left_to_the_run(sender: SenderHandle, number: signal.Signals) -> None:
+async def test_a_sender_ignores_termination_signals(sender: SenderHandle, number: signal.Signals) -> None:
     reports = sender.reports()
     first = await anext(reports)
     os.kill(sender.pid, number)
@@ -102,13 +102,13 @@ async def test_a_signal_to_all_processes_is_left_to_the_run(sender: SenderHandle
     assert sender.returncode is None
 
 
-async def tell_for_ever(sender: SenderHandle) -> None:
+async def send_commands_forever(sender: SenderHandle) -> None:
     while True:
         await sender.command(Command(id=1, at=0.0, action=Action.STOP))
         await asyncio.sleep(0)
 
 
-async def test_its_death_is_an_error_of_the_run(sender: SenderHandle) -> None:
+async def test_the_death_of_a_sender_is_an_error(sender: SenderHandle) -> None:
     reports = sender.reports()
     await anext(reports)
     os.kill(sender.pid, signal.SIGKILL)
@@ -116,10 +116,10 @@ async def test_its_death_is_an_error_of_the_run(sender: SenderHandle) -> None:
         async for _ in reports:
             pass
     with pytest.raises(LoadError, match="died"):
-        await asyncio.wait_for(tell_for_ever(sender), 10)
+        await asyncio.wait_for(send_commands_forever(sender), 10)
 
 
-async def test_a_bad_url_is_told_in_the_sender_s_words() -> None:
+async def test_an_invalid_url_is_reported_with_the_senders_error() -> None:
     sender = await SenderHandle.start(ARGV, setup_for("gpu7:8000", MonotonicClock()))
     with pytest.raises(LoadError, match=r"invalid server URL 'gpu7:8000': use http://host:port"):
         async for _ in sender.reports():
@@ -127,7 +127,7 @@ async def test_a_bad_url_is_told_in_the_sender_s_words() -> None:
     await sender.close()
 
 
-async def test_a_command_that_is_no_sender_is_told_too() -> None:
+async def test_a_command_that_is_not_a_sender_is_an_error() -> None:
     with pytest.raises(LoadError, match="cannot start the sender process"):
         await SenderHandle.start(("/no/such/python",), setup_for("http://localhost:1", MonotonicClock()))
     foreign = "import sys; sys.stdin.buffer.read(1); print('x' * 100)"  # not before the set-up has reached it
@@ -138,8 +138,8 @@ async def test_a_command_that_is_no_sender_is_told_too() -> None:
     await sender.close()
 
 
-async def test_it_ends_when_the_run_dies(server: Any) -> None:
-    """The run here is a process that starts a sender, tells its pid, and kills itself."""
+async def test_a_sender_ends_when_the_run_process_dies(server: Any) -> None:
+    """The run is a process that starts a sender, prints its pid, and kills itself."""
     run = f"""
 import asyncio, os, sys
 from servetop.core.clock import MonotonicClock
@@ -160,5 +160,5 @@ asyncio.run(main())
             await asyncio.sleep(0.01)
 
 
-def test_the_api_key_is_not_in_what_a_log_would_show() -> None:
+def test_the_api_key_is_not_in_the_repr_of_a_setup() -> None:
     assert "sk-1" not in repr(setup_for("http://localhost:1", MonotonicClock(), api_key="sk-1"))

@@ -1,4 +1,4 @@
-"""Several senders, each a real process: together they are one load, and they outlive each other."""
+"""Several real sender processes together send one load."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from servetop.core.tick import merge_client_ticks
 from servetop.loadgen.worker.sender_handle import SenderHandle
 from servetop.loadgen.worker.start_senders import start_senders
 from servetop.workload.plan import LoadPhase
-from tests.loadgen.pool_run import ARGV, answer_never, setup_for, slow_tokens
+from tests.loadgen.load_run import ARGV, respond_never, setup_for, slow_tokens
 
 
-async def test_two_and_three_senders_send_the_requests_of_one_at_its_times(server: Any, pool: Any) -> None:
+async def test_requests_and_due_times_do_not_depend_on_the_number_of_senders(server: Any, pool: Any) -> None:
     stages = (StageConfig(request_rate=60.0, duration=0.5), StageConfig(request_rate=100.0, num_prompts=40))
     plays = []
     for workers in (1, 2, 3):
@@ -31,7 +31,7 @@ async def test_two_and_three_senders_send_the_requests_of_one_at_its_times(serve
     assert plays[0][0][0][0] == 100
 
 
-async def test_ticks_of_several_senders_are_one_tick_each_and_add_up(pool: Any) -> None:
+async def test_the_ticks_of_several_senders_are_merged(pool: Any) -> None:
     run = await pool(2)
     await run.begin(StageConfig(request_rate=80.0, num_prompts=40))
     await run.finish()
@@ -43,7 +43,7 @@ async def test_ticks_of_several_senders_are_one_tick_each_and_add_up(pool: Any) 
     assert {gauges.request_rate for gauges in run.gauges} == {None, 80.0}
 
 
-async def test_concurrency_is_never_above_the_limit_in_sum_and_reaches_it(server: Any, pool: Any) -> None:
+async def test_the_total_concurrency_reaches_the_limit_and_never_exceeds_it(server: Any, pool: Any) -> None:
     server.script = slow_tokens
     run = await pool(3)
     await run.begin(StageConfig(max_concurrency=5, num_prompts=32))
@@ -54,7 +54,7 @@ async def test_concurrency_is_never_above_the_limit_in_sum_and_reaches_it(server
     assert max(gauges.max_concurrency or 0 for gauges in run.gauges) == 5
 
 
-async def test_a_limit_below_the_number_of_senders_leaves_the_surplus_idle(server: Any, pool: Any) -> None:
+async def test_a_limit_below_the_number_of_senders_leaves_some_idle(server: Any, pool: Any) -> None:
     server.script = slow_tokens
     run = await pool(3)
     await run.begin(StageConfig(max_concurrency=1, num_prompts=4), StageConfig(max_concurrency=2, num_prompts=4))
@@ -65,32 +65,32 @@ async def test_a_limit_below_the_number_of_senders_leaves_the_surplus_idle(serve
     assert len({record.id for record in run.records}) == 8
 
 
-async def test_a_new_limit_is_the_whole_fleets(server: Any, pool: Any) -> None:
+async def test_a_new_limit_applies_to_the_whole_pool(server: Any, pool: Any) -> None:
     server.script = slow_tokens
     run = await pool(3)
     await run.begin(StageConfig(max_concurrency=2, duration=60.0))
     await run.until(lambda report: report.tick.ok)
-    await run.tell(Action.SET_CONCURRENCY, 7)
+    await run.command(Action.SET_CONCURRENCY, 7)
     await run.until(lambda report: report.tick.gauges.in_flight == 7)
-    await run.tell(Action.SET_CONCURRENCY, 1)
+    await run.command(Action.SET_CONCURRENCY, 1)
     await run.until(lambda report: report.tick.gauges.in_flight == 1 and report.tick.gauges.max_concurrency == 1)
-    await run.tell(Action.CANCEL)
+    await run.command(Action.CANCEL)
     await run.finish()
     assert run.replies == ["at most 7 concurrent requests", "at most 1 concurrent requests", "1 requests cancelled"]
     assert server.most_active == 7
     assert len({record.id for record in run.records}) == len(run.records)
 
 
-async def test_a_loop_is_closed_and_opened_by_all(server: Any, pool: Any) -> None:
+async def test_all_senders_close_and_open_the_loop(server: Any, pool: Any) -> None:
     server.script = slow_tokens
     run = await pool(3)
     await run.begin(StageConfig(request_rate=20.0, duration=60.0))
     await run.until(lambda report: report.tick.ok)
-    await run.tell(Action.CLOSE_LOOP, 5)
+    await run.command(Action.CLOSE_LOOP, 5)
     await run.until(lambda report: report.tick.gauges.in_flight == report.tick.gauges.max_concurrency == 5)
-    await run.tell(Action.OPEN_LOOP, 30.0)
+    await run.command(Action.OPEN_LOOP, 30.0)
     await run.until(lambda report: report.tick.gauges.request_rate == 30.0 and report.tick.gauges.in_flight > 5)
-    await run.tell(Action.CANCEL)
+    await run.command(Action.CANCEL)
     await run.finish()
     assert run.replies[:2] == [
         "closed loop: 5 concurrent requests, each sent when another ends",
@@ -99,31 +99,31 @@ async def test_a_loop_is_closed_and_opened_by_all(server: Any, pool: Any) -> Non
     assert len({record.id for record in run.records}) == len(run.records)
 
 
-async def test_a_stage_whose_number_of_requests_is_shared_out_keeps_its_loop(pool: Any) -> None:
+async def test_a_stage_whose_requests_are_divided_keeps_its_loop(pool: Any) -> None:
     run = await pool(2)
     await run.begin(StageConfig(request_rate=5.0, num_prompts=100))
     await run.until(lambda report: report.tick.sent)
     for action, value in ((Action.CLOSE_LOOP, 4), (Action.OPEN_LOOP, 8.0), (Action.CANCEL, None)):
-        await run.tell(action, value)
+        await run.command(action, value)
         await run.until(lambda report: report.replies)
     await run.finish()
     assert run.replies[0].endswith("already divided among several senders")
     assert run.replies[1] == "open loop: sending 8 requests/s, regardless of requests in flight"
 
 
-async def test_commands_are_obeyed_by_all_as_of_one_instant_and_answered_in_one_line(pool: Any) -> None:
+async def test_all_senders_apply_a_command_at_one_time_with_one_reply(pool: Any) -> None:
     run = await pool(2)
     await run.begin(StageConfig(request_rate=20.0, duration=60.0), StageConfig(request_rate=20.0, duration=60.0))
     await run.until(lambda report: report.tick.sent)
-    await run.tell(Action.SET_RATE, 100.0)
+    await run.command(Action.SET_RATE, 100.0)
     await run.until(lambda report: report.replies)
-    await run.tell(Action.BURST, 7)
+    await run.command(Action.BURST, 7)
     await run.until(lambda report: report.replies)
-    await run.tell(Action.NEXT_STAGE)
+    await run.command(Action.NEXT_STAGE)
     await run.until(lambda report: report.stages)
-    await run.tell(Action.PAUSE_LOAD)
+    await run.command(Action.PAUSE_LOAD)
     await run.until(lambda report: report.tick.gauges.paused and not report.tick.sent)
-    await run.tell(Action.STOP)
+    await run.command(Action.STOP)
     await run.finish()
     assert run.replies[:3] == ["sending 100 requests/s", "sending 7 requests now", "stage ended, 1 remaining"]
     dues = [record.due for record in run.records]
@@ -132,20 +132,20 @@ async def test_commands_are_obeyed_by_all_as_of_one_instant_and_answered_in_one_
     assert [record.id for record in run.records] == list(range(100, 100 + len(run.records)))
 
 
-async def test_a_stop_waits_for_all_and_counts_them_in_one_reply(server: Any, pool: Any) -> None:
-    server.script = answer_never
+async def test_the_reply_to_a_stop_counts_the_requests_of_all_senders(server: Any, pool: Any) -> None:
+    server.script = respond_never
     run = await pool(2)
     await run.begin(StageConfig(request_rate=200.0, num_prompts=9))
     await run.until(lambda report: report.tick.gauges.in_flight == 9)
-    await run.tell(Action.STOP)
+    await run.command(Action.STOP)
     await run.until(lambda report: report.replies)
-    await run.tell(Action.CANCEL)
+    await run.command(Action.CANCEL)
     await run.finish()
     assert run.replies == ["no further requests are sent, waiting for 9 requests in flight", "9 requests cancelled"]
     assert {record.status for record in run.records} == {RequestStatus.CANCELLED}
 
 
-async def test_the_next_stage_waits_for_the_slowest_sender_where_stages_drain(server: Any, pool: Any) -> None:
+async def test_a_drained_stage_waits_for_the_slowest_sender(server: Any, pool: Any) -> None:
     server.script = slow_tokens
     run = await pool(2)
     stage = StageConfig(request_rate=50.0, num_prompts=10)
@@ -157,7 +157,7 @@ async def test_the_next_stage_waits_for_the_slowest_sender_where_stages_drain(se
     assert [record.id for record in run.records] == list(range(100, 120))
 
 
-async def test_a_fleet_plays_one_plan_after_the_other(pool: Any) -> None:
+async def test_a_pool_plays_one_plan_after_another(pool: Any) -> None:
     run = await pool(2)
     await run.begin(StageConfig(max_concurrency=2, num_prompts=6))
     await run.finish()
@@ -166,8 +166,8 @@ async def test_a_fleet_plays_one_plan_after_the_other(pool: Any) -> None:
     assert [record.id for record in run.records] == list(range(100, 111))
 
 
-async def test_the_same_requests_are_broken_off_however_many_senders_there_are(server: Any, pool: Any) -> None:
-    server.script = answer_never
+async def test_random_cancellations_do_not_depend_on_the_number_of_senders(server: Any, pool: Any) -> None:
+    server.script = respond_never
     quitters = []
     for workers in (1, 2):
         run = await pool(workers, cancel_fraction=0.5, output_len=1)
@@ -179,18 +179,18 @@ async def test_the_same_requests_are_broken_off_however_many_senders_there_are(s
     assert 1 < len(quitters[0]) < 11
 
 
-async def test_one_worker_is_a_sender_without_a_fleet(server: Any) -> None:
+async def test_one_worker_is_a_sender_without_a_pool(server: Any) -> None:
     sender = await start_senders(ARGV, setup_for(server.url, MonotonicClock()), workers=1)
     assert isinstance(sender, SenderHandle)
     await sender.close()
 
 
-async def test_after_a_stop_for_a_restart_the_stage_is_played_again_as_a_new_one(server: Any, pool: Any) -> None:
+async def test_after_a_stop_a_stage_can_be_played_again_as_a_new_one(server: Any, pool: Any) -> None:
     server.script = slow_tokens
     run = await pool(2)
     await run.begin(StageConfig(request_rate=50.0, duration=60.0), StageConfig(request_rate=50.0, duration=60.0))
     await run.until(lambda report: report.tick.ok)
-    await run.tell(Action.STOP)
+    await run.command(Action.STOP)
     await run.finish()
     first = len(run.records)
     await run.begin(StageConfig(request_rate=50.0, num_prompts=10), first=2)

@@ -1,4 +1,4 @@
-"""What the server tells of a request's own time is in its record and in the tick in which it ended."""
+"""The server's own times are in the record and in the tick in which the request ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from servetop.core.config import StageConfig
 
 
-async def test_times_that_come_with_the_answer_are_recorded(
+async def test_server_times_in_the_response_are_recorded(
     server: Any, start: Callable[..., Any], sse_head: bytes
 ) -> None:
     async def timed(request: Any) -> None:
@@ -32,7 +32,7 @@ async def test_times_that_come_with_the_answer_are_recorded(
     assert run.total.server_queue.total == pytest.approx(0.04)
 
 
-async def test_without_them_nothing_is_known(server: Any, start: Callable[..., Any]) -> None:
+async def test_without_server_times_none_are_recorded(server: Any, start: Callable[..., Any]) -> None:
     run = start(server.url)
     run.begin(StageConfig(num_prompts=2, request_rate=100.0))
     await run.finish()

@@ -1,4 +1,4 @@
-"""Where tokens are counted, how many each chunk brought, and what contradicts the server's count."""
+"""Token counts: their source, the tokens of each chunk, and disputed counts."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ def usage(tokens: int) -> bytes:
 
 
 def played(
-    texts: Sequence[str], told: int | None, *, most: int = 0, accounts: TickBuilder | None = None
+    texts: Sequence[str], told: int | None, *, most: int = 0, builder: TickBuilder | None = None
 ) -> RequestRecord:
-    """A request of which an event came every 28 ms, and the usage at the end, if any."""
+    """Return the record of a request with an event every 28 ms, and usage at the end if given."""
     prompt = Prompt(text="x", input_tokens=3, output_tokens=9, counted=True)
     dialect = dialect_for("completions", model="m", continuous_usage=False)
     prepared = PreparedRequest(prompt, b"{}", max_tokens=most)
-    exchange = RequestState(1, Due(0, 0.0), prepared=prepared, dialect=dialect, limited=False)
-    exchange.mark_sent(0.0)
-    exchange.headers_received(200, 0.01, is_stream=True)
+    request = RequestState(1, Due(0, 0.0), prepared=prepared, dialect=dialect, limited=False)
+    request.mark_sent(0.0)
+    request.headers_received(200, 0.01, is_stream=True)
     for number, text in enumerate(texts, 1):
-        exchange.body_received(event(text), number * 0.028)
+        request.body_received(event(text), number * 0.028)
     at = len(texts) * 0.028
-    exchange.body_received((b"" if told is None else usage(told)) + b"data: [DONE]\n\n", at)
-    accounts = accounts or TickBuilder()
-    accounts.add_chunks(exchange)
-    record = build_record(exchange, worker=0)
-    accounts.add_ended(exchange, record)
+    request.body_received((b"" if told is None else usage(told)) + b"data: [DONE]\n\n", at)
+    builder = builder or TickBuilder()
+    builder.add_chunks(request)
+    record = build_record(request, worker=0)
+    builder.add_ended(request, record)
     assert record.status is RequestStatus.OK
     return record
 
 
-def tick(accounts: TickBuilder) -> ClientTick:
-    return accounts.build(0, gauges=LoadGauges(), cpu_seconds=0.0)
+def tick(builder: TickBuilder) -> ClientTick:
+    return builder.build(0, gauges=LoadGauges(), cpu_seconds=0.0)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def tick(accounts: TickBuilder) -> ClientTick:
         ([" a"] * 10, 25, [1] * 10),  # no number of tokens for each adds up
     ],
 )
-def test_the_final_count_is_given_to_the_chunks_where_they_are_provably_alike(
+def test_the_final_count_is_divided_among_chunks_that_are_provably_uniform(
     texts: list[str], told: int, sizes: list[int]
 ) -> None:
     record = played(texts, told)
@@ -80,23 +80,23 @@ def test_the_time_per_token_does_not_count_the_first_chunks_tokens() -> None:
     assert played([" all of it"], 9).tpot is None
 
 
-def test_a_tick_learns_from_an_ended_answer_how_many_tokens_a_chunk_brings() -> None:
-    accounts = TickBuilder()
-    played([" tok tok tok tok"] * 50, 200, accounts=accounts)
-    first = tick(accounts)
-    played([" tok tok tok tok"] * 50, 200, accounts=accounts)
-    second = tick(accounts)
+def test_ticks_take_the_tokens_per_chunk_from_a_request_that_ended() -> None:
+    builder = TickBuilder()
+    played([" tok tok tok tok"] * 50, 200, builder=builder)
+    first = tick(builder)
+    played([" tok tok tok tok"] * 50, 200, builder=builder)
+    second = tick(builder)
     assert (first.output_tokens, second.output_tokens) == (200, 200)
     assert first.itl.percentile(50) == second.itl.percentile(50)
     assert second.itl.percentile(50) == pytest.approx(0.007, rel=0.01)
-    played([" a", " tok tok tok"] * 10, 40, accounts=accounts)
-    tick(accounts)
-    played([" a", " tok tok tok"] * 10, 40, accounts=accounts)
-    assert tick(accounts).itl.count == 0
+    played([" a", " tok tok tok"] * 10, 40, builder=builder)
+    tick(builder)
+    played([" a", " tok tok tok"] * 10, 40, builder=builder)
+    assert tick(builder).itl.count == 0
 
 
-def test_gaps_before_events_of_unknown_size_wait_for_the_first_answer_that_ends() -> None:
-    accounts = TickBuilder()
+def test_gaps_before_events_of_unknown_size_wait_for_the_first_request_that_ends() -> None:
+    builder = TickBuilder()
     dialect = dialect_for("completions", model="m", continuous_usage=False)
     prepared = PreparedRequest(Prompt(text="x", input_tokens=3, output_tokens=9, counted=True), b"{}")
     going_on = RequestState(0, Due(0, 0.0), prepared=prepared, dialect=dialect, limited=False)
@@ -104,11 +104,11 @@ def test_gaps_before_events_of_unknown_size_wait_for_the_first_answer_that_ends(
     going_on.headers_received(200, 0.01, is_stream=True)
     for number in range(1, 11):
         going_on.body_received(event(" tok tok tok tok"), number * 0.028)
-    accounts.add_chunks(going_on)
-    before = tick(accounts)
+    builder.add_chunks(going_on)
+    before = tick(builder)
     assert (before.chunks, before.itl.count) == (10, 0)
-    played([" tok tok tok tok"] * 50, 200, accounts=accounts)
-    after = tick(accounts).itl
+    played([" tok tok tok tok"] * 50, 200, builder=builder)
+    after = tick(builder).itl
     assert after.count == 4 * (9 + 49)
     assert after.percentile(99) == pytest.approx(0.007, rel=0.01)
 

@@ -1,4 +1,4 @@
-"""Closed-loop users: one place each, with or without thinking."""
+"""Closed-loop users: one slot each, with or without think time."""
 
 import itertools
 import math
@@ -13,37 +13,37 @@ from servetop.core.events import RequestStatus
 from servetop.workload.user_slots import UserSlots, parse_think_time
 
 
-def test_without_thinking_a_place_is_free_as_soon_as_its_answer_ends() -> None:
-    places = UserSlots(None)
-    places.freed(3.0, closed=True)
-    assert places.free_since(3.5, in_flight=1, limit=2) == 3.0
-    assert places.free_since(3.5, in_flight=2, limit=2) is None
-    assert places.usable_at(3.5, not_before=0.0) == math.inf
+def test_without_think_time_a_slot_is_free_as_soon_as_its_request_ends() -> None:
+    slots = UserSlots(None)
+    slots.freed(3.0, closed=True)
+    assert slots.free_since(3.5, in_flight=1, limit=2) == 3.0
+    assert slots.free_since(3.5, in_flight=2, limit=2) is None
+    assert slots.usable_at(3.5, not_before=0.0) == math.inf
 
 
-def test_places_that_nobody_has_used_are_free_when_they_are_asked_for() -> None:
-    places = UserSlots(None)
-    assert [places.free_since(at, in_flight=0, limit=4) for at in (1.0, 1.3)] == [1.0, 1.3]
-    places.freed(3.0, closed=True)
-    assert [places.free_since(at, in_flight=0, limit=4) for at in (3.2, 3.4)] == [3.0, 3.4]
-    places.freed(5.0, closed=True)
-    places.opened()
-    assert places.free_since(6.0, in_flight=0, limit=4) == 6.0
+def test_unused_slots_are_free_from_the_time_of_the_call() -> None:
+    slots = UserSlots(None)
+    assert [slots.free_since(at, in_flight=0, limit=4) for at in (1.0, 1.3)] == [1.0, 1.3]
+    slots.freed(3.0, closed=True)
+    assert [slots.free_since(at, in_flight=0, limit=4) for at in (3.2, 3.4)] == [3.0, 3.4]
+    slots.freed(5.0, closed=True)
+    slots.opened()
+    assert slots.free_since(6.0, in_flight=0, limit=4) == 6.0
 
 
-def test_a_thinking_user_keeps_the_place_and_asks_when_the_pause_is_over() -> None:
-    places = UserSlots(itertools.repeat(2.0))
-    places.freed(3.0, closed=True)
-    places.freed(4.0, closed=True)
-    assert places.free_since(4.5, in_flight=0, limit=2) is None
-    assert places.usable_at(4.5, not_before=0.0) == 5.0
-    assert places.usable_at(4.5, not_before=4.8) == 4.8
-    assert places.free_since(5.1, in_flight=0, limit=2) == 5.0
-    assert places.free_since(5.1, in_flight=1, limit=2) is None
-    assert places.free_since(5.1, in_flight=1, limit=3) == 5.1
+def test_a_thinking_user_keeps_the_slot_until_the_think_time_is_over() -> None:
+    slots = UserSlots(itertools.repeat(2.0))
+    slots.freed(3.0, closed=True)
+    slots.freed(4.0, closed=True)
+    assert slots.free_since(4.5, in_flight=0, limit=2) is None
+    assert slots.usable_at(4.5, not_before=0.0) == 5.0
+    assert slots.usable_at(4.5, not_before=4.8) == 4.8
+    assert slots.free_since(5.1, in_flight=0, limit=2) == 5.0
+    assert slots.free_since(5.1, in_flight=1, limit=2) is None
+    assert slots.free_since(5.1, in_flight=1, limit=3) == 5.1
 
 
-def test_think_times_have_the_wanted_mean() -> None:
+def test_think_times_have_the_configured_mean() -> None:
     pauses = parse_think_time("exponential:mean=2", seed=4)
     assert pauses is not None
     drawn = np.array(list(itertools.islice(pauses, 20_000)))
@@ -57,7 +57,7 @@ def test_think_times_have_the_wanted_mean() -> None:
     assert parse_think_time("", seed=0) is None
 
 
-async def test_a_closed_loop_with_think_time_is_due_so_long_after_each_answer(
+async def test_a_closed_loop_request_is_due_one_think_time_after_the_previous_one_ended(
     start: Callable[..., Any], server: Any
 ) -> None:
     run = start(server.url, think_time="300ms")
@@ -71,9 +71,7 @@ async def test_a_closed_loop_with_think_time_is_due_so_long_after_each_answer(
     assert server.most_active <= 2
 
 
-async def test_requests_of_a_warm_up_have_ended_before_the_next_stage_begins(
-    start: Callable[..., Any], server: Any
-) -> None:
+async def test_warm_up_requests_end_before_the_next_stage_starts(start: Callable[..., Any], server: Any) -> None:
     run = start(server.url)
     run.begin(StageConfig(max_concurrency=2, num_prompts=4, warmup=True), StageConfig(request_rate=50.0, num_prompts=5))
     await run.finish()

@@ -1,21 +1,87 @@
-"""A pool of real senders against the server of the tests, and what they reported."""
+"""A load sent by one sender, or by a pool of real sender processes, and everything that was reported."""
+
+from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import Action, Command, RequestRecord
-from servetop.core.tick import LoadGauges
+from servetop.core.tick import ClientTick, LoadGauges, merge_client_ticks
 from servetop.loadgen.messages import SenderReport, SenderSetup
+from servetop.loadgen.sender.sender import Sender
 from servetop.loadgen.worker.sender_pool import SenderPool
 from servetop.workload.plan import LoadPhase, LoadPlan
 from tests.harness import SLOW_MACHINE
 
 ARGV = (sys.executable, "-m", "servetop.run.process.sender_program")
+
+
+@dataclass(eq=False)
+class LoadRun:
+    """One sender and everything it reported."""
+
+    sender: Sender
+    clock: MonotonicClock
+    reports: list[SenderReport] = field(default_factory=list)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _commands: int = 0
+
+    def take(self, report: SenderReport) -> None:
+        self.reports.append(report)
+        self._news.set()
+
+    async def until(self, condition: Callable[[], object], *, seconds: float = 10.0) -> None:
+        """Wait until a condition holds after a report."""
+        async with asyncio.timeout(seconds * SLOW_MACHINE):
+            while not condition():
+                self._news.clear()
+                await self._news.wait()
+
+    async def finish(self, *, seconds: float = 10.0) -> None:
+        await self.until(lambda: self.reports and self.reports[-1].state is LoadPhase.FINISHED, seconds=seconds)
+
+    def begin(
+        self, *stages: StageConfig, drain: bool = False, drain_timeout: float = 5.0 * SLOW_MACHINE, ahead: float = 0.02
+    ) -> None:
+        self.sender.begin(
+            LoadPlan(
+                segments=tuple(enumerate(stages)),
+                begin=self.clock.now() + ahead,
+                drain_at_stages=drain,
+                drain_timeout=drain_timeout,
+            )
+        )
+
+    def command(self, action: Action, value: float | None = None) -> None:
+        self._commands += 1
+        self.sender.apply(Command(id=self._commands, at=self.clock.now(), action=action, value=value))
+
+    @property
+    def records(self) -> Sequence[RequestRecord]:
+        return sorted((record for report in self.reports for record in report.records), key=lambda each: each.id)
+
+    @property
+    def replies(self) -> Sequence[str | None]:
+        return [command.reply for report in self.reports for command in report.replies]
+
+    @property
+    def total(self) -> ClientTick:
+        """The sum of all ticks."""
+        return merge_client_ticks([report.tick for report in self.reports], gauges=self.reports[-1].tick.gauges)
+
+
+async def only_record(run: LoadRun, *, seconds: float = 10.0) -> Any:
+    """Send one request and return its record."""
+    run.begin(StageConfig(num_prompts=1))
+    await run.finish(seconds=seconds)
+    (record,) = run.records
+    assert record.error is None or "\n" not in record.error
+    return record
 
 
 def setup_for(url: str, clock: MonotonicClock, **workload: Any) -> SenderSetup:
@@ -27,7 +93,7 @@ def setup_for(url: str, clock: MonotonicClock, **workload: Any) -> SenderSetup:
 
 @dataclass(eq=False)
 class PoolRun:
-    """A pool at work, and what it reported."""
+    """A pool of sender processes and everything it reported."""
 
     pool: SenderPool
     clock: MonotonicClock
@@ -41,7 +107,7 @@ class PoolRun:
         segments = tuple(enumerate(stages, start=first))
         await self.pool.begin(LoadPlan(segments=segments, begin=0.0, drain_at_stages=drain, drain_timeout=5.0))
 
-    async def tell(self, action: Action, value: float | None = None) -> None:
+    async def command(self, action: Action, value: float | None = None) -> None:
         self._commands += 1
         await self.pool.command(Command(id=self._commands, at=0.0, action=action, value=value))
 
@@ -73,7 +139,7 @@ class PoolRun:
         return [note.text for report in self.reports for note in report.notes]
 
 
-async def answer_never(request: Any) -> None:
+async def respond_never(request: Any) -> None:
     await request.raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
     await request.token(1)
     await asyncio.Event().wait()

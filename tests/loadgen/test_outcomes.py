@@ -1,4 +1,4 @@
-"""When an answer is whole: by its end marker, or by a reason to stop and a clean end; never without a token."""
+"""When a response is complete: with its end marker, or with a finish reason and a clean end; never without a token."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def counts(usage: int) -> bytes:
 
 
 def answered(pieces: Sequence[bytes], *, answers: int = 1, streamed: bool = True) -> RequestRecord:
-    """What becomes of a request whose answer ends in order."""
+    """Return the record of a request whose response ends regularly."""
     prepared = PreparedRequest(
         Prompt(text="x", input_tokens=3, output_tokens=9), b"{}", choices=answers, streamed=streamed
     )
     dialect = dialect_for("completions", model="m", continuous_usage=False)
-    exchange = RequestState(1, Due(0, 0.0), prepared=prepared, dialect=dialect, limited=False)
-    exchange.mark_sent(0.0)
-    exchange.headers_received(200, 0.1, is_stream=streamed)
+    request = RequestState(1, Due(0, 0.0), prepared=prepared, dialect=dialect, limited=False)
+    request.mark_sent(0.0)
+    request.headers_received(200, 0.1, is_stream=streamed)
     for number, piece in enumerate(pieces, 1):
-        exchange.body_received(piece, 0.1 + number / 1000)
-    exchange.body_complete(9.0)
-    return build_record(exchange, worker=0)
+        request.body_received(piece, 0.1 + number / 1000)
+    request.body_complete(9.0)
+    return build_record(request, worker=0)
 
 
 def outcome(record: RequestRecord) -> tuple[RequestStatus, str | None]:
@@ -72,19 +72,19 @@ def outcome(record: RequestRecord) -> tuple[RequestStatus, str | None]:
         (event("a") + event(stop="length")[:-9], NO_END),
     ],
 )
-def test_an_answer_is_whole_when_the_server_says_so_and_something_came(
+def test_a_response_is_complete_with_an_end_marker_or_finish_reason_and_a_token(
     body: bytes, expected: tuple[RequestStatus, str | None]
 ) -> None:
     assert outcome(answered([body])) == expected
 
 
-def test_several_answers_are_whole_when_each_has_stopped() -> None:
+def test_several_choices_are_complete_when_each_has_a_finish_reason() -> None:
     one = event("a") + event("b", index=1) + event(stop="length")
     assert outcome(answered([one], answers=2)) == NO_END
     assert outcome(answered([one, event(stop="stop", index=1)], answers=2)) == OK
 
 
-def test_an_empty_answer_in_one_piece_needs_its_count() -> None:
+def test_an_empty_response_without_streaming_needs_usage() -> None:
     empty = {"choices": [{"text": "", "finish_reason": "stop"}]}
     told = {**empty, "usage": {"prompt_tokens": 3, "completion_tokens": 0}}
     assert outcome(answered([orjson.dumps(empty)], streamed=False)) == NO_TOKEN
@@ -95,10 +95,10 @@ LINE_ENDS = st.sampled_from([b"\n", b"\r\n", b"\r"])
 
 
 @given(LINE_ENDS, st.lists(st.integers(0, 1000), max_size=12))
-def test_any_line_end_in_any_pieces_brings_the_same_answer(ending: bytes, places: Sequence[int]) -> None:
+def test_line_ends_and_splits_do_not_change_the_result(ending: bytes, slots: Sequence[int]) -> None:
     body = b": hello\n\n" + b"".join(event(f" {word}") for word in "abc") + event(stop="stop") + counts(3) + DONE
     body = body.replace(b"\n", ending)
-    edges = [0, *sorted(place % (len(body) + 1) for place in places), len(body)]
+    edges = [0, *sorted(place % (len(body) + 1) for place in slots), len(body)]
     record = answered([body[low:high] for low, high in itertools.pairwise(edges)])
     assert outcome(record) == OK
     assert (record.output_tokens, record.chunk_tokens.tolist()) == (3, [1, 1, 1])

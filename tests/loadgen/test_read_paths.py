@@ -1,4 +1,4 @@
-"""What arrives is taken in by the quickest way that fits it, and means what the slowest way would have made of it."""
+"""The fast read paths give exactly the result of the full parser."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from servetop.engines.dialects.stream_parser import EventStream
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.loadgen.transport.http1 import Http1Connection
 from servetop.workload.stage_run import Due
-from tests.loadgen.conftest import SSE_HEAD
+from tests.loadgen.scripted_server import SSE_HEAD
 
 DIALECT = dialect_for("completions", model="m", continuous_usage=False)
 TEXTS = st.sampled_from([" a", " word", "", "\n", '"', "\\", "é", '", "x": "', "\\u12", " \t", "a" * 300])
@@ -33,7 +33,7 @@ regular = TEXTS.map(event)
 
 
 def counted(number: int, text: str, *, rise: int = 1) -> bytes:
-    """An event of a server that counts in each."""
+    """Return an event with usage, as of a server that sends it with each event."""
     total = 5 + number * rise
     usage = {"prompt_tokens": 5, "total_tokens": 5 + total, "completion_tokens": total}
     content = {"id": "cmpl-1", "choices": [{"index": 0, "text": text, "finish_reason": None}], "usage": usage}
@@ -42,7 +42,7 @@ def counted(number: int, text: str, *, rise: int = 1) -> bytes:
 
 @st.composite
 def counted_payloads(draw: st.DrawFn) -> list[bytes]:
-    """Mostly one token an event; sometimes several, none, or an event without a count."""
+    """Mostly one token per event; sometimes several, none, or an event without usage."""
     found, count = [], 0
     for text in draw(st.lists(TEXTS | st.just(" a"), max_size=60)):
         count += draw(st.sampled_from([1, 1, 1, 1, 1, 1, 2, 0, 7]))
@@ -66,7 +66,7 @@ payloads = st.lists(st.one_of(regular, regular, regular, regular, others), max_s
 
 
 class Inbox:
-    """What the transport does with the reads, and no more."""
+    """Handles reads like the transport."""
 
     def stamped(self, connection: Http1Connection, data: bytes, at: float) -> None:
         connection.parse(data, at)
@@ -79,7 +79,7 @@ class Inbox:
 
 
 class Body:
-    """The body's bytes of each read, by the HTTP parser alone."""
+    """Extracts the body of each read with the HTTP parser only."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -92,7 +92,7 @@ class Body:
         return b"".join(self._pieces)
 
 
-def exchange(dialect: Dialect = DIALECT) -> RequestState:
+def new_request(dialect: Dialect = DIALECT) -> RequestState:
     prompt = Prompt(text="x", input_tokens=1, output_tokens=9)
     return RequestState(0, Due(0, 0.0), prepared=PreparedRequest(prompt, b"{}"), dialect=dialect, limited=False)
 
@@ -105,7 +105,7 @@ def seen(made: RequestState) -> list[Any]:
 
 @pytest.mark.parametrize("continuous", [False, True])
 @given(payloads=payloads | counted_payloads(), joints=st.data())
-def test_every_way_of_taking_in_gives_what_the_exact_one_gives(
+def test_all_read_paths_give_the_same_result_as_the_full_parser(
     continuous: bool, payloads: list[bytes], joints: st.DataObject
 ) -> None:
     reads = [SSE_HEAD]
@@ -120,7 +120,7 @@ def test_every_way_of_taking_in_gives_what_the_exact_one_gives(
             case _:
                 reads.append(chunk)
     dialect = dialect_for("completions", model="m", continuous_usage=continuous)
-    quick, exact = exchange(dialect), exchange(dialect)
+    quick, exact = new_request(dialect), new_request(dialect)
     exact.parser = EventStream(read_completion, None, continuous=continuous, keep_texts=False)
     connection = Http1Connection(Inbox())
     connection.send(quick, b"", at=0.0)
@@ -135,8 +135,8 @@ def test_every_way_of_taking_in_gives_what_the_exact_one_gives(
     assert seen(quick) == seen(exact)
 
 
-def test_regular_events_are_put_aside_and_counted_together() -> None:
-    made, connection = exchange(), Http1Connection(Inbox())
+def test_regular_events_are_deferred_and_flushed_together() -> None:
+    made, connection = new_request(), Http1Connection(Inbox())
     connection.send(made, b"", at=0.0)
     connection.data_arrived(SSE_HEAD, 0.01)
     for number in range(13):
@@ -148,8 +148,9 @@ def test_regular_events_are_put_aside_and_counted_together() -> None:
     assert made.chunks.tokens == 13
 
 
-def test_regular_events_with_counts_are_put_aside_too() -> None:
-    made, connection = exchange(dialect_for("completions", model="m", continuous_usage=True)), Http1Connection(Inbox())
+def test_regular_events_with_usage_are_deferred_too() -> None:
+    made = new_request(dialect_for("completions", model="m", continuous_usage=True))
+    connection = Http1Connection(Inbox())
     connection.send(made, b"", at=0.0)
     connection.data_arrived(SSE_HEAD, 0.01)
     aside = 0
@@ -172,10 +173,8 @@ def test_regular_events_with_counts_are_put_aside_too() -> None:
         (1.039, [1.0, 1.039, 1.039, 1.039, 1.04]),  # it had just looked: they came as one
     ],
 )
-def test_events_read_together_are_spread_as_far_as_the_look_before_allows(
-    since: float | None, expected: list[float]
-) -> None:
-    made = exchange()
+def test_events_read_together_are_spread_back_to_the_previous_poll(since: float | None, expected: list[float]) -> None:
+    made = new_request()
     made.headers_received(200, 0.9, is_stream=True)
     made.body_received(event(" a"), 1.0)
     made.body_received(event(" b") + event(" c") + event(" d") + event(" e"), 1.04, since=since)
