@@ -26,12 +26,12 @@ def first(process: ArrivalProcess, count: int) -> Sequence[float]:
 
 
 def of(law: str, rate: float) -> ArrivalProcess:
-    return arrivals_for(rate, burstiness=1.0, seed=(3,), law=parse_arrivals(law))
+    return arrivals_for(rate, burstiness=1.0, seed=(3,), spec=parse_arrivals(law))
 
 
 @given(st.sampled_from(PURE_LAWS), st.floats(0.05, 2000), st.integers(0, 2**31))
 def test_every_law_gives_ascending_times_fixed_by_the_seed(law: str, rate: float, seed: int) -> None:
-    process = arrivals_for(rate, burstiness=1.0, seed=(seed,), law=parse_arrivals(law))
+    process = arrivals_for(rate, burstiness=1.0, seed=(seed,), spec=parse_arrivals(law))
     times = first(process, 300)
     assert times[0] >= 0
     assert all(before <= after for before, after in itertools.pairwise(times))

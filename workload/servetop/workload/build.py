@@ -1,4 +1,4 @@
-"""From a workload's configuration to what is asked and when."""
+"""Builds the prompts and the arrivals that a workload configuration describes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from servetop.workload.prompts.prompt_source import (
 )
 
 REPEATED_PREFIX, REPEATED_PREFIXES = 256, 10
-"""vLLM's defaults of its dataset `prefix_repetition`: tokens, and how many of them."""
+"""Defaults of vLLM's dataset `prefix_repetition`: tokens of a prefix, and number of prefixes."""
 
 
 def prompts_for(
@@ -32,16 +32,16 @@ def prompts_for(
     *,
     max_model_len: int | None = None,
     corpus_ids: tuple[int, ...] = (),
-    tally: SkippedRows | None = None,
-    words: bool = False,
+    skipped: SkippedRows | None = None,
+    as_text: bool = False,
 ) -> PromptSource:
-    """The prompts of a workload; `corpus_ids` are the engine's tokens of a corpus, the tally takes what is left out.
+    """The prompts of a workload; `corpus_ids` are the engine's token ids of a corpus, `skipped` counts unusable rows.
 
-    Prompts are of token ids where the endpoint takes those, or (always, if so asked) of `words`.
+    Prompts consist of token ids where the endpoint accepts them, of words otherwise and with `as_text`.
     """
-    words = words or workload.endpoint != "completions" or workload.conversational
-    vocabulary = CommonWords() if words else TokenIds()
-    source = _source(workload, tuple(seed), vocabulary=vocabulary, ids=corpus_ids, tally=tally or SkippedRows())
+    as_text = as_text or workload.endpoint != "completions" or workload.conversational
+    vocabulary = CommonWords() if as_text else TokenIds()
+    source = _source(workload, tuple(seed), vocabulary=vocabulary, ids=corpus_ids, skipped=skipped or SkippedRows())
     if workload.tokenizer:
         from servetop.workload.prompts.local_tokenizer import CountedPrompts, load_tokenizer
 
@@ -56,14 +56,19 @@ def prompts_for(
 
 
 def _source(
-    workload: WorkloadConfig, seed: tuple[int, ...], *, vocabulary: Vocabulary, ids: tuple[int, ...], tally: SkippedRows
+    workload: WorkloadConfig,
+    seed: tuple[int, ...],
+    *,
+    vocabulary: Vocabulary,
+    ids: tuple[int, ...],
+    skipped: SkippedRows,
 ) -> PromptSource:
     lengths = lengths_for(workload, seed).pairs
     prefixes = _prefixes(workload, vocabulary, seed)
     if workload.dataset not in RANDOM:
-        from servetop.workload.prompts.dataset_prompts import DatasetPrompts  # what reads files
+        from servetop.workload.prompts.dataset_prompts import DatasetPrompts
 
-        drawn = DatasetPrompts(workload, lengths=lengths, prefixes=prefixes, tally=tally, seed=seed)
+        drawn = DatasetPrompts(workload, lengths=lengths, prefixes=prefixes, skipped=skipped, seed=seed)
         return drawn.source(vocabulary, ids)
     if workload.conversational:
         return RandomConversations(lengths=lengths, prefixes=prefixes, workload=workload, seed=seed)
@@ -91,18 +96,18 @@ def _prefixes(workload: WorkloadConfig, vocabulary: Vocabulary, seed: tuple[int,
 
 @dataclass(frozen=True, slots=True)
 class ClippedPrompts:
-    """Prompts cut to what the model takes: the answer to all but one token, then the prompt to what is left."""
+    """Prompts shortened to the context of the model: first the output, to leave one token, then the prompt."""
 
     source: PromptSource
     max_model_len: int
 
     def prompts(self) -> Iterator[Prompt]:
-        """See PromptSource; what was cut says so."""
+        """The prompts of the source; shortened ones are marked as `clipped`."""
         return (clipped(prompt, self.max_model_len) for prompt in self.source.prompts())
 
 
 def clipped(prompt: Prompt, max_model_len: int) -> Prompt:
-    """The prompt, or as much of it as fits; a text is cut by the share of its tokens."""
+    """The prompt, or the part of it that fits; a text is cut in proportion to its tokens."""
     if prompt.input_tokens + prompt.output_tokens <= max_model_len:
         return prompt
     output = max(1, min(prompt.output_tokens, max_model_len - 1))
@@ -119,10 +124,10 @@ def clipped(prompt: Prompt, max_model_len: int) -> Prompt:
 
 
 def arrivals_of(workload: WorkloadConfig, *, seed: int) -> Callable[[float], ArrivalProcess]:
-    """The arrival processes of a workload, by rate; those of a trace go on where the one before stopped."""
-    law = parse_arrivals(workload.arrivals)
-    if law.name != "trace":
-        return seeded_arrivals(burstiness=workload.burstiness, seed=seed, law=law)
+    """Arrival processes of a workload by rate; those of a trace continue where the previous one stopped."""
+    spec = parse_arrivals(workload.arrivals)
+    if spec.name != "trace":
+        return seeded_arrivals(burstiness=workload.burstiness, seed=seed, spec=spec)
     from servetop.workload.arrivals.trace_arrivals import TraceTimes
     from servetop.workload.datasets.catalogue import trace_of
 

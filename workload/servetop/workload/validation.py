@@ -49,14 +49,14 @@ def resolve_workload(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay |
     _read_texts(workload)
     facts = _trace_facts(workload)
     timed = facts is not None and not math.isnan(facts.rate)
-    law = parse_arrivals(workload.arrivals or ("trace" if timed else "")).name
-    if law != "trace":
+    arrivals = parse_arrivals(workload.arrivals or ("trace" if timed else "")).name
+    if arrivals != "trace":
         if workload.time_scale != 1.0:
             raise UsageError("--time-scale stretches the times of a trace: give --dataset-name one that has times")
         return workload, None
     if facts is None or not timed:
         raise UsageError("--arrivals trace replays the times of a trace: give --dataset-name one that has times")
-    resolved = replace(workload, arrivals=workload.arrivals or law, trace_rate=facts.rate)
+    resolved = replace(workload, arrivals=workload.arrivals or arrivals, trace_rate=facts.rate)
     return resolved, Replay(rate=facts.rate / workload.time_scale, requests=facts.rows)
 
 
@@ -121,11 +121,11 @@ def check_fits(workload: WorkloadConfig, max_model_len: int | None) -> None:
     if max_model_len is None or workload.clip_lengths:
         return
     facts = _trace_facts(workload)
-    law = parse_lengths(workload).name
+    distribution = parse_lengths(workload).name
     if facts is not None and not workload.lengths:
         prompt, answer = facts.longest.input_tokens or 0, facts.longest.output_tokens or 0
         where = f"line {facts.longest.line} of the trace"
-    elif law == "fixed" and workload.dataset not in CONVERSATIONS:
+    elif distribution == "fixed" and workload.dataset not in CONVERSATIONS:
         prompt, answer = next(lengths_for(workload, (0,)).pairs())
         where = "each request"
         if workload.conversational:
@@ -142,18 +142,18 @@ def check_fits(workload: WorkloadConfig, max_model_len: int | None) -> None:
 
 def check_load(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
     """UsageError for arrivals that do not exist, and for what does not go together with the stages."""
-    law = parse_arrivals(workload.arrivals).name
+    arrivals = parse_arrivals(workload.arrivals).name
     rates = [stage.request_rate for stage in stages if not math.isinf(stage.request_rate)]
     if not workload.burstiness > 0:
         raise UsageError(f"--burstiness {workload.burstiness:g}: give a number above 0 (1 is Poisson)")
-    if workload.burstiness != 1.0 and law != "gamma":
-        raise UsageError(f"--burstiness shapes gamma arrivals: leave it out with --arrivals {law}")
-    if law == "spaced" and rates and max(rates) > FASTEST_SPACED:
+    if workload.burstiness != 1.0 and arrivals != "gamma":
+        raise UsageError(f"--burstiness shapes gamma arrivals: leave it out with --arrivals {arrivals}")
+    if arrivals == "spaced" and rates and max(rates) > FASTEST_SPACED:
         raise UsageError(f"--arrivals spaced: {max(rates):g} requests/s is less than 1 ms apart: give 1000 or less")
-    if law not in RAMPABLE_ARRIVALS and any(stage.ramp_from is not None for stage in stages):
-        raise UsageError(f"--arrivals {law} cannot follow a ramp: give {', '.join(RAMPABLE_ARRIVALS)}")
+    if arrivals not in RAMPABLE_ARRIVALS and any(stage.ramp_from is not None for stage in stages):
+        raise UsageError(f"--arrivals {arrivals} cannot follow a ramp: give {', '.join(RAMPABLE_ARRIVALS)}")
     endless = any(stage.num_prompts is None and not math.isinf(stage.request_rate) for stage in stages)
-    if endless and (law == "all-at-once" or math.isinf(workload.trace_rate or 1.0)):
+    if endless and (arrivals == "all-at-once" or math.isinf(workload.trace_rate or 1.0)):
         raise UsageError("all requests are due at once and without end: give --num-prompts")
     if workload.think_time:
         parse_think_time(workload.think_time, seed=0)

@@ -50,8 +50,8 @@ def prompt_source(setup: SenderSetup, skipped: SkippedRows) -> PromptSource:
         (setup.seed, 0),
         max_model_len=setup.max_model_len,
         corpus_ids=setup.corpus_ids,
-        tally=skipped,
-        words=setup.text_prompts,
+        skipped=skipped,
+        as_text=setup.text_prompts,
     )
 
 

@@ -1,4 +1,4 @@
-"""When requests are due: pure, seeded sequences of instants, in seconds after the stage began."""
+"""Arrival processes: pure, seeded sequences of due times, in seconds after the start of the stage."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Protocol
 import numpy as np
 
 _BLOCK = 256
-"""Gaps are drawn in blocks: one call of numpy's generator costs as much as many numbers."""
+"""Gaps are drawn in blocks: a call of NumPy's generator costs as much for many numbers as for one."""
 
 
 class ArrivalProcess(Protocol):
-    """A law of arrival; two iterators of one process give the same times."""
+    """When requests are due; all iterators of one process give the same times."""
 
     def due_times(self) -> Iterator[float]:
-        """Ascending seconds from 0, without end."""
+        """Ascending times in seconds, from 0, without end."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantArrivals:
-    """Evenly spaced, the first at 0: a stage of d seconds at rate r gets r · d requests, and stages join seamlessly."""
+    """Evenly spaced requests, the first at 0: a stage of d seconds at rate r has r · d, and stages join seamlessly."""
 
     rate: float
     """Requests per second."""
 
     def due_times(self) -> Iterator[float]:
-        """Ascending seconds from 0, without end and without accumulated rounding error."""
+        """Multiples of 1 / rate, without accumulated rounding error."""
         return (index / self.rate for index in itertools.count())
 
 
@@ -47,7 +47,7 @@ class GammaArrivals:
     seed: tuple[int, ...]
 
     def due_times(self) -> Iterator[float]:
-        """Ascending seconds; the first comes after the first gap."""
+        """Ascending times; the first one is the first gap."""
         generator = np.random.default_rng(self.seed)
         scale = 1.0 / (self.rate * self.burstiness)
         last = 0.0
@@ -59,9 +59,9 @@ class GammaArrivals:
 
 @dataclass(frozen=True, slots=True)
 class BurstArrivals:
-    """All requests of a period at its beginning: `rate` requests each second, as the Run:ai study's vLLM client sent.
+    """All requests of a period at its start: with the period of one second, `rate` requests at once every second.
 
-    Where rate · period is no whole number, bursts of the two whole numbers next to it alternate.
+    Where rate · period is not an integer, bursts of the two nearest integers alternate.
     """
 
     rate: float
@@ -70,7 +70,7 @@ class BurstArrivals:
     """Seconds."""
 
     def due_times(self) -> Iterator[float]:
-        """Multiples of the period, each as often as its burst is large; the first burst, at 0, is never empty."""
+        """Multiples of the period, each repeated for every request of its burst; the first burst is never empty."""
         size = self.rate * self.period
         sent = 0
         for burst in itertools.count():
@@ -108,9 +108,9 @@ class InProcessBursts:
 
 @dataclass(frozen=True, slots=True)
 class SpacedArrivals:
-    """One request each 1000 // rate whole milliseconds, as the Run:ai study's TensorRT-LLM client sent them.
+    """One request every 1000 // rate milliseconds, as the Run:ai study's TensorRT-LLM client sent them.
 
-    Faster than asked where 1000 / rate is no whole number; never faster than one a millisecond.
+    The true rate is higher than `rate` where 1000 / rate is not an integer, and never above one per millisecond.
     """
 
     rate: float
@@ -124,7 +124,7 @@ class SpacedArrivals:
 
 @dataclass(frozen=True, slots=True)
 class AllAtOnce:
-    """Every request is due at once."""
+    """All requests are due at time 0."""
 
     def due_times(self) -> Iterator[float]:
         """Zeros without end."""

@@ -1,7 +1,7 @@
 """Rates that change with time, and arrivals that follow them.
 
-A process of rate 1 becomes one of rate r(t) when its times are read on the clock of the expected number of arrivals:
-the k-th event of the first comes, in the second, when the integral of r reaches it (time change of a point process).
+A process of rate 1 becomes one of rate r(t) by a time change: an event at time k of the first occurs, in the second,
+when the integral of r reaches k.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ _PRECISION = 1e-9
 
 
 class RateCurve(Protocol):
-    """A rate over time, in requests per second; time counts from the curve's beginning."""
+    """A rate over time, in requests per second; time is in seconds from the start of the curve."""
 
     def rate_at(self, at: float) -> float:
-        """The rate in force."""
+        """The rate at a time."""
         ...
 
     def when(self, expected: float) -> float:
-        """The time by which so many arrivals are to be expected."""
+        """The time at which the expected number of arrivals reaches `expected`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RampCurve:
-    """From `start` to `end` within `seconds`, then `end` for good; linear or exponential in time."""
+    """A ramp from `start` to `end` within `seconds`, constant after that; linear or exponential in time."""
 
     start: float
     end: float
@@ -39,7 +39,7 @@ class RampCurve:
 
     @classmethod
     def of_length(cls, start: float, end: float, *, requests: float, exponential: bool) -> RampCurve:
-        """The ramp that reaches `end` with its last of so many requests."""
+        """The ramp that reaches `end` with the last of a number of requests."""
         mean = (end - start) / _log_ratio(start, end) if exponential and start != end else (start + end) / 2
         return cls(start=start, end=end, seconds=requests / mean, exponential=exponential)
 
@@ -48,30 +48,28 @@ class RampCurve:
         return _log_ratio(self.start, self.end) / self.seconds if self.exponential else 0.0
 
     def rate_at(self, at: float) -> float:
-        """See RateCurve."""
         if at >= self.seconds:
             return self.end
-        share = max(0.0, at) / self.seconds
+        fraction = max(0.0, at) / self.seconds
         if self.exponential:
-            return self.start * math.exp(self._growth * self.seconds * share)
-        return self.start + (self.end - self.start) * share
+            return self.start * math.exp(self._growth * self.seconds * fraction)
+        return self.start + (self.end - self.start) * fraction
 
     def when(self, expected: float) -> float:
-        """See RateCurve."""
         growth = self._growth
         if growth:
             growth_so_far = expected * growth / self.start
             at = math.log1p(growth_so_far) / growth if growth_so_far > -1 else math.inf
-            whole = (self.end - self.start) / growth
+            total = (self.end - self.start) / growth
         else:
             slope = (self.end - self.start) / self.seconds
             under_root = self.start**2 + 2 * slope * expected
             at = 2 * expected / (self.start + math.sqrt(under_root)) if under_root >= 0 else math.inf
-            whole = (self.start + self.end) / 2 * self.seconds
-        return at if at <= self.seconds else self.seconds + max(0.0, expected - whole) / self.end
+            total = (self.start + self.end) / 2 * self.seconds
+        return at if at <= self.seconds else self.seconds + max(0.0, expected - total) / self.end
 
     def rest(self, at: float) -> RampCurve | None:
-        """What is left of the ramp after a time; None when it is over."""
+        """The rest of the ramp after a time; None when it is over."""
         if at >= self.seconds:
             return None
         left = self.seconds - max(0.0, at)
@@ -79,22 +77,21 @@ class RampCurve:
 
 
 def _log_ratio(start: float, end: float) -> float:
-    """log(end / start), exact for rates next to each other too."""
+    """log(end / start), exact also for nearly equal rates."""
     return math.log1p((end - start) / start)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SineCurve:
-    """A mean rate that swings by a share of itself; it begins at the mean and rises first."""
+    """A sinusoidal rate that starts at its mean and rises first."""
 
     mean: float
     period: float
     """Seconds."""
     amplitude: float
-    """Share of the mean, 0 to 1."""
+    """Fraction of the mean, 0 to 1."""
 
     def rate_at(self, at: float) -> float:
-        """See RateCurve."""
         return self.mean * (1 + self.amplitude * math.sin(math.tau * at / self.period))
 
     def _expected(self, at: float) -> float:
@@ -102,7 +99,7 @@ class SineCurve:
         return self.mean * (at + swing * (1 - math.cos(math.tau * at / self.period)))
 
     def when(self, expected: float) -> float:
-        """See RateCurve; by bisection between the earliest and the latest possible."""
+        """The time of an expected number of arrivals, by bisection between its bounds."""
         late = expected / self.mean
         early = max(0.0, late - self.amplitude * self.period / math.pi)
         while late - early > _PRECISION * max(1.0, late):
@@ -122,7 +119,7 @@ class CurvedArrivals:
     curve: RateCurve
 
     def due_times(self) -> Iterator[float]:
-        """Ascending seconds; rounding never turns two of them round."""
+        """Ascending times in seconds, also where rounding would reverse two of them."""
         last = 0.0
         for expected in self.unit.due_times():
             last = max(last, self.curve.when(expected))

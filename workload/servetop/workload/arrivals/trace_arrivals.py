@@ -1,4 +1,4 @@
-"""The arrival times of a trace, at any rate."""
+"""Arrival times of a trace, replayed at any rate."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from servetop.workload.datasets.traces import RequestTrace
 
 
 class TraceTimes:
-    """One walk through a trace's times for a whole run: a process begins with the row that the last one had not used.
+    """One pass over a trace's times for a whole run: each process starts with the row after the last one used.
 
-    So times and prompts stay together when the rate is changed, and when a stage follows another.
+    So times and prompts stay aligned when the rate changes and when the next stage starts.
     """
 
     def __init__(self, trace: RequestTrace | None, *, rate: float | None) -> None:
@@ -26,13 +26,13 @@ class TraceTimes:
         self._next = next(self._rows)
 
     def at_rate(self, rate: float) -> ArrivalProcess:
-        """The times from here on, stretched so that their mean rate is this one."""
+        """The remaining times, stretched or compressed to a mean rate in requests per second."""
         if math.isinf(rate) or math.isinf(self._rate):
             return AllAtOnce()
-        return _Walk(self, self._rate / rate)
+        return _RemainingTimes(self, self._rate / rate)
 
     def times(self, stretch: float) -> Iterator[float]:
-        """Seconds since the row at which the walk stands; each step uses that row up."""
+        """Seconds since the current row; every step consumes a row."""
         start = self._next.at or 0.0
         while True:
             yield ((self._next.at or 0.0) - start) * stretch
@@ -40,12 +40,12 @@ class TraceTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
-    """The rest of the walk, stretched."""
+class _RemainingTimes:
+    """The remaining times, multiplied by `stretch`."""
 
     trace: TraceTimes
     stretch: float
 
     def due_times(self) -> Iterator[float]:
-        """See ArrivalProcess; only one iterator at a time, as all walk the same trace."""
+        """Times in seconds; only one iterator at a time, because all consume the same trace."""
         return self.trace.times(self.stretch)

@@ -93,7 +93,7 @@ def parse_turns(text: str) -> DistributionSpec | None:
     if not text:
         return None
     spec = parse_distribution(f"fixed:turns={text}" if text[0].isdigit() else text, TURN_COUNTS, option="--num-turns")
-    numbers = [spec.or_else(name, 0) for name in spec.numbers]
+    numbers = [spec.get(name, 0) for name in spec.numbers]
     if any(number != int(number) or number < 1 for number in numbers) or numbers != sorted(numbers):
         raise UsageError(f"--num-turns {text}: give whole numbers from 1, as in 3 or uniform:min=2,max=6")
     return spec

@@ -22,22 +22,22 @@ from servetop.workload.prompts.prompt_source import (
 
 @dataclass(frozen=True, slots=True)
 class DatasetPrompts:
-    """What a workload makes of its dataset."""
+    """The prompts that a workload takes from its dataset."""
 
     workload: WorkloadConfig
     lengths: LengthStream
     prefixes: SharedPrefixes
-    tally: SkippedRows
-    """Takes the rows that are left out."""
+    skipped: SkippedRows
+    """Counts the rows that are left out."""
     seed: tuple[int, ...]
 
     def source(self, vocabulary: Vocabulary, corpus_ids: tuple[int, ...]) -> PromptSource:
-        """Its prompts; `corpus_ids` are the engine's tokens of a corpus."""
+        """The source for the kind of the dataset; `corpus_ids` are the engine's token ids of a corpus."""
         workload, own_lengths = self.workload, not self.workload.lengths
         trace, texts = trace_of(workload, seed=self.seed[0]), texts_of(workload)
         if trace is not None:
             return TracePrompts(
-                rows=lambda: trace.endless(self.tally),
+                rows=lambda: trace.endless(self.skipped),
                 vocabulary=vocabulary,
                 prefixes=self.prefixes,
                 block_tokens=trace.layout.block_tokens,
@@ -46,14 +46,14 @@ class DatasetPrompts:
             )
         if texts is not None and workload.conversational:
             return ConversationPrompts(
-                rows=lambda: texts.endless(self.tally),
+                rows=lambda: texts.endless(self.skipped),
                 lengths=self.lengths,
                 own_lengths=own_lengths,
                 workload=workload,
                 seed=self.seed,
             )
         if texts is not None:
-            return TextPrompts(rows=lambda: texts.endless(self.tally), lengths=self.lengths, own_lengths=own_lengths)
+            return TextPrompts(rows=lambda: texts.endless(self.skipped), lengths=self.lengths, own_lengths=own_lengths)
         return CorpusPrompts(
             text=corpus_text(workload.dataset),
             ids=corpus_ids,
@@ -65,5 +65,5 @@ class DatasetPrompts:
 
 
 def corpus_text(name: str) -> str:
-    """The text of a corpus that comes with servetop."""
+    """The text of a corpus that is part of servetop."""
     return whole_text(shipped(CORPORA[name]))

@@ -11,7 +11,7 @@ import numpy as np
 
 from servetop.core.interfaces.dialect import Prompt
 from servetop.workload.datasets.rows import DatasetRow
-from servetop.workload.prompts.lengths import LengthPair
+from servetop.workload.prompts.length_sources import LengthPair
 from servetop.workload.prompts.token_estimate import CHARACTERS_PER_TOKEN, estimated_tokens
 
 FIRST_ID, LAST_ID = 10, 255

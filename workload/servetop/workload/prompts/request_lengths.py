@@ -13,7 +13,8 @@ from servetop.workload.datasets.catalogue import texts_of, trace_of
 from servetop.workload.datasets.rows import DatasetRow
 from servetop.workload.datasets.traces import RequestTrace
 from servetop.workload.prompts.conversation_scripts import turn_counts
-from servetop.workload.prompts.lengths import LengthPair, Lengths, expected_lengths, output_limit
+from servetop.workload.prompts.length_sources import LengthPair, LengthSource
+from servetop.workload.prompts.lengths import expected_lengths, output_limit
 from servetop.workload.prompts.prompt_source import prefix_picks
 from servetop.workload.prompts.token_estimate import estimated_tokens
 
@@ -55,7 +56,7 @@ def request_lengths(
 
 
 def _requests(
-    workload: WorkloadConfig, lengths: Lengths, seed: tuple[int, ...], *, limit: int | None
+    workload: WorkloadConfig, lengths: LengthSource, seed: tuple[int, ...], *, limit: int | None
 ) -> Iterator[RequestLengths]:
     drawn = _turns(workload, lengths, seed) if workload.conversational else _single(workload, lengths, seed)
     prefix_len, count = shared_prefix(workload)
@@ -76,7 +77,7 @@ _Drawn = Iterator[tuple[tuple[SharedTokens, ...], list[LengthPair]]]
 """What a prompt shares with others, and the lengths of each turn."""
 
 
-def _single(workload: WorkloadConfig, lengths: Lengths, seed: tuple[int, ...]) -> _Drawn:
+def _single(workload: WorkloadConfig, lengths: LengthSource, seed: tuple[int, ...]) -> _Drawn:
     trace, texts, own_lengths = trace_of(workload, seed=seed[0]), texts_of(workload), not workload.lengths
     if trace is not None:
         return _of_trace(trace, lengths if workload.lengths else None)
@@ -85,7 +86,7 @@ def _single(workload: WorkloadConfig, lengths: Lengths, seed: tuple[int, ...]) -
     return (((), [pair]) for pair in lengths.pairs())
 
 
-def _of_trace(trace: RequestTrace, lengths: Lengths | None) -> _Drawn:
+def _of_trace(trace: RequestTrace, lengths: LengthSource | None) -> _Drawn:
     replaced = None if lengths is None else lengths.pairs()
     for row in trace.endless():
         pair = (row.input_tokens or 1, row.output_tokens or 1) if replaced is None else next(replaced)
@@ -93,12 +94,12 @@ def _of_trace(trace: RequestTrace, lengths: Lengths | None) -> _Drawn:
         yield tuple(blocks), [pair]
 
 
-def _of_texts(rows: Iterator[DatasetRow], lengths: Lengths, *, own_lengths: bool) -> _Drawn:
+def _of_texts(rows: Iterator[DatasetRow], lengths: LengthSource, *, own_lengths: bool) -> _Drawn:
     for row, (_, output) in zip(rows, lengths.pairs(), strict=False):
         yield (), [(estimated_tokens(row.text or ""), (row.output_tokens if own_lengths else None) or output)]
 
 
-def _turns(workload: WorkloadConfig, lengths: Lengths, seed: tuple[int, ...]) -> _Drawn:
+def _turns(workload: WorkloadConfig, lengths: LengthSource, seed: tuple[int, ...]) -> _Drawn:
     pairs, counts, texts = lengths.pairs(), turn_counts(workload, seed), texts_of(workload)
     if texts is None:
         return (((), list(itertools.islice(pairs, count))) for count in counts)
