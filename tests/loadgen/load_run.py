@@ -107,6 +107,11 @@ class PoolRun:
         segments = tuple(enumerate(stages, start=first))
         await self.pool.begin(LoadPlan(segments=segments, begin=0.0, drain_at_stages=drain, drain_timeout=5.0))
 
+    async def begin_and_wait(self, *stages: StageConfig) -> None:
+        """Begin a plan and wait until a request has succeeded."""
+        await self.begin(*stages)
+        await self.until(lambda report: report.tick.ok)
+
     async def command(self, action: Action, value: float | None = None) -> None:
         self._commands += 1
         await self.pool.command(Command(id=self._commands, at=0.0, action=action, value=value))

@@ -6,30 +6,21 @@ import asyncio
 import base64
 import contextlib
 
+from tests.loadgen.tcp_server import TcpServer
 
-class ForwardProxy:
+
+class ForwardProxy(TcpServer):
     """Records the requests it receives; with `login`, requires `user:password`."""
 
     def __init__(self, to_port: int, *, login: str | None = None) -> None:
+        super().__init__()
         self.asked: list[str] = []
         """First lines of the requests that reached it."""
         self.heads: list[str] = []
         self._to_port = to_port
         self._login = login
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(self._serve(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             self.asked.append(head.split("\r\n")[0])
@@ -61,14 +52,6 @@ class ForwardProxy:
         finally:
             back.cancel()
             there.close()
-
-    async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            for task in tuple(self._tasks):
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self._server.wait_closed()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

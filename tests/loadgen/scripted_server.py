@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
+
+from tests.loadgen.tcp_server import TcpServer
 
 SSE_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -62,30 +63,18 @@ async def three_tokens(request: Served) -> None:
     await request.end()
 
 
-class ScriptedServer:
+class ScriptedServer(TcpServer):
     """Runs `script` for every request; a connection that the script leaves open is kept alive."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.script: Script = three_tokens
         self.served: list[Served] = []
         self.connections = 0
         self.active = 0
         self.most_active = 0
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start(self, host: str = "127.0.0.1", *, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
-        self._server = await asyncio.start_server(self._accept, host, port, ssl=tls)
-        self.port = self._server.sockets[0].getsockname()[1]
-        name = f"[{host}]" if ":" in host else host
-        self.url = f"{'https' if tls else 'http'}://{name}:{self.port}"
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(self._serve(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         connection = self.connections
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -107,10 +96,14 @@ class ScriptedServer:
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
 
-    async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            for task in tuple(self._tasks):
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self._server.wait_closed()
+
+def then_stall(data: bytes) -> Script:
+    """Respond with two tokens and `data`, and keep the connection open."""
+
+    async def script(request: Served) -> None:
+        await request.raw(SSE_HEAD)
+        await request.tokens(2)
+        await request.raw(data)
+        await asyncio.sleep(30)
+
+    return script

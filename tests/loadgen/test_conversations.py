@@ -41,6 +41,17 @@ def responding(sse_head: bytes, *, gap: float = 0.0, chat: bool = True) -> Calla
     return script
 
 
+@pytest.fixture
+def converse(start: Start, server: Any, conversation: dict[str, Any], sse_head: bytes) -> Start:
+    """Start a run of three-turn conversations with fields of WorkloadConfig; `gap`: seconds between tokens."""
+
+    def started(*, gap: float = 0.0, **options: Any) -> Any:
+        server.script = responding(sse_head, gap=gap)
+        return start(server.url, **conversation, **options)
+
+    return started
+
+
 def completion_part(number: int, count: int) -> str:
     return f"<{number}:{count}>"
 
@@ -61,11 +72,8 @@ def notes(run: Any) -> list[str]:
     return [note.text for report in run.reports for note in report.notes]
 
 
-async def test_each_turn_carries_the_earlier_prompts_and_the_completions_received(
-    start: Start, server: Any, conversation: dict[str, Any], sse_head: bytes
-) -> None:
-    server.script = responding(sse_head)
-    run = start(server.url, **conversation)
+async def test_each_turn_carries_the_earlier_prompts_and_the_completions_received(converse: Start, server: Any) -> None:
+    run = converse()
     run.begin(StageConfig(max_concurrency=1, num_prompts=1))
     await run.finish()
     first, second, third = CONVERSATION["turns"]
@@ -135,11 +143,8 @@ async def test_a_dialect_without_messages_gets_the_history_as_one_text(
     assert run.records[1].output_text == full_completion(1)
 
 
-async def test_a_turn_is_due_after_the_think_time_and_never_sent_before(
-    start: Start, server: Any, conversation: dict[str, Any], sse_head: bytes
-) -> None:
-    server.script = responding(sse_head, gap=0.005)
-    run = start(server.url, **conversation, think_time="60ms")
+async def test_a_turn_is_due_after_the_think_time_and_never_sent_before(converse: Start) -> None:
+    run = converse(gap=0.005, think_time="60ms")
     run.begin(StageConfig(request_rate=50.0, num_prompts=6))
     await run.finish()
     grouped = conversations(run.records)
@@ -152,11 +157,8 @@ async def test_a_turn_is_due_after_the_think_time_and_never_sent_before(
     assert notes(run) == []
 
 
-async def test_a_closed_loop_starts_the_next_conversation_when_one_ends(
-    start: Start, server: Any, conversation: dict[str, Any], sse_head: bytes
-) -> None:
-    server.script = responding(sse_head)
-    run = start(server.url, **conversation, think_time="40ms")
+async def test_a_closed_loop_starts_the_next_conversation_when_one_ends(converse: Start) -> None:
+    run = converse(think_time="40ms")
     run.begin(StageConfig(max_concurrency=2, num_prompts=6))
     await run.finish()
     grouped = conversations(run.records)
@@ -189,22 +191,16 @@ async def test_a_failed_turn_ends_its_conversation_with_a_note(
     assert notes(run) == ["4 conversations ended early, with a turn that did not end well"]
 
 
-async def test_when_a_stage_times_out_turns_in_flight_finish_and_no_other_starts(
-    start: Start, server: Any, conversation: dict[str, Any], sse_head: bytes
-) -> None:
-    server.script = responding(sse_head)
-    run = start(server.url, **conversation, think_time="10")
+async def test_when_a_stage_times_out_turns_in_flight_finish_and_no_other_starts(converse: Start) -> None:
+    run = converse(think_time="10")
     run.begin(StageConfig(max_concurrency=3, duration=0.2))
     await run.finish()
     assert [(each.turn, each.status) for each in run.records] == [(1, RequestStatus.OK)] * 3
     assert notes(run) == ["3 conversations were cut short by the end of the load"]
 
 
-async def test_after_a_stop_no_further_turn_starts(
-    start: Start, server: Any, conversation: dict[str, Any], sse_head: bytes
-) -> None:
-    server.script = responding(sse_head)
-    run = start(server.url, **conversation, think_time="10")
+async def test_after_a_stop_no_further_turn_starts(converse: Start) -> None:
+    run = converse(think_time="10")
     run.begin(StageConfig(max_concurrency=3, num_prompts=3))
     await run.until(lambda: len(run.records) == 3)
     run.command(Action.STOP)
@@ -213,12 +209,9 @@ async def test_after_a_stop_no_further_turn_starts(
     assert notes(run) == ["3 conversations were cut short by the end of the load"]
 
 
-async def test_the_drain_timeout_restarts_with_each_turn(
-    start: Start, server: Any, conversation: dict[str, Any], sse_head: bytes
-) -> None:
-    server.script = responding(sse_head)
+async def test_the_drain_timeout_restarts_with_each_turn(converse: Start) -> None:
     for patience in (0.15, 1.0, 6.0):  # a loaded machine may not answer within the first
-        run = start(server.url, **conversation, think_time=str(2 * patience))
+        run = converse(think_time=str(2 * patience))
         run.begin(StageConfig(num_prompts=2), drain_timeout=patience)  # all due at once: turns come while it drains
         await run.finish()
         turns = [(each.turn, each.status) for each in sorted(run.records, key=lambda each: each.due)]
@@ -227,21 +220,16 @@ async def test_the_drain_timeout_restarts_with_each_turn(
     raise AssertionError(turns)
 
 
-async def test_a_turn_counts_in_the_stage_in_which_it_is_due(
-    start: Start, server: Any, conversation: dict[str, Any], sse_head: bytes
-) -> None:
-    server.script = responding(sse_head)
-    run = start(server.url, **conversation, think_time="100ms")
+async def test_a_turn_counts_in_the_stage_in_which_it_is_due(converse: Start) -> None:
+    run = converse(think_time="100ms")
     run.begin(StageConfig(request_rate=100.0, num_prompts=1), StageConfig(request_rate=0.001, duration=0.5))
     await run.finish()
     assert [(each.turn, each.stage) for each in run.records] == [(1, 0), (2, 1), (3, 1)]
 
 
-async def test_a_conversation_beyond_the_context_limit_ends_only_with_clip_lengths(
-    start: Start, server: Any, conversation: dict[str, Any], sse_head: bytes
-) -> None:
-    server.script = responding(sse_head)  # says 50 + 3 tokens for each turn, whatever it was
-    run = start(server.url, **conversation, max_model_len=55, clip_lengths=True)
+async def test_a_conversation_beyond_the_context_ends_only_with_clip_lengths(converse: Start, server: Any) -> None:
+    # usage is 50 + 3 tokens for each turn
+    run = converse(max_model_len=55, clip_lengths=True)
     run.begin(StageConfig(max_concurrency=1, num_prompts=2))
     await run.finish()
     assert [each.turn for each in run.records] == [1, 1]
@@ -249,17 +237,14 @@ async def test_a_conversation_beyond_the_context_limit_ends_only_with_clip_lengt
         "2 conversations ended early, because the next turn would be beyond the model's longest context"
     ]
     server.served.clear()
-    run = start(server.url, **conversation, max_model_len=55)
+    run = converse(max_model_len=55)
     run.begin(StageConfig(max_concurrency=1, num_prompts=2))
     await run.finish()
     assert [each.turn for each in run.records] == [1, 2, 3, 1, 2, 3]
 
 
-async def test_a_pause_queues_the_next_turns_and_counts_their_wait(
-    start: Start, server: Any, conversation: dict[str, Any], sse_head: bytes
-) -> None:
-    server.script = responding(sse_head)
-    run = start(server.url, **conversation, think_time="400ms")
+async def test_a_pause_queues_the_next_turns_and_counts_their_wait(converse: Start) -> None:
+    run = converse(think_time="400ms")
     run.begin(StageConfig(max_concurrency=2, num_prompts=3))
     await run.until(lambda: len(run.records) >= 2)
     run.command(Action.PAUSE_LOAD)

@@ -14,6 +14,7 @@ import pytest
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestStatus
 from tests.loadgen.load_run import only_record
+from tests.loadgen.scripted_server import then_stall
 
 Start = Callable[..., Any]
 MIB = 1 << 20
@@ -48,15 +49,8 @@ async def test_a_slow_server_is_measured_as_slow(server: Any, start: Start, sse_
     assert 0.2 <= record.tpot < 0.4
 
 
-async def test_a_server_that_stalls_mid_stream_is_a_timeout_with_the_tokens_received(
-    server: Any, start: Start, sse_head: bytes
-) -> None:
-    async def stalls(request: Any) -> None:
-        await request.raw(sse_head)
-        await request.tokens(2)
-        await asyncio.sleep(30)
-
-    server.script = stalls
+async def test_a_server_that_stalls_mid_stream_is_a_timeout_with_the_tokens_received(server: Any, start: Start) -> None:
+    server.script = then_stall(b"")
     record = await only_record(start(server.url, timeout=0.4))
     assert (record.status, record.output_tokens) == (RequestStatus.TIMEOUT, 2)
 
@@ -135,14 +129,8 @@ async def test_endless_headers_are_an_error(server: Any, start: Start, beginning
 
 
 @pytest.mark.parametrize("garbage", [b"zz\r\n", b"-5\r\nhello\r\n", b"\x00\xff\xfe\r\n", b"fffffffffffffffff\r\n"])
-async def test_an_invalid_chunk_header_is_an_error(server: Any, start: Start, sse_head: bytes, garbage: bytes) -> None:
-    async def garbles(request: Any) -> None:
-        await request.raw(sse_head)
-        await request.tokens(2)
-        await request.raw(garbage)
-        await asyncio.sleep(30)
-
-    server.script = garbles
+async def test_an_invalid_chunk_header_is_an_error(server: Any, start: Start, garbage: bytes) -> None:
+    server.script = then_stall(garbage)
     record = await only_record(start(server.url))
     assert (record.status, record.output_tokens) == (RequestStatus.TRUNCATED, 2)
     assert record.error.startswith("the response is not valid HTTP/1.1")

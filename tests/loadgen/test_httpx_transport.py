@@ -1,5 +1,6 @@
 """The httpx transport with real proxies and certificates."""
 
+import contextlib
 import ssl
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -20,8 +21,8 @@ def by(proxy: ForwardProxy, **settings: Any) -> ConnectionConfig:
     return ConnectionConfig(transport="httpx", proxy=proxy.url, **settings)
 
 
-@pytest.fixture
-async def proxy(server: Any) -> AsyncIterator[ForwardProxy]:
+@contextlib.asynccontextmanager
+async def proxy_to(server: Any) -> AsyncIterator[ForwardProxy]:
     proxy = ForwardProxy(server.port)
     await proxy.start()
     yield proxy
@@ -29,11 +30,15 @@ async def proxy(server: Any) -> AsyncIterator[ForwardProxy]:
 
 
 @pytest.fixture
+async def proxy(server: Any) -> AsyncIterator[ForwardProxy]:
+    async with proxy_to(server) as proxy:
+        yield proxy
+
+
+@pytest.fixture
 async def tls_proxy(tls_server: Any) -> AsyncIterator[ForwardProxy]:
-    proxy = ForwardProxy(tls_server.port)
-    await proxy.start()
-    yield proxy
-    await proxy.stop()
+    async with proxy_to(tls_server) as proxy:
+        yield proxy
 
 
 @pytest.fixture

@@ -40,8 +40,7 @@ async def test_when_a_sender_is_killed_its_requests_are_lost_and_the_others_take
 async def test_a_closed_loop_keeps_its_concurrency_when_a_sender_dies(server: Any, pool: Any) -> None:
     server.script = slow_tokens
     run = await pool(2)
-    await run.begin(StageConfig(max_concurrency=6, duration=60.0))
-    await run.until(lambda report: report.tick.ok)
+    await run.begin_and_wait(StageConfig(max_concurrency=6, duration=60.0))
     os.kill(run.pool.pids[0], signal.SIGKILL)
     await run.until(lambda report: any("died" in note.text for note in report.notes))
     await run.until(lambda report: report.tick.gauges.in_flight == report.tick.gauges.max_concurrency == 6)
@@ -64,8 +63,7 @@ async def test_an_invalid_url_is_reported_with_the_senders_error(pool: Any) -> N
 
 async def test_a_standby_sender_is_activated_when_the_active_ones_are_saturated(pool: Any) -> None:
     run = await pool(2, active=1)
-    await run.begin(StageConfig(request_rate=50.0, duration=60.0))
-    await run.until(lambda report: report.tick.ok)
+    await run.begin_and_wait(StageConfig(request_rate=50.0, duration=60.0))
     stuttering = asyncio.ensure_future(stutter(run.pool.pids[0]))
     await run.until(lambda report: any("added" in note.text for note in report.notes))
     stuttering.cancel()

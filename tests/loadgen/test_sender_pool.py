@@ -68,8 +68,7 @@ async def test_a_limit_below_the_number_of_senders_leaves_some_idle(server: Any,
 async def test_a_new_limit_applies_to_the_whole_pool(server: Any, pool: Any) -> None:
     server.script = slow_tokens
     run = await pool(3)
-    await run.begin(StageConfig(max_concurrency=2, duration=60.0))
-    await run.until(lambda report: report.tick.ok)
+    await run.begin_and_wait(StageConfig(max_concurrency=2, duration=60.0))
     await run.command(Action.SET_CONCURRENCY, 7)
     await run.until(lambda report: report.tick.gauges.in_flight == 7)
     await run.command(Action.SET_CONCURRENCY, 1)
@@ -84,8 +83,7 @@ async def test_a_new_limit_applies_to_the_whole_pool(server: Any, pool: Any) -> 
 async def test_all_senders_close_and_open_the_loop(server: Any, pool: Any) -> None:
     server.script = slow_tokens
     run = await pool(3)
-    await run.begin(StageConfig(request_rate=20.0, duration=60.0))
-    await run.until(lambda report: report.tick.ok)
+    await run.begin_and_wait(StageConfig(request_rate=20.0, duration=60.0))
     await run.command(Action.CLOSE_LOOP, 5)
     await run.until(lambda report: report.tick.gauges.in_flight == report.tick.gauges.max_concurrency == 5)
     await run.command(Action.OPEN_LOOP, 30.0)
@@ -188,8 +186,9 @@ async def test_one_worker_is_a_sender_without_a_pool(server: Any) -> None:
 async def test_after_a_stop_a_stage_can_be_played_again_as_a_new_one(server: Any, pool: Any) -> None:
     server.script = slow_tokens
     run = await pool(2)
-    await run.begin(StageConfig(request_rate=50.0, duration=60.0), StageConfig(request_rate=50.0, duration=60.0))
-    await run.until(lambda report: report.tick.ok)
+    await run.begin_and_wait(
+        StageConfig(request_rate=50.0, duration=60.0), StageConfig(request_rate=50.0, duration=60.0)
+    )
     await run.command(Action.STOP)
     await run.finish()
     first = len(run.records)

@@ -1,6 +1,6 @@
 """Decompression of response bodies (`content-encoding` gzip and deflate) as they arrive.
 
-Requests do not ask for compression; some servers and proxies compress anyway.
+Requests do not offer compression; some servers and proxies compress anyway.
 """
 
 from __future__ import annotations

@@ -95,11 +95,10 @@ class RequestState:
         self.text = CompletionText(tokenizer=prepared.tokenizer, recorded=recorded) if kept else None
         """None if the completion's text is not needed."""
         self.retried, self.streamed = False, prepared.streamed
-        self.replica: int | None = None
-        """Index of the server it was sent to; None if there is only one."""
+        self.replica: int | None = None  # index of the server it was sent to, if there are several
 
     def mark_sent(self, at: float) -> None:
-        """Set the time at which the request is written to the socket; a retry does not change it."""
+        """Set the time at which the request is written to the socket; a second attempt does not change it."""
         if self.sent is None:
             self.sent = at
 

@@ -1,4 +1,4 @@
-"""Timers for absolute due times: event-loop timers have millisecond resolution, a Linux timerfd wakes within 60 µs.
+"""Request pacing: timers for absolute due times. A Linux timerfd wakes within 60 µs, an event-loop timer within 1 ms.
 
 Due times are never shifted by a late wake-up or a slow response, which avoids coordinated omission.
 """

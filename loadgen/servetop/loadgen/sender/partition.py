@@ -175,7 +175,7 @@ class RequestPartition(Partition):
         return number
 
     def earliest_start(self, now: float) -> float:  # noqa: ARG002
-        """Return -inf: all senders begin when the plan says, so that their schedules agree."""
+        """Return -inf: all senders begin at the plan's time, so that their schedules agree."""
         return float("-inf")
 
     def count_from(self, number: int | None) -> None:
@@ -239,7 +239,7 @@ class ConversationPartition(RequestPartition):
     """The partition of one of several senders for a load of conversations.
 
     Conversations are numbered and distributed like independent requests. Their turns have ids in steps of the number of
-    senders, because no sender knows how many turns the others send.
+    senders, because a sender cannot know how many turns the others send.
     """
 
     def __init__(self, setup: SenderSetup) -> None:

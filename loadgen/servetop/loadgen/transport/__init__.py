@@ -1,1 +1,1 @@
-"""The network side of a sender: raw sockets, HTTP/1.1, connection pool, httpx, replicas."""
+"""The network side of a sender: raw sockets, HTTP/1.1, httpx, replicas."""

@@ -1,4 +1,4 @@
-"""The default transport: HTTP/1.1 over plain sockets and a connection pool, built for many concurrent streams.
+"""The default transport: HTTP/1.1 over pooled plain sockets, built for many concurrent streams.
 
 The kernel timestamps what arrives. Where it cannot (TLS, systems other than Linux), all sockets that are ready are
 timestamped before any of them is parsed, so that parsing one response does not delay the timestamps of others.
@@ -155,7 +155,10 @@ class RawTransport(Transport, PoolListener):
             self._listener.request_ended(request)
 
     def _connection_lost(self, connection: Http1Connection, at: float) -> None:
-        """End the connection's request, or retry it once if the server had closed a keep-alive connection."""
+        """End the connection's request, or retry it once.
+
+        The retry policy covers one case: the server had closed a keep-alive connection, so it never got the request.
+        """
         self._pool.discard(connection)
         request, connection.request = connection.request, None
         if request is None:
