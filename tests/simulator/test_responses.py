@@ -41,7 +41,7 @@ def test_a_stream_is_deltas_and_a_completed_event_with_the_counts(client: httpx.
 def test_an_answer_in_one_piece_says_that_its_limit_ended_it(client: httpx.Client) -> None:
     response = respond(client, max_output_tokens=4, ignore_eos=True)
     assert response.json()["incomplete_details"] == {"reason": "max_output_tokens"}
-    (chunk,) = DIALECT.answer(response.content)
+    (chunk,) = DIALECT.parse_response(response.content)
     assert (chunk.tokens, chunk.final, chunk.prompt_tokens, len(chunk.text.split())) == (
         4,
         True,

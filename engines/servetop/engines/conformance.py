@@ -64,7 +64,7 @@ def _dialect_problems(dialect: Dialect) -> Iterator[str]:
         yield "path begins with /, as in /v1/completions"
     yield from _raised("body is no JSON", lambda: json.loads(dialect.body(_PROMPT, WorkloadConfig())))
     for broken in _BROKEN:
-        yield from _raised(f"answer({broken[:9]!r})", lambda: list(dialect.answer(broken)))  # noqa: B023
+        yield from _raised(f"parse_response({broken[:9]!r})", lambda: list(dialect.parse_response(broken)))  # noqa: B023
         yield from _raised(f"error_text({broken[:9]!r})", lambda: str(dialect.error_text(broken)))  # noqa: B023
         yield from _raised(f"a stream of {broken[:9]!r}", lambda: _read(dialect, broken))  # noqa: B023
 

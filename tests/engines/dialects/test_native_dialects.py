@@ -137,13 +137,13 @@ def test_completions_of_servers_without_token_ids_are_asked_with_text() -> None:
     ],
 )
 def test_an_answer_in_one_piece_is_one_chunk(name: str, body: bytes, expected: Chunk) -> None:
-    assert DIALECTS[name]("m").answer(body) == [expected]
+    assert DIALECTS[name]("m").parse_response(body) == [expected]
 
 
 @pytest.mark.parametrize("name", DIALECTS)
 @pytest.mark.parametrize("body", [b"", b"[]", b"7", b'{"text":7}', b'{"error":"Model is overloaded"}', b"<html>"])
 def test_what_is_no_answer_is_an_error(name: str, body: bytes) -> None:
-    (chunk,) = DIALECTS[name]("m").answer(body)
+    (chunk,) = DIALECTS[name]("m").parse_response(body)
     assert chunk.error is not None
     assert not chunk.final
 

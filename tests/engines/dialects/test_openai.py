@@ -246,7 +246,7 @@ def test_names_and_arguments_of_tool_calls_are_content_with_a_token_each() -> No
 def test_an_answer_in_one_piece_that_calls_a_tool_has_content() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
-    (chunk,) = ChatDialect("m").answer(orjson.dumps({"choices": [{"index": 0, "message": message}]}))
+    (chunk,) = ChatDialect("m").parse_response(orjson.dumps({"choices": [{"index": 0, "message": message}]}))
     assert (chunk.text, chunk.tokens, chunk.error) == ('get_weather{"city": "Paris"}', 1, None)
 
 

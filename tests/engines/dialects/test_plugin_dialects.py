@@ -48,12 +48,12 @@ def test_llama_cpp_counts_a_token_that_decodes_to_nothing_and_ends_by_itself(cap
 
 def test_llama_cpp_whole_answers_and_errors(captured: Captured) -> None:
     last = captured(LLAMA_STREAM).split(b"data: ")[-1]
-    (whole,) = LlamaCppDialect("tiny").answer(last.replace(b'"content":""', b'"content":"all of it"'))
+    (whole,) = LlamaCppDialect("tiny").parse_response(last.replace(b'"content":""', b'"content":"all of it"'))
     assert (whole.text, whole.tokens, whole.final, whole.prompt_tokens, whole.output_tokens) == (
         "all of it", 5, True, 3, 5,
     )  # fmt: skip
     for broken in (b"<html>", b"[]", b'{"error":{"message":"no"}}'):
-        assert LlamaCppDialect("tiny").answer(broken)[0].error
+        assert LlamaCppDialect("tiny").parse_response(broken)[0].error
     words = LlamaCppDialect("tiny").error_text(captured("../../data/llama.cpp/err_ctx_exceeded"))
     assert words.startswith("request (8000 tokens) exceeds the available context size (1024 tokens)")
 
@@ -91,11 +91,11 @@ def test_a_triton_answer_without_a_token_or_with_half_an_event_has_not_ended(cap
 
 def test_triton_tells_errors_with_http_200_in_either_form(captured: Captured) -> None:
     dialect, error = TritonDialect("ensemble"), captured("../../data/triton/generate_err_decoupled")
-    (whole,) = dialect.answer(error)
+    (whole,) = dialect.parse_response(error)
     assert "generate expects model to produce exactly 1 response" in (whole.error or "")
     (event,) = chunks_of(dialect, b"data: " + error.strip() + b"\n\n", 1000)
     assert "generate expects model to produce exactly 1 response" in (event.error or "")
-    assert dialect.answer(captured("../../data/triton/generate"))[0] == Chunk(" tok1 tok2 tok3 tok4", 1, True)
+    assert dialect.parse_response(captured("../../data/triton/generate"))[0] == Chunk(" tok1 tok2 tok3 tok4", 1, True)
     assert "missing required input(s) ['max_tokens']" in dialect.error_text(
         captured("../../data/triton/err_missing_input")
     )
@@ -110,4 +110,4 @@ def test_an_output_without_fixed_length_is_a_list_of_texts() -> None:
 def test_broken_answers_are_told_not_raised(dialect: Dialect) -> None:
     (chunk,) = dialect.parser(keep_texts=False).feed(b"data: {broken\n\n")
     assert "broken event in the stream" in (chunk.error or "")
-    assert dialect.answer(b"{")[0].error
+    assert dialect.parse_response(b"{")[0].error

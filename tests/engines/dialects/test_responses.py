@@ -106,7 +106,7 @@ def test_a_failure_in_the_stream_ends_it_with_the_servers_words(broken: bytes) -
 
 
 def test_an_answer_in_one_piece(captured: Captured) -> None:
-    (chunk,) = RESPONSES.answer(captured("vllm_responses_whole"))
+    (chunk,) = RESPONSES.parse_response(captured("vllm_responses_whole"))
     assert chunk.text == '=["gin���LLMhat</think> brown�'
     assert chunk.answer == '=["gin���LLMhat</think>'  # the rest is reasoning
     assert (chunk.tokens, chunk.final, chunk.prompt_tokens, chunk.output_tokens) == (12, True, 5, 12)
@@ -122,7 +122,7 @@ def test_an_answer_in_one_piece(captured: Captured) -> None:
     ],
 )
 def test_a_body_that_is_no_answer_is_an_error(body: bytes, words: str) -> None:
-    (chunk,) = RESPONSES.answer(body)
+    (chunk,) = RESPONSES.parse_response(body)
     assert words in (chunk.error or "")
 
 

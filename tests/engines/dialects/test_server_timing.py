@@ -78,7 +78,7 @@ def test_without_the_flag_nothing_is_told() -> None:
 def test_an_answer_in_one_piece_tells_it_too() -> None:
     text = (LLAMA_CPP / "v1_completions_nonstream.txt").read_bytes()
     dialect = dialect_for("completions", model="m", continuous_usage=False)
-    (chunk,) = dialect.answer(text[text.index(b"{") :])
+    (chunk,) = dialect.parse_response(text[text.index(b"{") :])
     assert chunk.timing == ServerTiming(None, 0.003214, 0.000571)
 
 

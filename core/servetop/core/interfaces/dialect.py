@@ -1,6 +1,6 @@
-"""What a sender must know of an engine's wire, and no more: how to ask, and what an answer's bytes mean.
+"""A dialect is one HTTP API of an engine: request body, stream parser, error text.
 
-Implementations are the engines' business (`servetop.engines.dialects`); the sender gets one handed in.
+The implementations are in `servetop.engines.dialects`; senders load them by name and depend on this protocol only.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from typing import NamedTuple, Protocol
 from servetop.core.config import WorkloadConfig
 
 Message = tuple[str, str]
-"""A role (`system`, `user`, `assistant`) and what it said."""
+"""Role (`system`, `user` or `assistant`) and text of one message of a conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What one request asks: text or token ids, and the lengths wanted."""
+    """The prompt of one request, as text or token ids, with its input and output lengths in tokens."""
 
     text: str
     """The prompt; as long as `input_tokens` by estimate unless `token_ids` is given."""
     token_ids: tuple[int, ...] | None = None
-    """Exactly these tokens, for wires that take ids."""
+    """The exact tokens, for dialects that accept ids."""
     input_tokens: int
     output_tokens: int
     messages: tuple[Message, ...] = ()
-    """What was said before `text`, for wires that take messages; others find all of it in `text`."""
+    """The messages before `text`, for dialects with messages; for the others `text` contains them too."""
     counted: bool = False
-    """`input_tokens` of the text were counted by a tokenizer, not estimated."""
+    """A tokenizer counted `input_tokens`; otherwise they are an estimate."""
     clipped: bool = False
-    """It was longer before; the model does not take more."""
+    """The prompt was shortened to the model's context length."""
     model: str | None = None
-    """The served model to ask; None: the one that all requests ask."""
+    """The served model that this request names; None: the run's default model."""
 
     @property
-    def recorded(self) -> str:
-        """What is kept of it: the text, or, where token ids are all that there is, they as a JSON list."""
+    def recorded_text(self) -> str:
+        """The text to record; a prompt of token ids alone is recorded as a JSON list."""
         return self.text or str(list(self.token_ids or ()) or "")
 
 
 class ServerTiming(NamedTuple):
-    """What a server says of one request's time there, in seconds; None is not told."""
+    """The server's own times of one request, in seconds; None where the server does not report one."""
 
     queue: float | None = None
-    """Waiting to be scheduled."""
+    """From arrival until the request is scheduled."""
     prefill: float | None = None
     """From being scheduled to the first token."""
     decode: float | None = None
@@ -52,87 +52,87 @@ class ServerTiming(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """One event of an answer that carries tokens, or that ends or breaks it; a tuple, as one is made for each event."""
+    """One stream event that carries tokens or counts, ends the stream, or breaks it. A tuple for speed."""
 
     text: str = ""
-    """Empty where the parser was told that texts are not wanted."""
+    """Empty if the parser was created without `keep_texts`."""
     tokens: int = 0
-    """Tokens that this event brought; 0 for events that bring none (role, usage, end)."""
+    """Tokens in this event; 0 for events without any (role, usage, end)."""
     final: bool = False
-    """The answer's end marker: nothing follows."""
+    """The end marker of the stream: nothing follows."""
     prompt_tokens: int | None = None
     output_tokens: int | None = None
-    """The server's own counts so far, where the event carries them."""
+    """The server's own counts so far, if the event has them."""
     cached_tokens: int | None = None
     error: str | None = None
-    """The server reports an error in the stream, or the event cannot be parsed; one line."""
+    """An error that the server reports in the stream, or a parse error; one line."""
     reasoning: bool = False
-    """Its tokens are the model's reasoning, before (or between) those of the answer."""
+    """The tokens are the model's reasoning, not its answer."""
     reasoning_tokens: int | None = None
-    """The server's own count of those so far, where the event carries it."""
-    thoughts: int = 0
-    """Characters at the end of `text` that are reasoning, of a chunk that may have answer and reasoning."""
+    """The server's own count of reasoning tokens so far, if the event has it."""
+    reasoning_chars: int = 0
+    """Characters at the end of `text` that are reasoning, in a chunk with both answer and reasoning."""
     timing: ServerTiming | None = None
-    """Of the whole request, where the last event with counts carries it."""
+    """Times of the whole request, if the last event carries them."""
     stops: int = 0
-    """Answers to the prompt that it ends, as the server says by their `finish_reason`."""
+    """Completions of the prompt that end with this event (those with a `finish_reason`)."""
 
     @property
     def answer(self) -> str:
         """The text without the model's reasoning."""
-        return "" if self.reasoning else self.text[: len(self.text) - self.thoughts]
+        return "" if self.reasoning else self.text[: len(self.text) - self.reasoning_chars]
 
 
 class StreamParser(Protocol):
-    """Turns one answer's body into chunks, as it arrives in pieces of any size."""
+    """Parses the body of one streamed response into chunks; the body may arrive in pieces of any size."""
 
     def feed(self, data: bytes) -> Sequence[Chunk]:
-        """The chunks that these bytes complete; never raises, broken input gives a chunk with `error`."""
+        """Return the chunks that these bytes complete. Never raises: invalid input gives a chunk with `error`."""
         ...
 
     def finish(self) -> Sequence[Chunk]:
-        """All of the body is here, in order: a final chunk where that is the answer's end on this wire, else none."""
+        """Handle the regular end of the body: a final chunk if that ends the stream in this dialect, else nothing."""
         ...
 
-    def edges(self) -> tuple[bytes, bytes] | None:
-        """What events like the last one begin and end with; None where none can be told by that.
+    def frame_literals(self) -> tuple[bytes, bytes] | None:
+        """Prefix and suffix of events like the last one; None if such events cannot be recognised by them.
 
-        Whatever comes with these edges may be put aside for `alike`, as long as nothing else is fed meanwhile. The
-        tuple stays the same object until its bytes change.
+        Events between these literals may be collected for `match_frames` as long as nothing else is fed meanwhile. The
+        same tuple object is returned until its bytes change.
         """
         ...
 
-    def alike(self, middles: Sequence[bytes]) -> Chunk | None:
-        """The last chunk of events with such middles between the edges, none empty, that bring one token each.
+    def match_frames(self, middles: Sequence[bytes]) -> Chunk | None:
+        """Consume events with these non-empty middles, of one token each, and return the last one's chunk.
 
-        They are as fed then, and all their chunks alike but for the server's count, which goes up by one. None: it is
-        not so, and nothing is taken: they are to be fed, one by one.
+        The effect is that of feeding them; their chunks differ only in the server's count, which rises by one.
+        None: they are not such events, nothing was consumed, and each has to be fed.
         """
         ...
 
-    def even_texts(self) -> bool:
-        """Whether the texts of all events so far, of which only the last may be another, have one length in bytes."""
+    def has_equal_text_sizes(self) -> bool:
+        """Whether the texts of all events so far have one length in bytes; the last one may differ."""
         ...
 
 
 class Dialect(Protocol):
-    """One wire: the path and body of a request, and the parser of its answer."""
+    """One HTTP API of an engine: path and body of a request, and the parser of its response."""
 
     path: str
     """Path of the request URL, such as `/v1/completions`."""
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one request."""
+        """Return the JSON body of one request."""
         ...
 
-    def answer(self, body: bytes) -> Sequence[Chunk]:
-        """The chunks of an answer that was not streamed, the last one final or with an error; never raises."""
+    def parse_response(self, body: bytes) -> Sequence[Chunk]:
+        """Parse a response that was not streamed; the last chunk is final or has an error. Never raises."""
         ...
 
     def parser(self, *, keep_texts: bool) -> StreamParser:
-        """A fresh parser for one answer; without `keep_texts` its chunks need not have any."""
+        """Return a new parser for one response; without `keep_texts` its chunks may have no text."""
         ...
 
     def error_text(self, body: bytes) -> str:
-        """One line from the body of an HTTP error."""
+        """Return one line from the body of an HTTP error."""
         ...

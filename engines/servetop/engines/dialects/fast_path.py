@@ -72,7 +72,7 @@ class FastEventMatcher:
         """Nothing more is wanted: no event is told by its edges any more."""
         self._told = False
 
-    def even_texts(self) -> bool:
+    def has_equal_text_sizes(self) -> bool:
         """See StreamParser."""
         return self._text_size > 0
 
@@ -105,7 +105,7 @@ class FastEventMatcher:
             return self._lone
         return None
 
-    def alike(self, middles: Sequence[bytes]) -> Chunk | None:
+    def match_frames(self, middles: Sequence[bytes]) -> Chunk | None:
         """See StreamParser. A blank between them keeps an escape that one begins from being ended by the next."""
         texts = middles
         if self._tail is not None:

@@ -40,7 +40,7 @@ class JsonDialect(ABC):
     def whole(self, content: Any) -> Chunk | None:
         """An answer in one piece as one chunk, which is the end too; None when that is no answer."""
 
-    def answer(self, body: bytes) -> Sequence[Chunk]:
+    def parse_response(self, body: bytes) -> Sequence[Chunk]:
         """One chunk with all text, tokens and counts; a body that is no answer is an error."""
         try:
             content = orjson.loads(body)

@@ -37,7 +37,7 @@ class ParsedEvent(NamedTuple):
     """The counts came beside a choice: if they are continuous, their rise is what the event brought."""
     final: bool = False
     error: str | None = None
-    thoughts: int = 0
+    reasoning_chars: int = 0
     """Characters at the end of the text that are reasoning, where it begins with answer."""
     timing: ServerTiming | None = None
     """Beside counts only."""
@@ -133,7 +133,7 @@ def _stops(choice: object) -> int:
 
 def _told(answer: str, thought: str, pieces: int, *, usage: Usage | None, within: bool) -> ParsedEvent:
     both = len(thought) if answer else 0
-    return ParsedEvent(answer + thought, pieces, bool(thought) and not answer, usage, within, thoughts=both)
+    return ParsedEvent(answer + thought, pieces, bool(thought) and not answer, usage, within, reasoning_chars=both)
 
 
 def _completion_text(choice: object) -> tuple[str, str]:

@@ -74,7 +74,9 @@ class OpenAIDialect(JsonDialect):
         usage = openai_usage(content) or Usage()
         tokens = sum(map(any, texts)) if usage.output is None else usage.output
         counts = (usage.prompt, usage.output, usage.cached)
-        chunk = Chunk(answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, thoughts=len(thought))
+        chunk = Chunk(
+            answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, reasoning_chars=len(thought)
+        )
         return chunk._replace(timing=timing_of(content))
 
 

@@ -98,5 +98,7 @@ class ResponsesDialect(JsonDialect):
         answer, thought = ("".join(each[part] for each in texts) for part in (0, 1))
         tokens = sum(map(any, texts)) if usage.output is None else usage.output
         counts = (usage.prompt, usage.output, usage.cached)
-        chunk = Chunk(answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, thoughts=len(thought))
+        chunk = Chunk(
+            answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, reasoning_chars=len(thought)
+        )
         return chunk._replace(timing=timing_of(content))

@@ -38,15 +38,15 @@ class SglangStream:
         """See StreamParser."""
         return self._events.finish()
 
-    def edges(self) -> tuple[bytes, bytes] | None:
+    def frame_literals(self) -> tuple[bytes, bytes] | None:
         """None: no event is like the one before it."""
         return None
 
-    def alike(self, middles: Sequence[bytes]) -> None:
+    def match_frames(self, middles: Sequence[bytes]) -> None:
         """Never."""
         del middles
 
-    def even_texts(self) -> bool:
+    def has_equal_text_sizes(self) -> bool:
         """False: it does not matter, as each event has its count."""
         return False
 

@@ -64,7 +64,7 @@ class EventStream(FastEventMatcher):
         in_order = not self._broken and not self._events.held and (self.seen > 0 or self.met)
         return _ENDED if self._ends_with_body and in_order else ()
 
-    def edges(self) -> tuple[bytes, bytes] | None:
+    def frame_literals(self) -> tuple[bytes, bytes] | None:
         """See StreamParser."""
         return self._edges if self._told and not self._events.held else None
 
@@ -116,5 +116,5 @@ class EventStream(FastEventMatcher):
             self.measure(len(reading.text.encode("utf-8", "replace")))
         reasoning = self.reasoning and (tokens > 0 or reading.pieces > 0)
         counts = (usage.prompt, usage.output, usage.cached)
-        told = (usage.reasoning, reading.thoughts, reading.timing)
+        told = (usage.reasoning, reading.reasoning_chars, reading.timing)
         return Chunk(reading.text, tokens, reading.final, *counts, None, reasoning, *told, stops=reading.stops)

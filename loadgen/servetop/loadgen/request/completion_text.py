@@ -26,7 +26,7 @@ class CompletionText:
 
     def add(self, chunk: Chunk) -> None:
         """Append the chunk's text."""
-        if self._answer_parts is None and (chunk.reasoning or chunk.thoughts):
+        if self._answer_parts is None and (chunk.reasoning or chunk.reasoning_chars):
             self._answer_parts = self._parts.copy()
         self._parts.append(chunk.text)
         if self._answer_parts is not None:

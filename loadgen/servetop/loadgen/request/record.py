@@ -36,7 +36,7 @@ def build_record(request: RequestState, *, worker: int) -> RequestRecord:
         token_source=_token_source(request),
         chunk_times=request.chunks.times(),
         chunk_tokens=_chunk_tokens(request),
-        prompt_text=None if recorded is None else request.prompt.recorded,
+        prompt_text=None if recorded is None else request.prompt.recorded_text,
         output_text=None if recorded is None else recorded.full,
         conversation=None if turn is None else request.conversation,
         turn=None if turn is None else turn.turn,
@@ -68,7 +68,7 @@ def _chunk_tokens(request: RequestState) -> IntArray:
     reported, chunks = request.output_tokens, request.chunks
     if reported is None or chunk_sizes_known(reported, chunks.tokens):
         return chunks.counts()
-    proved = len(chunks) == 1 or request.parser.even_texts()
+    proved = len(chunks) == 1 or request.parser.has_equal_text_sizes()
     uniform = chunks.uniform_counts(reported) if proved else None
     return chunks.counts() if uniform is None else uniform
 

@@ -145,7 +145,7 @@ class RequestState:
     def frame_literals(self) -> tuple[bytes, bytes] | None:
         """The prefix and suffix of events that may be deferred until the next `flush`; None: parse all input."""
         plain = self.status is None and self.error_body is None and self._decoder is None
-        return self.parser.edges() if plain else None
+        return self.parser.frame_literals() if plain else None
 
     def flush(self) -> None:
         """Parse and log the deferred events."""
@@ -156,7 +156,7 @@ class RequestState:
         literals = self.frame_literals()
         if literals is None:  # the outcome was known before they arrived
             return
-        if (last := self.parser.alike(middles)) is not None:
+        if (last := self.parser.match_frames(middles)) is not None:
             self.chunks.extend(times)
             if self.reasoning_tokens and self.first_output_at is None:
                 self.reasoning_tokens += len(middles)
@@ -205,7 +205,7 @@ class RequestState:
         """End the request: the server has sent the whole response."""
         if self.error_body is not None and self.http_status == 200 and not self.streamed:
             self._open_choices = 0
-            for chunk in self.dialect.answer(bytes(self.error_body)):
+            for chunk in self.dialect.parse_response(bytes(self.error_body)):
                 self._add(chunk, at)
         elif self.error_body is not None:
             text = self.dialect.error_text(bytes(self.error_body)) or "no explanation"
