@@ -116,7 +116,7 @@ def test_capped_exponential_lengths_have_the_means_of_anyscales_study(cap: int, 
         ({"lengths": "normal:mean=3"}, "normal takes input_mean"),
         ({"lengths": "normal:input_mean=-3"}, "give a number above 0"),
         ({"lengths": "sharegpt:total_cap=5"}, "no pair is within"),
-        ({"range_ratio": 1.0}, "--random-range-ratio 1: give a share"),
+        ({"range_ratio": 1.0}, "--random-range-ratio 1: give a fraction"),
         ({"range_ratio": 0.5, "lengths": "normal"}, "--random-range-ratio is for uniform lengths"),
     ],
 )

@@ -40,7 +40,7 @@ def test_sharegpt_asks_first_questions_and_wants_answers_as_long_as_theirs(tmp_p
     path.write_text(json.dumps(TALK, indent=1))
     config = WorkloadConfig(dataset="sharegpt", dataset_path=str(path))
     tally = SkippedRows()
-    prompts = taken(config, 3, tally=tally)  # without the one turn, the too short and the too long one
+    prompts = taken(config, 3, skipped=tally)
     assert [prompt.text[:8] for prompt in prompts] == ["Who Who ", "What tim", "Who Who "]
     assert [prompt.output_tokens for prompt in prompts] == [13, 100, 13]
     assert prompts[0].token_ids is None
