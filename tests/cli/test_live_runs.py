@@ -153,4 +153,4 @@ def test_a_run_nobody_knows_is_a_usage_error(servetop: Servetop) -> None:
     for words in (("stop", "k7fq"), ("attach",)):
         done = servetop(*words)
         assert done.code == 2
-        assert "no run of yours goes on" in done.complaint
+        assert "you have no active run" in done.complaint

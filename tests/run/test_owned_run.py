@@ -34,11 +34,11 @@ def test_what_a_run_says_is_heard_line_by_line_and_leaves_its_last_words() -> No
         more = "sys.stderr.write('vetop: the end\\n')"
         process = subprocess.Popen([sys.executable, "-c", writer + more], stdin=subprocess.PIPE, stderr=stderr)
         run = OwnedRun(process, Path("run.servetop"), stderr)
-        lines = wait_for(run.said, seconds=10, what="the first line")
+        lines = wait_for(run.new_stderr_lines, seconds=10, what="the first line")
         assert lines == ["error: recorder: it is full"]
-        assert run.said() == []
+        assert run.new_stderr_lines() == []
         process.communicate(b"\n")
-        assert run.said() == ["servetop: the end"]
+        assert run.new_stderr_lines() == ["servetop: the end"]
         assert run.last_stderr_line() == "the end"
 
 
@@ -61,6 +61,6 @@ async def test_a_run_that_is_ended_before_it_records_says_by_which_signal(tmp_pa
     with tempfile.TemporaryFile("w+") as stderr:
         run = OwnedRun.start(RunConfig(), tmp_path / "run.servetop", stderr=stderr)
         run.signal(signal.SIGKILL)
-        with pytest.raises(RunNotStarted, match="ended by SIGKILL before it began to record") as failure:
+        with pytest.raises(RunNotStarted, match="ended by SIGKILL before it started to record") as failure:
             await run.opened()
     assert failure.value.exit_code is ExitCode.INTERRUPTED

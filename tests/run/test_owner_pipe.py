@@ -121,7 +121,7 @@ async def test_signals_that_come_before_the_run_begins_are_obeyed_by_it(
     with signals.caught():
         for number in numbers:
             os.kill(os.getpid(), number)
-        signals.give_to(requests)
+        signals.apply_to(requests)
     assert requests.action is action
     assert outcome.interruptions == interruptions
 

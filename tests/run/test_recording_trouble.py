@@ -9,10 +9,10 @@ from servetop.core.clock import ClockAnchor, MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.recordings.library.liveness import Writer
-from servetop.run.process.recording_trouble import LOOK_EVERY, RecordingTrouble
+from servetop.run.process.recording_trouble import CHECK_SECONDS, RecordingTrouble
 from servetop.run.process.run_registry import RegisteredRun, RunRegistry
 
-FULL = "/data/run.servetop cannot be written (no space left on device): the run goes on"
+FULL = "/data/run.servetop cannot be written (no space left on device): the run continues"
 
 
 class HandMovedClock(MonotonicClock):
@@ -35,7 +35,7 @@ def test_trouble_is_told_once_when_it_begins_and_again_when_it_comes_back(tmp_pa
 
     def told(words: str) -> list[str]:
         registry.write(dataclasses.replace(run, trouble=words))
-        clock.at += LOOK_EVERY
+        clock.at += CHECK_SECONDS
         return [note.text for note in trouble()]
 
     assert told("") == []
@@ -44,5 +44,5 @@ def test_trouble_is_told_once_when_it_begins_and_again_when_it_comes_back(tmp_pa
     assert told("") == []
     assert told(FULL) == [FULL]
     registry.remove("k7fq")
-    clock.at += LOOK_EVERY
+    clock.at += CHECK_SECONDS
     assert trouble() == ()

@@ -31,7 +31,7 @@ def raised_while(error: Exception, context: Exception) -> Exception:
         (MemoryError(), "out of memory"),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "out of memory"),
         (OSError(errno.EMFILE, "Too many open files", "pynvml.py"), "too many open files"),
-        (RuntimeError("can't start new thread"), "starts no more threads"),
+        (RuntimeError("can't start new thread"), "cannot start more threads"),
         (ImportError("libx.so: failed to map segment from shared object"), "out of memory"),
         (ImportError("libx.so: cannot open shared object file: Too many open files"), "too many open files"),
         (raised_from(ImportError("for many reasons"), MemoryError()), "out of memory"),

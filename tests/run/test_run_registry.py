@@ -107,9 +107,9 @@ def test_runs_are_found_by_id_by_its_beginning_by_recording_and_as_the_latest(
     assert registry.find("k7fq") == registry.find("K7") == registry.find("night") == first
     assert registry.find("kz") == registry.find("/data/day.servetop") == second
     assert registry.find("latest") in (first, second)
-    with pytest.raises(UsageError, match=r"'k' is the beginning of several runs: choose one of k\w+, k\w+"):
+    with pytest.raises(UsageError, match=r"'k' matches several runs: choose one of k\w+, k\w+"):
         registry.find("k")
-    with pytest.raises(UsageError, match="no run 'b2' goes on: choose one of"):
+    with pytest.raises(UsageError, match="no active run 'b2': choose one of"):
         registry.find("b2")
     with pytest.raises(UsageError, match="choose one of"):
         registry.find("")
@@ -117,7 +117,7 @@ def test_runs_are_found_by_id_by_its_beginning_by_recording_and_as_the_latest(
 
 def test_with_no_run_at_all_that_is_what_is_said(registry: RunRegistry) -> None:
     for name in ("latest", "k7fq"):
-        with pytest.raises(UsageError, match="no run of yours goes on"):
+        with pytest.raises(UsageError, match="you have no active run"):
             registry.find(name)
 
 
@@ -145,7 +145,7 @@ def test_a_folder_behind_a_link_is_refused(me: Writer, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "runs").symlink_to(tmp_path / "elsewhere")
     registry = RunRegistry(tmp_path / "runs")
-    with pytest.raises(RegistryError, match="not a folder of yours"):
+    with pytest.raises(RegistryError, match="not a folder of this user"):
         registry.write(run_of(me))
 
 

@@ -21,10 +21,10 @@ def main() -> int:
     try:
         return _loaded_and_run()
     except Exception as error:
-        if not (words := exhausted_resource(error)):
+        if not (reason := exhausted_resource(error)):
             raise
         silence_teardown()
-        console.message(words)
+        console.message(reason)
         return 1
 
 

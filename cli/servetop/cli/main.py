@@ -45,10 +45,10 @@ def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None
         _print_reason("interrupted", ExitCode.INTERRUPTED, given)
         return int(ExitCode.INTERRUPTED)
     except Exception as error:
-        if not (words := exhausted_resource(error)):
+        if not (reason := exhausted_resource(error)):
             raise
         silence_teardown()
-        _print_reason(words, ExitCode.RUN_FAILED, given)
+        _print_reason(reason, ExitCode.RUN_FAILED, given)
         return int(ExitCode.RUN_FAILED)
     return result if isinstance(result, int) else int(ExitCode.OK)
 

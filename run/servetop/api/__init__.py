@@ -36,7 +36,7 @@ class RunResult:
 
     recording: Path
     exit_code: int
-    """0 for success, else as docs/exit-codes.md says."""
+    """0 for success, else as docs/reference/exit-codes.md says."""
     reason: str
     """Why the run ended as it did; empty for success."""
     summary: Mapping[str, Any]
@@ -51,14 +51,14 @@ def run(config: RunConfig, recording: Path | None = None) -> RunResult:
     """
     from servetop.recordings.library.paths import new_recording_path
     from servetop.recordings.summary.summary import run_summary
-    from servetop.run.process.run_process import RunContext, play
+    from servetop.run.process.run_process import RunContext, execute
     from servetop.run.process.run_signals import RunSignals
 
     path = recording or new_recording_path(config, wall_clock())
-    played = play(config, path, others=RunContext(signals=RunSignals(), observer=_Silent()))
-    with contextlib.closing(played.recorder.reader()) as reader:
-        summary = dict(played.summary or run_summary(reader)) | {"exit_code": played.end.exit_code}
-    return RunResult(recording=path, exit_code=played.end.exit_code, reason=played.end.reason, summary=summary)
+    finished = execute(config, path, context=RunContext(signals=RunSignals(), observer=_Silent()))
+    with contextlib.closing(finished.recorder.reader()) as reader:
+        summary = dict(finished.summary or run_summary(reader)) | {"exit_code": finished.end.exit_code}
+    return RunResult(recording=path, exit_code=finished.end.exit_code, reason=finished.end.reason, summary=summary)
 
 
 class _Silent:
@@ -67,7 +67,7 @@ class _Silent:
     async def follow(self) -> None:
         """Return at once."""
 
-    def alert(self, words: str) -> None:
+    def alert(self, line: str) -> None:
         """Ignore a line, which is in the recording too."""
 
 

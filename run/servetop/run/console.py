@@ -1,7 +1,6 @@
-"""The way out to the terminal: what the command line prints on stdout and stderr is sanitized here, and nowhere else.
+"""Writes sanitized text to stdout and stderr; the only module that may (`banned-api` in pyproject.toml).
 
-Ruff forbids other writes (`banned-api` in pyproject.toml). Tables have a module of their own, `tables`, for only they
-need Rich.
+Tables are in `servetop.cli.tables`, because only they need Rich.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from servetop.core.text.sanitize import sanitize_line, sanitize_log_line, saniti
 
 
 def out(*lines: str) -> None:
-    """Lines on stdout; a line break within one is a space: whose text it is cannot begin a line."""
+    """Write lines to stdout; a line break within a line becomes a space, so that untrusted text cannot start a line."""
     write(sys.stdout, "".join(f"{sanitize_line(line)}\n" for line in lines))
 
 
 def out_json(value: object, *, indent: int | None = None, default: Any = None) -> None:
-    """JSON on stdout, all of it printable ASCII: whatever else a text holds is escaped, and nothing is lost.
+    """Write JSON to stdout in printable ASCII, with all other characters escaped.
 
-    A number that JSON has no word for is null: one such figure must not cost all the others.
+    Infinity and NaN, which JSON does not have, become null.
     """
     import json
 
-    told = _finite(value)
-    write(sys.stdout, json.dumps(told, allow_nan=False, ensure_ascii=True, indent=indent, default=default) + "\n")
+    text = json.dumps(_finite(value), allow_nan=False, ensure_ascii=True, indent=indent, default=default)
+    write(sys.stdout, f"{text}\n")
 
 
 def _finite(value: object) -> object:
@@ -42,22 +41,22 @@ def _finite(value: object) -> object:
 
 
 def message(text: str) -> None:
-    """One line on stderr behind servetop's name: what is wrong or happens now, and what to do."""
+    """Write one line to stderr, prefixed with `servetop: `: an error and what to do, or a notice."""
     write(sys.stderr, f"servetop: {sanitize_line(text)}\n")
 
 
 def status(text: str) -> None:
-    """One line on stderr as it is: how far a run is."""
+    """Write one line to stderr without a prefix, such as the progress of a run."""
     write(sys.stderr, sanitize_line(text) + "\n")
 
 
 def quote(lines: Iterable[str]) -> None:
-    """Lines of another program's output on stderr, each behind a bar."""
+    """Write lines of another program's output to stderr, each after a bar."""
     write(sys.stderr, "".join(f"  │ {sanitize_log_line(line)}\n" for line in lines))
 
 
 def crash(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
-    """The traceback of an error that nothing caught (`sys.excepthook`): its words may come from anywhere."""
+    """Write the traceback of an uncaught error (`sys.excepthook`), whose text is untrusted."""
     import traceback
 
     from servetop.core.text.known_secrets import redactor_of_command
@@ -67,24 +66,24 @@ def crash(kind: type[BaseException], error: BaseException, where: TracebackType 
 
 
 def is_terminal() -> bool:
-    """A person sits before both ends: keys come in, and what goes out is seen."""
+    """Whether both stdin and stdout are a terminal."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 def shows_status() -> bool:
-    """Stderr is a terminal, on which a line can be drawn again."""
+    """Whether stderr is a terminal, so that a line can be redrawn."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def encoding() -> str:
-    """Stdout's."""
+    """The encoding of stdout."""
     return getattr(sys.stdout, "encoding", None) or "unknown"
 
 
 def write(stream: TextIO | None, text: str) -> None:
-    """Write sanitized text at once. Whoever has stopped reading is no error; a full disk is, where it takes the result.
+    """Write sanitized text and flush. A closed pipe is ignored; any other error on stdout is a ServetopError.
 
-    What the stream's encoding lacks is escaped; a stream that was closed before the start (`>&-`) takes nothing.
+    Characters that the encoding lacks are escaped; a stream that was closed at the start (`>&-`) is skipped.
     """
     if stream is None:
         return
@@ -105,8 +104,8 @@ def write(stream: TextIO | None, text: str) -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Nothing more gets there, also not what Python writes when it ends."""
+    """Redirect the stream to /dev/null, so that Python does not write to it at exit either."""
     with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)

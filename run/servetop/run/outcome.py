@@ -1,4 +1,4 @@
-"""How a run went, as it goes: what its exit code and last line will say."""
+"""The phase of a run, and the outcome that decides its exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from servetop.core.events import Action, RequestRecord, RequestStatus, RunEnd, S
 from servetop.core.failure_limit import DEFAULT_MAX_FAILURES, FailureLimit
 
 PRECEDENCE = (ExitCode.INTERRUPTED, ExitCode.ENGINE_FAILED, ExitCode.USAGE, ExitCode.RUN_FAILED, ExitCode.THRESHOLDS)
-"""Of several things that went wrong, the first of these decides the exit code (docs/reference/exit-codes.md)."""
+"""If several things go wrong, the first of these codes is the exit code (docs/reference/exit-codes.md)."""
 
 
 class RunPhase(StrEnum):
@@ -20,23 +20,23 @@ class RunPhase(StrEnum):
     BOOTING = "booting"
     """The engine is being started or attached to."""
     RUNNING = "running"
-    """The load is being played."""
+    """The load is being sent."""
     RESTARTING = "restarting"
-    """The engine gets another batch size."""
+    """The batch size of the engine is being changed."""
     DRAINING = "draining"
-    """Nothing more is sent; requests in flight finish."""
+    """No more requests are sent; those in flight finish."""
     STOPPING = "stopping"
     """The engine is being stopped and the recording closed."""
 
 
 class Outcome:
-    """Counts what decides between success and failure: the requests of this run, those of warm-up stages apart."""
+    """Counts what decides between success and failure: all requests but those of warm-up stages."""
 
     def __init__(self, max_failures: str = DEFAULT_MAX_FAILURES) -> None:
         self.interruptions = 0
-        """Requests to cancel what is in flight, so far: SIGINT, or a repeated SIGTERM."""
+        """Number of requests to cancel the run: SIGINT, or a repeated SIGTERM."""
         self.drain_reason = ""
-        """Why the run was told to drain, other than by a person who watches it; empty: it was not."""
+        """Why a signal or the end of the owner drained the run; empty if none did."""
         self.stopped_by: Action | None = None
         self._max_failures = FailureLimit.parse(max_failures)
         self._warmups: set[int] = set()
@@ -47,7 +47,7 @@ class Outcome:
     def take(
         self, records: Sequence[RequestRecord], stages: Sequence[StageChange] = (), deaths: Sequence[str] = ()
     ) -> None:
-        """Count requests that ended, and note the stages that began and senders that died with what they had begun."""
+        """Count requests that ended, and note stages that started and senders that died."""
         self._deaths += deaths
         self._warmups.update(stage.index for stage in stages if stage.warmup)
         for record in records:
@@ -58,15 +58,15 @@ class Outcome:
                 self._failures.add(record.status, record.error, http_status=record.http_status, at=record.done_at)
 
     def end(self, at: float, failure: ServetopError | None) -> RunEnd:
-        """The verdict; thresholds are judged later, from the summary."""
+        """The end of the run; thresholds are checked later, from the summary."""
         ends = [RunEnd(at=at, exit_code=int(ExitCode.OK), reason=self._stopped)]
         if self.drain_reason or self.interruptions or self.stopped_by is Action.CANCEL:
             ends.append(RunEnd(at=at, exit_code=int(ExitCode.INTERRUPTED), reason=self._interrupted(failure)))
         if failure is not None:
             ends.append(RunEnd(at=at, exit_code=int(failure.exit_code), reason=str(failure)))
-        ends += [RunEnd(at=at, exit_code=int(ExitCode.RUN_FAILED), reason=words) for words in self._deaths]
-        if words := self._too_many_failures():
-            ends.append(RunEnd(at=at, exit_code=int(ExitCode.RUN_FAILED), reason=words))
+        ends += [RunEnd(at=at, exit_code=int(ExitCode.RUN_FAILED), reason=death) for death in self._deaths]
+        if reason := self._too_many_failures():
+            ends.append(RunEnd(at=at, exit_code=int(ExitCode.RUN_FAILED), reason=reason))
         return decisive(ends)
 
     @property
@@ -74,7 +74,7 @@ class Outcome:
         return "stopped early" if self.stopped_by is Action.STOP else ""
 
     def _interrupted(self, failure: ServetopError | None) -> str:
-        """What asks servetop to end may ask its engine too, as systemd does: the engine's end is said as well."""
+        """The reason of an interruption; the engine's failure is included, as systemd may stop both at once."""
         is_cancelled = self.drain_reason and self.stopped_by is Action.CANCEL
         cancelled = "requests in flight were cancelled" if is_cancelled else ""
         return "; ".join(part for part in (self.drain_reason or "interrupted", cancelled, str(failure or "")) if part)
@@ -91,7 +91,7 @@ class Outcome:
 
 
 def decisive(ends: Sequence[RunEnd]) -> RunEnd:
-    """The one whose exit code comes first in PRECEDENCE; of several with one code, with the reasons of all."""
+    """The end whose exit code comes first in PRECEDENCE, with the reasons of all ends with that code."""
     order = {code: place for place, code in enumerate(PRECEDENCE)}
     code = min((each.exit_code for each in ends), key=lambda each: order.get(ExitCode(each), len(order)))
     same = [each for each in ends if each.exit_code == code]

@@ -1,4 +1,4 @@
-"""The end of a run: judged by all that was measured, and written into its recording."""
+"""Decides how a run ended from everything that was measured, and closes its recording."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from servetop.run.outcome import decisive
 
 
 def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple[RunEnd, Mapping[str, Any] | None]:
-    """How the run ended after all, with its last words redacted; what the recording lacks makes it a failed one.
+    """Close the recording; return how the run ended, with secrets redacted, and the summary if all is recorded.
 
-    And the summary that it was judged by, where all is recorded.
+    An incomplete recording makes the run a failed one.
     """
     steady: Mapping[int, SteadyWindow] | None = None
     summary = None
@@ -34,12 +34,12 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
             steady = steady_windows(RunColumns.load(reader))
     except RecordingError as error:
         end = decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(error))])
-    recorder.close(_with_what_is_missing(end, recorder), steady=steady)
-    end = _with_what_is_missing(end, recorder)  # the disk may have refused the end itself
+    recorder.close(_with_missing_data(end, recorder), steady=steady)
+    end = _with_missing_data(end, recorder)  # the end itself may not have been written
     return replace(end, reason=redactor_of(config).text(end.reason)), None if recorder.unrecorded else summary
 
 
-def _with_what_is_missing(end: RunEnd, recorder: Recorder) -> RunEnd:
+def _with_missing_data(end: RunEnd, recorder: Recorder) -> RunEnd:
     missing = recorder.unrecorded
     if missing is None:
         return end
@@ -47,10 +47,10 @@ def _with_what_is_missing(end: RunEnd, recorder: Recorder) -> RunEnd:
 
 
 def _judged(end: RunEnd, config: RunConfig, reader: RecordingReader) -> tuple[RunEnd, Mapping[str, Any] | None]:
-    """A run that went well can still miss its thresholds, or have been limited by the client; with its summary then."""
+    """The end of a run, which fails if it missed a threshold or was limited by the client, and its summary."""
     if end.exit_code != ExitCode.OK:
         return end, None
-    summary = run_summary(reader, end=end)  # by the same figures that the summary will have
+    summary = run_summary(reader, end=end)  # the figures that the user will see
     unmet = check_thresholds(summary, config.thresholds)
     if summary["trust"]["verdict"] == "client-bound":
         unmet.append("the client was the bottleneck: " + ", ".join(summary["trust"]["reasons"]))

@@ -1,4 +1,4 @@
-"""What the senders of a run are told before they begin: from its configuration and what the engine says of itself."""
+"""The set-up of the sender processes, from the configuration of the run and the facts of the engine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 
 from servetop.core.config import ConnectionConfig, RunConfig, WorkloadConfig
 from servetop.core.interfaces.run_source import EngineFacts
+from servetop.engines.control.connection import Route, route_to
 from servetop.engines.control.control_client import normalise_url
 from servetop.engines.dialects.registry import endpoint_of
 from servetop.loadgen.messages import SenderSetup
@@ -17,18 +18,23 @@ from servetop.workload.plain_workload import is_plain
 from servetop.workload.request_headers import all_headers
 
 
-def requests_to(config: RunConfig, facts: EngineFacts) -> str:
-    """The front door where there is one, else the engine, the first of several."""
+def request_url(config: RunConfig, facts: EngineFacts) -> str:
+    """The URL that receives the requests: the front door, else the engine, else its first replica."""
     return normalise_url(config.engine.front_door) if config.engine.front_door else facts.url or ""
+
+
+def route_of(config: RunConfig, facts: EngineFacts) -> Route:
+    """How the senders reach the engine; proxies do not apply to an engine that servetop started."""
+    return route_to(request_url(config, facts), config.engine.connection, os.environ if config.engine.url else {})
 
 
 async def sender_setup(
     config: RunConfig, engine: EngineSession, *, facts: EngineFacts, start: RunStart, connection: ConnectionConfig
 ) -> SenderSetup:
-    """The setup of an engine that answers; UsageError when it does not serve the models or the lengths asked for."""
+    """The set-up for a running engine; UsageError if it does not support the requested models or lengths."""
     workload, key = config.workload, engine.api_key
-    engines = engine.handle.engine
-    endpoint = endpoint_of(workload.endpoint, engines.endpoints, title=engines.title)
+    adapter = engine.handle.engine
+    endpoint = endpoint_of(workload.endpoint, adapter.endpoints, title=adapter.title)
     headers = all_headers(workload, os.environ)
     workload = dataclasses.replace(workload, endpoint=endpoint, headers=headers, header_env={})
     await _check_at_engine(workload, facts)
@@ -40,15 +46,15 @@ async def sender_setup(
             workload, facts.url or "", model=facts.model or "", api_key=key, connection=connection
         )
     return SenderSetup(
-        url=requests_to(config, facts),
+        url=request_url(config, facts),
         more_urls=() if config.engine.front_door else facts.replica_urls[1:],
         model=facts.model or "",
-        dialect=engines.endpoints[endpoint],
+        dialect=adapter.endpoints[endpoint],
         continuous_usage=engine.handle.continuous_usage,
         workload=workload,
         max_model_len=facts.max_model_len,
-        corpus_ids=corpus_ids if engines.takes_token_ids else (),
-        text_prompts=not engines.takes_token_ids,
+        corpus_ids=corpus_ids if adapter.takes_token_ids else (),
+        text_prompts=not adapter.takes_token_ids,
         seed=config.seed,
         origin_ns=start.anchor.origin_ns,
         first_id=start.first_request,
@@ -58,7 +64,7 @@ async def sender_setup(
 
 
 async def _check_at_engine(workload: WorkloadConfig, facts: EngineFacts) -> None:
-    """UsageError for models and lengths that the engine does not take; most loads are seen to fit without NumPy."""
+    """UsageError for models and lengths that the engine does not support; plain loads are checked without NumPy."""
     if workload.model_mix:
         from servetop.workload.prompts.model_mix import check_served
 

@@ -15,31 +15,31 @@ class Segment:
     """Consecutive stages under one batch-size limit of the engine."""
 
     max_num_seqs: int | None
-    """None: leave the engine as it is."""
+    """None leaves the engine unchanged."""
     stages: tuple[tuple[int, StageConfig], ...]
-    """With their indices in the run."""
+    """Each with its index in the run."""
 
 
 def segments(stages: Sequence[StageConfig], *, first_index: int = 0) -> list[Segment]:
-    """Split where the batch size changes; stage numbers count from `first_index`."""
+    """Split the stages where the batch size changes; they are numbered from `first_index`."""
     numbered = list(enumerate(stages, start=first_index))
     groups = itertools.groupby(numbered, key=lambda pair: pair[1].max_num_seqs)
     return [Segment(max_num_seqs=batch, stages=tuple(group)) for batch, group in groups]
 
 
 def with_other_batch(stages: Sequence[StageConfig], max_num_seqs: int) -> list[StageConfig]:
-    """The stages still to play, the one in force first: those that shared its batch size take the new one."""
-    in_force = stages[0].max_num_seqs if stages else None
+    """The remaining stages, the current one first; those with the batch size of the current one get the new one."""
+    current = stages[0].max_num_seqs if stages else None
     return [
-        dataclasses.replace(stage, max_num_seqs=max_num_seqs) if stage.max_num_seqs == in_force else stage
+        dataclasses.replace(stage, max_num_seqs=max_num_seqs) if stage.max_num_seqs == current else stage
         for stage in stages
     ]
 
 
 class StagePlan:
-    """The planned stages, and which of them each number in the run stands for.
+    """The planned stages, and which of them each stage number of the run stands for.
 
-    A stage that is played again gets a new number: the figures of its two plays never mix.
+    A repeated stage gets a new number, so that the figures of its repetitions are never mixed.
     """
 
     def __init__(self, stages: Sequence[StageConfig], *, first_index: int) -> None:
@@ -48,13 +48,13 @@ class StagePlan:
         self._next_index = first_index + len(self._plan)
 
     def again(self, stage: int, *, max_num_seqs: int) -> list[Segment]:
-        """From the stage in force on, under another batch size."""
+        """The segments from the current stage on, with another batch size."""
         place = self._place_of.get(stage, 0)
         self._plan[place:] = with_other_batch(self._plan[place:], max_num_seqs)
         return self._from(place)
 
     def before(self, stage: int) -> list[Segment]:
-        """From the stage before the one in force on; empty when there is none."""
+        """The segments from the previous stage on; empty if there is none."""
         place = self._place_of.get(stage, 0)
         return self._from(place - 1) if place > 0 else []
 

@@ -1,4 +1,4 @@
-"""Requests to end a run that come from outside its recording: signals, and an owner that is gone."""
+"""Requests to end a run that do not come through its recording: signals, and the loss of its owner."""
 
 from __future__ import annotations
 
@@ -9,53 +9,53 @@ from servetop.core.events import Action
 from servetop.run.outcome import Outcome
 
 CANCEL_SECONDS = 5.0
-"""How long the senders may take to report that they have cancelled what was in flight."""
+"""Time limit for the senders to report that they have cancelled the requests in flight."""
 HURRIED_CANCEL_SECONDS = 1.0
-"""The same after a second interruption."""
+"""The time limit after a second interruption."""
 
 
 class StopRequests:
-    """Drain, cancel, or cancel without waiting: what was asked most urgently counts."""
+    """Drain, cancel, or cancel without waiting: the most urgent request applies."""
 
     def __init__(self, outcome: Outcome, note: Callable[[str], None], hurry: Callable[[], None] = lambda: None) -> None:
-        """`note` puts a drain's reason on the time line; `hurry` leaves the engine little time to end."""
+        """`note` records the reason of a drain; `hurry` shortens the grace period of the engine."""
         self._outcome = outcome
         self._note = note
         self._hurry = hurry
         self._load: asyncio.Future[None] | None = None
 
     def drain(self, reason: str) -> None:
-        """Send nothing more and let requests in flight finish; the first reason counts."""
+        """Send no more requests and let those in flight finish; the first reason applies."""
         if not self._outcome.drain_reason:
             self._outcome.drain_reason = reason
             self._note(reason)
 
     def abandon(self) -> None:
-        """Cancel, and wait for nothing long: nobody is there who would wait for the run."""
+        """Cancel with a short grace period, because nobody waits for the run."""
         self._hurry()
         self.cancel()
 
     def cancel(self) -> None:
-        """The first time: cancel what is in flight and end; the second time: do not wait for that."""
+        """Cancel the requests in flight and end the run; a second call does not wait for them."""
         self._outcome.interruptions += 1
-        self._limit()
+        self._start_timer()
 
     @property
     def action(self) -> Action | None:
-        """The most urgent request so far; None: the run was not asked to end."""
+        """The most urgent request so far; None if there was none."""
         if self._outcome.interruptions:
             return Action.CANCEL
         return Action.STOP if self._outcome.drain_reason else None
 
-    async def play(self, load: asyncio.Future[None]) -> None:
-        """Wait for the load to be over; a cancellation ends it even where the senders have stopped reporting."""
+    async def wait_for(self, load: asyncio.Future[None]) -> None:
+        """Wait for the load to end; a cancellation ends it even if the senders have stopped reporting."""
         self._load = load
-        self._limit()
+        self._start_timer()
         await asyncio.wait({load})
         if not load.cancelled():
             load.result()
 
-    def _limit(self) -> None:
+    def _start_timer(self) -> None:
         if self._load is not None and self._outcome.interruptions:
-            patience = CANCEL_SECONDS if self._outcome.interruptions == 1 else HURRIED_CANCEL_SECONDS
-            asyncio.get_running_loop().call_later(patience, self._load.cancel)
+            limit = CANCEL_SECONDS if self._outcome.interruptions == 1 else HURRIED_CANCEL_SECONDS
+            asyncio.get_running_loop().call_later(limit, self._load.cancel)

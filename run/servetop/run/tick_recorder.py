@@ -1,4 +1,4 @@
-"""What the run itself has to say, kept until the next tick takes it to the recording."""
+"""Writes each tick to the recording, with the notes and replies of the run since the last one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from servetop.run.engine_session import EngineSession
 from servetop.run.process.recording_trouble import RECORDER, alert_line
 
 Alert = Callable[[str], None]
-"""Takes a line that a person must see at once."""
+"""Shows a line to the user at once."""
 
 
 class TickRecorder:
-    """Joins the senders' side, the engine's side and the run's own notes into one batch a tick."""
+    """Joins the reports of the senders, the updates of the engine and the notes of the run into one transaction."""
 
     def __init__(self, recorder: Recorder, engine: EngineSession, *, clock: Clock, alert: Alert) -> None:
         self._recorder = recorder
@@ -28,17 +28,17 @@ class TickRecorder:
         self._notes: list[Note] = []
         self._replies: list[Command] = []
         self.trouble = ""
-        """Why the recording cannot be written now; empty while it can."""
+        """Why the recording cannot be written at the moment; empty while it can."""
         self._failing: str | None = None
-        self._place = recorder.path
+        self._path = recorder.path
 
     def note(self, severity: Severity, source: str, *, text: str) -> None:
-        """Put a remark on the time line."""
+        """Add a note to the timeline."""
         self._notes.append(Note(at=self._clock.now(), severity=severity, source=source, text=text))
 
-    def reply(self, command: Command, words: str) -> None:
-        """Say what became of a command."""
-        self._replies.append(dataclasses.replace(command, obeyed_at=self._clock.now(), reply=words))
+    def reply(self, command: Command, text: str) -> None:
+        """Record the reply to a command."""
+        self._replies.append(dataclasses.replace(command, obeyed_at=self._clock.now(), reply=text))
 
     def commit(
         self,
@@ -49,37 +49,37 @@ class TickRecorder:
         notes: Sequence[Note] = (),
         replies: Sequence[Command] = (),
     ) -> None:
-        """Write one tick (or, without `client`, what is left over) with everything that came in since the last."""
-        self._note_trouble_with_file()
-        news = self._engine.take_update()
-        batch = TickTransaction(
+        """Write one tick, or without `client` the remainder, with everything received since the last."""
+        self._note_file_trouble()
+        update = self._engine.take_update()
+        transaction = TickTransaction(
             tick=None if client is None else self._tick(client),
             requests=requests,
             stages=stages,
-            engine_samples=news.samples,
-            replica_samples=news.replicas,
-            gpu_samples=news.gpus,
-            notes=[*self._notes, *news.notes, *notes],
-            log_lines=news.log_lines,
+            engine_samples=update.samples,
+            replica_samples=update.replicas,
+            gpu_samples=update.gpus,
+            notes=[*self._notes, *update.notes, *notes],
+            log_lines=update.log_lines,
             commands=[*self._replies, *replies],
         )
         self._notes, self._replies = [], []
-        self._recorder.commit(batch)
+        self._recorder.commit(transaction)
 
     def _tick(self, client: ClientTick) -> Tick:
         return Tick(client=client, engine=self._engine.newest_sample(), gpus=self._engine.newest_gpus())
 
-    def _note_trouble_with_file(self) -> None:
-        """Once when it begins, and once when it is over; at once too, for a note that cannot be written is not seen."""
-        failing, place = self._recorder.failing, self._recorder.path
+    def _note_file_trouble(self) -> None:
+        """Note when writing starts to fail and when it works again; also alert, as that note may not be written."""
+        failing, path = self._recorder.failing, self._recorder.path
         if failing != self._failing:
-            self.trouble = f"{failing}: the run goes on" if failing else ""
-            words = self.trouble or "the recording can be written again"
-            self._say(Severity.ERROR if failing else Severity.INFO, words)
-        if place != self._place:
-            self._say(Severity.WARNING, f"the recording was moved: it goes on in {place}")
-        self._failing, self._place = failing, place
+            self.trouble = f"{failing}: the run continues" if failing else ""
+            text = self.trouble or "the recording can be written again"
+            self._alert_and_note(Severity.ERROR if failing else Severity.INFO, text)
+        if path != self._path:
+            self._alert_and_note(Severity.WARNING, f"the recording was moved: it continues in {path}")
+        self._failing, self._path = failing, path
 
-    def _say(self, severity: Severity, words: str) -> None:
-        self.note(severity, RECORDER, text=words)
-        self._alert(alert_line(severity, RECORDER, words))
+    def _alert_and_note(self, severity: Severity, text: str) -> None:
+        self.note(severity, RECORDER, text=text)
+        self._alert(alert_line(severity, RECORDER, text))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
 from servetop.run import console
-from servetop.run.process.run_process import FinishedRun, RunContext, play
+from servetop.run.process.run_process import FinishedRun, RunContext, execute
 from servetop.run.process.run_signals import RunSignals
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def run_headless(
     Signals that come when the run is over end nothing: the summary is printed, and the exit code is the recording's.
     """
     with RunSignals().caught() as signals:
-        others = RunContext(signals=signals, observer=HeadlessObserver(config, recording))
-        run = play(config, recording, others=others, resume=resume, sender=sender)
+        context = RunContext(signals=signals, observer=HeadlessObserver(config, recording))
+        run = execute(config, recording, context=context, resume=resume, sender=sender)
         _print_run(run, as_json=as_json, throw_away=throw_away)
     return run.end.exit_code
 
@@ -79,12 +79,12 @@ class HeadlessObserver:
             finally:
                 self._opened().close()
 
-    def alert(self, words: str) -> None:
+    def alert(self, line: str) -> None:
         """Print a line at once."""
         if self._progress is not None:
-            self._progress.say(words)
+            self._progress.say(line)
         else:
-            console.status(words)
+            console.status(line)
 
     def _opened(self) -> HeadlessProgress:
         from servetop.cli.headless.headless_progress import HeadlessProgress

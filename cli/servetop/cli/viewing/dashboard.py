@@ -120,7 +120,7 @@ def _show(run: OwnedRun, display: DisplayOptions, signals: ViewerSignals) -> str
     clock = MonotonicClock(reader.header.anchor.origin_ns)
 
     def unrecorded() -> list[Note]:
-        notes = [alert_note(line, at=clock.now()) for line in run.said()]
+        notes = [alert_note(line, at=clock.now()) for line in run.new_stderr_lines()]
         return [note for note in notes if note is not None]
 
     options = dashboard_options(display, store, exit_requested=signals.exit_requested, unrecorded_notes=unrecorded)

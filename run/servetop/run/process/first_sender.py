@@ -1,4 +1,4 @@
-"""The process of a run's first sender: it is started before all else, and loads while the run does."""
+"""The first sender process of a run, which is started before everything else and loads in parallel."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ _NO_RUN = {"-h", "--help", "--version", "--detach"}
 
 
 def runs_in_this_process(argv: Sequence[str]) -> bool:
-    """Whether a command line looks as if its process will play a run: a guess, before it is read in earnest."""
+    """Whether a command line probably runs a load in this process; a guess made before it is parsed."""
     own = argv[: argv.index("--")] if "--" in argv else argv
     headless = "--headless" in own or ("--json" in own and own[0].startswith("-"))
     return headless and _NO_RUN.isdisjoint(own)
 
 
 class FirstSender:
-    """A sender process that waits for its set-up; made by `start`."""
+    """A sender process that waits for its set-up; created by `start`."""
 
     def __init__(self, process: Spawned) -> None:
         self._process: Spawned | None = process
 
     @classmethod
     def start(cls) -> FirstSender:
-        """Start the process; LoadError when the system refuses."""
+        """Start the process; LoadError if that fails."""
         return cls(spawn_sender(SENDER_ARGV))
 
     async def set_up(self, setup: SenderSetup, *, workers: int) -> LoadSenders:
-        """Give it its set-up, and start the other senders; LoadError when one does not start."""
+        """Send the set-up, and start the other senders; LoadError if one does not start."""
         from servetop.loadgen.worker.start_senders import start_senders
 
         process, self._process = self._process, None
         return await start_senders(SENDER_ARGV, setup, workers=workers, spawned=process)
 
     def end_unused(self) -> None:
-        """End it if it was given no set-up."""
+        """End the process if it has received no set-up."""
         process, self._process = self._process, None
         if process is not None:
             process.end_unused()

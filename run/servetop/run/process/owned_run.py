@@ -1,4 +1,4 @@
-"""A run in a process of its own, as the process sees it that started it and owns it."""
+"""A run in a separate process, as its owner sees it: the process that started it."""
 
 from __future__ import annotations
 
@@ -22,24 +22,22 @@ if TYPE_CHECKING:
     from servetop.recordings.read.reader import RecordingReader
 
 OPEN_TIMEOUT = 15.0
-"""Seconds within which the run process must have begun to record."""
-LOOK_AGAIN = 0.01
-"""Seconds between two looks for the new recording."""
-
-
-_MOST_HEARD = 1 << 16
-"""Bytes of what a run process says that are read at once."""
+"""Seconds within which the run process must start to record."""
+POLL_SECONDS = 0.01
+"""Seconds between two checks for the new recording."""
+_READ_BYTES = 1 << 16
+"""Bytes of stderr that are read at once."""
 
 
 def stderr_file() -> IO[str]:
-    """Where a run process can say something when no disk takes it; a temporary file where there is no such place."""
+    """A file in memory for the stderr of a run process, which works with a full disk; else a temporary file."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("servetop"), "w+", encoding="utf-8")
     return tempfile.TemporaryFile("w+", encoding="utf-8")
 
 
 class RunNotStarted(ServetopError):
-    """The run process ended before it recorded; with its own exit code where that is one of servetop's."""
+    """The run process ended before it started to record; has its exit code if that is one of servetop's."""
 
     def __init__(self, message: str, *, code: int) -> None:
         super().__init__(message)
@@ -52,13 +50,13 @@ class RunKilled(ServetopError):
 
 
 class OwnedRun:
-    """The run ends when this process does, unless it was released; made by `start`."""
+    """A run that ends with this process unless it is released; created by `start`."""
 
     def __init__(self, process: subprocess.Popen[bytes], recording: Path, stderr: IO[str]) -> None:
         self.recording = recording
         self._process = process
         self._stderr = stderr
-        self._heard = 0
+        self._read = 0
 
     @classmethod
     def start(
@@ -71,10 +69,10 @@ class OwnedRun:
         throw_away: bool = False,
         await_frame: bool = False,
     ) -> OwnedRun:
-        """In a session of its own, so that only its owner decides what a closed terminal means for it.
+        """Start a run in a session of its own, so that a closed terminal does not end it.
 
-        What it has to say goes to `stderr`; `throw_away`: its recording is in a folder that is removed with it;
-        `await_frame`: it records at once, and starts engine and senders when it is told that a frame is `shown`.
+        With `throw_away` the folder of its recording is removed at the end; with `await_frame` it starts to record at
+        once, but starts engine and senders only after `shown`.
         """
         given = {"--resume": resume, THROW_AWAY: throw_away, AWAIT_FRAME: await_frame}
         flags = [name for name, wanted in given.items() if wanted]
@@ -87,40 +85,40 @@ class OwnedRun:
             bufsize=0,
         )
         run = cls(process, recording, stderr)
-        run._say(json.dumps(to_data(config)).encode())
+        run._send(json.dumps(to_data(config)).encode())
         return run
 
     @property
     def pid(self) -> int:
-        """Of the run process."""
+        """The process id of the run process."""
         return self._process.pid
 
     @property
     def ended(self) -> bool:
-        """The run process is gone."""
+        """Whether the run process has ended."""
         return self._process.poll() is not None
 
     def shown(self) -> None:
-        """Say that the first frame is drawn."""
-        self._say(SHOWN)
+        """Report that the first frame is drawn."""
+        self._send(SHOWN)
 
     def release(self) -> None:
-        """Let the run go on without an owner."""
-        self._say(RELEASE)
+        """Let the run continue without an owner."""
+        self._send(RELEASE)
 
     def signal(self, number: signal.Signals) -> None:
-        """SIGTERM drains, SIGINT and a second SIGTERM cancel."""
+        """Send a signal: SIGTERM drains, SIGINT and a second SIGTERM cancel."""
         self._process.send_signal(number)
 
     def end_with_terminal(self, number: int, frame: FrameType | None) -> None:
-        """Handle SIGHUP: let the run drain, and end."""
+        """Handle SIGHUP: let the run drain, and end this process."""
         del frame
-        self._say(HANG_UP)
+        self._send(HANG_UP)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
     def wait(self) -> int:
-        """The run's exit code, once it has ended; RunKilled when a signal ended its process."""
+        """Wait for the end of the run; return its exit code. RunKilled if a signal ended its process."""
         code = self._process.wait()
         self._close()
         if code < 0:
@@ -129,7 +127,7 @@ class OwnedRun:
         return code
 
     async def opened(self) -> RecordingReader:
-        """A reader of its recording; RunNotStarted with the run process's last words when it ends before that."""
+        """A reader of the recording, once it exists; RunNotStarted if the run ends first."""
         from servetop.recordings.read.reader import RecordingReader
 
         clock = MonotonicClock()
@@ -139,38 +137,38 @@ class OwnedRun:
             except RecordingError:
                 if self.ended:
                     raise self._not_started(self._process.returncode) from None
-            await clock.sleep_until(clock.now() + LOOK_AGAIN)
+            await clock.sleep_until(clock.now() + POLL_SECONDS)
         self._process.terminate()
-        raise RecordingError(f"the run did not begin to record to {self.recording} within {OPEN_TIMEOUT:.0f} s")
+        raise RecordingError(f"the run did not start to record to {self.recording} within {OPEN_TIMEOUT:.0f} s")
 
     def _not_started(self, code: int) -> RunNotStarted:
         self._close()
         if code < 0:
-            words = f"the run was ended by {signal.Signals(-code).name} before it began to record"
-            return RunNotStarted(words, code=ExitCode.INTERRUPTED)
+            reason = f"the run was ended by {signal.Signals(-code).name} before it started to record"
+            return RunNotStarted(reason, code=ExitCode.INTERRUPTED)
         return RunNotStarted(self.last_stderr_line(), code=code)
 
-    def said(self) -> list[str]:
-        """Lines that the run process has said since the last call."""
-        said = os.pread(self._stderr.fileno(), _MOST_HEARD, self._heard)  # the place to write at is the run's
-        whole = said[: said.rfind(b"\n") + 1]
-        self._heard += len(whole)
+    def new_stderr_lines(self) -> list[str]:
+        """The lines that the run process has written to stderr since the last call."""
+        data = os.pread(self._stderr.fileno(), _READ_BYTES, self._read)  # keeps the file position
+        whole = data[: data.rfind(b"\n") + 1]
+        self._read += len(whole)
         return whole.decode("utf-8", "replace").splitlines()
 
     def last_stderr_line(self) -> str:
-        """The last line that the run process said."""
+        """The last line that the run process wrote to stderr."""
         self._stderr.seek(0)
         lines = self._stderr.read().strip().splitlines()
-        words = lines[-1] if lines else f"the run could not be started (recording: {self.recording})"
-        return words.removeprefix("servetop: ")
+        line = lines[-1] if lines else f"the run could not be started (recording: {self.recording})"
+        return line.removeprefix("servetop: ")
 
     def _close(self) -> None:
-        """Let go of the owner pipe of a run that has ended."""
+        """Close the owner pipe of a run that has ended."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 
-    def _say(self, words: bytes) -> None:
-        """Write a line to the run's owner pipe; a run that has ended needs none."""
+    def _send(self, line: bytes) -> None:
+        """Write a line to the owner pipe; does nothing if the run has ended."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError, ValueError):  # its end is closed, or ours is
-            self._process.stdin.write(words + b"\n")
+            self._process.stdin.write(line + b"\n")

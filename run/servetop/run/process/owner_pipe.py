@@ -1,7 +1,7 @@
-"""The pipe by which a run's owner keeps it: the configuration comes first, and when it closes, the owner is gone.
+"""The pipe from the owner of a run: carries the configuration first, and closes when the owner ends.
 
-An owner is the process that started the run for a person: a dashboard, or the server of its pages. The pipe closes
-with the owner, however that ends, so that no run is left without one by accident.
+The owner is the process that started the run: a dashboard, or the server of its web pages. The pipe closes with the
+owner however it ends, so that no run is left behind by accident.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from servetop.run.stop_requests import StopRequests
 
 RELEASE = b"release"
-"""The run goes on without an owner."""
+"""The run continues without an owner."""
 HANG_UP = b"hang up"
-"""The owner's terminal was closed: the run drains, and the owner does not wait for it."""
+"""The terminal of the owner was closed: the run drains, and the owner does not wait for it."""
 SHOWN = b"shown"
-"""The owner has drawn its first frame: the run may use the processors now."""
+"""The owner has drawn its first frame, so the run may use the CPUs."""
 AWAIT_FRAME = "--await-frame"
-"""Option of the run process: its owner will say when its first frame is drawn; engine and senders start then."""
+"""Option of the run process: start engine and senders only after SHOWN."""
 FRAME_SECONDS = 3.0
-"""So long at the most they wait for it."""
+"""Longest wait for SHOWN."""
 OWNERLESS_DRAIN_SECONDS = 1.0
-"""How long the requests of a run whose owner is gone may take to finish before they are cancelled."""
+"""Seconds for the requests in flight to finish after the owner is gone, before they are cancelled."""
 THROW_AWAY = "--throw-away"
-"""Option of the run process: its recording lies in a folder of its own, which goes when nobody waits for the run."""
+"""Option of the run process: remove the folder of its recording at the end if no owner waits for the run."""
 _READ_BYTES = 1 << 16
 
 
@@ -41,10 +41,10 @@ class OwnerPipe:
         self._fd = fd
         self._unread = b""
         self.waits = True
-        """The owner is there, and waits for the run's end."""
+        """Whether an owner waits for the end of the run."""
 
     def read_config(self) -> Any:
-        """The first line, decoded from JSON; UsageError when the owner did not get to write it."""
+        """The first line, decoded from JSON; UsageError if the pipe closes before it."""
         while b"\n" not in self._unread:
             data = os.read(self._fd, _READ_BYTES)
             if not data:
@@ -54,26 +54,26 @@ class OwnerPipe:
         return json.loads(line)
 
     async def frame_drawn(self) -> None:
-        """Wait for SHOWN, for any other word, for the owner's end, or until FRAME_SECONDS are over."""
-        loop, came = asyncio.get_running_loop(), asyncio.Event()
+        """Wait for any line, for the end of the owner, or for FRAME_SECONDS."""
+        loop, received = asyncio.get_running_loop(), asyncio.Event()
 
         def read() -> None:
             data = os.read(self._fd, _READ_BYTES)
             self._unread += data
             if not data or b"\n" in self._unread:
-                came.set()
+                received.set()
 
         if b"\n" in self._unread:
             return
         loop.add_reader(self._fd, read)
         try:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(came.wait(), FRAME_SECONDS)
+                await asyncio.wait_for(received.wait(), FRAME_SECONDS)
         finally:
             loop.remove_reader(self._fd)
 
     def watch(self, requests: StopRequests) -> None:
-        """End the run when its owner goes without releasing it; called on the running event loop."""
+        """End the run if its owner ends without releasing it; call on the running event loop."""
         asyncio.get_running_loop().add_reader(self._fd, self._read, requests)
         self._take(b"", requests)
 
@@ -89,10 +89,10 @@ class OwnerPipe:
             asyncio.get_running_loop().call_later(OWNERLESS_DRAIN_SECONDS, requests.abandon)
 
     def _take(self, data: bytes, requests: StopRequests) -> None:
-        *words, self._unread = (self._unread + data).split(b"\n")
-        for word in words:
-            if word == SHOWN:
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        for line in lines:
+            if line == SHOWN:
                 continue
             self.waits = False
-            if word == HANG_UP:
+            if line == HANG_UP:
                 requests.drain("stopped because its terminal was closed")

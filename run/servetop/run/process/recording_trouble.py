@@ -1,4 +1,4 @@
-"""What a viewer that does not own a run learns of its recording's trouble: a full disk takes no note of itself."""
+"""Reports to viewers that a recording cannot be written: a full disk cannot record that it is full."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from servetop.core.interfaces.run_source import RunHeader
 from servetop.run.process.run_registry import RegistryError, RunRegistry
 
 RECORDER = "recorder"
-"""The source of notes about the recording itself."""
+"""Source of notes about the recording itself."""
 _LINE = re.compile(rf"({'|'.join(Severity)}): (\S+): (.+)")
-LOOK_EVERY = 0.5
-"""Seconds between two looks at the list of runs."""
+CHECK_SECONDS = 0.5
+"""Seconds between two reads of the run registry."""
 
 
 def alert_line(severity: Severity, source: str, text: str) -> str:
-    """A note as a line."""
+    """A note as a line of stderr, by which a run process sends it to its owner."""
     return f"{severity.value}: {source}: {text}"
 
 
 def alert_note(line: str, *, at: float) -> Note | None:
-    """The note that a line was made from, at an instant of run time; None for any other line."""
+    """The note of such a line, with its run time; None for any other line."""
     found = _LINE.fullmatch(line)
     return None if found is None else Note(at=at, severity=Severity(found[1]), source=found[2], text=found[3])
 
 
 class RecordingTrouble:
-    """Called again and again: notes of trouble that the list of runs has and the recording may not."""
+    """Returns notes of trouble that is in the run registry but may not be in the recording; call it often."""
 
     def __init__(self, header: RunHeader, *, registry: RunRegistry | None = None, clock: Clock | None = None) -> None:
-        """`clock` counts from the run's second 0."""
+        """`clock` counts from the start of the run."""
         self._pid = header.pid
         self._registry = registry or RunRegistry()
         self._clock = clock or MonotonicClock(header.anchor.origin_ns)
-        self._look_at = 0.0
-        self._told = ""
+        self._next_check = 0.0
+        self._reported = ""
 
     def __call__(self) -> Sequence[Note]:
-        """One note when trouble begins, and when it becomes another."""
+        """A note when trouble starts or changes."""
         now = self._clock.now()
-        if now < self._look_at or self._pid is None:
+        if now < self._next_check or self._pid is None:
             return ()
-        self._look_at = now + LOOK_EVERY
+        self._next_check = now + CHECK_SECONDS
         with contextlib.suppress(RegistryError):
             run = self._registry.of_process(self._pid)
-            before, self._told = self._told, run.trouble if run is not None else ""
-            if self._told and self._told != before:
-                return [Note(at=now, severity=Severity.ERROR, source=RECORDER, text=self._told)]
+            before, self._reported = self._reported, run.trouble if run is not None else ""
+            if self._reported and self._reported != before:
+                return [Note(at=now, severity=Severity.ERROR, source=RECORDER, text=self._reported)]
         return ()

@@ -1,4 +1,4 @@
-"""What the system refuses when its limits are low, in one line instead of a traceback."""
+"""Reports exhausted resource limits of the system in one line instead of a traceback."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from servetop.core.errors import ServetopError
 
 LEAST_OPEN_FILES = 64
-"""That the process of a run needs; its sender needs one more for each request in flight, and says so itself."""
+"""Open files that the run process needs; its senders need one more for each request in flight."""
 LEAST_ADDRESS_SPACE = 512 << 20
-"""Bytes, with room above what a short run in the simulator takes."""
+"""Bytes; more than a short run in the simulator needs."""
 
 _ERRNOS = {
     errno.EMFILE: "too many open files: raise the limit (ulimit -n)",
@@ -21,17 +21,17 @@ _ERRNOS = {
     errno.ENOMEM: "out of memory: raise the limit (ulimit -v), or end other programs",
 }
 _NO_THREAD = "can't start new thread"
-_OF_LIBRARIES = {
+_LOADER_ERRORS = {
     "too many open files": errno.EMFILE,
     "cannot allocate memory": errno.ENOMEM,
     "failed to map segment": errno.ENOMEM,
     "cannot map": errno.ENOMEM,
 }
-"""What the system's loader says where a library cannot be loaded, in the words of an ImportError."""
+"""Errors of the dynamic loader, as they appear in the text of an ImportError."""
 
 
 def check_limits() -> None:
-    """Before a run: ServetopError where it would only fail half-way. A low soft limit of open files is raised."""
+    """Raise a low soft limit of open files; ServetopError for limits with which a run would fail half-way."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < LEAST_OPEN_FILES:
         with contextlib.suppress(ValueError, OSError):
@@ -48,12 +48,12 @@ def check_limits() -> None:
 
 
 def exhausted_resource(error: BaseException) -> str:
-    """Which limit was met and what to do, where that is what an error came from; empty for any other error."""
-    return next(filter(None, map(_words, _origins(error))), "")
+    """The limit that caused an error and what to do about it; empty for any other error."""
+    return next(filter(None, map(_exhausted, _origins(error))), "")
 
 
 def _origins(error: BaseException) -> Iterator[BaseException]:
-    """The error, what it was raised from, and so on: a library may raise one of its own."""
+    """The error and its causes: a library may raise an error of its own."""
     at: BaseException | None = error
     seen: set[int] = set()
     while at is not None and id(at) not in seen:
@@ -62,26 +62,26 @@ def _origins(error: BaseException) -> Iterator[BaseException]:
         at = at.__cause__ or at.__context__
 
 
-def _words(error: BaseException) -> str:
+def _exhausted(error: BaseException) -> str:
     match error:
         case MemoryError():
             return _ERRNOS[errno.ENOMEM]
         case RuntimeError() if _NO_THREAD in str(error):
-            return "the system starts no more threads: raise the limit of memory or of processes (ulimit -v, ulimit -u)"
+            return "the system cannot start more threads: raise its limit of memory or processes (ulimit -v, ulimit -u)"
         case OSError():
             return _ERRNOS.get(error.errno or 0, "")
         case ImportError():
-            said = str(error).lower()
-            return next((_ERRNOS[number] for words, number in _OF_LIBRARIES.items() if words in said), "")
+            text = str(error).lower()
+            return next((_ERRNOS[number] for part, number in _LOADER_ERRORS.items() if part in text), "")
     return ""
 
 
 def silence_teardown() -> None:
-    """Before this process ends with a shortage: what is destroyed half-way prints nothing more.
+    """Suppress all output of objects that are destroyed while this process ends with an exhausted resource.
 
-    Warnings, asyncio's log and errors in `__del__` would only tell what followed from it. No module is loaded for this.
+    Warnings, asyncio's log and errors in `__del__` are only consequences. Imports no module.
     """
-    sys.unraisablehook = id  # takes it, and does nothing
+    sys.unraisablehook = id  # a function that accepts the error and does nothing
     if warnings := sys.modules.get("warnings"):
         warnings.simplefilter("ignore")
     if logging := sys.modules.get("logging"):

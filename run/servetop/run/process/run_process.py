@@ -1,8 +1,8 @@
-"""The process that plays a run: recording open first, then the engine and the load, signals obeyed, file closed.
+"""Executes a run in this process: opens its recording, starts engine and load, handles signals, closes the file.
 
 `python -m servetop.run.process.run_process RECORDING [--resume] [--throw-away]` is the run behind a dashboard: its
-configuration comes as a line of JSON on standard input, which its owner keeps open (see `owner_pipe`). What the
-recording does not need is loaded after it is open: a dashboard waits for it.
+configuration is a line of JSON on standard input, which its owner keeps open (see `owner_pipe`). Modules that the
+recording does not need are imported after it is open, because the dashboard waits for it.
 """
 
 from __future__ import annotations
@@ -36,46 +36,46 @@ if TYPE_CHECKING:
 
 
 class RunObserver(Protocol):
-    """Watches a run from within its process."""
+    """Observes a run from within its process."""
 
     async def follow(self) -> None:
-        """Run beside it until cancelled."""
+        """Run in parallel with it until cancelled."""
         ...
 
-    def alert(self, words: str) -> None:
+    def alert(self, line: str) -> None:
         """Show a line at once."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """A run that is over."""
+    """A run that has ended."""
 
     end: RunEnd
     recorder: Recorder
-    """Closed; it can still be read, with what the disk did not take."""
+    """Closed; its reader also has data that could not be written to disk."""
     summary: Mapping[str, Any] | None = None
-    """Of a run that came to its end by itself and is all recorded, but for its exit code and error."""
+    """The summary, without exit code and error, of a run that ended by itself and is completely recorded."""
 
 
-def play(
+def execute(
     config: RunConfig,
     recording: Path,
     *,
-    others: RunContext,
+    context: RunContext,
     resume: bool = False,
     sender: FirstSender | None = None,
 ) -> FinishedRun:
-    """Play a run into a recording. RecordingError when the file cannot be made, ServetopError where limits are too low.
+    """Run a load and record it. RecordingError if the file cannot be created, ServetopError if limits are too low.
 
-    `sender` is its first one, if that has been started already.
+    `sender` is the first sender process, if it has been started already.
     """
     check_limits()
-    gc.disable()  # until all is loaded
+    gc.disable()  # until all modules are imported
     import uvloop
 
-    with others.at_end:
-        recorder, end = uvloop.run(_played(config, recording, resume=resume, others=others, sender=sender))
+    with context.at_end:
+        recorder, end = uvloop.run(_run_loop(config, recording, resume=resume, context=context, sender=sender))
         from servetop.run.run_verdict import close_recording
 
         end, summary = close_recording(recorder, end, config)
@@ -84,37 +84,37 @@ def play(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """Who takes part in a run besides its loop."""
+    """What a run works with besides its loop."""
 
     signals: RunSignals
-    """The caller of `play` handles them, until the summary is printed."""
+    """Signals that the caller of `execute` handles, until the summary is printed."""
     owner: OwnerPipe | None = None
     observer: RunObserver | None = None
     at_end: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-    """What is done once the recording is closed."""
+    """Callbacks that run once the recording is closed."""
 
 
-async def _played(
-    config: RunConfig, recording: Path, *, resume: bool, others: RunContext, sender: FirstSender | None
+async def _run_loop(
+    config: RunConfig, recording: Path, *, resume: bool, context: RunContext, sender: FirstSender | None
 ) -> tuple[Recorder, RunEnd]:
-    """Play the run; what it needs is loaded beside its first sender, or beside the dashboard that waits for it."""
-    recorder, start = _opened(config, recording, resume=resume)
+    """Run the loop; its modules are imported while the first sender or the dashboard starts."""
+    recorder, start = _open_recording(config, recording, resume=resume)
     from servetop.run.run_loop import RunLoop
 
     gc.enable()
-    if sender is None and others.owner is not None:
-        await others.owner.frame_drawn()
+    if sender is None and context.owner is not None:
+        await context.owner.frame_drawn()
     sender = sender or FirstSender.start()
-    others.at_end.callback(sender.end_unused)
-    alert = others.observer.alert if others.observer else console.status
+    context.at_end.callback(sender.end_unused)
+    alert = context.observer.alert if context.observer else console.status
     loop = RunLoop(config, recorder, start=start, sender=sender, alert=alert)
     registration = _register(config, recording, loop)
-    others.at_end.callback(registration.end)
-    return recorder, await _attended(loop, others, registration)
+    context.at_end.callback(registration.end)
+    return recorder, await _run_with_observers(loop, context, registration)
 
 
-def _opened(config: RunConfig, recording: Path, *, resume: bool) -> tuple[Recorder, RunStart]:
-    """The recording, new or to go on with, and where the run starts in it."""
+def _open_recording(config: RunConfig, recording: Path, *, resume: bool) -> tuple[Recorder, RunStart]:
+    """The recording, new or to resume, and where the run starts in it."""
     from servetop.core.clock import ClockAnchor
     from servetop.core.interfaces.run_source import RunHeader
     from servetop.recordings.write.recorder import Recorder
@@ -129,7 +129,7 @@ def _opened(config: RunConfig, recording: Path, *, resume: bool) -> tuple[Record
 
 
 def _register(config: RunConfig, recording: Path, loop: RunLoop) -> Registration:
-    """List the run for `servetop ps`."""
+    """Register the run for `servetop ps`."""
     from servetop.recordings.library.liveness import Writer
     from servetop.run.process.run_registry import RegisteredRun, Registration, RunRegistry
 
@@ -145,29 +145,29 @@ def _register(config: RunConfig, recording: Path, loop: RunLoop) -> Registration
         recording=recording.absolute(),
         state="",
     )
-    registration = Registration(registry, run, warn=lambda words: loop.warn("ps", text=words))
+    registration = Registration(registry, run, warn=lambda text: loop.warn("ps", text=text))
     registration.update(state=loop.phase, detached=False)
     return registration
 
 
-async def _attended(loop: RunLoop, others: RunContext, registration: Registration) -> RunEnd:
-    """Run it, while signals and its owner can end it and other processes can find it."""
-    others.signals.give_to(loop.stop_requests)
-    if others.owner is not None:
-        others.owner.watch(loop.stop_requests)
-    beside = [asyncio.ensure_future(_keep_listed(loop, registration, owner=others.owner))]
-    beside += [asyncio.ensure_future(others.observer.follow())] if others.observer else []
+async def _run_with_observers(loop: RunLoop, context: RunContext, registration: Registration) -> RunEnd:
+    """Run the loop, with signals, owner, registry and observer active."""
+    context.signals.apply_to(loop.stop_requests)
+    if context.owner is not None:
+        context.owner.watch(loop.stop_requests)
+    tasks = [asyncio.ensure_future(_update_registration(loop, registration, owner=context.owner))]
+    tasks += [asyncio.ensure_future(context.observer.follow())] if context.observer else []
     try:
         end = await loop.run()
     finally:
-        others.signals.ignore()
-        for task in beside:
+        context.signals.ignore()
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*beside, return_exceptions=True)  # the run's own error, if any, is the one that is told
+        await asyncio.gather(*tasks, return_exceptions=True)  # an error of the run itself has precedence
     return end
 
 
-async def _keep_listed(loop: RunLoop, registration: Registration, *, owner: OwnerPipe | None) -> None:
+async def _update_registration(loop: RunLoop, registration: Registration, *, owner: OwnerPipe | None) -> None:
     from servetop.core.tick import TICK_SECONDS
 
     while True:
@@ -177,7 +177,7 @@ async def _keep_listed(loop: RunLoop, registration: Registration, *, owner: Owne
 
 
 def main(argv: Sequence[str]) -> int:
-    """Play the run of the process that started this one; nothing is printed but why it cannot be."""
+    """Execute the run of the process that started this one; print only errors."""
     name, *flags = argv
     recording, owner = Path(name), OwnerPipe(sys.stdin.fileno())
     config = RunConfig()
@@ -186,19 +186,19 @@ def main(argv: Sequence[str]) -> int:
         sender = None if AWAIT_FRAME in flags else FirstSender.start()
         config = from_data(RunConfig, owner.read_config())
         with RunSignals().caught() as signals:
-            others = RunContext(signals=signals, owner=owner)
-            run = play(config, recording, others=others, resume="--resume" in flags, sender=sender)
-        if run.recorder.unrecorded is not None:  # otherwise the recording says how it ended
+            context = RunContext(signals=signals, owner=owner)
+            run = execute(config, recording, context=context, resume="--resume" in flags, sender=sender)
+        if run.recorder.unrecorded is not None:  # otherwise the reason is in the recording
             console.message(run.end.reason)
         return run.end.exit_code
     except ServetopError as error:
         console.message(redactor_of(config).sentence(str(error)))
         return int(error.exit_code)
     except Exception as error:
-        if not (words := exhausted_resource(error)):
+        if not (reason := exhausted_resource(error)):
             raise
         silence_teardown()
-        console.message(words)
+        console.message(reason)
         return int(ExitCode.RUN_FAILED)
     finally:
         if sender is not None:

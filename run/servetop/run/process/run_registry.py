@@ -1,4 +1,4 @@
-"""The runs of this user that go on, each with a small file that its run process keeps up to date."""
+"""The registry of this user's active runs: a small file for each, which its run process keeps up to date."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from servetop.core.errors import ServetopError, UsageError
 from servetop.recordings.library.liveness import Writer
 
 _LETTERS, _DIGITS = "bcdfghjkmnpqrstvwxz", "23456789"
-"""Without vowels, so that no id is a word, and without what looks alike."""
+"""Without vowels, so that no id is a word, and without characters that look alike."""
 _ID_LENGTH = 4
 _LARGEST = 1 << 16
-"""Bytes of a file; a run's takes a few hundred."""
+"""Bytes that are read of a file; a run needs a few hundred."""
 _SUFFIX = ".json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredRun:
-    """One run that goes on."""
+    """One active run."""
 
     id: str
-    """A few letters and digits, to be typed."""
+    """A few letters and digits, easy to type."""
     pid: int
     began: float
     """Unix time at which its process started; with the pid it identifies the process."""
@@ -42,22 +42,22 @@ class RegisteredRun:
     state: str
     """A RunPhase."""
     detached: bool = False
-    """It has no owner whose end would end it."""
+    """Whether it has no owner whose end would end it."""
     trouble: str = ""
-    """Why its recording cannot be written now, as its note of it says; empty while it can."""
+    """Why its recording cannot be written at the moment; empty while it can."""
 
     @property
     def process(self) -> Writer:
-        """The run process."""
+        """The process of the run."""
         return Writer(pid=self.pid, started=self.began, host=self.host)
 
 
 class RegistryError(ServetopError):
-    """The folder of running runs cannot be read or written."""
+    """The folder of the registry cannot be read or written."""
 
 
 def registry_folder() -> Path:
-    """`servetop/runs` in the user's state folder (XDG); for a user without a home, a folder of the temporary one."""
+    """`servetop/runs` in the user's state folder (XDG); in the temporary folder for a user without a home."""
     with contextlib.suppress(RuntimeError):
         folder = platformdirs.user_state_path("servetop") / "runs"
         if folder.is_absolute():
@@ -66,14 +66,14 @@ def registry_folder() -> Path:
 
 
 class RunRegistry:
-    """A folder of files named by run ids; readable by their user alone."""
+    """A folder of files named after run ids, readable only by the user."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Without a folder: the user's."""
+        """Use this folder; by default the user's."""
         self._folder = registry_folder() if folder is None else folder
 
     def runs(self) -> list[RegisteredRun]:
-        """Those that go on, newest first; files of runs that have ended are removed."""
+        """The active runs, newest first; removes the files of runs that have ended."""
         try:
             self._check_folder()
             names = os.listdir(self._folder)
@@ -81,39 +81,39 @@ class RunRegistry:
             return []
         except OSError as error:
             raise RegistryError(
-                f"cannot list the runs in {self._folder} ({_reason(error)}): may you read it?"
+                f"cannot list the runs in {self._folder} ({_reason(error)}): check its permissions"
             ) from error
         found = [self._read(self._folder / name) for name in names if name.endswith(_SUFFIX)]
         return sorted((run for run in found if run is not None), key=lambda run: (run.began, run.id), reverse=True)
 
     def find(self, name: str) -> RegisteredRun:
-        """The run that a person means by `latest`, an id or its beginning, or a recording; UsageError for none."""
+        """The run with this id, beginning of an id, or recording, or the `latest` one; UsageError if there is none."""
         runs = self.runs()
         if not runs:
-            raise UsageError(f"no run {name}: no run of yours goes on on this machine (servetop ls lists recordings)")
+            raise UsageError(f"no run {name}: you have no active run on this machine (servetop ls lists recordings)")
         if name == "latest":
             return runs[0]
-        meant = [run for run in runs if run.id.startswith(name.lower())] if name else []
-        meant = meant or [run for run in runs if name in (run.recording.stem, str(run.recording))]
-        if len(meant) == 1:
-            return meant[0]
-        going_on = ", ".join(run.id for run in meant or runs)
-        what = f"{name!r} is the beginning of several runs" if meant else f"no run {name!r} goes on"
-        raise UsageError(f"{what}: choose one of {going_on} (see servetop ps)")
+        found = [run for run in runs if run.id.startswith(name.lower())] if name else []
+        found = found or [run for run in runs if name in (run.recording.stem, str(run.recording))]
+        if len(found) == 1:
+            return found[0]
+        active = ", ".join(run.id for run in found or runs)
+        what = f"{name!r} matches several runs" if found else f"no active run {name!r}"
+        raise UsageError(f"{what}: choose one of {active} (see servetop ps)")
 
     def of_process(self, pid: int) -> RegisteredRun | None:
-        """The run that a process plays."""
+        """The run of a process."""
         return next((run for run in self.runs() if run.pid == pid), None)
 
     def new_id(self) -> str:
-        """An id that no run has."""
+        """An unused id."""
         while True:
             letters = [secrets.choice(_LETTERS), *(secrets.choice(_LETTERS + _DIGITS) for _ in range(_ID_LENGTH - 1))]
             if not (self._folder / ("".join(letters) + _SUFFIX)).exists():
                 return "".join(letters)
 
     def write(self, run: RegisteredRun) -> None:
-        """Add a run, or replace what is known of it; RegistryError when that cannot be."""
+        """Add or update a run; RegistryError if the file cannot be written."""
         path = self._folder / f"{run.id}{_SUFFIX}"
         draft = path.with_suffix(".new")
         try:
@@ -127,27 +127,27 @@ class RunRegistry:
             raise RegistryError(f"cannot write to {self._folder} ({_reason(error)})") from error
 
     def remove(self, run_id: str) -> None:
-        """Forget a run; nothing happens when it is not there."""
+        """Remove a run, if it is registered."""
         for suffix in (_SUFFIX, ".new"):
             with contextlib.suppress(OSError):
                 (self._folder / f"{run_id}{suffix}").unlink()
 
     def _make_folder(self) -> None:
-        """For this user alone."""
+        """Create the folder, accessible only to this user."""
         self._folder.parent.mkdir(parents=True, exist_ok=True)
         self._folder.mkdir(mode=0o700, exist_ok=True)
         if stat.S_IMODE(self._check_folder().st_mode) & 0o077:
             self._folder.chmod(0o700)
 
     def _check_folder(self) -> os.stat_result:
-        """Refuse a folder of somebody else's: it may name processes that are no runs."""
+        """PermissionError for a folder of another user, whose files may name any process."""
         found = self._folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            raise PermissionError(0, "it is not a folder of yours")
+            raise PermissionError(0, "it is not a folder of this user")
         return found
 
     def _read(self, path: Path) -> RegisteredRun | None:
-        """The run of a file; None when it has ended, when it is another machine's, and when the file is not sound."""
+        """The run of a file; None if it has ended or runs on another machine, or if the file is damaged."""
         try:
             with path.open("rb") as file:
                 data = orjson.loads(file.read(_LARGEST))
@@ -165,30 +165,30 @@ class RunRegistry:
 
 
 class Registration:
-    """One run's place in the registry, for as long as it goes on; trouble with the folder never stops the run."""
+    """The entry of one run in the registry; errors of the registry never stop the run."""
 
     def __init__(self, registry: RunRegistry, run: RegisteredRun, *, warn: Callable[[str], None]) -> None:
         self._registry = registry
         self._run = run
         self._warn = warn
         self._listed = False
-        self._refused = False
+        self._failed = False
 
     def update(self, *, state: str, detached: bool, trouble: str = "") -> None:
-        """Write what has changed; the first time that it cannot be written, say so."""
+        """Write the entry if it has changed; the first failure is reported, and ends the updates."""
         run = replace(self._run, state=state, detached=detached, trouble=trouble)
-        if self._refused or (self._listed and run == self._run):
+        if self._failed or (self._listed and run == self._run):
             return
         self._run = run
         try:
             self._registry.write(run)
             self._listed = True
         except RegistryError as error:
-            self._refused = True
+            self._failed = True
             self._warn(f"servetop ps does not list this run: {error}")
 
     def end(self) -> None:
-        """Take the run off the list."""
+        """Remove the entry."""
         self._registry.remove(self._run.id)
 
 

@@ -1,4 +1,4 @@
-"""The signals that a run process obeys, from before its event loop begins until its recording is closed."""
+"""The signals of a run process, from before its event loop starts until its recording is closed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class RunSignals:
-    """SIGTERM and SIGHUP drain, SIGINT and a second SIGTERM cancel; what comes before the run begins is kept for it.
+    """SIGTERM and SIGHUP drain, SIGINT and a second SIGTERM cancel; signals before the run starts are kept for it.
 
-    A SIGHUP after a SIGTERM asks for nothing more: systemd may send both at once.
+    A SIGHUP after a SIGTERM has no effect, because systemd may send both at once.
     """
 
     def __init__(self) -> None:
@@ -28,25 +28,25 @@ class RunSignals:
 
     @contextlib.contextmanager
     def caught(self) -> Iterator[RunSignals]:
-        """Catch them; SIGHUP only where it was not ignored from the start, as by nohup."""
+        """Handle the signals in this block; SIGHUP only if it was not ignored from the start, as with nohup."""
         caught = [each for each in _SIGNALS if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN]
         before = {each: signal.signal(each, self._receive) for each in caught}
         try:
             yield self
         finally:
-            if signal.SIGHUP in self._received:  # a closed terminal may say so once more, while the summary is written
+            if signal.SIGHUP in self._received:  # a closed terminal may send it again while the summary is written
                 before[signal.SIGHUP] = signal.SIG_IGN
             for each, handler in before.items():
                 signal.signal(each, handler)
 
-    def give_to(self, requests: StopRequests) -> None:
-        """Pass all signals on, those that came before too; called on the running event loop."""
+    def apply_to(self, requests: StopRequests) -> None:
+        """Apply all signals, also earlier ones, to these requests; call on the running event loop."""
         self._loop, self._requests = asyncio.get_running_loop(), requests
         for number in self._received:
-            self._obey(number)
+            self._apply(number)
 
     def ignore(self) -> None:
-        """The run has ended: what comes now must not keep its recording from being closed."""
+        """Ignore further signals, so that they cannot prevent the recording from being closed."""
         self._loop = self._requests = None
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
@@ -54,9 +54,9 @@ class RunSignals:
         received = signal.Signals(number)
         self._received.append(received)
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._obey, received)
+            self._loop.call_soon_threadsafe(self._apply, received)
 
-    def _obey(self, number: signal.Signals) -> None:
+    def _apply(self, number: signal.Signals) -> None:
         if self._requests is None:
             return
         if number == signal.SIGINT or (number == signal.SIGTERM and self._requests.action is not None):

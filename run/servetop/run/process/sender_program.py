@@ -1,4 +1,4 @@
-"""The sender process: the load generator's loop, given the dialect of the engine that it is to drive."""
+"""The sender process: runs the load generator with the dialect of the engine."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def chosen_dialect(setup: SenderSetup) -> Dialect:
-    """The wire that the set-up names."""
+    """The dialect that the set-up names."""
     from servetop.engines.dialects.registry import dialect_for
 
     return dialect_for(setup.dialect, model=setup.model, continuous_usage=setup.continuous_usage)
 
 
 def main() -> int:
-    """Load the load generator, and be a sender until standard input closes; the exit code."""
-    gc.disable()  # what is loaded stays: looking for garbage in it takes a tenth of the time
+    """Load the load generator, and send requests until standard input closes; return the exit code."""
+    gc.disable()  # imported modules stay: collecting them would take a tenth of the time
     from servetop.loadgen.worker.sender_main import serve_sender
 
     gc.enable()

@@ -1,4 +1,4 @@
-"""Versions and host facts that a recording keeps, so that its numbers can be judged later."""
+"""Versions and facts of the host, which a recording stores."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ PACKAGES = ("servetop", "numpy", "httpx", "httptools", "uvloop", "textual")
 
 
 def servetop_version() -> str:
-    """The installed version; `unknown` in a checkout that was never installed."""
+    """The installed version of servetop; `unknown` in a checkout that was never installed."""
     return _version("servetop")
 
 
 def versions() -> dict[str, str]:
-    """Of Python, and of the packages that shape a measurement."""
+    """The versions of Python and of the packages that affect a measurement."""
     return {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
 
 
 def host_facts() -> dict[str, Any]:
-    """The client machine: name, kernel, processors, memory in bytes."""
+    """The client machine: name, kernel, number of processors, memory in bytes."""
     return {
         "name": platform.node(),
         "system": platform.platform(),
@@ -34,9 +34,9 @@ def host_facts() -> dict[str, Any]:
 
 
 def _version(package: str) -> str:
-    """By the name of the folder of its metadata, NAME-VERSION.dist-info, where it has one: that takes no parser."""
+    """The version in the name of the folder NAME-VERSION.dist-info, which needs no parser; else by importlib."""
     names = re.compile(rf"{package}-(.+)\.dist-info$")
-    return next((found[1] for name in _installed() if (found := names.match(name))), None) or _told_version(package)
+    return next((found[1] for name in _installed() if (found := names.match(name))), None) or _metadata_version(package)
 
 
 def _installed() -> Iterator[str]:
@@ -45,7 +45,7 @@ def _installed() -> Iterator[str]:
             yield from os.listdir(folder or ".")
 
 
-def _told_version(package: str) -> str:
+def _metadata_version(package: str) -> str:
     from importlib import metadata
 
     try:
