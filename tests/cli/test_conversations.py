@@ -77,7 +77,7 @@ def test_a_dataset_of_messages_with_a_bad_row_is_refused_or_skipped(servetop: Se
     assert refused.code == 2
     assert refused.complaint.endswith(
         "line 2, column 'messages': expected a list of questions or messages, found 'One?': "
-        "mend it, or add --skip-bad-rows"
+        "fix it, or add --skip-bad-rows"
     )
     done = servetop(*words, "--skip-bad-rows")
     assert done.code in RAN, done.err

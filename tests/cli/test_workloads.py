@@ -30,11 +30,11 @@ def test_a_trace_is_replayed_with_its_times_and_lengths(servetop: Servetop, tmp_
     assert refused.code == 2
     assert refused.complaint.endswith(
         "line 4, column 'input': expected a whole number of tokens, 1 or more, found 'bad': "
-        "mend it, or add --skip-bad-rows"
+        "fix it, or add --skip-bad-rows"
     )
     too_long = servetop(*words, "--skip-bad-rows")
     assert too_long.code == 2
-    assert "line 5 of the trace asks for 5,000 + 5 tokens, but the model takes 4,096" in too_long.err
+    assert "line 5 of the trace needs 5,000 + 5 tokens, but the model's context has 4,096" in too_long.err
     for file in servetop.folder.glob("*"):
         file.unlink()
     done = servetop(*words, "--skip-bad-rows", "--clip-lengths")
@@ -43,7 +43,7 @@ def test_a_trace_is_replayed_with_its_times_and_lengths(servetop: Servetop, tmp_
     assert [(each.prompt_tokens, each.output_tokens) for each in found] == [(10, 3), (20, 4), (4091, 5)]
     assert [each.due - found[0].due for each in found] == pytest.approx([0.0, 0.25, 0.75])
     assert "1 bad rows of the dataset were skipped; the first: " in done.err
-    assert "1 requests were clipped to the model's longest context" in done.err
+    assert "1 requests were clipped to the model's context" in done.err
 
 
 def test_warm_up_requests_are_recorded_and_count_in_no_total(servetop: Servetop) -> None:

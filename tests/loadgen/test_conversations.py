@@ -188,7 +188,7 @@ async def test_a_failed_turn_ends_its_conversation_with_a_note(
     assert sorted((each.turn, each.status) for each in run.records) == [
         *[(1, RequestStatus.OK)] * 4, *[(2, RequestStatus.ERROR)] * 4,
     ]  # fmt: skip
-    assert notes(run) == ["4 conversations ended early, with a turn that did not end well"]
+    assert notes(run) == ["4 conversations ended early because a turn failed"]
 
 
 async def test_when_a_stage_times_out_turns_in_flight_finish_and_no_other_starts(converse: Start) -> None:
@@ -233,9 +233,7 @@ async def test_a_conversation_beyond_the_context_ends_only_with_clip_lengths(con
     run.begin(StageConfig(max_concurrency=1, num_prompts=2))
     await run.finish()
     assert [each.turn for each in run.records] == [1, 1]
-    assert notes(run) == [
-        "2 conversations ended early, because the next turn would be beyond the model's longest context"
-    ]
+    assert notes(run) == ["2 conversations ended early because the next turn would exceed the model's context"]
     server.served.clear()
     run = converse(max_model_len=55)
     run.begin(StageConfig(max_concurrency=1, num_prompts=2))

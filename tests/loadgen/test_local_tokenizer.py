@@ -139,7 +139,7 @@ def test_an_invalid_tokenizer_file_is_rejected_in_one_line(tmp_path: Path, conte
         pytest.importorskip(library)
     file = tmp_path / "some.file"
     file.write_bytes(content)
-    with pytest.raises(UsageError, match=r"^--tokenizer .*some\.file .*is it a tokenizer's file\?$"):
+    with pytest.raises(UsageError, match=r"^--tokenizer .*some\.file .*is it a tokenizer file\?$"):
         resolve_workload(WorkloadConfig(tokenizer=str(file)))
 
 

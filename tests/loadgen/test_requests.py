@@ -101,5 +101,5 @@ async def test_clipped_requests_are_noted_when_the_load_ends(start: Start, serve
     run.begin(StageConfig(max_concurrency=2, num_prompts=4))
     await run.finish()
     notes = [note.text for report in run.reports for note in report.notes]
-    assert notes == ["4 requests were clipped to the model's longest context"]
+    assert notes == ["4 requests were clipped to the model's context"]
     assert {(len(each.content["prompt"]), each.content["max_tokens"]) for each in server.served} == {(10, 10)}

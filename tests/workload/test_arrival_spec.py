@@ -165,7 +165,7 @@ def test_any_text_is_a_law_or_a_usage_error(text: str) -> None:
         ({"arrivals": "spaced"}, {"request_rate": 2000.0, "duration": 1.0}, "less than 1 ms apart"),
         ({"arrivals": "burst"}, {"request_rate": 9.0, "ramp_from": 1.0, "duration": 1.0}, "burst cannot follow a ramp"),
         ({"arrivals": "all-at-once"}, {"request_rate": 9.0, "duration": 1.0}, "without end"),
-        ({"arrivals": "burst", "burstiness": 2.0}, {"request_rate": 9.0}, "--burstiness shapes gamma"),
+        ({"arrivals": "burst", "burstiness": 2.0}, {"request_rate": 9.0}, "--burstiness applies to gamma"),
         ({"think_time": "2"}, {"request_rate": 9.0, "duration": 1.0}, "--think-time is for closed loops"),
         ({"think_time": "long"}, {"max_concurrency": 2}, "unknown 'long'"),
         ({"think_time": "2 weeks"}, {"max_concurrency": 2}, "is no duration"),

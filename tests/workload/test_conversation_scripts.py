@@ -72,7 +72,7 @@ def test_on_a_wire_of_one_text_what_the_system_says_stands_in_front(tmp_path: Pa
     config = file_of(tmp_path / "talk", {"messages": MESSAGES})
     (opening,) = first(WorkloadConfig(dataset="conversations", dataset_path=config.dataset_path), 1)
     assert (opening.text, opening.messages) == ("Be brief.\n\nOne?", ())
-    following = next_turn(opening, "It is one.", said_tokens=20, conversation=9)
+    following = next_turn(opening, "It is one.", history_tokens=20, conversation=9)
     assert following.text == "Be brief.\n\nOne?It is one.\n\nTwo?"
     assert (following.input_tokens, following.turn, following.conversation, following.last) == (21, 2, 9, True)
 
@@ -97,11 +97,11 @@ def test_a_row_that_is_no_conversation_is_told_or_skipped_and_counted(tmp_path: 
     with pytest.raises(UsageError) as refused:
         resolve_workload(config)
     assert words in str(refused.value)
-    assert str(refused.value).endswith("mend it, or add --skip-bad-rows")
-    texts, tally = texts_of(config), SkippedRows()
+    assert str(refused.value).endswith("fix it, or add --skip-bad-rows")
+    texts, skipped = texts_of(config), SkippedRows()
     assert texts is not None
-    assert [each.turns[0].question for each in texts.rows(tally)] == ["Fine?", "Fine too?"]
-    assert tally.skipped == 1
+    assert [each.turns[0].question for each in texts.rows(skipped)] == ["Fine?", "Fine too?"]
+    assert skipped.skipped == 1
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=4)))
@@ -132,12 +132,12 @@ def test_synthetic_conversations_have_so_many_turns_of_lengths_of_their_own() ->
     ("fields", "words"),
     [
         ({"num_turns": "0"}, "--num-turns"),
-        ({"num_turns": "2.5"}, "--num-turns 2.5: give whole numbers from 1"),
-        ({"num_turns": "uniform:min=4,max=2"}, "--num-turns uniform:min=4,max=2: give whole numbers from 1"),
-        ({"num_turns": "uniform:min=4"}, "give whole numbers from 1"),
+        ({"num_turns": "2.5"}, "--num-turns 2.5: give integers from 1"),
+        ({"num_turns": "uniform:min=4,max=2"}, "--num-turns uniform:min=4,max=2: give integers from 1"),
+        ({"num_turns": "uniform:min=4"}, "give integers from 1"),
         ({"num_turns": "many"}, "--num-turns: unknown 'many'"),
         ({"num_turns": "2", "dataset": "sonnet"}, "--num-turns is for conversations, not for sonnet"),
-        ({"dataset": "mtbench", "n": 2}, "--n: a conversation goes on with one answer"),
+        ({"dataset": "mtbench", "n": 2}, "--n: a conversation continues with one completion"),
         ({"dataset": "conversations"}, "--dataset-name conversations reads a file: give --dataset-path"),
     ],
 )
@@ -150,7 +150,7 @@ def test_conversations_that_make_no_sense_are_refused(fields: dict[str, Any], wo
 def test_a_conversation_known_to_outgrow_the_model_is_refused_unless_clipped() -> None:
     config = WorkloadConfig(num_turns="uniform:min=1,max=5", input_len=100, output_len=20)
     check_fits(config, 600)
-    with pytest.raises(UsageError, match=r"each conversation asks for 500 \+ 100 tokens, but the model takes 599"):
+    with pytest.raises(UsageError, match=r"each conversation needs 500 \+ 100 tokens, but the model.s context has 599"):
         check_fits(config, 599)
     check_fits(WorkloadConfig(num_turns="5", input_len=100, output_len=20, clip_lengths=True), 599)
     check_fits(WorkloadConfig(dataset="mtbench", input_len=9999), 4096)

@@ -39,12 +39,12 @@ def test_sharegpt_asks_first_questions_and_wants_answers_as_long_as_theirs(tmp_p
     path = tmp_path / "talk.json"
     path.write_text(json.dumps(TALK, indent=1))
     config = WorkloadConfig(dataset="sharegpt", dataset_path=str(path))
-    tally = SkippedRows()
-    prompts = taken(config, 3, skipped=tally)
+    skipped = SkippedRows()
+    prompts = taken(config, 3, skipped=skipped)
     assert [prompt.text[:8] for prompt in prompts] == ["Who Who ", "What tim", "Who Who "]
     assert [prompt.output_tokens for prompt in prompts] == [13, 100, 13]
     assert prompts[0].token_ids is None
-    assert tally.skipped == 1
+    assert skipped.skipped == 1
     fixed = replace(config, lengths="fixed:output=9")
     assert [prompt.output_tokens for prompt in taken(fixed, 2)] == [9, 9]
 
@@ -77,11 +77,11 @@ def test_an_array_larger_than_one_read_is_put_together_and_keeps_its_line_number
 def test_an_array_that_breaks_off_ends_with_a_bad_row(tmp_path: Path) -> None:
     path = tmp_path / "torn.json"
     path.write_text(json.dumps(TALK)[:-60])
-    tally = SkippedRows()
+    skipped = SkippedRows()
     texts = texts_of(WorkloadConfig(dataset="sharegpt", dataset_path=str(path)))
     assert texts is not None
-    assert len(list(texts.rows(tally))) == 1
-    assert tally.skipped == 2
+    assert len(list(texts.rows(skipped))) == 1
+    assert skipped.skipped == 2
     with pytest.raises(UsageError, match=r"torn.json, line 1, column 'conversations': expected a list of two turns"):
         resolve_workload(WorkloadConfig(dataset="sharegpt", dataset_path=str(path)))
 
@@ -105,8 +105,8 @@ def test_json_lines_and_tables_are_asked_by_column(tmp_path: Path) -> None:
         ("custom", '{"prompt": "x"}\n{"prompt": 5}\n', "line 2, column 'prompt': expected a prompt, found 5"),
         ("custom", '{"prompt": "x", "output_tokens": 0}\n', "column 'output_tokens': expected a whole number"),
         ("custom", '{"prompt": " "}\n', "expected a prompt"),
-        ("csv", "prompt\n", "has no prompts"),
-        ("custom", "", "has no prompts"),
+        ("csv", "prompt\n", "has no usable prompts"),
+        ("custom", "", "has no usable prompts"),
     ],
 )
 def test_a_row_that_is_no_prompt_is_told(tmp_path: Path, name: str, text: str, words: str) -> None:
@@ -124,7 +124,7 @@ def test_parquet_and_saved_datasets_need_an_extra_and_say_so(tmp_path: Path, mon
         resolve_workload(WorkloadConfig(dataset="parquet", dataset_path=str(path)))
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(UsageError, match=r"holds no \.parquet"):
+    with pytest.raises(UsageError, match=r"has no \.parquet"):
         resolve_workload(WorkloadConfig(dataset="hf", dataset_path=str(empty)))
 
 
@@ -178,14 +178,14 @@ def test_shared_prefixes_come_from_a_pool_on_top_of_the_length() -> None:
     [
         ({"dataset": "sonet"}, "--dataset-name: unknown 'sonet': did you mean sonnet"),
         ({"dataset": "csv"}, "--dataset-name csv reads a file: give --dataset-path"),
-        ({"dataset": "hf", "dataset_path": "/nowhere"}, "/nowhere is no folder"),
+        ({"dataset": "hf", "dataset_path": "/nowhere"}, "/nowhere is not a folder"),
         ({"exact_lengths": True}, "--exact-lengths cuts sonnet and shakespeare"),
-        ({"exact_lengths": True, "dataset": "sonnet", "endpoint": "chat"}, "a chat template adds tokens"),
+        ({"exact_lengths": True, "dataset": "sonnet", "endpoint": "chat"}, "chat templates add tokens"),
         ({"arrivals": "trace"}, "give --dataset-name one that has times"),
         ({"time_scale": 2.0}, "give --dataset-name one that has times"),
         ({"time_scale": 0.0}, "--time-scale 0: give a factor above 0"),
         ({"num_prefixes": 0}, "--num-prefixes 0"),
-        ({"cancel_fraction": 1.5}, "--cancel-fraction 1.5: give a share"),
+        ({"cancel_fraction": 1.5}, "--cancel-fraction 1.5: give a fraction"),
         ({"jitter": -1.0}, "--jitter -1"),
         ({"n": 0}, "--n 0"),
     ],

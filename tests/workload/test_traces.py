@@ -185,11 +185,11 @@ def test_a_bad_row_is_told_with_line_and_column_or_skipped_and_counted(write: Wr
     assert f"line 3, {words}" in str(caught.value)
     assert "\n" not in str(caught.value)
     resolve_workload(workload(path, skip_bad_rows=True))
-    tally = SkippedRows()
-    assert len(list(trace(path).rows(tally))) == 2
-    assert (tally.skipped, words in tally.first_skipped) == (1, True)
-    assert tally.remarks() == [f"1 bad rows of the dataset were skipped; the first: {tally.first_skipped}"]
-    assert tally.remarks() == []
+    skipped = SkippedRows()
+    assert len(list(trace(path).rows(skipped))) == 2
+    assert (skipped.skipped, words in skipped.first_skipped) == (1, True)
+    assert skipped.remarks() == [f"1 bad rows of the dataset were skipped; the first: {skipped.first_skipped}"]
+    assert skipped.remarks() == []
 
 
 def test_a_time_that_goes_back_is_a_bad_row(write: Write) -> None:
@@ -203,8 +203,8 @@ def test_a_time_that_goes_back_is_a_bad_row(write: Write) -> None:
         ("trace", "", "is empty"),
         ("trace", "a,b\n1,2\n", "line 1: expected the columns TIMESTAMP,ContextTokens"),
         ("burstgpt", PLAIN, "line 1: expected the columns Timestamp,Request tokens,Response tokens, found arrival_s"),
-        ("trace", "arrival_s,input,output\n", "has no rows"),
-        ("trace", MOONCAKE, "say --dataset-name mooncake"),
+        ("trace", "arrival_s,input,output\n", "has no usable rows"),
+        ("trace", MOONCAKE, "give --dataset-name mooncake"),
         ("mooncake", "{}\n", "line 1, column 'input_length': expected a value"),
         ("mooncake", "[1]\n", "line 1, column"),
         ("mooncake", "not json\n", "line 1, column"),
@@ -221,9 +221,9 @@ def test_a_file_that_is_no_such_trace_is_told_in_one_line(write: Write, name: st
 def test_a_broken_gzip_and_a_missing_file_are_told(write: Write, tmp_path: Path) -> None:
     path = write(PLAIN + "2,1,1\n" * 500, "trace.csv.gz")
     path.write_bytes(path.read_bytes()[:-12])
-    with pytest.raises(UsageError, match="is no whole gzip file"):
+    with pytest.raises(UsageError, match="is not a complete gzip file"):
         resolve_workload(workload(path))
-    with pytest.raises(UsageError, match="is --dataset-path right"):
+    with pytest.raises(UsageError, match="check --dataset-path"):
         resolve_workload(workload(tmp_path / "nowhere.csv"))
 
 
@@ -275,7 +275,7 @@ def test_jitter_moves_arrivals_later_within_its_bound_and_loses_none(
 def test_what_the_model_cannot_take_is_refused_or_clipped_when_asked(write: Write) -> None:
     config = workload(write(PLAIN))
     check_fits(config, 37)
-    with pytest.raises(UsageError, match=r"line 4 of the trace asks for 30 \+ 7 tokens, but the model takes 36"):
+    with pytest.raises(UsageError, match=r"line 4 of the trace needs 30 \+ 7 tokens, but the model.s context has 36"):
         check_fits(config, 36)
     check_fits(workload(write(PLAIN), clip_lengths=True), 36)
     prompts = first(prompts_for(workload(write(PLAIN), clip_lengths=True), (1, 0), max_model_len=20), 3)
@@ -283,5 +283,5 @@ def test_what_the_model_cannot_take_is_refused_or_clipped_when_asked(write: Writ
         (10, 5, False), (14, 6, True), (13, 7, True),
     ]  # fmt: skip
     assert [len(each.token_ids or ()) for each in prompts] == [10, 14, 13]
-    with pytest.raises(UsageError, match=r"each request asks for 100 \+ 50 tokens"):
+    with pytest.raises(UsageError, match=r"each request needs 100 \+ 50 tokens"):
         check_fits(WorkloadConfig(input_len=90, output_len=50, prefix_len=10), 149)

@@ -1,4 +1,4 @@
-"""Recognises the workload that needs no dataset, trace or distribution, so that a run can start without NumPy."""
+"""Detects workloads without a dataset, trace or distribution, so that a run can start without NumPy."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ _PLAIN = (
 
 
 def is_plain(workload: WorkloadConfig) -> bool:
-    """Random prompts of fixed lengths, Poisson arrivals: nothing to look up, so the dashboard opens at once."""
+    """Whether prompts are random with fixed lengths and arrivals are Poisson, so that there is nothing to validate."""
     kept = {name: getattr(workload, name) for name in _PLAIN}
     return dataclasses.replace(WorkloadConfig(), **kept) == workload

@@ -1,4 +1,4 @@
-"""The load plan: stages with their absolute start, and the phases that playing it goes through."""
+"""The load plan: stages with an absolute start time, and the phases of running it."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ RAMP_STRATEGIES = ("linear", "exponential")
 
 
 class LoadPhase(StrEnum):
-    """How far the load has got."""
+    """Progress of a load plan."""
 
     IDLE = "idle"
-    """No plan has been given yet."""
+    """No plan has started."""
     RUNNING = "running"
     DRAINING = "draining"
-    """No further request is due; responses in flight are awaited."""
+    """All requests were sent; waiting for responses in flight."""
     FINISHED = "finished"
-    """Every request of the plan has ended; another plan may begin."""
+    """All requests of the plan have ended; another plan may start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadPlan:
-    """Stages that follow each other, by absolute times; UsageError when one of them could not be played."""
+    """Consecutive stages with an absolute start time; UsageError for a stage that cannot run."""
 
     segments: tuple[tuple[int, StageConfig], ...]
-    """Each stage with its index in the run."""
+    """The stages, each with its index in the run."""
     begin: float
-    """Run time at which the first stage begins; in the past: at once."""
+    """Run time at which the first stage starts; a past time starts it immediately."""
     drain_at_stages: bool = False
-    """Between stages, wait until nothing is in flight or held back."""
+    """Wait between stages until no request is in flight or queued at the client."""
     drain_timeout: float = 120.0
-    """Seconds that draining may take; then what is left is cancelled."""
+    """Longest drain in seconds; requests left after it are cancelled."""
     followed_by: int = 0
-    """Stages that whoever gives the plans keeps back until this one has been played by all senders."""
+    """Stages after this plan that start when all senders have finished it."""
     first_number: int | None = None
-    """Where several senders count their requests from, to be in step again; None: from where they are."""
+    """First request number, to realign several senders; None: continue."""
 
     def __post_init__(self) -> None:
         if not self.segments:
@@ -50,12 +50,12 @@ class LoadPlan:
 
 
 def check_stage(index: int, stage: StageConfig) -> None:
-    """UsageError for a stage that sends nothing, has no bound where it needs one, or asks for the impossible."""
+    """Raise UsageError for a stage that sends nothing, has no end where it needs one, or is out of range."""
     rate, where = stage.request_rate, f"stage {index + 1}"
     if not rate > 0:
         raise UsageError(f"{where}: a request rate of {rate:g} sends nothing: give requests per second above 0, or inf")
     if not math.isinf(rate) and rate > MAX_REQUEST_RATE:
-        raise UsageError(f"{where}: {rate:g} requests/s is too much: stay at or below {MAX_REQUEST_RATE:,.0f}")
+        raise UsageError(f"{where}: {rate:g} requests/s is too high: give at most {MAX_REQUEST_RATE:,.0f}")
     if stage.ramp_from is not None:
         _check_ramp(where, stage)
     bounds = {
@@ -65,7 +65,7 @@ def check_stage(index: int, stage: StageConfig) -> None:
     }
     for name, value in bounds.items():
         if value is not None and not value > 0:
-            raise UsageError(f"{where}: a {name} of {value:g} makes no load: give one above 0")
+            raise UsageError(f"{where}: a {name} of {value:g} sends nothing: give one above 0")
     if math.isinf(rate) and stage.max_concurrency is None and stage.num_prompts is None:
         raise UsageError(f"{where}: an infinite rate needs --max-concurrency or --num-prompts")
 

@@ -1,4 +1,4 @@
-"""Which requests a client cancels in the middle of their completion (`cancel_fraction`), and after how many tokens."""
+"""Selects the requests that a client cancels mid-stream (`cancel_fraction`), and after how many tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _STREAM = 0xCA9
 
 
 def tokens_before_cancel(fraction: float, *, seed: int, number: int, output_tokens: int) -> int | None:
-    """Output tokens after which request `number` of a run is cancelled; None: it is not.
+    """Output tokens after which request `number` of a run is cancelled; None: it is not cancelled.
 
     The same for any number of sender processes.
     """

@@ -1,4 +1,4 @@
-"""HTTP headers that a user adds to every request: on the command line, or from the environment."""
+"""HTTP headers that users add to every request, on the command line or from environment variables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OWN = ("host", "content-length", "transfer-encoding", "connection", "content-ty
 
 
 def parse_headers(texts: Sequence[str]) -> dict[str, str]:
-    """A dictionary from NAME:VALUE texts; headers that servetop sets itself are refused."""
+    """Parse NAME:VALUE texts; UsageError for headers that servetop sets itself."""
     headers: dict[str, str] = {}
     for text in texts:
         name, colon, value = (part.strip() for part in text.partition(":"))
@@ -25,7 +25,7 @@ def parse_headers(texts: Sequence[str]) -> dict[str, str]:
 
 
 def parse_header_env(texts: Sequence[str]) -> dict[str, str]:
-    """Names of variables by header, from NAME=VAR texts."""
+    """Parse NAME=VAR texts into environment variables by header."""
     pairs = [text.partition("=") for text in texts]
     for name, equals, variable in pairs:
         if not equals or not _NAME.fullmatch(name) or not variable:
@@ -35,12 +35,14 @@ def parse_header_env(texts: Sequence[str]) -> dict[str, str]:
 
 
 def all_headers(workload: WorkloadConfig, environ: Mapping[str, str]) -> dict[str, str]:
-    """Headers to send with every request; UsageError when a variable of `header_env` holds no header's value."""
+    """Headers to send with every request; UsageError when a variable of `header_env` is unset or not a valid value."""
     headers = dict(workload.headers)
     for name, variable in workload.header_env.items():
         value = environ.get(variable, "").strip()
         if not value or not _is_sendable(value):
-            raise UsageError(f"the environment variable {variable} (--header-env {name}) holds no value: export it")
+            raise UsageError(
+                f"the environment variable {variable} (--header-env {name}) is unset or not printable ASCII: export it"
+            )
         headers[name] = value
     return headers
 

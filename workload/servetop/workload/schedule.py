@@ -1,4 +1,4 @@
-"""Which request is due when, over all stages of a plan, and how commands change it. Pure: time is an argument."""
+"""The schedule of a plan: when each request is due over all stages. Pure: time is an argument."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from servetop.workload.plan import LoadPhase, LoadPlan
 from servetop.workload.stage_run import Due, StageRun
 
 MAX_SPARE = 256
-"""Connections opened ahead of need, at most."""
+"""Most connections opened ahead of need."""
 _SPARE_SECONDS = 0.020
 
 
 class Schedule:
-    """Plays a plan's stages one after the other.
+    """Runs the stages of a plan one after the other.
 
-    `changes` collects the stages that began. After the last stage, and between stages of a plan that drains, it
+    `changes` collects the stages that started. After the last stage, and between the stages of a plan that drains, it
     waits for `drained`.
     """
 
@@ -28,18 +28,18 @@ class Schedule:
         self.plan = plan
         self.stage: StageRun | None = None
         self.latest_stage: StageRun | None = None
-        """The stage in force, or after it the last one that was."""
+        """The current stage, or the last one after it ended."""
         self.changes: list[StageChange] = []
         self.draining_since: float | None = None
         self.finished = False
         self.continues_conversations = True
-        """Conversations go on: neither its time nor a command has cut off the stage that drains."""
+        """Conversations continue: neither its duration nor a command has cut off the draining stage."""
         self._arrivals = arrivals
         self._following = list(plan.segments)
         self._starts_at = max(plan.begin, now)
 
     def due(self, now: float) -> list[Due]:
-        """Every request of an open loop that has become due, in order; begins and ends stages on the way."""
+        """All requests of open loops due by `now`, in order; starts and ends stages as their times pass."""
         found: list[Due] = []
         while True:
             if self.stage is None:
@@ -73,8 +73,8 @@ class Schedule:
 
     def _end_stage(self, at: float) -> None:
         drains = self.plan.drain_at_stages or (self.stage is not None and self.stage.config.warmup)
-        goes_on = self.plan.followed_by > 0 and not drains  # with the next part of the plan, which others hold back
-        self.continues_conversations = goes_on or (self.stage is not None and self.stage.exhausted)
+        more_plans = self.plan.followed_by > 0 and not drains
+        self.continues_conversations = more_plans or (self.stage is not None and self.stage.exhausted)
         self.stage = None
         if drains or not self._following:
             self.draining_since = at
@@ -82,25 +82,25 @@ class Schedule:
             self._starts_at = at
 
     def take_slot(self, at: float) -> Due | None:
-        """A request for a place that became free at `at`, if the stage is a closed loop and wants more."""
+        """The request of a user slot that became free at `at`; None unless a closed loop has requests left."""
         return None if self.stage is None else self.stage.take_slot(at)
 
     def wake_at(self) -> float:
-        """Run time at which `due` will have something to do next; inf when only a command or `drained` brings more."""
+        """Run time at which `due` has to be called next; inf when only a command or `drained` can change anything."""
         return self._starts_at if self.stage is None else min(self.stage.next_due(), self.stage.end())
 
     @property
     def drain_deadline(self) -> float:
-        """Run time after which what is still in flight is to be cancelled; inf while nothing drains."""
+        """Run time after which requests in flight are cancelled; inf while not draining."""
         return math.inf if self.draining_since is None else self.draining_since + self.plan.drain_timeout
 
     def turn_due(self, at: float) -> None:
-        """A turn of a conversation is due at `at`: a drain that it falls into has its time from then on."""
+        """A turn of a conversation is due at `at`: restarts the timeout of a drain."""
         if self.draining_since is not None:
             self.draining_since = max(self.draining_since, at)
 
     def drained(self, at: float) -> None:
-        """Nothing is in flight or held back any more: the next stage begins, or the plan is finished."""
+        """No request is in flight or queued any more: starts the next stage, or finishes the plan."""
         if self.draining_since is None:
             return
         self.draining_since = None
@@ -110,7 +110,7 @@ class Schedule:
             self.finished = True
 
     def next_stage(self, at: float) -> bool:
-        """End the stage in force now; False when there is none, or none after it."""
+        """End the current stage; False when there is none, or none after it."""
         if self.stage is None or not self.stages_left:
             return False
         self._end_stage(at)
@@ -118,20 +118,20 @@ class Schedule:
 
     @property
     def state(self) -> LoadPhase:
-        """Of the sender that plays it."""
+        """Progress of the plan."""
         if self.finished:
             return LoadPhase.FINISHED
         return LoadPhase.RUNNING if self.draining_since is None else LoadPhase.DRAINING
 
     @property
     def stages_left(self) -> int:
-        """Number of stages that have not begun."""
+        """Number of stages that have not started."""
         return len(self._following) + self.plan.followed_by
 
     def connections_wanted(self, in_flight: int) -> int:
-        """How many idle connections will be of use soon: for 20 ms of an open loop, for all of a closed loop's start.
+        """Idle connections needed soon: those of the next 20 ms of an open loop, or of the start of a closed loop.
 
-        At least one in an open loop, at most MAX_SPARE; none beyond the concurrency limit.
+        At least one in an open loop; at most MAX_SPARE, and none beyond the concurrency limit.
         """
         if self.stage is not None:
             rate, limit = self.stage.rate, self.stage.limit
@@ -146,7 +146,7 @@ class Schedule:
         return max(0, min(wanted, MAX_SPARE, MAX_SPARE if limit is None else limit - in_flight))
 
     def gauges(self, counts: LoadGauges, *, at: float) -> LoadGauges:
-        """Counts, with the load that is in force."""
+        """The counts, with the rate and the state of the current stage."""
         if self.stage is None:
             return counts
         return dataclasses.replace(
@@ -154,7 +154,7 @@ class Schedule:
         )
 
     def stop(self, at: float) -> None:
-        """No more requests and no more stages."""
+        """End the current stage and drop all others."""
         self._following = []
         self._starts_at = math.inf
         if self.stage is not None or self.draining_since is None:

@@ -1,4 +1,4 @@
-"""One stage while it plays: a pure state machine; every instant is an argument."""
+"""One running stage: a pure state machine; time is an argument."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from servetop.workload.arrivals.arrival_process import ArrivalProcess
 from servetop.workload.arrivals.rate_curves import CurvedArrivals, RampCurve
 
 Arrivals = Callable[[float], ArrivalProcess]
-"""The arrival process for a rate; a fresh one at each call."""
+"""Returns a new arrival process for a rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """One request that the schedule wants."""
+    """One request of the schedule."""
 
     stage: int
     """Index of the stage in the run."""
     at: float
-    """Run time."""
+    """Run time at which it is due."""
     prompt: Prompt | None = None
-    """The next turn of a conversation under way; None: whatever the workload asks next."""
+    """The next turn of an open conversation; None: the next prompt of the workload."""
 
 
 class StageRun:
-    """Knows when a stage's next request is due and when the stage is over.
+    """Computes when the next request of a stage is due and when the stage ends.
 
-    The stage's own time stands still while it is held or paused; due times stand still while it is paused only.
-    Holding a stage holds its ramp where it is; setting a rate ends the ramp.
+    Holding a stage stops its duration and its ramp, not its load; pausing it stops its due times too. Setting a rate
+    ends the ramp.
     """
 
     def __init__(self, index: int, config: StageConfig, *, began: float, arrivals: Arrivals) -> None:
@@ -46,7 +46,7 @@ class StageRun:
         self._last_due = began
         self._held = False
         self._paused_since: float | None = None
-        self._still_since: float | None = None
+        self._stopped_since: float | None = None
         self._ramp = _ramp(config)
         self._ramp_left: RampCurve | None = None
         self._restart_arrivals(began)
@@ -62,28 +62,28 @@ class StageRun:
         return process
 
     def rate_now(self, at: float) -> float:
-        """Requests per second wanted at an instant: `rate`, or where a ramp or a swing has got to."""
+        """Requests per second at a time: `rate`, or the value of a ramp or a sinusoid."""
         at = at if self._paused_since is None else self._paused_since
         return self.rate if self._curve is None else self._curve.rate_at(at - self._base)
 
     @property
     def closed(self) -> bool:
-        """A closed loop: a request is due whenever the concurrency limit has room."""
+        """Whether this is a closed loop: a request is due whenever a user slot is free."""
         return math.isinf(self.rate) and self.limit is not None
 
     @property
     def held(self) -> bool:
-        """The stage goes on until it is told to continue."""
+        """Whether the stage is held."""
         return self._held
 
     @property
     def paused(self) -> bool:
-        """Nothing is due."""
+        """Whether the stage is paused: no request is due."""
         return self._paused_since is not None
 
     @property
     def exhausted(self) -> bool:
-        """As many requests as were wanted have become due."""
+        """Whether all requests of `num_prompts` have become due."""
         return self._left <= 0 and not self._held
 
     def next_due(self) -> float:
@@ -91,8 +91,8 @@ class StageRun:
         return math.inf if self.paused or self.closed or self.exhausted else self._next
 
     def end(self) -> float:
-        """Run time at which the stage is over; inf while its time stands still."""
-        if self._still_since is not None:
+        """Run time at which the stage ends; inf while it is held or paused."""
+        if self._stopped_since is not None:
             return math.inf
         return min(self._last_due, self._ends) if self.exhausted else self._ends
 
@@ -103,11 +103,11 @@ class StageRun:
         return self._counted(due)
 
     def take_slot(self, at: float) -> Due | None:
-        """Take a request of a closed loop for a place that became free at `at`; None when the stage wants none."""
-        wanted = max(at, self.began)
-        if not self.closed or self.paused or self.exhausted or wanted >= self.end():
+        """Take the request of a user slot that became free at `at`; None when the stage has none left."""
+        due = max(at, self.began)
+        if not self.closed or self.paused or self.exhausted or due >= self.end():
             return None
-        return self._counted(wanted)
+        return self._counted(due)
 
     def _counted(self, due: float) -> Due:
         self._last_due = due
@@ -116,54 +116,54 @@ class StageRun:
         return Due(self.index, due)
 
     def set_rate(self, rate: float, at: float) -> None:
-        """From `at` on, fresh arrivals at another rate; the stage's remaining time is unchanged."""
+        """Restart arrivals at another rate from `at` on; the remaining duration is unchanged."""
         self.rate = rate
         self._ramp = self._ramp_left = None
         self._restart_arrivals(at if self._paused_since is None else self._paused_since)
 
     def hold(self, at: float) -> None:
-        """Stop the stage's time, not its load; requests sent meanwhile do not count towards its number."""
+        """Stop the duration and the ramp, not the load; requests sent meanwhile do not count towards `num_prompts`."""
         self._held = True
-        self._stand_still(at)
+        self._stop_duration(at)
         if self._ramp is not None:
             left = self._ramp.rest(at - self._base)
             self.set_rate(self.rate_now(at), at)
             self._ramp_left = left
 
     def continue_(self, at: float) -> None:
-        """Undo `hold`."""
+        """End `hold`."""
         self._held = False
-        self._move_again(at)
+        self._continue_duration(at)
         if self._ramp_left is not None:
             self._ramp, self._ramp_left = self._ramp_left, None
             self.rate = self._ramp.end
             self._restart_arrivals(at if self._paused_since is None else self._paused_since)
 
     def pause(self, at: float) -> None:
-        """Stop both the stage's time and its load."""
+        """Stop both the duration and the load."""
         self._paused_since = at
-        self._stand_still(at)
+        self._stop_duration(at)
 
     def resume(self, at: float) -> None:
-        """Undo `pause`: what would have been due since is due as much later."""
+        """End `pause`: due times are shifted by its length."""
         if self._paused_since is not None:
             self._base += at - self._paused_since
             self._next += at - self._paused_since
             self._paused_since = None
-        self._move_again(at)
+        self._continue_duration(at)
 
-    def _stand_still(self, at: float) -> None:
-        if self._still_since is None:
-            self._still_since = at
+    def _stop_duration(self, at: float) -> None:
+        if self._stopped_since is None:
+            self._stopped_since = at
 
-    def _move_again(self, at: float) -> None:
-        if self._still_since is not None and not self._held and not self.paused:
-            self._ends += at - self._still_since
-            self._still_since = None
+    def _continue_duration(self, at: float) -> None:
+        if self._stopped_since is not None and not self._held and not self.paused:
+            self._ends += at - self._stopped_since
+            self._stopped_since = None
 
 
 def _ramp(config: StageConfig) -> RampCurve | None:
-    """Over the stage's duration, else over its number of requests."""
+    """The ramp over the duration of the stage, or over its number of requests."""
     if config.ramp_from is None:
         return None
     start, end, exponential = config.ramp_from, config.request_rate, config.ramp_strategy == "exponential"

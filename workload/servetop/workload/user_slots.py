@@ -1,4 +1,4 @@
-"""The places of a closed loop: each is one user, who may think between an answer and the next question."""
+"""User slots of a closed loop: each user may pause between a response and the next request (think time)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ THINK_TIMES: KnownDistributions = {
 
 
 def parse_think_time(text: str, *, seed: int) -> Iterator[float] | None:
-    """Pauses in seconds from `2`, `500ms`, or `exponential:mean=2`; None for the empty text: no thinking."""
+    """Pauses in seconds from `2`, `500ms`, or `exponential:mean=2`; None for the empty text."""
     if not text:
         return None
     if text[0].isdigit() or text[0] == ".":
         return itertools.repeat(_seconds(text))
-    law = parse_distribution(text, THINK_TIMES, option="--think-time")
-    return itertools.repeat(law["mean"]) if law.name == "constant" else _exponential(law["mean"], seed)
+    spec = parse_distribution(text, THINK_TIMES, option="--think-time")
+    return itertools.repeat(spec["mean"]) if spec.name == "constant" else _exponential(spec["mean"], seed)
 
 
 def _seconds(text: str) -> float:
@@ -44,30 +44,30 @@ def _exponential(mean: float, seed: int) -> Iterator[float]:
 
 
 class UserSlots:
-    """Which places of a closed loop are free, and since when; thinking users keep theirs."""
+    """Free user slots of a closed loop, and since when they are free; users keep their slots while they think."""
 
     def __init__(self, pauses: Iterator[float] | None) -> None:
         self._pauses = pauses
         self._free_since: float | None = None
-        """When an answer ended whose place nobody has taken since."""
+        """When the last slot became free that is not in use again; None if there is none."""
         self._thinking: list[float] = []
 
     @classmethod
     def of(cls, workload: WorkloadConfig, *, seed: int) -> UserSlots:
-        """Those of one sender; in a conversation the pause is before its next turn, not before the next user."""
+        """The slots of one sender; in conversations the pause precedes the next turn and does not hold a slot here."""
         return cls(None if workload.conversational else parse_think_time(workload.think_time, seed=seed))
 
     @property
     def thinking(self) -> int:
-        """Users who think and have not been asked yet whether they have finished."""
+        """Number of users who think, or have thought and were not given a request yet."""
         return len(self._thinking)
 
     def opened(self) -> None:
-        """A command may have made room: places that were free before are as new as those."""
+        """A command may have added slots: treat all free slots as new."""
         self._free_since = None
 
     def freed(self, at: float, *, closed: bool) -> None:
-        """An answer has ended; in a closed loop its user thinks now, where users do."""
+        """A response has ended at `at`; in a closed loop its user starts to think."""
         if self._pauses is None:
             self._free_since = at
         elif closed:
@@ -76,10 +76,10 @@ class UserSlots:
             self._thinking.clear()
 
     def free_since(self, now: float, *, in_flight: int, limit: int | None) -> float | None:
-        """When a place that is free at `now` became so; None when none is. A user who has thought goes first.
+        """When a slot that is free at `now` became free; None when none is. Users who have thought go first.
 
-        Places that nobody has used, as all are at the start, become free one after the other, as they are asked for:
-        a closed loop promises no instant at which they all are used.
+        Unused slots, such as all slots at the start, count as free from the time of the call: a closed loop does not
+        promise a time at which all of them are in use.
         """
         if limit is not None and in_flight >= limit:
             return None
@@ -91,7 +91,7 @@ class UserSlots:
         return now if since is None else since
 
     def usable_at(self, now: float, *, not_before: float) -> float:
-        """Run time at which a place can be used that cannot be used now: the next user has thought enough."""
+        """Run time at which the next slot can be used: `not_before` if that is later, else the end of a think time."""
         if not_before > now:
             return not_before
         return self._thinking[0] if self._thinking else math.inf

@@ -1,4 +1,4 @@
-"""What is wrong with a workload, found before anything starts."""
+"""Validates a workload before a run starts."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from servetop.workload.prompts.model_mix import check_mix
 from servetop.workload.user_slots import parse_think_time
 
 _ROWS_READ = 1000
-"""Of a dataset of texts, which may be larger than anybody wants to read before a run."""
+"""Rows of a text dataset that are checked before a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A trace's arrivals as they are to be played, where nothing else is said."""
+    """Default load of a trace: its own rate and number of requests."""
 
     rate: float
     """Mean requests per second."""
     requests: int
-    """In the whole trace."""
+    """Requests of the whole trace."""
 
 
 def resolve_workload(workload: WorkloadConfig) -> tuple[WorkloadConfig, Replay | None]:
-    """The workload with what its dataset decides filled in; UsageError for a dataset that cannot be used.
+    """The workload with the values that its dataset determines; UsageError for a dataset that cannot be used.
 
-    A trace is read to its end here, so that its first bad row is told before anything starts.
+    Reads a trace to its end, so that a bad row is reported before the run starts.
     """
     _check_numbers(workload)
     check_dataset_name(workload.dataset)
@@ -66,23 +66,23 @@ def _check_numbers(workload: WorkloadConfig) -> None:
         "--jitter": (workload.jitter is None or workload.jitter >= 0, workload.jitter, "seconds from 0"),
         "--random-prefix-len": (workload.prefix_len >= 0, workload.prefix_len, "tokens from 0"),
         "--num-prefixes": (workload.num_prefixes >= 1, workload.num_prefixes, "1 or more"),
-        "--n": (workload.n >= 1, workload.n, "1 or more answers"),
-        "--cancel-fraction": (0 <= workload.cancel_fraction <= 1, workload.cancel_fraction, "a share from 0 to 1"),
+        "--n": (workload.n >= 1, workload.n, "1 or more completions"),
+        "--cancel-fraction": (0 <= workload.cancel_fraction <= 1, workload.cancel_fraction, "a fraction from 0 to 1"),
     }
-    wrong = next(((option, value, words) for option, (fine, value, words) in bounds.items() if not fine), None)
+    wrong = next(((option, value, valid) for option, (fine, value, valid) in bounds.items() if not fine), None)
     if wrong is not None:
         raise UsageError(f"{wrong[0]} {wrong[1]:g}: give {wrong[2]}")
     if workload.n > 1 and workload.endpoint == "responses":
-        raise UsageError("--n: /v1/responses gives one answer: leave it out, or give --endpoint chat")
+        raise UsageError("--n: /v1/responses returns one completion: leave it out, or give --endpoint chat")
 
 
 def _check_exact(workload: WorkloadConfig) -> None:
     if not workload.exact_lengths:
         return
     if workload.dataset not in CORPORA:
-        raise UsageError(f"--exact-lengths cuts {' and '.join(CORPORA)}: random token prompts are exact without it")
+        raise UsageError(f"--exact-lengths cuts {' and '.join(CORPORA)}: other prompts are exact without it")
     if workload.in_messages:
-        raise UsageError("--exact-lengths: a chat template adds tokens of its own: give --endpoint completions")
+        raise UsageError("--exact-lengths: chat templates add tokens: give --endpoint completions")
 
 
 def _check_conversations(workload: WorkloadConfig) -> None:
@@ -95,7 +95,7 @@ def _check_conversations(workload: WorkloadConfig) -> None:
             f"give --dataset-name {', '.join((*CONVERSATIONS, *RANDOM))}"
         )
     if workload.n > 1:
-        raise UsageError("--n: a conversation goes on with one answer: leave it out")
+        raise UsageError("--n: a conversation continues with one completion: leave it out")
 
 
 def _read_texts(workload: WorkloadConfig) -> None:
@@ -104,7 +104,7 @@ def _read_texts(workload: WorkloadConfig) -> None:
         return
     rows = texts.rows(SkippedRows() if workload.skip_bad_rows else None)
     if not sum(1 for _ in itertools.islice(rows, _ROWS_READ)):
-        raise UsageError(f"{texts.path} has no prompts that could be sent")
+        raise UsageError(f"{texts.path} has no usable prompts")
 
 
 def _trace_facts(workload: WorkloadConfig) -> TraceFacts | None:
@@ -117,37 +117,37 @@ def _trace_facts(workload: WorkloadConfig) -> TraceFacts | None:
 
 
 def check_fits(workload: WorkloadConfig, max_model_len: int | None) -> None:
-    """UsageError for lengths that are known beforehand and beyond what the engine takes; reads a trace to its end."""
+    """Raise UsageError for known lengths beyond the context of the model; reads a trace to its end."""
     if max_model_len is None or workload.clip_lengths:
         return
     facts = _trace_facts(workload)
     distribution = parse_lengths(workload).name
     if facts is not None and not workload.lengths:
-        prompt, answer = facts.longest.input_tokens or 0, facts.longest.output_tokens or 0
+        prompt, output = facts.longest.input_tokens or 0, facts.longest.output_tokens or 0
         where = f"line {facts.longest.line} of the trace"
     elif distribution == "fixed" and workload.dataset not in CONVERSATIONS:
-        prompt, answer = next(lengths_for(workload, (0,)).pairs())
+        prompt, output = next(lengths_for(workload, (0,)).pairs())
         where = "each request"
         if workload.conversational:
-            where, prompt, answer = "each conversation", *(each * most_turns(workload) for each in (prompt, answer))
+            where, prompt, output = "each conversation", *(each * most_turns(workload) for each in (prompt, output))
     else:
         return
     prompt += workload.prefix_len
-    if prompt + answer > max_model_len:
+    if prompt + output > max_model_len:
         raise UsageError(
-            f"{where} asks for {prompt:,} + {answer:,} tokens, but the model takes {max_model_len:,}: "
+            f"{where} needs {prompt:,} + {output:,} tokens, but the model's context has {max_model_len:,}: "
             "add --clip-lengths, or give the engine a longer context"
         )
 
 
 def check_load(workload: WorkloadConfig, stages: Sequence[StageConfig]) -> None:
-    """UsageError for arrivals that do not exist, and for what does not go together with the stages."""
+    """Raise UsageError for unknown arrivals, and for arrivals and think times that the stages rule out."""
     arrivals = parse_arrivals(workload.arrivals).name
     rates = [stage.request_rate for stage in stages if not math.isinf(stage.request_rate)]
     if not workload.burstiness > 0:
         raise UsageError(f"--burstiness {workload.burstiness:g}: give a number above 0 (1 is Poisson)")
     if workload.burstiness != 1.0 and arrivals != "gamma":
-        raise UsageError(f"--burstiness shapes gamma arrivals: leave it out with --arrivals {arrivals}")
+        raise UsageError(f"--burstiness applies to gamma arrivals: leave it out with --arrivals {arrivals}")
     if arrivals == "spaced" and rates and max(rates) > FASTEST_SPACED:
         raise UsageError(f"--arrivals spaced: {max(rates):g} requests/s is less than 1 ms apart: give 1000 or less")
     if arrivals not in RAMPABLE_ARRIVALS and any(stage.ramp_from is not None for stage in stages):

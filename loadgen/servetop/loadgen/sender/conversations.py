@@ -59,7 +59,7 @@ class Conversations:
         following = next_turn(
             prompt,
             "" if request.text is None else request.text.answer,
-            said_tokens=request.prompt_tokens + request.completion_tokens - reasoning_tokens(request),
+            history_tokens=request.prompt_tokens + request.completion_tokens - reasoning_tokens(request),
             conversation=request.conversation,
         )
         if self._max_model_len is not None and following.most_tokens > self._max_model_len:

@@ -1,4 +1,4 @@
-"""The datasets by name (`--dataset-name`), and the one that a workload asks for."""
+"""Datasets by name (`--dataset-name`), and the dataset of a workload."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from servetop.workload.datasets.traces import RequestTrace
 
 CORPORA = {"sonnet": "sonnet.txt.gz", "shakespeare": "shakespeare.txt.gz"}
 SHIPPED_TRACES = {"azure-conv": "azure_2023_conv.csv.gz", "azure-code": "azure_2023_code.csv.gz"}
-TRACES = ("trace", *(layout.name for layout in (*TABLES, *JSON_LINES)))
+TRACES = ("trace", *(each.name for each in (*TABLES, *JSON_LINES)))
 _TABLES: Mapping[str, Callable[[Path], Iterator[tuple[int, Mapping[str, object]]]]] = {
     "custom": json_line_values,
     "jsonl": json_line_values,
@@ -43,32 +43,32 @@ PROMPT_COLUMN = "prompt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDataset:
-    """A file of prompts; two passes give the same rows in the same order."""
+    """A file of prompts; every pass gives the same rows in the same order."""
 
     path: Path
     values: Callable[[Path], Iterator[tuple[int, Any]]]
     parse: Callable[[int, Any], DatasetRow]
     keep: Callable[[DatasetRow], bool] = lambda _: True
 
-    def rows(self, tally: SkippedRows | None = None) -> Iterator[DatasetRow]:
-        """One pass; bad rows go to the tally, else UsageError."""
-        found = good_rows(self.values(self.path), self.parse, name=str(self.path), tally=tally)
+    def rows(self, skipped: SkippedRows | None = None) -> Iterator[DatasetRow]:
+        """One pass; bad rows are counted in `skipped`, or raise UsageError without it."""
+        found = good_rows(self.values(self.path), self.parse, name=str(self.path), skipped=skipped)
         return (row for row in found if self.keep(row))
 
-    def endless(self, tally: SkippedRows | None = None) -> Iterator[DatasetRow]:
-        """Pass after pass; bad rows are left out, the first time counted. UsageError when there is no good one."""
-        counting = tally or SkippedRows()
+    def endless(self, skipped: SkippedRows | None = None) -> Iterator[DatasetRow]:
+        """Repeated passes; bad rows are skipped, and counted in the first pass. UsageError when no row is usable."""
+        counting = skipped or SkippedRows()
         while True:
             rows = self.rows(counting)
             first = next(rows, None)
             if first is None:
-                raise UsageError(f"{self.path} has no prompts that could be sent")
+                raise UsageError(f"{self.path} has no usable prompts")
             yield from itertools.chain((first,), rows)
             counting = SkippedRows()
 
 
 def check_dataset_name(name: str) -> None:
-    """UsageError, with the nearest name, for a dataset that does not exist."""
+    """Raise UsageError, with the nearest name, for an unknown dataset."""
     if name not in DATASETS:
         near = difflib.get_close_matches(name, DATASETS, n=1)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(DATASETS)}"
@@ -76,46 +76,48 @@ def check_dataset_name(name: str) -> None:
 
 
 def trace_of(workload: WorkloadConfig, *, seed: int) -> RequestTrace | None:
-    """The trace that a workload replays; None when its dataset is none. UsageError for a file of another layout."""
+    """The trace of a workload; None when its dataset is not a trace. UsageError for a file in another format."""
     name = workload.dataset
     if name in SHIPPED_TRACES:
         return _table_trace(shipped(SHIPPED_TRACES[name]), TABLES[0], workload, seed)
     if name not in TRACES:
         return None
     path = _path(workload)
-    layout = next((each for each in JSON_LINES if each.name == name), None)
-    if layout is not None:
-        jitter = layout.grid if workload.jitter is None else workload.jitter
-        return RequestTrace(path=path, layout=layout, timed=True, jitter=jitter, seed=seed)
-    return _table_trace(path, _named(name, path), workload, seed)
+    file_format = next((each for each in JSON_LINES if each.name == name), None)
+    if file_format is not None:
+        jitter = file_format.grid if workload.jitter is None else workload.jitter
+        return RequestTrace(path=path, file_format=file_format, timed=True, jitter=jitter, seed=seed)
+    return _table_trace(path, _table_format(name, path), workload, seed)
 
 
-def _named(name: str, path: Path) -> TraceFormat:
+def _table_format(name: str, path: Path) -> TraceFormat:
     columns = header_of(path)
     if columns and columns[0].startswith("{"):
         raise UsageError(
-            f"{path} holds JSON lines: say --dataset-name mooncake (milliseconds) or timed_trace (seconds)"
+            f"{path} holds JSON lines: give --dataset-name mooncake (milliseconds) or timed_trace (seconds)"
         )
     found = format_of(columns)
     wanted = [each for each in TABLES if name in ("trace", each.name)]
     if found is None or found not in wanted:
-        forms = " or ".join(f"{each.time},{each.input_tokens},{each.output_tokens}" for each in wanted)
-        raise UsageError(f"{path}, line 1: expected the columns {forms}, found {', '.join(columns)[:100]}")
+        expected = " or ".join(f"{each.time},{each.input_tokens},{each.output_tokens}" for each in wanted)
+        raise UsageError(f"{path}, line 1: expected the columns {expected}, found {', '.join(columns)[:100]}")
     return found
 
 
-def _table_trace(path: Path, layout: TraceFormat, workload: WorkloadConfig, seed: int) -> RequestTrace:
-    jitter = layout.grid if workload.jitter is None else workload.jitter
-    return RequestTrace(path=path, layout=layout, timed=layout.time in header_of(path), jitter=jitter, seed=seed)
+def _table_trace(path: Path, file_format: TraceFormat, workload: WorkloadConfig, seed: int) -> RequestTrace:
+    jitter = file_format.grid if workload.jitter is None else workload.jitter
+    return RequestTrace(
+        path=path, file_format=file_format, timed=file_format.time in header_of(path), jitter=jitter, seed=seed
+    )
 
 
 def texts_of(workload: WorkloadConfig) -> TextDataset | None:
-    """The texts that a workload asks; None when its dataset is none of texts."""
+    """The texts of a workload; None when its dataset has none."""
     name = workload.dataset
     if name not in TEXTS:
         return None
     if name in CONVERSATIONS:
-        return _talks(workload)
+        return _conversations(workload)
     path = _path(workload, folder=name == "hf")
     if name == "sharegpt":
         return TextDataset(path=path, values=conversation_values, parse=conversation_row, keep=fits_sharegpt_filter)
@@ -125,7 +127,7 @@ def texts_of(workload: WorkloadConfig) -> TextDataset | None:
     )
 
 
-def _talks(workload: WorkloadConfig) -> TextDataset:
+def _conversations(workload: WorkloadConfig) -> TextDataset:
     ours = workload.dataset == "mtbench" and not workload.dataset_path
     return TextDataset(
         path=shipped(MTBENCH) if ours else _path(workload),
@@ -140,5 +142,5 @@ def _path(workload: WorkloadConfig, *, folder: bool = False) -> Path:
         raise UsageError(f"--dataset-name {workload.dataset} reads a {what}: give --dataset-path")
     path = Path(workload.dataset_path).expanduser()
     if not (path.exists() if folder else path.is_file()):
-        raise UsageError(f"{path} is no {what}: is --dataset-path right?")
+        raise UsageError(f"{path} is not a {what}: check --dataset-path")
     return path

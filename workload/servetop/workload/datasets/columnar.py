@@ -12,7 +12,7 @@ _BATCH_ROWS = 256
 
 
 def columnar_values(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Rows by column name, counted from 1 over all files of a folder in the order of their names."""
+    """Rows by column name, numbered from 1 over all files of a folder, sorted by name."""
     number = 0
     for file in _files(path):
         for batch in _batches(file):
@@ -26,7 +26,7 @@ def _files(path: Path) -> list[Path]:
         return [path]
     found = sorted(each for each in path.rglob("*") if each.suffix in (".parquet", ".arrow"))
     if not found:
-        raise UsageError(f"{path} holds no .parquet and no .arrow file: save the dataset with save_to_disk")
+        raise UsageError(f"{path} has no .parquet or .arrow files: save the dataset with save_to_disk")
     return found
 
 
@@ -47,4 +47,4 @@ def _batches(file: Path) -> Iterator[Any]:
             yield from pyarrow.parquet.ParquetFile(file).iter_batches(_BATCH_ROWS)
     except (OSError, pyarrow.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UsageError(f"cannot read {file} ({reason}): is it whole?") from None
+        raise UsageError(f"cannot read {file} ({reason}): is the file complete?") from None

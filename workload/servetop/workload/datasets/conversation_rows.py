@@ -12,17 +12,17 @@ from servetop.workload.prompts.token_estimate import estimated_tokens
 
 MTBENCH = "mtbench.jsonl.gz"
 COLUMNS = ("messages", "turns", "conversations", "conversation")
-"""Where a row may hold its conversation, where no column is named."""
+"""Columns that may hold the conversation when `--dataset-column` is not given."""
 _SPEAKERS = {
     "system": "system", "user": "user", "human": "user", "assistant": "assistant", "gpt": "assistant",
     "chatgpt": "assistant", "bing": "assistant", "bard": "assistant",
 }  # fmt: skip
-"""Roles as OpenAI and ShareGPT name them."""
+"""Roles by their names in OpenAI's and ShareGPT's formats."""
 _FORM = "a list of questions or messages"
 
 
 def turns_values(path: Path) -> Iterator[tuple[int, object]]:
-    """The items of a JSON array, or of JSON lines, whichever the file holds."""
+    """The items of a file with a JSON array or JSON Lines."""
     with opened(path) as file:
         start = file.read(1)
         while start.isspace():
@@ -31,38 +31,38 @@ def turns_values(path: Path) -> Iterator[tuple[int, object]]:
 
 
 def turns_row(line: int, item: object, *, column: str = "") -> DatasetRow:
-    """All questions of a conversation, and how long their answers were where it holds them; BadRow without any."""
+    """All questions of a conversation, with the lengths of their answers where present; BadRow without a question."""
     values: Mapping[str, object] = item if isinstance(item, dict) else {}
     name = column or next((each for each in COLUMNS if each in values), COLUMNS[0])
-    said = values.get(name)
-    if not isinstance(said, list) or not said:
-        raise BadRow(name, _FORM, said if values else item)
+    messages = values.get(name)
+    if not isinstance(messages, list) or not messages:
+        raise BadRow(name, _FORM, messages if values else item)
     system, turns = "", list[Turn]()
-    for role, text in (_message(name, each) for each in said):
+    for role, text in (_message(name, each) for each in messages):
         if role == "system":
             system = system or text
         elif role == "user":
             if not text.strip():
                 raise BadRow(name, "a question", text)
             turns.append(Turn(text))
-        elif turns and turns[-1].output_tokens is None:  # what was said before the first question is no answer
+        elif turns and turns[-1].output_tokens is None:  # a message before the first question is not an answer
             turns[-1] = Turn(turns[-1].question, estimated_tokens(text))
     if not turns:
-        raise BadRow(name, "a question of a user", said)
+        raise BadRow(name, "a question of a user", messages)
     return DatasetRow(line=line, text=system, turns=tuple(turns))
 
 
-def _message(column: str, said: object) -> tuple[str, str]:
-    """Role and text; a plain text is a question."""
-    if isinstance(said, str):
-        return "user", said
-    if not isinstance(said, dict):
-        raise BadRow(column, _FORM, said)
-    speaker = said.get("role", said.get("from"))
+def _message(column: str, message: object) -> tuple[str, str]:
+    """Role and text of a message; a plain string is a question."""
+    if isinstance(message, str):
+        return "user", message
+    if not isinstance(message, dict):
+        raise BadRow(column, _FORM, message)
+    speaker = message.get("role", message.get("from"))
     role = _SPEAKERS.get(speaker) if isinstance(speaker, str) else None
     if role is None:
         raise BadRow(column, "messages of user, assistant or system", speaker)
-    text = said.get("content", said.get("value"))
+    text = message.get("content", message.get("value"))
     if not isinstance(text, str):
         raise BadRow(column, f"the text of the {role}", text)
     return role, text

@@ -1,4 +1,4 @@
-"""Text files of a dataset: plain or gzipped, a person's or servetop's own, as numbered lines or table rows."""
+"""Text files of datasets, plain or gzipped, as numbered lines or table rows."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from servetop.core.system.package_data import package_path
 from servetop.workload.datasets.rows import BadRow
 
 MAX_LINE_CHARS = 16 << 20
-"""A longer line is no request."""
+"""Longest line accepted."""
 
 
 def shipped(name: str) -> Path:
-    """A file of the data that comes with servetop."""
+    """Path of a data file that is part of servetop."""
     return package_path("servetop.workload", "data") / name
 
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[IO[str]]:
-    """The file as text; UsageError when it cannot be opened or, later, read."""
+    """Open a file as text; UsageError when opening or reading fails."""
     try:
         with path.open("rb") as plain:
             stream = gzip.GzipFile(fileobj=plain) if path.suffix == ".gz" else plain
             yield io.TextIOWrapper(cast("IO[bytes]", stream), encoding="utf-8-sig", errors="replace", newline="")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UsageError(f"{path} is no whole gzip file ({error}): unpack it, or fetch it again") from None
+        raise UsageError(f"{path} is not a complete gzip file ({error}): unpack it, or download it again") from None
     except OSError as error:
         why = error.strerror or str(error)
-        raise UsageError(f"cannot read {path} ({why}): is --dataset-path right?") from None
+        raise UsageError(f"cannot read {path} ({why}): check --dataset-path") from None
 
 
 def whole_text(path: Path) -> str:
-    """All of a file that is known to be small."""
+    """The whole text of a small file."""
     with opened(path) as file:
         return file.read()
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines that are not empty, without their ends."""
+    """Non-empty lines with their numbers, stripped."""
     with opened(path) as file:
         number = 0
         while line := file.readline(MAX_LINE_CHARS):
             number += 1
             if len(line) == MAX_LINE_CHARS:
-                raise UsageError(f"{path}, line {number}: longer than {MAX_LINE_CHARS >> 20} MiB: is it a data set?")
+                raise UsageError(f"{path}, line {number}: longer than {MAX_LINE_CHARS >> 20} MiB: is it a dataset?")
             if stripped := line.strip():
                 yield number, stripped
 
@@ -64,7 +64,7 @@ def header_of(path: Path) -> list[str]:
 
 
 def table_rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """Rows of a CSV file by column name, numbered by their lines; empty ones are passed over."""
+    """Rows of a CSV file by column name, numbered by their lines; empty rows are skipped."""
     rows = _table(path)
     names = [name.strip() for name in next(rows, (0, []))[1]]
     for number, values in rows:
@@ -86,7 +86,7 @@ def _table(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def value_of(row: Mapping[str, object], column: str) -> object:
-    """A column's value; BadRow when the row does not have it."""
+    """The value of a column; BadRow when the row has none."""
     if row.get(column) is None:
         raise BadRow(column, "a value", None)
     return row[column]

@@ -1,4 +1,4 @@
-"""One row of a dataset, and what is done with a row that is none."""
+"""Rows of a dataset, and the handling of malformed ones."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Turn:
 
     question: str
     output_tokens: int | None = None
-    """How long its answer was; None is "the dataset does not say"."""
+    """Length of its answer in the dataset; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetRow:
-    """One request; None is "the dataset does not say"."""
+    """One request of a dataset; None: the dataset has no such value."""
 
     line: int
-    """In its file, from 1; of a table without lines, the row."""
+    """Line number in the file, from 1; the row number where there are no lines."""
     at: float | None = None
     """Seconds since the first row."""
     input_tokens: int | None = None
@@ -33,13 +33,13 @@ class DatasetRow:
     text: str | None = None
     """The prompt."""
     turns: tuple[Turn, ...] = ()
-    """Of a conversation, what is asked in it; its `text` is then what the system says."""
+    """The questions of a conversation, whose `text` is then the system prompt."""
     blocks: tuple[int, ...] = ()
-    """Names of the prompt's blocks of tokens: blocks of one name hold the same tokens."""
+    """Identities of the prompt's blocks of tokens: equal identities mean equal tokens."""
 
 
 class BadRow(ValueError):
-    """A row that cannot be a request: which column, what was expected there, what is there."""
+    """A malformed row: the column, the expected value, and the value found."""
 
     def __init__(self, column: str, expected: str, found: object) -> None:
         shown = repr(found)
@@ -49,51 +49,55 @@ class BadRow(ValueError):
 
 @dataclass(slots=True)
 class SkippedRows:
-    """What became of a run's data on its way to the engine."""
+    """Counts of dataset rows, requests and conversations that were left out or shortened."""
 
     skipped: int = 0
-    """Rows that were left out because they made no sense."""
+    """Malformed rows."""
     first_skipped: str = ""
-    """The first of them, in words."""
+    """Description of the first malformed row."""
     clipped: int = 0
-    """Requests that were shortened to what the model takes."""
+    """Requests shortened to the context of the model."""
     broken: int = 0
-    """Conversations that a turn ended which did not end well."""
+    """Conversations that ended early because a turn failed."""
     cut: int = 0
-    """Conversations that ended with their stage."""
+    """Conversations that ended because their stage ended."""
     too_long: int = 0
-    """Conversations whose next turn would have been more than the model takes."""
+    """Conversations that ended because the next turn would exceed the context of the model."""
 
     def remarks(self) -> list[str]:
-        """What there is to say, once: asked again it says what came since."""
-        said = []
+        """Notes on the counts since the last call."""
+        notes = []
         if self.skipped:
-            said.append(f"{self.skipped:,} bad rows of the dataset were skipped; the first: {self.first_skipped}")
+            notes.append(f"{self.skipped:,} bad rows of the dataset were skipped; the first: {self.first_skipped}")
         if self.clipped:
-            said.append(f"{self.clipped:,} requests were clipped to the model's longest context")
-        talks = {
-            "ended early, with a turn that did not end well": self.broken,
+            notes.append(f"{self.clipped:,} requests were clipped to the model's context")
+        conversations = {
+            "ended early because a turn failed": self.broken,
             "were cut short by the end of the load": self.cut,
-            "ended early, because the next turn would be beyond the model's longest context": self.too_long,
+            "ended early because the next turn would exceed the model's context": self.too_long,
         }
-        said += [f"{count:,} conversations {what}" for what, count in talks.items() if count]
+        notes += [f"{count:,} conversations {what}" for what, count in conversations.items() if count]
         self.skipped = self.clipped = self.broken = self.cut = self.too_long = 0
-        return said
+        return notes
 
 
 def good_rows(
-    raws: Iterator[tuple[int, _Raw]], parse: Callable[[int, _Raw], DatasetRow], *, name: str, tally: SkippedRows | None
+    raws: Iterator[tuple[int, _Raw]],
+    parse: Callable[[int, _Raw], DatasetRow],
+    *,
+    name: str,
+    skipped: SkippedRows | None,
 ) -> Iterator[DatasetRow]:
-    """The rows that parse; bad ones are counted in the tally, or, without one, a UsageError that names the line."""
+    """The rows that parse; bad ones are counted in `skipped`, or raise a UsageError with the line without it."""
     for line, raw in raws:
         try:
             row = parse(line, raw)
         except BadRow as wrong:
-            words = f"{name}, line {line}, {wrong}"
-            if tally is None:
-                raise UsageError(f"{words}: mend it, or add --skip-bad-rows") from None
-            if not tally.skipped:
-                tally.first_skipped = words
-            tally.skipped += 1
+            problem = f"{name}, line {line}, {wrong}"
+            if skipped is None:
+                raise UsageError(f"{problem}: fix it, or add --skip-bad-rows") from None
+            if not skipped.skipped:
+                skipped.first_skipped = problem
+            skipped.skipped += 1
         else:
             yield row

@@ -1,4 +1,4 @@
-"""Datasets of texts: JSON lines and tables with a column of prompts, ShareGPT's conversations, Parquet and Arrow."""
+"""Datasets of texts: JSON Lines and tables with a column of prompts, and ShareGPT's conversations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from servetop.workload.datasets.trace_formats import tokens
 from servetop.workload.prompts.token_estimate import estimated_tokens
 
 OUTPUT_COLUMNS = ("output_tokens", "output_len")
-"""Where a table may say how long an answer is wanted."""
+"""Columns of a table that may hold the output length."""
 _READ_CHARS = 1 << 20
 _MAX_ITEM_CHARS = 64 << 20
 _GAP = re.compile(r"[\s,\[\]]*")
@@ -23,7 +23,7 @@ _LEAST, _MOST_INPUT, _MOST_TOTAL = 4, 1024, 2048
 
 
 def text_row(line: int, values: Mapping[str, object], *, column: str) -> DatasetRow:
-    """The prompt of a table's row, with the length of its answer where there is one; BadRow when there is none."""
+    """The prompt of a table row, with its output length where given; BadRow without a prompt."""
     text = value_of(values, column)
     if not isinstance(text, str) or not text.strip():
         raise BadRow(column, "a prompt", text)
@@ -37,7 +37,7 @@ def text_row(line: int, values: Mapping[str, object], *, column: str) -> Dataset
 
 
 def json_line_values(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """One object a line; what is none comes as an empty one."""
+    """One JSON object per line; empty for a line that has none."""
     for line, text in lines_of(path):
         try:
             found = json.loads(text)
@@ -52,9 +52,9 @@ def csv_values(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
 
 
 def conversation_values(path: Path) -> Iterator[tuple[int, object]]:
-    """The items of one JSON array, decoded one after the other; the file may be larger than memory.
+    """The items of a JSON array, decoded one by one; the file may be larger than memory.
 
-    A file that is no array, or breaks off, ends with an item that is none.
+    The last item is None for a file that is truncated or is not an array.
     """
     with opened(path) as file:
         buffer, at, line, exhausted = "", 0, 1, False
@@ -76,13 +76,13 @@ def conversation_values(path: Path) -> Iterator[tuple[int, object]]:
 
 
 def _between_items(buffer: str, at: int) -> int:
-    """Where the next item begins."""
+    """Position of the next item."""
     gap = _GAP.match(buffer, at)
     return at if gap is None else gap.end()
 
 
 def _decoded(buffer: str, start: int) -> tuple[object, int] | None:
-    """The item that begins there and its end; None when the buffer does not hold all of it."""
+    """The item at `start` and its end; None when the buffer holds only a part of it."""
     try:
         return _DECODER.raw_decode(buffer, start) if start < len(buffer) else None
     except (ValueError, RecursionError):
@@ -90,7 +90,7 @@ def _decoded(buffer: str, start: int) -> tuple[object, int] | None:
 
 
 def conversation_row(line: int, item: object) -> DatasetRow:
-    """The first question of a ShareGPT conversation, as long an answer wanted as it got. BadRow without either."""
+    """The first question of a ShareGPT conversation with the length of its answer; BadRow without both."""
     turns = item.get("conversations", item.get("conversation")) if isinstance(item, dict) else None
     if not isinstance(turns, list) or len(turns) < 2:
         raise BadRow("conversations", "a list of two turns or more", turns if isinstance(item, dict) else item)
@@ -103,6 +103,6 @@ def conversation_row(line: int, item: object) -> DatasetRow:
 
 
 def fits_sharegpt_filter(row: DatasetRow) -> bool:
-    """Whether vLLM's benchmark would keep the conversation: not too short, not beyond 1,024 and 2,048 tokens."""
+    """Whether vLLM's benchmark keeps the row: at least 4 tokens each, prompt up to 1,024, both up to 2,048."""
     prompt, answer = row.input_tokens or 0, row.output_tokens or 0
     return min(prompt, answer) >= _LEAST and prompt <= _MOST_INPUT and prompt + answer <= _MOST_TOTAL

@@ -1,4 +1,4 @@
-"""The layouts of traces: which column holds what, in which unit."""
+"""Formats of trace files: the columns and their units."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from servetop.workload.datasets.files import value_of
 from servetop.workload.datasets.rows import BadRow, DatasetRow
 
 MAX_TOKENS = 10_000_000
-"""More in one request is a mistake."""
+"""Upper bound of plausible token counts."""
 _MAX_SECONDS = 1e12
 _MAX_BLOCK = 1 << 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFormat:
-    """One kind of trace file."""
+    """A format of trace files."""
 
     name: str
     time: str
-    """Column with the arrival time; a table may do without it."""
+    """Column with the arrival time; optional in tables."""
     input_tokens: str
     output_tokens: str
     seconds: Callable[[str, object], float]
-    """From column name and value; BadRow when it is no time."""
+    """Converts a value of the time column (its name, the value) to seconds; BadRow for anything else."""
     blocks: str = ""
-    """Column with the names of prompt blocks."""
+    """Column with the identities of prompt blocks."""
     block_tokens: int = 0
     grid: float = 0.0
-    """Seconds between the instants to which upstream rounded the times; arrivals are spread over so much."""
+    """Resolution of the recorded times in seconds; arrivals are spread over it by default."""
 
     def row(self, line: int, values: Mapping[str, object]) -> DatasetRow:
-        """A row of this layout; its time is as written, not yet since the first row. BadRow when it is none."""
+        """Parse a row; its time is as written, not relative to the first row. BadRow for a malformed row."""
         return DatasetRow(
             line=line,
             at=self.seconds(self.time, value_of(values, self.time)) if self.time in values else None,
             input_tokens=tokens(self.input_tokens, value_of(values, self.input_tokens)),
             output_tokens=tokens(self.output_tokens, value_of(values, self.output_tokens)),
-            blocks=_block_names(self.blocks, values.get(self.blocks, ())) if self.blocks else (),
+            blocks=_block_identities(self.blocks, values.get(self.blocks, ())) if self.blocks else (),
         )
 
 
 def tokens(column: str, value: object) -> int:
-    """A whole number of tokens, 1 or more."""
+    """Parse a number of tokens; BadRow unless it is an integer of at least 1."""
     amount = _number(value)
     if not (1 <= amount <= MAX_TOKENS and amount == math.floor(amount)):
         raise BadRow(column, "a whole number of tokens, 1 or more", value)
@@ -54,7 +54,7 @@ def tokens(column: str, value: object) -> int:
 
 
 def _number(value: object) -> float:
-    """NaN for what is no number."""
+    """The number; NaN for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan
     try:
@@ -85,7 +85,7 @@ def _date(column: str, value: object) -> float:
     return at.replace(tzinfo=at.tzinfo or UTC).timestamp()
 
 
-def _block_names(column: str, value: object) -> tuple[int, ...]:
+def _block_identities(column: str, value: object) -> tuple[int, ...]:
     names = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else None
     if names is None or not all(type(each) is int and 0 <= each < _MAX_BLOCK for each in names):
         raise BadRow(column, "a list of whole numbers", value)
@@ -113,7 +113,7 @@ TABLES = (
     ),
     TraceFormat(name="plain", time="arrival_s", input_tokens="input", output_tokens="output", seconds=_seconds),
 )
-"""Comma-separated layouts; a file's header tells which one it is."""
+"""Comma-separated formats; the header line of a file selects one."""
 
 JSON_LINES = (
     TraceFormat(
@@ -136,10 +136,10 @@ JSON_LINES = (
         block_tokens=16,
     ),
 )
-"""JSON lines: the names of their fields are the same, the units are not, so a person says which one it is."""
+"""JSON Lines formats: fields have the same names but different units, so `--dataset-name` selects one."""
 
 
 def format_of(columns: Sequence[str]) -> TraceFormat | None:
-    """The table layout that these columns have; None when it is none of them."""
+    """The table format with these columns; None when there is none."""
     fits = (each for each in TABLES if each.input_tokens in columns and each.output_tokens in columns)
     return next(fits, None)

@@ -1,4 +1,4 @@
-"""Traces: arrival times and lengths of real requests, read as a stream, from the beginning again when they end."""
+"""Traces: arrival times and lengths of real requests, streamed from a file and repeated when it ends."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from servetop.workload.datasets.trace_formats import TraceFormat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTrace:
-    """One file in a known layout; two passes over it give the same rows."""
+    """A trace file; every pass gives the same rows."""
 
     path: Path
-    layout: TraceFormat
+    file_format: TraceFormat
     timed: bool
-    """Its rows say when; else only how long."""
+    """Rows have arrival times; otherwise only lengths."""
     jitter: float = 0.0
-    """Seconds over which each arrival is spread at random, later than the file says."""
+    """Each arrival is delayed by a random time of up to so many seconds."""
     seed: int = 0
 
-    def rows(self, tally: SkippedRows | None = None) -> Iterator[DatasetRow]:
-        """One pass, by ascending time since the first row; bad rows go to the tally, else UsageError."""
-        in_order = _InOrder(self.layout)
-        rows = good_rows(self._raw(), in_order.parse, name=str(self.path), tally=tally)
+    def rows(self, skipped: SkippedRows | None = None) -> Iterator[DatasetRow]:
+        """One pass, by ascending time since the first row; bad rows are counted in `skipped`, or raise UsageError."""
+        in_order = _InOrder(self.file_format)
+        rows = good_rows(self._raw(), in_order.parse, name=str(self.path), skipped=skipped)
         return _spread(rows, self.jitter, self.seed) if self.timed and self.jitter else rows
 
-    def endless(self, tally: SkippedRows | None = None) -> Iterator[DatasetRow]:
-        """Pass after pass; each begins a mean gap after the one before. Bad rows are left out, the first time counted.
+    def endless(self, skipped: SkippedRows | None = None) -> Iterator[DatasetRow]:
+        """Repeated passes, each a mean gap after the previous one. Bad rows are skipped, and counted in the first pass.
 
-        UsageError when there is not one good row.
+        UsageError when no row is usable.
         """
-        base, counting = 0.0, tally or SkippedRows()
+        base, counting = 0.0, skipped or SkippedRows()
         while True:
             count, last = 0, 0.0
             for row in self.rows(counting):
@@ -48,12 +48,12 @@ class RequestTrace:
                 last = row.at or 0.0
                 yield replace(row, at=base + last) if base else row
             if not count:
-                raise UsageError(f"{self.path} has no rows that could be requests")
+                raise UsageError(f"{self.path} has no usable rows")
             base += last + (last / (count - 1) if count > 1 else 1.0)
             counting = SkippedRows()
 
     def _raw(self) -> Iterator[tuple[int, Mapping[str, object]]]:
-        return _json_rows(self.path) if self.layout.blocks else _any_value(self.path)
+        return _json_rows(self.path) if self.file_format.blocks else _any_value(self.path)
 
 
 def _any_value(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
@@ -66,7 +66,7 @@ def _json_rows(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
 
 
 def _json_object(text: str) -> Mapping[str, object]:
-    """Empty for what is no JSON object: its missing columns will tell."""
+    """The object; empty for anything else, which is then reported as a missing column."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -75,20 +75,20 @@ def _json_object(text: str) -> Mapping[str, object]:
 
 
 class _InOrder:
-    """Parses rows of a layout and makes their times count from the first one; a time that goes back is bad."""
+    """Parses rows of a format, with times relative to the first row; a time before the previous one is a BadRow."""
 
-    def __init__(self, layout: TraceFormat) -> None:
-        self._layout = layout
+    def __init__(self, file_format: TraceFormat) -> None:
+        self._format = file_format
         self._first = math.nan
         self._last = -math.inf
 
     def parse(self, line: int, values: Mapping[str, object]) -> DatasetRow:
-        """See Layout.row."""
-        row = self._layout.row(line, values)
+        """Parse a row; BadRow for a malformed one."""
+        row = self._format.row(line, values)
         if row.at is None:
             return row
         if row.at < self._last:
-            raise BadRow(self._layout.time, "a time not before the row above", values[self._layout.time])
+            raise BadRow(self._format.time, "a time not before the row above", values[self._format.time])
         if math.isnan(self._first):
             self._first = row.at
         self._last = row.at
@@ -96,7 +96,7 @@ class _InOrder:
 
 
 def _spread(rows: Iterator[DatasetRow], seconds: float, seed: int) -> Iterator[DatasetRow]:
-    """Every row up to so many seconds later, in order of the new times; few rows are held at a time."""
+    """Every row, delayed by up to `seconds`, in order of the new times; holds only the rows of that span."""
     generator = np.random.default_rng((seed, 0x6A17))
     held: list[tuple[float, int, DatasetRow]] = []
     for row in rows:
@@ -111,30 +111,30 @@ def _spread(rows: Iterator[DatasetRow], seconds: float, seed: int) -> Iterator[D
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFacts:
-    """What a pass over a trace found."""
+    """Statistics of one pass over a trace."""
 
     rows: int
     rate: float
-    """Mean requests per second; inf when all are at one instant, NaN without times."""
+    """Mean requests per second; inf when all have the same time, NaN without times."""
     longest: DatasetRow
-    """The request that asks for the longest context."""
+    """The request with the longest context."""
 
 
-def measure(trace: RequestTrace, tally: SkippedRows | None = None) -> TraceFacts:
-    """Read all of a trace; UsageError for its first bad row, unless a tally takes them, and when it has none."""
+def measure(trace: RequestTrace, skipped: SkippedRows | None = None) -> TraceFacts:
+    """Read a whole trace; UsageError without usable rows, and for a bad row unless `skipped` counts them."""
     count, first, last = 0, 0.0, 0.0
     longest: DatasetRow | None = None
-    for row in trace.rows(tally):
+    for row in trace.rows(skipped):
         first = row.at or 0.0 if not count else first
         count, last = count + 1, row.at or 0.0
         if longest is None or context_of(row) > context_of(longest):
             longest = row
     if longest is None:
-        raise UsageError(f"{trace.path} has no rows that could be requests")
+        raise UsageError(f"{trace.path} has no usable rows")
     rate = (count - 1) / (last - first) if last > first else math.inf
     return TraceFacts(rows=count, rate=rate if trace.timed else math.nan, longest=longest)
 
 
 def context_of(row: DatasetRow) -> int:
-    """Tokens that a row's prompt and answer take together."""
+    """Prompt and output tokens of a row."""
     return (row.input_tokens or 0) + (row.output_tokens or 0)

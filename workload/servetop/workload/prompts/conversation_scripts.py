@@ -1,4 +1,4 @@
-"""What is asked in a conversation: the script of its questions, and each next prompt with the answers that came."""
+"""Conversations: the script of questions, and the prompt of each turn with the history before it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_TURNS = 10_000
 _COUNT = SpecParameter(low=1, high=_MOST_TURNS, low_included=True)
 TURN_COUNTS: KnownDistributions = {"fixed": {"turns": _COUNT}, "uniform": {"min": _COUNT, "max": _COUNT}}
 SEPARATOR = "\n\n"
-"""Between an answer and the next question, on wires that take one text."""
+"""Between an answer and the next question, in dialects whose prompt is one text."""
 _STREAM = 0x7124
 
 
@@ -28,36 +28,36 @@ class Script:
     """The questions of one conversation."""
 
     turns: tuple[Turn, ...]
-    """At least one; the length of each answer is known."""
+    """At least one; all have an output length."""
     system: str = ""
-    """What the conversation begins with; on wires that take one text it stands in front of the first question."""
+    """System prompt; it precedes the first question in dialects whose prompt is one text."""
     messages: bool = False
-    """The wire takes messages; else each prompt is one text that holds all that was said before."""
+    """The dialect takes messages; otherwise each prompt is one text with the whole history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPrompt(Prompt):
-    """One turn, with all that was said before."""
+    """One turn of a conversation, with its history."""
 
     script: Script
     turn: int = 1
     """From 1."""
     conversation: int | None = None
-    """Id of the conversation's first request; None on the first turn, whose own id it is."""
+    """Id of the conversation's first request; None in the first turn."""
 
     @property
     def last(self) -> bool:
-        """No question is left."""
+        """Whether this is the last turn."""
         return self.turn >= len(self.script.turns)
 
     @property
     def most_tokens(self) -> int:
-        """Of prompt and answer together, by what has been counted and estimated so far."""
+        """Prompt and output tokens, counted or estimated."""
         return self.input_tokens + self.output_tokens
 
 
 def first_turn(script: Script) -> TurnPrompt:
-    """What begins a conversation; its length in tokens is an estimate."""
+    """The first turn of a conversation; its prompt tokens are an estimate."""
     question, system = script.turns[0], script.system
     history = (("system", system),) if system and script.messages else ()
     text = f"{system}{SEPARATOR}{question.question}" if system and not script.messages else question.question
@@ -67,17 +67,17 @@ def first_turn(script: Script) -> TurnPrompt:
     )
 
 
-def next_turn(before: TurnPrompt, answer: str, *, said_tokens: int, conversation: int) -> TurnPrompt:
-    """The turn after one that was answered; `said_tokens` are those of its prompt and answer, as counted."""
+def next_turn(before: TurnPrompt, completion: str, *, history_tokens: int, conversation: int) -> TurnPrompt:
+    """The turn after a completed one; `history_tokens` are the counted tokens of its prompt and completion."""
     question = before.script.turns[before.turn]
     if before.script.messages:
-        text, messages = question.question, (*before.messages, ("user", before.text), ("assistant", answer))
+        text, messages = question.question, (*before.messages, ("user", before.text), ("assistant", completion))
     else:
-        text, messages = f"{before.text}{answer}{SEPARATOR}{question.question}", ()
+        text, messages = f"{before.text}{completion}{SEPARATOR}{question.question}", ()
     return TurnPrompt(
         text=text,
         messages=messages,
-        input_tokens=said_tokens + estimated_tokens(question.question),
+        input_tokens=history_tokens + estimated_tokens(question.question),
         output_tokens=question.output_tokens or 1,
         script=before.script,
         turn=before.turn + 1,
@@ -86,7 +86,7 @@ def next_turn(before: TurnPrompt, answer: str, *, said_tokens: int, conversation
 
 
 def parse_turns(text: str) -> DistributionSpec | None:
-    """The law that `3`, `fixed:turns=3` or `uniform:min=2,max=6` names; None for the empty text: as many as there are.
+    """Parse the number of turns from `3`, `fixed:turns=3` or `uniform:min=2,max=6`; None for the empty text: all turns.
 
     UsageError for anything else.
     """
@@ -95,12 +95,12 @@ def parse_turns(text: str) -> DistributionSpec | None:
     spec = parse_distribution(f"fixed:turns={text}" if text[0].isdigit() else text, TURN_COUNTS, option="--num-turns")
     numbers = [spec.get(name, 0) for name in spec.numbers]
     if any(number != int(number) or number < 1 for number in numbers) or numbers != sorted(numbers):
-        raise UsageError(f"--num-turns {text}: give whole numbers from 1, as in 3 or uniform:min=2,max=6")
+        raise UsageError(f"--num-turns {text}: give integers from 1, as in 3 or uniform:min=2,max=6")
     return spec
 
 
 def turn_counts(workload: WorkloadConfig, seed: tuple[int, ...]) -> Iterator[int]:
-    """Turns of one conversation after the other."""
+    """Number of turns of each conversation, without end."""
     spec = parse_turns(workload.num_turns)
     low, high = (_MOST_TURNS, _MOST_TURNS) if spec is None else _range_of(spec)
     generator = np.random.default_rng((*seed, _STREAM))
@@ -109,7 +109,7 @@ def turn_counts(workload: WorkloadConfig, seed: tuple[int, ...]) -> Iterator[int
 
 
 def most_turns(workload: WorkloadConfig) -> int:
-    """The longest conversation that the law allows."""
+    """Most turns of a conversation."""
     spec = parse_turns(workload.num_turns)
     return _MOST_TURNS if spec is None else _range_of(spec)[1]
 
@@ -121,7 +121,7 @@ def _range_of(spec: DistributionSpec) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationPrompts:
-    """First turns of a dataset's conversations, in its order; answers as long as it says, else as the lengths say."""
+    """First turns of a dataset's conversations, in order, with its output lengths, or those of `lengths`."""
 
     rows: Rows
     lengths: LengthStream
@@ -130,7 +130,6 @@ class ConversationPrompts:
     seed: tuple[int, ...]
 
     def prompts(self) -> Iterator[Prompt]:
-        """See PromptSource."""
         lengths, messages = self.lengths(), self.workload.in_messages
         for row, count in zip(self.rows(), turn_counts(self.workload, self.seed), strict=False):
             outputs = (next(lengths)[1] for _ in row.turns)
@@ -143,9 +142,9 @@ class ConversationPrompts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomConversations:
-    """First turns of conversations of common words: each question and each answer has a length of its own.
+    """First turns of conversations of random words; each question and each completion has a length of its own.
 
-    They are texts on every wire, because an answer comes as text and belongs in what is asked next.
+    Prompts are texts in every dialect, because completions are texts and become a part of the next prompt.
     """
 
     lengths: LengthStream
@@ -154,7 +153,7 @@ class RandomConversations:
     seed: tuple[int, ...]
 
     def prompts(self) -> Iterator[Prompt]:
-        """See PromptSource; a shared prefix stands in front of the first question."""
+        """First turns; a shared prefix precedes the first question."""
         words, generator = CommonWords(), np.random.default_rng(self.seed)
         lengths, messages = self.lengths(), self.workload.in_messages
         for prefix, count in zip(self.prefixes.pieces(), turn_counts(self.workload, self.seed), strict=False):

@@ -40,7 +40,7 @@ class DatasetPrompts:
                 rows=lambda: trace.endless(self.skipped),
                 vocabulary=vocabulary,
                 prefixes=self.prefixes,
-                block_tokens=trace.layout.block_tokens,
+                block_tokens=trace.file_format.block_tokens,
                 seed=self.seed,
                 lengths=None if own_lengths else self.lengths,
             )

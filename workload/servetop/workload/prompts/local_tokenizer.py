@@ -1,6 +1,6 @@
-"""A tokenizer from a file on this machine: `tokenizer.json`, a rank file of tiktoken, a SentencePiece model.
+"""Tokenizers from local files: `tokenizer.json`, tiktoken rank files, SentencePiece models.
 
-The libraries are an extra; each is imported when a file of its kind is asked for, and by nothing else.
+The libraries are an extra (`servetop[tokenizers]`); each is imported only to load a file of its kind.
 """
 
 from __future__ import annotations
@@ -18,45 +18,42 @@ from servetop.workload.prompts.prompt_source import PromptSource
 
 _INSTALL = "pip install 'servetop[tokenizers]'"
 _ROUNDS = 8
-"""A text that was cut between two tokens may be read as one more or one less; then it is cut again."""
+"""Attempts to fit a text: cutting between two tokens can change their number by one."""
 _FILLING = " the"
-"""One token in the usual vocabularies."""
+"""Text of one token in the usual vocabularies."""
 _GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _CL100K = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 _PATTERNS = ((60_000, _GPT2), (130_000, _CL100K))
-"""How text is split before it is merged, by the largest number of ranks: gpt2 and p50k; cl100k and Llama 3."""
+"""Pre-tokenization patterns by the largest number of ranks: gpt2 and p50k; cl100k and Llama 3."""
 _SNIFFED = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalTokenizer:
-    """Text to ids and back, without special tokens."""
+    """Encodes and decodes text, without special tokens."""
 
     encode: Callable[[str], Sequence[int]]
     decode: Callable[[Sequence[int]], str]
 
     def count(self, text: str) -> int:
-        """Tokens of a text."""
+        """Number of tokens of a text."""
         return len(self.encode(text))
 
 
 @dataclass(frozen=True, slots=True)
 class CountedPrompts:
-    """Texts of a source with their exact number of tokens; those without a length of their own are cut to the wanted.
-
-    Prompts of token ids pass as they are.
-    """
+    """Texts of a source with their exact token counts; prompts of token ids are unchanged."""
 
     source: PromptSource
     tokenizer: LocalTokenizer
     fit: bool
-    """Cut, or fill up, each text until it has as many tokens as it was to have."""
+    """Cut or extend each text to its requested number of tokens."""
 
     def prompts(self) -> Iterator[Prompt]:
-        """See PromptSource; a text that cannot be cut to the very length says what it has."""
+        """Prompts with the number of tokens that they really have, also where the exact length cannot be reached."""
         for prompt in self.source.prompts():
             if prompt.token_ids is not None:
                 yield prompt
@@ -68,7 +65,7 @@ class CountedPrompts:
 
 
 def fitted(text: str, tokens: int, tokenizer: LocalTokenizer) -> tuple[str, int]:
-    """The text cut or filled up to so many tokens, and how many it has in the end."""
+    """The text cut or extended to a number of tokens, and the number reached."""
     ids = tokenizer.encode(text)
     for _ in range(_ROUNDS):
         if len(ids) == tokens:
@@ -79,7 +76,7 @@ def fitted(text: str, tokens: int, tokenizer: LocalTokenizer) -> tuple[str, int]
 
 
 def load_tokenizer(name: str) -> LocalTokenizer:
-    """From a file, a folder that holds one, or the name of a tiktoken encoding; UsageError says why it cannot be."""
+    """Load a tokenizer from a file, a folder, or the name of a tiktoken encoding; UsageError when that fails."""
     path = Path(name)
     if path.is_dir():
         files = [path / each for each in ("tokenizer.json", "tokenizer.model", "tiktoken.model")]
@@ -91,8 +88,8 @@ def load_tokenizer(name: str) -> LocalTokenizer:
     except ImportError as error:
         raise UsageError(f"--tokenizer {name} needs {error.name}: {_INSTALL}") from None
     except Exception as error:  # what these libraries raise has no common base; tokenizers' own is Exception itself
-        words = " ".join(str(error).split()) or type(error).__name__
-        raise UsageError(f"--tokenizer {name} cannot be loaded ({words[:160]}): is it a tokenizer's file?") from None
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UsageError(f"--tokenizer {name} cannot be loaded ({reason[:160]}): is it a tokenizer file?") from None
 
 
 def _loaded(path: Path, name: str) -> LocalTokenizer:
@@ -125,7 +122,7 @@ def _from_sentencepiece(path: Path) -> LocalTokenizer:
 
 
 def _named_encoding(name: str) -> LocalTokenizer:
-    """One of tiktoken's own, from its cache or, where it has none yet, from where tiktoken gets it."""
+    """An encoding of tiktoken, from its cache or its download server."""
     if "/" in name or "." in name:
         raise UsageError(f"--tokenizer {name}: no such file: give a tokenizer.json, .tiktoken or SentencePiece file")
     import tiktoken
@@ -153,7 +150,7 @@ def _from_ranks(path: Path) -> LocalTokenizer:
     pattern = next((pattern for most, pattern in _PATTERNS if len(ranks) <= most), None)
     if pattern is None:
         raise UsageError(
-            f"--tokenizer {path}: nobody says how {len(ranks):,} ranks split a text: give the model's tokenizer.json"
+            f"--tokenizer {path}: unknown pre-tokenization for {len(ranks):,} ranks: give the model's tokenizer.json"
         )
     return _of_tiktoken(tiktoken.Encoding(path.stem, pat_str=pattern, mergeable_ranks=ranks, special_tokens={}))
 

@@ -1,4 +1,4 @@
-"""Several served models, such as a base model and its LoRA adapters, asked for by weight."""
+"""Requests for several served models, such as a base model and its LoRA adapters, by weight."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ _MOST_SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class MixedModels:
-    """Prompts of a source, each for a model drawn by weight; what is asked stays the same as without a mix."""
+    """Prompts of a source, each for a model drawn by weight; the prompts are those without a mix."""
 
     source: PromptSource
     mix: Mapping[str, float]
     seed: Sequence[int]
 
     def prompts(self) -> Iterator[Prompt]:
-        """See PromptSource."""
         generator = np.random.default_rng((*self.seed, _STREAM))
         names = [name for name, weight in self.mix.items() if weight > 0]
         bounds = list(itertools.accumulate(self.mix[name] for name in names))
@@ -39,7 +38,7 @@ class MixedModels:
 
 
 def parse_model_mix(text: str) -> dict[str, float]:
-    """Weights by name from `base=3,adapter-a=1`; a name alone weighs 1."""
+    """Weights by name from `base=3,adapter-a=1`; the default weight is 1."""
     mix: dict[str, float] = {}
     for part in text.split(","):
         name, equals, weight = part.strip().rpartition("=")
@@ -52,21 +51,21 @@ def parse_model_mix(text: str) -> dict[str, float]:
 
 
 def check_mix(workload: WorkloadConfig) -> None:
-    """UsageError for weights that are none, and for a mix that something else overrides."""
+    """Raise UsageError for invalid weights, and for a mix that `--extra-body` overrides."""
     mix = workload.model_mix
     if not mix:
         return
     wrong = next((name for name, weight in mix.items() if not name or not (0 <= weight < math.inf)), None)
     if wrong is not None:
-        raise UsageError(f"--model-mix {wrong}={mix[wrong]:g}: give the name of a model, and a weight from 0")
+        raise UsageError(f"--model-mix {wrong}={mix[wrong]:g}: give a model name and a weight of at least 0")
     if not sum(mix.values()):
-        raise UsageError("--model-mix: all weights are 0: give one above it")
+        raise UsageError("--model-mix: all weights are 0: give one above 0")
     if "model" in workload.extra_body:
-        raise UsageError("--extra-body names a model, and --model-mix others: give one of the two")
+        raise UsageError("--extra-body and --model-mix both name models: give one of the two")
 
 
 def check_served(mix: Mapping[str, float], served: Sequence[str]) -> None:
-    """UsageError for a model of the mix that the server does not list; one that lists none is believed."""
+    """Raise UsageError for a model that the server does not list; a server that lists none is not checked."""
     missing = [name for name in mix if name not in served]
     if missing and served:
         more = f" and {len(served) - _MOST_SHOWN} more" if len(served) > _MOST_SHOWN else ""

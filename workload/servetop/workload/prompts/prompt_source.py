@@ -1,4 +1,4 @@
-"""What is asked: pure, seeded streams of prompts of a wanted length."""
+"""Prompt sources: pure, seeded streams of prompts of given lengths."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from servetop.workload.prompts.length_sources import LengthPair
 from servetop.workload.prompts.token_estimate import CHARACTERS_PER_TOKEN, estimated_tokens
 
 FIRST_ID, LAST_ID = 10, 255
-"""Token ids that every vocabulary has and that are none of its special tokens (those sit at its ends)."""
+"""Range of token ids that exist in every vocabulary and are not special tokens."""
 _PREFIX, _BLOCK_OF_TRACE = 0x9F1, 0xB10C
 _PICKS = 64
-"""Prefixes are picked in blocks."""
+"""Prefixes drawn at a time."""
 
 _WORDS = (
     "the of and to in that it was for on are as with his they at be this have from or one had by word but not what "
@@ -26,16 +26,16 @@ _WORDS = (
     "them these so some her would make like him into time has look two more write go see number no way could people "
     "my than first water been call who oil its now find long down day did get come made may part"
 )
-"""Common English words: one token each, their leading space included, in the usual vocabularies."""
+"""Common English words: each is one token, with its leading space, in the usual vocabularies."""
 
 LengthStream = Callable[[], Iterator[LengthPair]]
-"""A fresh stream of lengths, the same at each call."""
+"""Returns a new stream of lengths, the same at each call."""
 Rows = Callable[[], Iterator[DatasetRow]]
-"""A fresh pass over a dataset's rows, without end."""
+"""Returns a new stream of a dataset's rows, without end."""
 
 
 class PromptSource(Protocol):
-    """A kind of prompts; two iterators of one source give the same prompts."""
+    """Prompts of a workload; every iterator of a source gives the same prompts."""
 
     def prompts(self) -> Iterator[Prompt]:
         """Prompts without end."""
@@ -43,57 +43,55 @@ class PromptSource(Protocol):
 
 
 class Vocabulary(Protocol):
-    """Pieces of one token each, and the prompt that they make."""
+    """One-token pieces, and the prompts that they make."""
 
     def draw(self, generator: np.random.Generator, count: int) -> list[int]:
-        """So many pieces at random."""
+        """Draw a number of random pieces."""
         ...
 
     def prompt(self, pieces: Sequence[int], output_tokens: int) -> Prompt:
-        """A prompt of these pieces."""
+        """The prompt of these pieces."""
         ...
 
 
 class TokenIds:
-    """Token ids, for wires that take them: a prompt is exactly as long as asked."""
+    """Random token ids, for dialects that accept them: prompts have exactly the requested length."""
 
     def draw(self, generator: np.random.Generator, count: int) -> list[int]:
-        """See Vocabulary."""
         ids: list[int] = generator.integers(FIRST_ID, LAST_ID, size=count, endpoint=True).tolist()
         return ids
 
     def prompt(self, pieces: Sequence[int], output_tokens: int) -> Prompt:
-        """See Vocabulary; it has `token_ids` and no text."""
+        """A prompt with `token_ids` and no text."""
         return Prompt(text="", token_ids=tuple(pieces), input_tokens=len(pieces), output_tokens=output_tokens)
 
 
 class CommonWords:
-    """Words, for wires that take text: as many as tokens are wanted.
+    """Random English words, for dialects that take text: one word for each token.
 
-    The length in tokens is an estimate; the server's own count, where it sends one, replaces it.
+    The token count is an estimate; the count of the server, where it reports one, replaces it.
     """
 
     def __init__(self) -> None:
         self._words = _WORDS.split()
 
     def draw(self, generator: np.random.Generator, count: int) -> list[int]:
-        """See Vocabulary."""
         picks: list[int] = generator.integers(0, len(self._words), size=count).tolist()
         return picks
 
     def prompt(self, pieces: Sequence[int], output_tokens: int) -> Prompt:
-        """See Vocabulary; it has text and no `token_ids`."""
+        """A prompt with text and no `token_ids`."""
         text = " ".join(self._words[piece] for piece in pieces)
         return Prompt(text=text, input_tokens=len(pieces), output_tokens=output_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPrefixes:
-    """A pool of prefixes; each request draws one of them, so that an engine's prefix cache has something to find."""
+    """A pool of prefixes, one drawn for each request, so that a prefix cache of the engine gets hits."""
 
     vocabulary: Vocabulary
     length: int = 0
-    """Tokens; 0 is no prefix."""
+    """Tokens of each prefix; 0: none."""
     count: int = 1
     seed: tuple[int, ...] = ()
 
@@ -114,7 +112,7 @@ def prefix_picks(count: int, seed: tuple[int, ...]) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomPrompts:
-    """Pieces drawn at random: no two prompts have a beginning in common, apart from a shared prefix."""
+    """Random pieces: prompts have nothing in common but a shared prefix."""
 
     vocabulary: Vocabulary
     lengths: LengthStream
@@ -122,7 +120,7 @@ class RandomPrompts:
     seed: tuple[int, ...]
 
     def prompts(self) -> Iterator[Prompt]:
-        """See PromptSource; the prefix comes on top of the length."""
+        """Prompts; the prefix is added to the drawn length."""
         generator = np.random.default_rng(self.seed)
         for prefix, (length, output) in zip(self.prefixes.pieces(), self.lengths(), strict=False):
             pieces = prefix + self.vocabulary.draw(generator, length)
@@ -131,7 +129,7 @@ class RandomPrompts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracePrompts:
-    """Random pieces of a trace's lengths; its blocks of one name hold the same pieces wherever they stand."""
+    """Random pieces with the lengths of a trace; blocks with the same identity have the same pieces."""
 
     rows: Rows
     vocabulary: Vocabulary
@@ -139,16 +137,15 @@ class TracePrompts:
     block_tokens: int
     seed: tuple[int, ...]
     lengths: LengthStream | None = None
-    """Instead of the trace's own."""
+    """Replaces the lengths of the trace."""
 
     def prompts(self) -> Iterator[Prompt]:
-        """See PromptSource."""
         generator = np.random.default_rng(self.seed)
         lengths = None if self.lengths is None else self.lengths()
         for row, prefix in zip(self.rows(), self.prefixes.pieces(), strict=False):
-            wanted, output = (row.input_tokens or 1, row.output_tokens or 1) if lengths is None else next(lengths)
+            length, output = (row.input_tokens or 1, row.output_tokens or 1) if lengths is None else next(lengths)
             pieces = [*prefix]
-            until = len(pieces) + wanted
+            until = len(pieces) + length
             for block in row.blocks:
                 if (left := until - len(pieces)) <= 0:
                     break
@@ -160,15 +157,15 @@ class TracePrompts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPrompts:
-    """The texts of a dataset, in its order; answers as long as it says, else as the lengths say."""
+    """The texts of a dataset, in order, with its output lengths, or those of `lengths`."""
 
     rows: Rows
     lengths: LengthStream
     own_lengths: bool = True
-    """Where the dataset says how long an answer is, that counts."""
+    """Use the output lengths of the dataset where it has any."""
 
     def prompts(self) -> Iterator[Prompt]:
-        """See PromptSource; the length of a text is an estimate."""
+        """Prompts; their token counts are estimates."""
         for row, (_, output) in zip(self.rows(), self.lengths(), strict=False):
             own = row.output_tokens if self.own_lengths else None
             text = row.text or ""
@@ -177,10 +174,10 @@ class TextPrompts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusPrompts:
-    """Passages of one text, each from a line chosen at random, around the end to its beginning.
+    """Passages of one text, each from a random line on, wrapping around at the end.
 
-    With `ids`, the text's tokens as the engine counts them, a passage is exactly as long as asked; else four
-    characters stand for a token. A shared prefix is the passage from the beginning of one of its first lines.
+    With `ids`, the engine's token ids of the text, passages have exactly the requested length; otherwise four
+    characters count as a token. A shared prefix is the passage that starts at one of the first lines.
     """
 
     text: str
@@ -191,7 +188,6 @@ class CorpusPrompts:
     seed: tuple[int, ...]
 
     def prompts(self) -> Iterator[Prompt]:
-        """See PromptSource."""
         generator = np.random.default_rng(self.seed)
         starts = self._starts()
         for length, output in self.lengths():
@@ -200,26 +196,26 @@ class CorpusPrompts:
             yield self._prompt(((prefix, self.prefix_len), (start, length)), output)
 
     def _starts(self) -> list[int]:
-        """Where a passage may begin: at lines, or at every 16th token."""
+        """Positions at which passages start: lines, or every 16th token."""
         if self.ids:
             return list(range(0, len(self.ids), 16))
         ends = [at + 1 for at, character in enumerate(self.text) if character == "\n"]
         return [0, *(end for end in ends if end < len(self.text))]
 
     def _prompt(self, passages: Sequence[tuple[int, int]], output_tokens: int) -> Prompt:
-        wanted = sum(length for _, length in passages)
+        tokens = sum(length for _, length in passages)
         if self.ids:
             ids = sum((_around(self.ids, start, length) for start, length in passages), ())
-            return Prompt(text="", token_ids=ids, input_tokens=wanted, output_tokens=output_tokens)
+            return Prompt(text="", token_ids=ids, input_tokens=tokens, output_tokens=output_tokens)
         texts = (_around(self.text, start, length * CHARACTERS_PER_TOKEN) for start, length in passages)
-        return Prompt(text="".join(texts), input_tokens=wanted, output_tokens=output_tokens)
+        return Prompt(text="".join(texts), input_tokens=tokens, output_tokens=output_tokens)
 
 
 _Passage = TypeVar("_Passage", str, tuple[int, ...])
 
 
 def _around(whole: _Passage, start: int, length: int) -> _Passage:
-    """So much of a sequence from there on, beginning anew at its end."""
+    """A part of a sequence, wrapping around at its end."""
     passage = whole[start : start + length]
     while len(passage) < length:
         passage += whole[: length - len(passage)]

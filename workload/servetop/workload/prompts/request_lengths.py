@@ -90,7 +90,7 @@ def _of_trace(trace: RequestTrace, lengths: LengthSource | None) -> _Drawn:
     replaced = None if lengths is None else lengths.pairs()
     for row in trace.endless():
         pair = (row.input_tokens or 1, row.output_tokens or 1) if replaced is None else next(replaced)
-        blocks = ((_BLOCK_IDENTITIES + block, trace.layout.block_tokens) for block in row.blocks)
+        blocks = ((_BLOCK_IDENTITIES + block, trace.file_format.block_tokens) for block in row.blocks)
         yield tuple(blocks), [pair]
 
 

@@ -1,11 +1,11 @@
-"""How long a text is where nobody counts its tokens."""
+"""Estimates the tokens of a text without a tokenizer."""
 
 from __future__ import annotations
 
 CHARACTERS_PER_TOKEN = 4
-"""The usual rule of thumb for English; what is counted so is marked as an estimate."""
+"""Rule of thumb for English; such counts are marked as estimates."""
 
 
 def estimated_tokens(text: str) -> int:
-    """One for each four characters begun, at least one."""
+    """Characters divided by four, rounded up; at least one."""
     return max(1, -(-len(text) // CHARACTERS_PER_TOKEN))
