@@ -65,7 +65,7 @@ class CannedRun:
     _given: float = -1.0
     """Where the ticks of an update in pieces begin."""
     _more: bool = False
-    _server_times: int = 0
+    _reported: int = 0
     name = "canned"
 
     @property
@@ -82,7 +82,7 @@ class CannedRun:
         self._shown = high
         if self._more:
             self._more, low = False, self._given
-        commands, self._server_times = self.sent[self._server_times :], len(self.sent)
+        commands, self._reported = self.sent[self._reported :], len(self.sent)
         if high <= low:
             return RunUpdate(commands=commands)
         return RunUpdate(
@@ -166,13 +166,13 @@ def boot_log() -> list[LogLine]:
     """Six lines in the first six seconds, then one every ten seconds."""
     lines = [LogLine(at=0.5 + 1.05 * number, text=text) for number, text in enumerate(LOG)]
     for number in range(1, 13):
-        level, words = (
+        level, text = (
             ("WARNING", "Sequence group 812 is preempted by RECOMPUTE")
             if number > 8
             else ("INFO", "Engine 000: Avg generation throughput: 2,814.3 tokens/s")
         )
         lines.append(
-            LogLine(at=BOOT + 10.0 * number - 3, text=f"{level} 11-21 10:59:{number:02d} [loggers.py:116] {words}")
+            LogLine(at=BOOT + 10.0 * number - 3, text=f"{level} 11-21 10:59:{number:02d} [loggers.py:116] {text}")
         )
     return lines
 

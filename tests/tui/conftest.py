@@ -75,9 +75,9 @@ def frame_of() -> Callable[..., Frame]:
     """A run as of one instant, without any app."""
 
     def make(run: CannedRun, at: float, **view: Any) -> Frame:
-        so_far = RunState(run.header)
-        so_far.fold(run.poll())
-        return so_far.at(View(playhead=Playhead(at=at), **view), live=run.is_live())
+        state = RunState(run.header)
+        state.fold(run.poll())
+        return state.at(View(playhead=Playhead(at=at), **view), live=run.is_live())
 
     return make
 

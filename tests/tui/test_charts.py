@@ -18,8 +18,8 @@ TIMES = np.arange(1.0, 11.0)
 AXES = Axes(window=(0.0, 10.0), limit=10.0)
 
 
-def trace(values: list[float], **looks: object) -> ChartLine:
-    return ChartLine(times=TIMES[: len(values)], values=np.array(values), style="sky", **looks)  # type: ignore[arg-type]
+def trace(values: list[float], **visible_styles: object) -> ChartLine:
+    return ChartLine(times=TIMES[: len(values)], values=np.array(values), style="sky", **visible_styles)  # type: ignore[arg-type]
 
 
 def drawn(*traces: ChartLine, width: int = 10, height: int = 2) -> str:

@@ -51,8 +51,10 @@ async def test_what_the_disk_does_not_take_is_told_at_once_and_only_once_when_it
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf
 ) -> None:
     run = canned.growing(110.0)
-    told = Note(at=110.3, severity=Severity.ERROR, source="recorder", text="run.servetop cannot be written (disk full)")
-    waiting = [told, told]
+    caught = Note(
+        at=110.3, severity=Severity.ERROR, source="recorder", text="run.servetop cannot be written (disk full)"
+    )
+    waiting = [caught, caught]
     options = DashboardOptions(unrecorded_notes=lambda: [waiting.pop()] if waiting else [])
     app = dashboard(run, owns_run=True, options=options)
     async with app.run_test() as pilot:
@@ -60,10 +62,10 @@ async def test_what_the_disk_does_not_take_is_told_at_once_and_only_once_when_it
             app.poll()
         await pilot.pause()
         assert app.screen.has_class("-alert")
-        assert told.text in text_of(app, "#alert")
+        assert caught.text in text_of(app, "#alert")
         await pilot.press("l")
         assert app.screen.query_one(LogView).render().plain.count("cannot be written") == 1
-        run.notes = [replace(told, at=110.25)]
+        run.notes = [replace(caught, at=110.25)]
         run.now = 111.0
         app.poll()
         assert [note for note in app.viewer.run.notes if note.source == "recorder"] == run.notes
@@ -78,7 +80,7 @@ async def test_keys_build_on_what_was_asked_for_and_what_waits_is_shown(
     async with app.run_test() as pilot:
         await pilot.press("up", "up")
         assert [sent.value for sent in run.sent] == [21.0, 22.05]
-        assert "… rate 21.0 req/s, rate 22.1 req/s asked for" in text_of(app, "#status")
+        assert "… rate 21.0 req/s, rate 22.1 req/s pending" in text_of(app, "#status")
 
 
 async def test_a_held_ramp_is_continued_and_a_paused_load_resumed(canned: ModuleType, dashboard: Dashboard) -> None:
@@ -97,7 +99,7 @@ async def test_a_key_that_can_do_nothing_says_why(canned: ModuleType, dashboard:
     app = dashboard(run)
     async with app.run_test() as pilot:
         await pilot.press("]")
-        assert "no concurrency limit is in force" in text_of(app, "#status")
+        assert "no concurrency limit to raise" in text_of(app, "#status")
         assert run.sent == []
 
 
@@ -210,7 +212,7 @@ async def test_zoom_and_metric_go_round(canned: ModuleType, dashboard: Dashboard
             metrics.append(text_of(app, "#latency").partition("▸")[2].split()[0])
             await pilot.press("z", "t")
         assert axes == ["2:00", "10:00", "1:00", "0:30"]
-        assert metrics == ["TTFT", "ITL", "E2E", "TTFT"]
+        assert metrics == ["TTFT", "ITL", "E2EL", "TTFT"]
 
 
 async def test_the_log_fills_the_screen_and_scrolls(canned: ModuleType, dashboard: Dashboard) -> None:

@@ -115,7 +115,7 @@ def test_what_was_predicted_stands_below_what_was_measured_and_the_title_says_ho
     frame = frame_of(run, 100.0)
     assert deviations(own, predicted(frame)) == pytest.approx([0.1, 0.1, 0.1])
     panel = SweepPanel(id="sweep")
-    assert "off the prediction 10.0 %" in Lines(panel.title(frame)).plain
+    assert "prediction error 10.0 %" in Lines(panel.title(frame)).plain
     shown = Lines(panel.draw(frame, 90, 12)).plain.split("\n")
     found = [formats.count(each.output_throughput) for each in wanted]
     assert re.findall(r"≈([\d,.k]+)", shown[2]) == found

@@ -11,7 +11,7 @@ from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.panels.detail.log_view import LogView, entry_row
 from servetop.tui.state.frame import Frame
-from servetop.tui.state.log_entries import LogEntry, MergedLog, found
+from servetop.tui.state.log_entries import LogEntry, MergedLog, matching
 
 Dashboard = Callable[..., DashboardApp]
 FrameOf = Callable[..., Frame]
@@ -57,8 +57,8 @@ def test_a_search_does_not_mind_case_and_nothing_finds_nothing() -> None:
         LogEntry(2.0, Severity.INFO, "swap"),
         LogEntry(3.0, Severity.INFO, "ENGINE"),
     ]
-    assert found(entries, "engine") == [0, 2]
-    assert found(entries, "") == []
+    assert matching(entries, "engine") == [0, 2]
+    assert matching(entries, "") == []
 
 
 def test_servetops_lines_carry_its_name_and_what_was_found_stands_in_brackets() -> None:
@@ -93,7 +93,7 @@ async def test_v_filters_and_slash_searches_and_n_goes_from_match_to_match(
         await pilot.press("N", "N")
         assert "2 of 2 found" in str(log._border_title)
         await pilot.press("slash", "escape")
-        assert log.words == "api_server"
+        assert log.search_text == "api_server"
         await pilot.press("v")
         assert "INFO" not in shown()
         assert "preempted by RECOMPUTE" in shown()

@@ -33,11 +33,11 @@ def followed(*, keep: int | None) -> RunState:
     """The canned run, taken in second by second; `keep` ticks stay in memory, None: all."""
     run = canned.growing(0.0)
     options: dict[str, Any] = {} if keep is None else {"read": run.past_ticks, "keep": keep}
-    so_far = RunState(run.header, **options)
+    state = RunState(run.header, **options)
     for second in range(1, round(END) + 1):
         run.now = float(second)
-        so_far.fold(run.poll())
-    return so_far
+        state.fold(run.poll())
+    return state
 
 
 def figures(frame: Frame) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def endless(number: int) -> Tick:
     return replace(tick, client=replace(tick.client, index=number), engine=engine)
 
 
-def told(replica: int, at: float) -> ReplicaSample:
+def caught(replica: int, at: float) -> ReplicaSample:
     return ReplicaSample(replica=replica, scrape_start=at - 0.01, scrape_end=at, running=1.5, waiting=0.5)
 
 
@@ -104,7 +104,7 @@ def test_a_run_that_goes_on_and_on_takes_no_more_memory(monkeypatch: pytest.Monk
 
     def follow(first: int, last: int) -> int:
         for tick in map(endless, range(first, last)):
-            run.fold(RunUpdate(ticks=[tick], replica_samples=[told(each, tick.end) for each in range(2)]))
+            run.fold(RunUpdate(ticks=[tick], replica_samples=[caught(each, tick.end) for each in range(2)]))
             if tick.index % 16 == 0:
                 run.at(View(playhead=Playhead(at=tick.end), span=30.0), live=True)
         gc.collect()

@@ -94,7 +94,7 @@ async def test_what_waits_for_its_reply_is_shown_in_words(
     app = dashboard(run)
     async with app.run_test(size=(120, 24)) as pilot:
         await pilot.press("N", "o")
-        assert "… previous stage, closed loop of 141 asked for" in text_of(app, "#status")
+        assert "… previous stage, closed loop of 141 pending" in text_of(app, "#status")
 
 
 @pytest.mark.parametrize("key", ["N", "o", "s"])
@@ -125,11 +125,11 @@ async def test_the_theme_key_goes_through_all_themes_and_each_choice_is_remember
 async def test_every_style_has_a_colour_in_every_theme(canned: ModuleType, dashboard: Dashboard, name: str) -> None:
     app = dashboard(canned.growing(), options=DashboardOptions(theme=name))
     async with app.run_test():
-        looks = {style: app.screen.get_visual_style(style).rich_style for style in STYLES}
+        visible_styles = {style: app.screen.get_visual_style(style).rich_style for style in STYLES}
     if name == "mono":
-        assert {look.color.is_default for look in looks.values() if look.color} == {True}
+        assert {look.color.is_default for look in visible_styles.values() if look.color} == {True}
     else:
-        assert len({str(look) for look in looks.values()}) > 8
+        assert len({str(look) for look in visible_styles.values()}) > 8
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ async def test_each_percentile_has_its_name_even_where_only_three_rows_fit(
         panel = app.screen.query_one("#latency", Panel)
         above = f" {panel._border_title}"
         rows = panel.render().plain.splitlines()
-        assert [row[:5].strip(" ▸") for row in rows] == ["TTFT", "ITL", "E2E"]
+        assert [row[:5].strip(" ▸") for row in rows] == ["TTFT", "ITL", "E2EL"]
         assert [above.index(name) + 3 for name in ("p50", "p90", "p99")] == [15, 24, 33]
         assert all(row[end - 1] == "s" for row in rows for end in (15, 24, 33))
 
@@ -178,14 +178,14 @@ def test_seven_rows_are_enough_for_the_lines_of_three_percentiles(canned: Module
 def test_the_charted_latency_is_pointed_at(canned: ModuleType, frame_of: FrameOf) -> None:
     stats = frame_of(canned.finished(), 60.0).stats
     shown = text(draw_latency(stats, Axes(window=(0, 60), limit=1), 60, 4, metric="itl"))
-    assert [line[:5] for line in shown.split("\n")] == ["     ", " TTFT", "▸ITL ", " E2E "]
+    assert [line[:5] for line in shown.split("\n")] == ["     ", " TTFT", "▸ITL ", " E2EL"]
 
 
 def test_events_of_which_nobody_knows_the_tokens_have_no_itl_and_the_panel_says_so() -> None:
     ticks = [Tick(client=ClientTick(index=number, chunks=3, ttft=LogHistogram.of([0.2]))) for number in range(8)]
     stats = live_stats(TickHistory(ticks), 2.0)
     shown = text(draw_latency(stats, Axes(window=(0, 60), limit=1), 60, 4, metric="ttft"))
-    assert [line.strip() for line in shown.split("\n") if "ITL" in line] == ["ITL  tokens per event not known"]
+    assert [line.strip() for line in shown.split("\n") if "ITL" in line] == ["ITL  tokens per event unknown"]
     alone = [replace(tick, client=replace(tick.client, chunks=1)) for tick in ticks]
     assert not live_stats(TickHistory(alone), 2.0).events_unsized
 
@@ -202,7 +202,7 @@ def test_what_an_engine_does_not_export_is_said_and_never_shown_as_zero(canned: 
     bare, full = frame_of(canned.without_metrics(), 60.0), frame_of(canned.finished(), 60.0)
     assert why_missing(bare, "running", "waiting") == "not exported by TGI"
     assert why_missing(full, "running", "waiting") == ""
-    assert why_missing(frame_of(canned.booting(), 4.0), "running") == "the engine is not up yet"
+    assert why_missing(frame_of(canned.booting(), 4.0), "running") == "the engine is not ready yet"
     assert full.stats.engine is not None
     silent = replace(full, stats=replace(full.stats, engine=replace(full.stats.engine, running=None, waiting=None)))
     assert why_missing(silent, "running", "waiting").startswith("no metrics from ")  # it will tell, but has not yet
@@ -232,13 +232,13 @@ def test_gpus_that_do_not_fit_are_counted() -> None:
     gpus = [GpuSample(at=0.0, index=each, name="NVIDIA H200", utilisation=0.5) for each in range(8)]
     shown = text(draw_gpus(gpus, 60, 4)).split("\n")
     assert (len(shown), shown[-1]) == (4, "… and 5 more")
-    assert text(draw_gpus([], 60, 4)) == "no GPU seen"
+    assert text(draw_gpus([], 60, 4)) == "no GPU found"
     assert "–" in text(draw_gpus(gpus[:1], 60, 1))
 
 
 def test_a_gpu_says_why_it_is_slow_and_what_the_engine_holds_of_it() -> None:
     gpu = GpuSample(at=0.0, index=0, name="H200", power=700.0, throttled="power cap", engine_memory=9 << 30)
-    assert "slowed: power cap   engine 9.0 GiB" in text(draw_gpus([gpu], 90, 3))
+    assert "throttled: power cap   engine 9.0 GiB" in text(draw_gpus([gpu], 90, 3))
     assert "slowed" not in text(draw_gpus([replace(gpu, throttled="")], 90, 3))
 
 
@@ -270,7 +270,7 @@ def test_commands_are_events_too(canned: ModuleType, frame_of: FrameOf) -> None:
 def test_a_command_without_a_reply_is_shown_as_asked_for(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.growing(110.0)
     run.sent = [Command(id=1, at=109.0, action=Action.SET_RATE, value=67.2)]
-    assert text([draw_status(frame_of(run, 110.0), 60)]).startswith("… rate 67.2 req/s asked for")
+    assert text([draw_status(frame_of(run, 110.0), 60)]).startswith("… rate 67.2 req/s pending")
 
 
 def test_a_failed_start_is_told_prominently_and_long_reasons_are_broken(canned: ModuleType, frame_of: FrameOf) -> None:

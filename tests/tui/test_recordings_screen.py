@@ -24,9 +24,10 @@ from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.options import DashboardOptions
+from servetop.tui.panels.detail.recordings_list import RecordingsList
 from servetop.tui.panels.detail.recordings_table import draw_details, draw_recordings, matches, scrolled, sparkline
 from servetop.tui.screens.live import LiveScreen
-from servetop.tui.screens.recordings_screen import RecordingsList, RecordingsScreen
+from servetop.tui.screens.recordings_screen import RecordingsScreen
 from tests.harness import SLOW_MACHINE
 
 Dashboard = Callable[..., DashboardApp]
@@ -176,7 +177,7 @@ async def test_renaming_keeps_the_cursor_on_it(browser: DashboardApp, folder: Pa
     async with browser.run_test() as pilot:
         await pilot.press("r", "down", "e", *"-2", "enter")
         assert shown(browser) == ["alpha", "beta-2", "gamma"]
-        assert listing(browser).here == folder / "beta-2.servetop"
+        assert listing(browser).current == folder / "beta-2.servetop"
         await pilot.press("f2", *["backspace"] * 6, *"gamma", "enter")
         assert "there is a recording gamma already" in str(browser.screen.query_one("#hint").render())
 
@@ -185,7 +186,7 @@ async def test_a_click_chooses_and_a_second_one_opens(browser: DashboardApp, fol
     async with browser.run_test() as pilot:
         await pilot.press("r")
         await pilot.click(RecordingsList, offset=(6, 4))
-        assert listing(browser).here == folder / "gamma.servetop"
+        assert listing(browser).current == folder / "gamma.servetop"
         await pilot.click(RecordingsList, offset=(6, 4))
         assert browser.viewer.source.name == "gamma"
 

@@ -11,7 +11,7 @@ from servetop.tui.state.replicas import ReplicaHistory
 FACTS = EngineFacts(name="vllm", title="vLLM", replica_urls=("http://gpu7:8000", "http://gpu8:8000"))
 
 
-def told(replica: int, at: float, *, running: float, tokens: float) -> ReplicaSample:
+def caught(replica: int, at: float, *, running: float, tokens: float) -> ReplicaSample:
     return ReplicaSample(
         replica=replica, scrape_start=at - 0.01, scrape_end=at, running=running, waiting=0.0, kv_usage=0.25,
         preemptions_total=1.0, generation_tokens_total=tokens,
@@ -24,8 +24,8 @@ def lines(history: ReplicaHistory, at: float, facts: EngineFacts | None = FACTS,
 
 def test_each_server_has_a_row_as_of_the_instant_shown() -> None:
     history = ReplicaHistory()
-    history.fold([told(0, 1.0, running=2, tokens=0), told(1, 1.0, running=1, tokens=0)])
-    history.fold([told(0, 3.0, running=7, tokens=400), told(1, 9.0, running=5, tokens=80)])
+    history.fold([caught(0, 1.0, running=2, tokens=0), caught(1, 1.0, running=1, tokens=0)])
+    history.fold([caught(0, 3.0, running=7, tokens=400), caught(1, 9.0, running=5, tokens=80)])
     heading, first, second = lines(history, 3.5)
     assert heading.split() == ["replica", "run", "wait", "KV", "preempted", "tokens", "out"]
     assert first.split() == ["http://gpu7:8000", "7", "0", "25.0", "%", "1", "200/s"]
@@ -34,8 +34,8 @@ def test_each_server_has_a_row_as_of_the_instant_shown() -> None:
 
 def test_one_that_went_and_one_that_never_spoke_are_told_apart() -> None:
     history = ReplicaHistory()
-    history.fold([told(0, 1.0, running=2, tokens=0)])
-    assert [line.split(maxsplit=1)[1] for line in lines(history, 9.0)[1:]] == ["away", "not heard of yet"]
+    history.fold([caught(0, 1.0, running=2, tokens=0)])
+    assert [line.split(maxsplit=1)[1] for line in lines(history, 9.0)[1:]] == ["away", "no sample yet"]
 
 
 def test_with_one_server_there_is_no_table() -> None:

@@ -42,7 +42,7 @@ def test_a_row_knows_nothing_that_came_after_its_instant() -> None:
     assert (row.ttft, row.output_tokens, row.status) == (1.0, 3, "… decode")
     assert math.isnan(row.e2el)
     assert row.itl == np.float64(TIMES[1] - TIMES[0]) / 2
-    assert row_of(RECORD, 11.5).status == "… waits"
+    assert row_of(RECORD, 11.5).status == "… waiting"
     assert math.isnan(row_of(RECORD, 11.5).ttft)
 
 
@@ -90,7 +90,7 @@ def test_the_longest_gap_is_marked_over_its_token(canned: ModuleType, frame_of: 
     (marked,) = [line for line in text.split("\n") if "▼" in line]
     assert "400 ms after token 3" in marked
     assert marked.index("▼") == 6 + int((12.5 - 10.0) / 3.0 * 60)
-    assert "held 1.00 s" in text
+    assert "queued 1.00 s" in text
 
 
 def test_what_the_server_told_of_a_request_is_there_where_it_told(

@@ -31,9 +31,9 @@ def target(**changes: object) -> CommandTarget:
     return replace(start, **changes)  # type: ignore[arg-type]
 
 
-def refused(answer: CommandRequest | Rejected) -> str:
-    assert isinstance(answer, Rejected)
-    return answer.why
+def rejection(outcome: CommandRequest | Rejected) -> str:
+    assert isinstance(outcome, Rejected)
+    return outcome.why
 
 
 def test_the_rate_is_scaled_and_builds_on_what_was_asked_for_last() -> None:
@@ -44,9 +44,9 @@ def test_the_rate_is_scaled_and_builds_on_what_was_asked_for_last() -> None:
 
 
 def test_a_rate_that_is_not_there_or_without_limit_cannot_be_scaled() -> None:
-    assert "no load to steer yet" in refused(scaled_rate(target(gauges=LoadGauges()), 1.05))
+    assert "no load to steer yet" in rejection(scaled_rate(target(gauges=LoadGauges()), 1.05))
     endless = replace(LOAD, request_rate=math.inf)
-    assert "steer that with [ and ]" in refused(scaled_rate(target(gauges=endless), 1.05))
+    assert "steer that with [ and ]" in rejection(scaled_rate(target(gauges=endless), 1.05))
 
 
 def test_concurrency_moves_by_a_tenth_and_by_at_least_one() -> None:
@@ -60,7 +60,7 @@ def test_concurrency_moves_by_a_tenth_and_by_at_least_one() -> None:
 
 def test_without_a_concurrency_limit_lower_sets_one_at_what_is_in_flight() -> None:
     assert stepped_concurrency(target(), -1) == CommandRequest(action=Action.SET_CONCURRENCY, value=108)
-    assert "[ sets one" in refused(stepped_concurrency(target(), 1))
+    assert "[ sets one" in rejection(stepped_concurrency(target(), 1))
 
 
 def test_an_engine_that_can_changes_its_batch_size_at_once(canned: ModuleType) -> None:
@@ -77,16 +77,16 @@ def test_a_managed_engine_is_restarted_only_after_a_question(canned: ModuleType)
 
 
 def test_an_attached_engine_keeps_its_batch_size(canned: ModuleType) -> None:
-    assert "servetop did not start this TGI" in refused(stepped_batch_size(target(engine=canned.NO_METRICS), 1))
-    assert "not up yet" in refused(stepped_batch_size(target(), 1))
+    assert "servetop did not start this TGI" in rejection(stepped_batch_size(target(engine=canned.NO_METRICS), 1))
+    assert "not ready yet" in rejection(stepped_batch_size(target(), 1))
     unknown = target(engine=canned.SIM, max_num_seqs=None)
-    assert "does not tell its batch size" in refused(stepped_batch_size(unknown, 1))
+    assert "does not report its batch size" in rejection(stepped_batch_size(unknown, 1))
 
 
 def test_a_burst_is_a_seconds_worth() -> None:
     assert burst(target()) == CommandRequest(action=Action.BURST, value=64.0)
     assert burst(target(gauges=replace(LOAD, request_rate=0.2))) == CommandRequest(action=Action.BURST, value=1.0)
-    assert "no load" in refused(burst(target(gauges=LoadGauges())))
+    assert "no load" in rejection(burst(target(gauges=LoadGauges())))
 
 
 @given(st.integers(1, 5000))

@@ -46,7 +46,7 @@ def test_what_cannot_be_told_apart_is_one_part_and_says_so(canned: ModuleType, f
     assert "██ queue, prefill  600 ms" in legend
     growing = frame_of(canned.finished(), 104.0)
     changing = replace(growing, stats=replace(growing.stats, ttft=whole))
-    assert ttft_note(changing) == "▲ queue and prefill not told apart"
+    assert ttft_note(changing) == "▲ queue and prefill not separated"
 
 
 @pytest.mark.parametrize(("width", "height"), [(36, 4), (48, 4), (70, 2), (20, 6), (8, 1), (108, 3)])
@@ -61,4 +61,4 @@ def test_an_engine_without_these_times_is_named(canned: ModuleType, frame_of: Fr
     assert ttft_note(frame_of(canned.finished(), 50.0)) == ""
     growing = frame_of(canned.finished(), 104.0)
     late = replace(growing, stats=replace(growing.stats, ttft=replace(PARTS, unexplained=-0.3)))
-    assert ttft_note(late) == "▲ parts exceed it: it is changing"
+    assert ttft_note(late) == "▲ parts exceed the total"

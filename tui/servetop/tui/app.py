@@ -74,7 +74,7 @@ class DashboardApp(App[str]):
         )
         self.controls = Controls(
             playback=Playback(self.viewer),
-            steering=Steering(self.viewer, ask=lambda asked, then: self.push_screen(QuestionScreen(asked), then)),
+            steering=Steering(self.viewer, ask=lambda question, then: self.push_screen(QuestionScreen(question), then)),
         )
         self._owned = source if owns_run else None
         self.viewer.open(source, start_at=start_at)

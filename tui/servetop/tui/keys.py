@@ -1,4 +1,4 @@
-"""Every key, once: the bindings of the app, the bottom line and the help screen come from this table."""
+"""The table of all keys: bindings, the bottom line and the help screen derive from it."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from textual.binding import Binding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key, what it does, and how it is named on the screen."""
+    """A key, its action, and its texts on the screen."""
 
     keys: str
     """Textual's names, separated by commas."""
     action: str
     caption: str
-    """The key as people write it."""
+    """The key as users know it."""
     label: str
-    """One or two words for the bottom line; empty keeps it out of there."""
+    """One or two words for the bottom line; empty omits it there."""
     tooltip: str
     priority: bool = False
 
 
 STEERING = (
     Key(keys="space", action="toggle_clock", caption="space", label="hold",
-        tooltip="Hold the ramp, or continue it; looking back or after the end: play, pause"),
+        tooltip="Hold the ramp, or continue it; in the past or after the end: play, pause"),
     Key(keys="up", action="scale_rate(1.05)", caption="↑", label="", tooltip="Request rate +5 %"),
     Key(keys="down", action="scale_rate(0.95)", caption="↓", label="", tooltip="Request rate −5 %"),
     Key(keys="shift+up", action="scale_rate(1.25)", caption="⇧↑", label="", tooltip="Request rate +25 %"),
     Key(keys="shift+down", action="scale_rate(0.75)", caption="⇧↓", label="", tooltip="Request rate −25 %"),
     Key(keys="left_square_bracket", action="bracket(-1)", caption="[", label="",
-        tooltip="Concurrency limit −10 %; sets one where there is none; looking back or after the end: previous event"),
+        tooltip="Concurrency limit −10 %; sets one if there is none; in the past or after the end: previous event"),
     Key(keys="right_square_bracket", action="bracket(1)", caption="]", label="",
-        tooltip="Concurrency limit +10 %; looking back or after the end: next event"),
+        tooltip="Concurrency limit +10 %; in the past or after the end: next event"),
     Key(keys="b", action="step_batch_size(-1)", caption="b", label="",
         tooltip="Engine batch size (max_num_seqs) one step down; asks before it restarts an engine"),
     Key(keys="B", action="step_batch_size(1)", caption="B", label="",
         tooltip="Engine batch size (max_num_seqs) one step up; asks before it restarts an engine"),
-    Key(keys="p", action="pause_load", caption="p", label="pause", tooltip="Send nothing, or go on sending"),
-    Key(keys="n", action="next_stage", caption="n", label="next", tooltip="Go on to the next stage now"),
-    Key(keys="N", action="previous_stage", caption="N", label="", tooltip="Play the stage before this one again"),
+    Key(keys="p", action="pause_load", caption="p", label="pause", tooltip="Pause the load, or resume it"),
+    Key(keys="n", action="next_stage", caption="n", label="next", tooltip="Start the next stage now"),
+    Key(keys="N", action="previous_stage", caption="N", label="", tooltip="Repeat the previous stage"),
     Key(keys="o", action="switch_loop", caption="o", label="",
-        tooltip="Open loop (at the rate now) or closed loop (at the concurrency now)"),
+        tooltip="Open loop (at the current rate) or closed loop (at the current concurrency)"),
     Key(keys="s", action="stop", caption="s", label="",
-        tooltip="Stop the run: asks whether requests may finish; once it drains, cancels them"),
+        tooltip="Stop the run: asks whether to drain or cancel; while it drains, cancels"),
     Key(keys="x", action="burst", caption="x", label="burst", tooltip="Send a second's worth of requests at once"),
-    Key(keys="m", action="mark", caption="m", label="mark", tooltip="Put a mark with a note on the time line"),
+    Key(keys="m", action="mark", caption="m", label="mark", tooltip="Mark this time with a note on the timeline"),
 )  # fmt: skip
-"""Act on a run that goes on."""
+"""Keys that act on a live run."""
 
 MOVING = (
     Key(keys="left", action="seek(-5)", caption="←", label="", tooltip="Back 5 s; or the cursor back"),
@@ -58,50 +58,51 @@ MOVING = (
     Key(keys="comma", action="step(-1)", caption=",", label="", tooltip="Back one tick (0.25 s), and pause"),
     Key(keys="full_stop", action="step(1)", caption=".", label="", tooltip="Forward one tick (0.25 s), and pause"),
     Key(keys="home", action="go_to_start", caption="Home", label="", tooltip="To the start"),
-    Key(keys="end,backslash", action="go_to_edge", caption="End \\", label="", tooltip="To the newest, and follow it"),
+    Key(keys="end,backslash", action="go_to_edge", caption="End \\", label="",
+        tooltip="To the newest tick, and follow it"),
     Key(keys="g", action="enter_time", caption="g", label="",
-        tooltip="Go to an instant: 90, 1:30, 0:01:30 or 50%"),
+        tooltip="Go to a time: 90, 1:30, 0:01:30 or 50%"),
     Key(keys="c", action="toggle_cursor", caption="c", label="cursor",
-        tooltip="Cursor on all charts: ← → and the mouse move it, every panel shows its instant; esc takes it away"),
+        tooltip="Cursor on all charts: ← → and the mouse move it, all panels show its time; esc removes it"),
     Key(keys="plus,equals_sign,greater_than_sign", action="scale_speed(2)", caption="+ >", label="",
         tooltip="Play twice as fast, up to ×64"),
     Key(keys="minus,less_than_sign", action="scale_speed(0.5)", caption="- <", label="",
         tooltip="Play half as fast, down to ×0.25"),
 )  # fmt: skip
-"""Move through time."""
+"""Keys that move through time."""
 
 VIEWING = (
     Key(keys="z", action="zoom", caption="z", label="zoom", tooltip="Time axis: 30 s, 2 min, 10 min, all"),
-    Key(keys="t", action="next_metric", caption="t", label="metric", tooltip="Charted latency: TTFT, ITL, E2E"),
+    Key(keys="t", action="next_metric", caption="t", label="metric", tooltip="Charted latency: TTFT, ITL, E2EL"),
     Key(keys="h", action="heat", caption="h", label="heat map",
         tooltip="Latency chart or heat map, distribution or histogram; large terminals show both"),
     Key(keys="tab", action="next_panel(1)", caption="Tab", label="",
-        tooltip="Choose the next panel (⇧Tab the one before); a click does too"),
-    Key(keys="shift+tab", action="next_panel(-1)", caption="⇧Tab", label="", tooltip="Choose the panel before"),
+        tooltip="Select the next panel (⇧Tab: the previous one); a click does too"),
+    Key(keys="shift+tab", action="next_panel(-1)", caption="⇧Tab", label="", tooltip="Select the previous panel"),
     Key(keys="enter", action="maximise", caption="Enter", label="",
-        tooltip="The chosen panel on the whole screen, and back; a double click does too"),
+        tooltip="Maximise the selected panel, or restore it; a double click does too"),
     Key(keys="1", action="show_screen('live')", caption="1", label="", tooltip="The live screen"),
     Key(keys="2", action="show_screen('requests')", caption="2", label="",
-        tooltip="Requests around this instant (the cursor's, if there is one): waterfall and table"),
+        tooltip="Requests around this time (the cursor's, if it is shown): waterfall and table"),
     Key(keys="3", action="show_screen('distributions')", caption="3", label="",
         tooltip="Distributions of all latencies by stage, against --goodput"),
     Key(keys="4", action="show_screen('sweep')", caption="4", label="",
         tooltip="Batch size × request rate, as measured; throughput against latency"),
     Key(keys="l,5", action="show_screen('log')", caption="l 5", label="log",
         tooltip="Log of engine and servetop: v level, / search, n N older and newer match"),
-    Key(keys="6", action="show_screen('config')", caption="6", label="", tooltip="Everything that defines the run"),
+    Key(keys="6", action="show_screen('config')", caption="6", label="", tooltip="The configuration of the run"),
     Key(keys="r", action="recordings", caption="r", label="", tooltip="Recordings: open, rename or delete one"),
     Key(keys="T", action="next_theme", caption="T", label="",
         tooltip="Theme: dark, light, high contrast, 16 colours, none"),
     Key(keys="ctrl+p,colon", action="command_palette", caption=":", label="", tooltip="Find any action"),
     Key(keys="escape", action="leave", caption="esc", label="",
-        tooltip="Back: the panels as they were, then no cursor, then no panel chosen"),
-    Key(keys="question_mark,f1", action="help", caption="?", label="help", tooltip="All keys, and what is measured"),
-    Key(keys="q,ctrl+q", action="quit", caption="q", label="quit", tooltip="Quit; asks what becomes of the run"),
+        tooltip="Back: restores the grid, then removes the cursor, then the selection"),
+    Key(keys="question_mark,f1", action="help", caption="?", label="help", tooltip="All keys, and definitions"),
+    Key(keys="q,ctrl+q", action="quit", caption="q", label="quit", tooltip="Quit; asks what should happen to the run"),
     Key(keys="ctrl+c", action="quit", caption="^C", label="", priority=True,
-        tooltip="The same; once more: cancel what is in flight and stop"),
+        tooltip="The same; twice: cancel the requests in flight and stop"),
 )  # fmt: skip
-"""Change what the screen shows."""
+"""Keys that change what the screen shows."""
 
 
 _PLAYING = (
@@ -109,20 +110,20 @@ _PLAYING = (
     Key(keys="left_square_bracket", action="bracket(-1)", caption="[", label="", tooltip="Previous event"),
     Key(keys="right_square_bracket", action="bracket(1)", caption="]", label="", tooltip="Next event"),
 )
-"""What the keys do that steer a run which is only watched."""
+"""What the steering keys do on a read-only dashboard."""
 
 
 def tables(*, read_only: bool) -> Mapping[str, Sequence[Key]]:
-    """The keys that do something, by what they act on."""
+    """The keys that have an effect, by what they act on."""
     if not read_only:
-        return {"Steer the load (while the run goes on)": STEERING, "Move through time": MOVING,
+        return {"Steer the load (live runs)": STEERING, "Move through time": MOVING,
                 "Change the view": VIEWING}  # fmt: skip
     viewing = [replace(key, tooltip="Recordings: open one") if key.action == "recordings" else key for key in VIEWING]
     return {"Move through time": (*_PLAYING, *MOVING), "Change the view": viewing}
 
 
 def bindings(*tables: Iterable[Key]) -> list[Binding]:
-    """As Textual wants them."""
+    """Textual's bindings for tables of keys."""
     return [
         Binding(
             key.keys, key.action, key.label or key.tooltip, show=bool(key.label), key_display=key.caption,
@@ -136,17 +137,17 @@ def bindings(*tables: Iterable[Key]) -> list[Binding]:
 LIVE_LINE = (
     ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"),
     ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"),
-    ("c", "cursor"), ("1-6", "screens"), ("← →", "look back"), ("o", "open/closed"), ("s", "stop"), ("r", "recordings"),
+    ("c", "cursor"), ("1-6", "screens"), ("← →", "seek"), ("o", "open/closed"), ("s", "stop"), ("r", "recordings"),
     (":", "palette"),
 )  # fmt: skip
-"""Bottom line of a run that goes on, most important first."""
+"""Bottom line of a live run, most important first."""
 
 REPLAY_LINE = (
     ("space", "play/pause"), ("← →", "5 s"), ("⇧← ⇧→", "30 s"), ("- +", "speed"), ("[ ]", "event"), ("c", "cursor"),
     ("g", "go to"), (", .", "tick"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"), ("Tab Enter", "maximise"),
     ("1-6", "screens"), ("r", "recordings"), (":", "palette"), ("Home End", "ends"),
 )  # fmt: skip
-"""Bottom line of a run that has ended, most important first."""
+"""Bottom line of a finished run, most important first."""
 
 ALWAYS = (("?", "help"), ("q", "quit"))
-"""At the right end of both."""
+"""At the right end of both lines."""

@@ -112,6 +112,6 @@ class Playback:
 
     def zoom(self, direction: int) -> None:
         """Select the next shorter (-1) or longer (1) time axis, if there is one."""
-        place = SPANS.index(self._viewer.view.span) + direction
-        if 0 <= place < len(SPANS):
-            self._viewer.update_view(span=SPANS[place])
+        position = SPANS.index(self._viewer.view.span) + direction
+        if 0 <= position < len(SPANS):
+            self._viewer.update_view(span=SPANS[position])

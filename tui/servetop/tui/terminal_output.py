@@ -1,7 +1,7 @@
-"""What is written to the terminal, with fewer bytes for the same picture.
+"""Shortens the output to the terminal without changing the picture.
 
-Textual sets all colours anew for every run of text and takes them back after it, about 45 bytes; here only what differs
-from the run before is sent. Over ssh that is half of the output.
+Textual sets all colours of every run of text and resets them after it, about 45 bytes; here only the differences to the
+previous run are sent. That halves the output, which matters over ssh.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from textual.driver import Driver
 
 _SEQUENCES = re.compile(r"(\x1b\[[0-9;]*m)")
 _CURSOR_MOVES = re.compile(r"(?:\r|\n|\x1b\[[0-9;]*H)*")
-"""What only moves the cursor: colours do not matter to it."""
+"""Sequences that only move the cursor, whatever the colours."""
 _COLOUR_PARAMETERS = {"5": 1, "2": 3}
 """Numbers after 38 or 48: one of 256 colours, or red, green and blue."""
 _INTENSITIES = {"1", "2"}
-"""Bold and dim: 22 ends both, and leaves the colours."""
+"""Bold and dim: 22 ends both and keeps the colours."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellStyle:
-    """Colours and attributes in force, each as the parameters of the escape sequence (ECMA-48, SGR) that sets it."""
+    """Colours and attributes in force, each as the parameters of the SGR sequence (ECMA-48) that sets it."""
 
     foreground: str = ""
     background: str = ""
     attributes: tuple[str, ...] = ()
-    """In their order, so that the same ones are equal."""
+    """Sorted, so that equal sets compare equal."""
 
     def after(self, before: CellStyle) -> str:
-        """The sequence that leads here from another look; empty when nothing differs."""
+        """The sequence that changes another style into this one; empty if they are equal."""
         if self == before:
             return ""
         ended = set(before.attributes) - set(self.attributes)
@@ -53,55 +53,55 @@ _PLAIN = CellStyle()
 
 @lru_cache(maxsize=4096)
 def _set_by(sequence: str, before: CellStyle) -> CellStyle | None:
-    """The look after a sequence; None for one with parameters that are not known here."""
+    """The style after a sequence; None if it has unknown parameters."""
     parameters = (sequence[2:-1] or "0").split(";")
-    look = before
+    style = before
     while parameters:
         code = parameters.pop(0) or "0"
         if code in ("38", "48"):
             taken = _COLOUR_PARAMETERS.get(parameters[0], 0) + 1 if parameters else 0
             colour, parameters = ";".join([code, *parameters[:taken]]), parameters[taken:]
-            look = _coloured(look, colour, ground=code == "48")
+            style = _coloured(style, colour, ground=code == "48")
         elif code == "0":
-            look = _PLAIN
+            style = _PLAIN
         elif code in "123456789":
-            look = CellStyle(look.foreground, look.background, tuple(sorted({*look.attributes, code})))
+            style = CellStyle(style.foreground, style.background, tuple(sorted({*style.attributes, code})))
         elif re.fullmatch("(3|9)[0-7]|(4|10)[0-7]", code):
-            look = _coloured(look, code, ground=code.startswith(("4", "10")))
+            style = _coloured(style, code, ground=code.startswith(("4", "10")))
         else:
             return None
-    return look
+    return style
 
 
-def _coloured(look: CellStyle, colour: str, *, ground: bool) -> CellStyle:
+def _coloured(style: CellStyle, colour: str, *, ground: bool) -> CellStyle:
     if ground:
-        return CellStyle(look.foreground, colour, look.attributes)
-    return CellStyle(colour, look.background, look.attributes)
+        return CellStyle(style.foreground, colour, style.attributes)
+    return CellStyle(colour, style.background, style.attributes)
 
 
 def shorten_sgr(data: str) -> str:
-    """The same picture in fewer bytes. Begins with the terminal's own colours, as Textual's frames do."""
+    """The same picture in fewer bytes; starts from the terminal's default colours, as Textual's frames do."""
     written: list[str] = []
     wanted = there = _PLAIN
-    for piece in _SEQUENCES.split(data):
-        if _SEQUENCES.match(piece):
-            following = _set_by(piece, wanted)
+    for part in _SEQUENCES.split(data):
+        if _SEQUENCES.match(part):
+            following = _set_by(part, wanted)
             if following is None:
                 return data
             wanted = following
-        elif piece:
-            if not _CURSOR_MOVES.fullmatch(piece):
+        elif part:
+            if not _CURSOR_MOVES.fullmatch(part):
                 written.append(wanted.after(there))
                 there = wanted
-            written.append(piece)
+            written.append(part)
     return "".join([*written, wanted.after(there)])
 
 
 def sgr_shortening_driver(driver: type[Driver]) -> type[Driver]:
-    """The same driver, which writes less."""
+    """A subclass of the driver that writes less."""
 
     class Economical(driver):  # type: ignore[valid-type, misc]
-        """Everything goes through `shorten_sgr`."""
+        """Passes everything it writes through `shorten_sgr`."""
 
         def write(self, data: str) -> None:
             super().write(shorten_sgr(data))

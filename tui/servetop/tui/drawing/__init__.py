@@ -1,1 +1,1 @@
-"""Pure drawing: text runs, charts, tables, number formats."""
+"""Drawing primitives: text runs, charts, tables, number formats."""

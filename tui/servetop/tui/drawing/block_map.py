@@ -1,6 +1,6 @@
-"""The KV blocks as a map: one cell for every n blocks, filled from the top left as an engine hands them out.
+"""A map of the KV blocks: one cell per n blocks, filled from the top left.
 
-An engine tells how many blocks are in use, not which: the map shows amounts, not places.
+Engines report how many blocks are in use, not which ones: the map shows amounts, not positions.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import math
 from servetop.tui.drawing.text_runs import Run
 
 _PARTLY = "⣀⣄⣤⣦⣶⣷"
-"""A cell with two to seven eighths of its blocks in use."""
+"""Cells with two to seven eighths of their blocks in use."""
 _STEPS = (1, 2, 5, 10)
 
 
 def blocks_per_cell(total: float, *, cells: int) -> int:
-    """The smallest 1, 2 or 5 times a power of ten with which `total` blocks fit into so many cells."""
+    """The smallest 1, 2 or 5 times a power of ten for which `total` blocks fit into `cells` cells."""
     needed = max(math.ceil(total / max(cells, 1)), 1)
     scale = int(10 ** math.floor(math.log10(needed)))
     return next(step * scale for step in _STEPS if step * scale >= needed)
 
 
 def block_map(used: float, total: float, *, width: int, height: int, style: str) -> list[list[Run]]:
-    """At most `height` rows of `width` cells; a cell that is partly in use is partly filled, free ones are dots."""
+    """At most `height` rows of `width` cells; a partly used cell is partly filled, free ones are dots."""
     each = blocks_per_cell(total, cells=width * height)
     cells = math.ceil(total / each)
     full, rest = divmod(min(used, total), each)

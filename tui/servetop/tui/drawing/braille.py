@@ -1,7 +1,7 @@
-"""Lines and areas in braille cells, 2 × 4 dots each, rastered with numpy.
+"""Lines and areas in braille cells of 2 × 4 dots, rastered with NumPy.
 
-Drawn here and not by a plotting library because series need dashes, gaps and areas as well as colours, and because
-a whole screen of charts has to be redrawn four times a second in a few milliseconds (docs/performance.md).
+No plotting library, because series need dashes, gaps and areas as well as colours, and a screen full of charts must be
+redrawn four times a second in a few milliseconds (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     BoolArray = npt.NDArray[np.bool_]
 
 DASHES = {"solid": (1, 1), "dashed": (6, 8), "dotted": (2, 4)}
-"""Dots drawn, of how many; whole cells, so that the colours of lines that lie on each other alternate."""
+"""Dots drawn, and the period; whole cells, so that the colours of overlapping lines alternate."""
 SWATCHES = {"solid": "⠤⠤⠤", "dashed": "⠤⠤⠄", "dotted": "⠄⠄⠄"}
-"""How each dash is shown in a legend."""
+"""The legend's swatch of each dash."""
 _BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint32)
 """Value of each dot in a cell's code point (Unicode 15, chapter 21.1)."""
 _BLANK = 0x2800
@@ -32,7 +32,7 @@ _BLANK = 0x2800
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChartLine:
-    """One series: values at ascending instants; NaN is a gap."""
+    """One series: values at ascending times; NaN is a gap."""
 
     times: FloatArray
     values: FloatArray
@@ -55,7 +55,7 @@ def raster(
 ) -> list[list[Run]]:
     """`height` rows of `width` cells: `window` in seconds from left to right, 0 to `limit` from bottom to top.
 
-    Later traces lie on top: a cell has the style of the last one that drew in it.
+    Later traces cover earlier ones: a cell has the style of the last one that drew in it.
     """
     dots = np.zeros((height * 4, width * 2), dtype=np.bool_)
     owners = np.full((height, width), -1, dtype=np.int64)
@@ -70,7 +70,7 @@ def raster(
 
 
 def _levels(trace: ChartLine, *, columns: int, window: tuple[float, float]) -> FloatArray:
-    """The trace's value in each dot column, between samples linearly; NaN where it has none."""
+    """The trace's value in each dot column, interpolated linearly between samples; NaN outside them."""
     blank = np.full(columns, np.nan)
     if not trace.times.size:
         return blank
@@ -88,7 +88,7 @@ def _levels(trace: ChartLine, *, columns: int, window: tuple[float, float]) -> F
 
 
 def _line(levels: FloatArray, dots: int, dash: str) -> BoolArray:
-    """Each column reaches halfway to its neighbours, so that steep lines stay connected."""
+    """Each column extends halfway to its neighbours, so that steep lines stay connected."""
     before = np.concatenate((levels[:1], (levels[1:] + levels[:-1]) / 2))
     after = np.concatenate(((levels[1:] + levels[:-1]) / 2, levels[-1:]))
     reach = np.stack((levels, np.where(np.isnan(before), levels, before), np.where(np.isnan(after), levels, after)))
@@ -114,6 +114,6 @@ def _area(levels: FloatArray, dots: int, dash: str) -> BoolArray:
 def _runs(codes: npt.NDArray[np.uint32], owners: npt.NDArray[np.int64], styles: Sequence[str]) -> list[Run]:
     text = codes.tobytes().decode("utf-32-le").replace(chr(_BLANK), " ")
     latest = np.maximum.accumulate(np.where(owners >= 0, np.arange(owners.size), -1))
-    owners = np.where(latest >= 0, owners[latest], owners)  # a blank looks alike in any style: fewer runs
+    owners = np.where(latest >= 0, owners[latest], owners)  # a blank has no visible style: fewer runs
     edges = [0, *(np.flatnonzero(np.diff(owners)) + 1).tolist(), owners.size]
     return [(text[low:high], styles[owners[low]]) for low, high in itertools.pairwise(edges)]

@@ -1,4 +1,4 @@
-"""Charts with their axes, bars and gauges, as rows of runs; pure functions of numbers."""
+"""Charts with axes, bars and gauges, as rows of runs."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from servetop.tui.drawing.cursor import column_of, crossed
 from servetop.tui.drawing.text_runs import Run, TextRow, joined
 
 GUTTER = 6
-"""Cells for the vertical axis and its labels; the same in all charts, so that their time axes line up."""
+"""Cells of the vertical axis and its labels; equal in all charts, so that their time axes align."""
 EIGHTHS = " ▁▂▃▄▅▆▇█"
-"""Bars that fill none to eight eighths of a cell, from below."""
+"""Bars of zero to eight eighths of a cell, from below."""
 _LEFT_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axes:
-    """What a chart's edges mean."""
+    """The meaning of a chart's edges."""
 
     window: tuple[float, float]
-    """Instants at the left and right edges, seconds of the run."""
+    """Times at the left and right edges, seconds of the run."""
     limit: float
     """Value at the top; the bottom is 0."""
     label: Callable[[float], str] = formats.count
-    """Words for a value on the vertical axis, at most 5 characters."""
+    """Formats a value of the vertical axis in at most 5 characters."""
     marks: tuple[float, ...] = ()
-    """Instants that get a vertical line: stage changes."""
+    """Times with a vertical line: stage changes."""
     cursor: float | None = None
-    """The instant whose column is marked."""
+    """The time whose column is marked."""
 
 
 def chart(traces: Sequence[ChartLine], axes: Axes, *, width: int, height: int) -> list[TextRow]:
@@ -59,7 +59,7 @@ class Bars:
 
 
 def bar_chart(bars: Bars, axes: Axes, *, width: int, height: int) -> list[TextRow]:
-    """Bars over time, with the axes of `chart`; each cell is the mean over the time that it covers."""
+    """Bars over time, with the axes of `chart`; each cell is the mean over its time."""
     below = 1 if height >= 4 else 0
     canvas, rows = width - GUTTER, height - below
     bare = block_bars(bars, axes, width=canvas, height=rows)
@@ -69,7 +69,7 @@ def bar_chart(bars: Bars, axes: Axes, *, width: int, height: int) -> list[TextRo
 
 
 def block_bars(bars: Bars, axes: Axes, *, width: int, height: int = 1) -> list[list[Run]]:
-    """Bars of eighths of a cell without axes; one row of them is a sparkline. What is above 0 shows one eighth."""
+    """Bars in eighths of a cell without axes, at least one eighth for values above 0; one row is a sparkline."""
     means = _cell_means(bars, axes.window, width)
     scaled = np.rint(np.nan_to_num(means) / axes.limit * height * 8)
     eighths = np.where(means > 0, np.maximum(scaled, 1), 0)
@@ -102,7 +102,7 @@ def gauge(share: float, *, width: int, style: str) -> list[Run]:
 
 
 def legend(parts: Sequence[tuple[ChartLine, str, str]], *, width: int) -> list[Run]:
-    """Swatch, name and number of each series, as many as fit; numbers keep their place as they change."""
+    """Swatch, name and number of each series, as many as fit; numbers keep their column as they change."""
     return joined(
         ([trace.swatch, (f" {name} ", "muted"), (value, "strong")] for trace, name, value in parts), width=width
     )
@@ -120,7 +120,7 @@ def _gutter(y: int, rows: int, axes: Axes) -> list[Run]:
 def with_marks(
     rows: Sequence[list[Run]], *, window: tuple[float, float], marks: Sequence[float], width: int, style: str = "faint"
 ) -> list[list[Run]]:
-    """A dotted vertical line at each mark, only where nothing is drawn."""
+    """A dotted vertical line at each mark, in blank cells only."""
     start, end = window
     columns = {round((at - start) / (end - start) * width) for at in marks if start < at < end}
     inside = sorted(column for column in columns if 0 <= column < width)
@@ -128,7 +128,7 @@ def with_marks(
 
 
 def with_cursor(rows: Sequence[list[Run]], axes: Axes, width: int) -> list[list[Run]]:
-    """The cursor's column through all rows, over what is drawn there: its value stands in the title."""
+    """The cursor's column through all rows, on top of the drawing: the value is in the title."""
     column = None if axes.cursor is None else column_of(axes.cursor, axes.window, width)
     return list(rows) if column is None else [crossed(row, column) for row in rows]
 
@@ -148,7 +148,7 @@ def _punctured(row: list[Run], columns: Sequence[int], mark: str) -> list[Run]:
 
 
 def time_axis(window: tuple[float, float], canvas: int, gutter: int) -> TextRow:
-    """Distances from the right edge at its quarters: fixed places, so that nothing slides."""
+    """Distances from the right edge at the quarters of the axis: fixed positions, so that labels do not slide."""
     start, end = window
     span = end - start
     shares = (0.0, 0.25, 0.5, 0.75) if canvas >= 48 else ((0.0, 0.5) if canvas >= 20 else (0.0,))

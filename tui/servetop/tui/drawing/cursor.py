@@ -1,4 +1,4 @@
-"""The cursor: one instant on the time axis that all charts share; every panel shows the figures of that instant."""
+"""The cursor: a time on the axis that all charts share; every panel shows its values at that time."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from servetop.core.tick import TICK_SECONDS
 from servetop.tui.drawing.text_runs import Run
 
 MARK = "│"
-"""What a chart shows in the cursor's column."""
+"""The glyph in the cursor's column."""
 FAR = 10
-"""Bins that a far step of the cursor takes."""
+"""Bins of a large step of the cursor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """An instant of the run, seconds."""
+    """A time of the run, seconds."""
 
     at: float
     follows_mouse: bool = True
-    """Until it was put somewhere by a click or a key."""
+    """Until a click or a key sets it."""
     latency: float | None = None
-    """Seconds: it was put on a cell of the heat map, whose requests are looked for."""
+    """Latency in seconds of the heat map cell that it was set on, whose requests are selected."""
 
     def moved(self, steps: float, *, window: tuple[float, float], bins: int) -> Cursor:
-        """By so many bins of the axis, and kept on it; a cursor that slid off comes back at that edge."""
+        """Moves by bins of the axis and stays on it; a cursor outside the window returns at that edge."""
         start, end = max(window[0], 0.0), window[1]
         step = max(1, math.ceil((window[1] - window[0]) / TICK_SECONDS / bins)) * TICK_SECONDS
         return Cursor(at=min(max(self.at + steps * step, start), end), follows_mouse=False)
 
 
 def column_of(at: float, window: tuple[float, float], width: int) -> int | None:
-    """The cell in which values of that instant are drawn; None outside of the axis."""
+    """The cell that shows values of that time; None outside of the axis."""
     start, end = window
     if not start <= at <= end or end <= start or width < 1:
         return None
@@ -41,7 +41,7 @@ def column_of(at: float, window: tuple[float, float], width: int) -> int | None:
 
 
 def time_at_column(column: int, window: tuple[float, float], width: int) -> float | None:
-    """The newest instant drawn in that cell; None outside of the chart and before second 0."""
+    """The latest time shown in that cell; None outside of the chart and before second 0."""
     start, end = window
     at = start + (column + 1) / max(width, 1) * (end - start)
     return min(at, end) if 0 <= column < width and at > 0 else None

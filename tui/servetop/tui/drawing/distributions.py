@@ -1,4 +1,4 @@
-"""Drawings of latencies or lengths by stage on one logarithmic axis: cumulative curves, histograms below each other."""
+"""Distributions by stage on a logarithmic axis: cumulative curves, and histograms below each other."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from servetop.tui.drawing.scale import log_limits
 from servetop.tui.drawing.text_runs import Run, TextRow, placard
 
 Scale = Callable[[float], str]
-"""A value of the axis in at most 6 characters."""
+"""Formats a value of the axis in at most 6 characters."""
 STAGE_DASHES = tuple(DASHES)
-"""Of the curves, in turn."""
+"""The dashes of the curves, in turn."""
 
 
 def draw_cdf(
     curves: Sequence[LogHistogram], width: int, height: int, *, limit: float | None = None, scale: Scale = axis_seconds
 ) -> list[TextRow]:
-    """Value across (logarithmic), share upwards; the curves of `StageLegend`. `limit` gets a line."""
+    """Value across (logarithmic), share upwards, in the colours of `StageLegend`; a vertical line marks `limit`."""
     edges = _edges(curves, limit)
     if edges is None or height < 3 or width < 3 * GUTTER:
         return placard("nothing measured yet", width=width, height=height)
@@ -45,7 +45,7 @@ def draw_cdf(
 def draw_ridges(
     curves: Sequence[LogHistogram], width: int, height: int, *, limit: float | None = None, scale: Scale = axis_seconds
 ) -> list[TextRow]:
-    """A histogram for each stage below the other, on the axis of `draw_cdf`."""
+    """One histogram per stage below the other, on the axis of `draw_cdf`."""
     edges = _edges(curves, limit)
     if edges is None or height < 3 or width < 2 * GUTTER:
         return placard("nothing measured yet", width=width, height=height)
@@ -58,7 +58,7 @@ def draw_ridges(
 
 
 def _edges(curves: Sequence[LogHistogram], limit: float | None) -> tuple[float, float] | None:
-    """Round limits around all that was measured, and the objective; None when nothing was."""
+    """Round limits around all values and the objective; None without values."""
     seen = [each for each in curves if each.buckets.size]
     if not seen:
         return None
@@ -86,7 +86,7 @@ def _curve(histogram: LogHistogram, window: tuple[float, float], number: int) ->
 
 
 def stage_swatch(number: int) -> Run:
-    """How the stage of that number, among those that are drawn, is told from the others."""
+    """The swatch of a drawn stage, by its number."""
     nothing = np.empty(0)
     dash = STAGE_DASHES[number % len(STAGE_DASHES)]
     return ChartLine(times=nothing, values=nothing, style=HUES[number % len(HUES)], dash=dash).swatch

@@ -1,6 +1,6 @@
-"""People's units: the only place of the dashboard where seconds become "340 ms" and counts become "1.2 k".
+"""Human-readable units: the only place of the dashboard where seconds become "340 ms" and counts "1.2 k".
 
-Every function answers "–" for NaN and None, and no text is longer than its documented width.
+Every function returns "–" for NaN and None; no text is longer than its documented width.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _digits(value: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """A rate or a mean to three digits in at most 6 characters: `0.42`, `64.0`, `2,852`, `12.9k`, `1.23M`."""
+    """A rate or a mean with three digits in at most 6 characters: `0.42`, `64.0`, `2,852`, `12.9k`, `1.23M`."""
     if value is None or math.isnan(value):
         return UNKNOWN
     if math.isinf(value):
@@ -59,7 +59,7 @@ def count(value: float | None) -> str:
 
 
 def exact(value: float | None) -> str:
-    """A whole amount with all its digits, as `12,880`: where the digits themselves matter (KV blocks)."""
+    """A whole amount with all its digits, as `12,880`: for values whose digits matter, such as KV blocks."""
     return UNKNOWN if value is None or math.isnan(value) else f"{value:,.0f}"
 
 
@@ -81,20 +81,20 @@ def signed_percent(share: float | None) -> str:
 
 
 def clock_time(value: float) -> str:
-    """An instant of the run as `00:02:14`, 8 characters up to a hundred hours."""
+    """A time of the run as `00:02:14`, 8 characters up to a hundred hours."""
     whole = max(0, int(value + 1e-9))
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
 def minutes(value: float) -> str:
-    """A short span or instant as `0:07`, `2:14`, `1:02:14`."""
+    """A short span or time as `0:07`, `2:14`, `1:02:14`."""
     whole = max(0, int(value + 1e-9))
     hours, rest = divmod(whole, 3600)
     return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
 
 
 def memory(used: int | None, total: int | None) -> str:
-    """Bytes in use of all, in GiB: `71.2/139.8 GiB`."""
+    """Bytes in use of the total, in GiB: `71.2/139.8 GiB`."""
     if used is None:
         return UNKNOWN
     return f"{used / GIB:.1f} GiB" if total is None else f"{used / GIB:.1f}/{total / GIB:.1f} GiB"
@@ -111,12 +111,12 @@ def joules(value: float | None) -> str:
 
 
 def speed(factor: float) -> str:
-    """How fast a run is played: `×1`, `×0.25`, `×64`."""
+    """A playback speed: `×1`, `×0.25`, `×64`."""
     return f"×{factor:g}"
 
 
 def axis_seconds(value: float) -> str:
-    """At most 5 characters: `0`, `30µs`, `340ms`, `2.5s`, `40s`."""
+    """Seconds of a chart's axis in at most 5 characters: `0`, `30µs`, `340ms`, `2.5s`, `40s`."""
     if value == 0:
         return "0"
     if value < 0.9995e-3:

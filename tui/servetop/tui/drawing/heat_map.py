@@ -1,4 +1,4 @@
-"""Heat maps: how many requests had which latency when, as shaded cells over time and a logarithmic axis."""
+"""Heat maps: request counts by time and latency, as shaded cells on a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from servetop.tui.drawing.scale import log_limits
 from servetop.tui.drawing.text_runs import Run, merged
 
 SHADES = (("·", "cool"), ("░", "cool"), ("▒", "warm"), ("▓", "hot"), ("█", "hot"))
-"""From few to many; told apart without colour, and in few styles, because each change of style is sent."""
+"""From few to many, distinguishable without colour; few styles, because each change of style costs output bytes."""
 _MOST_BINS = 250
-"""Bins that are kept: two charts of them."""
+"""Bins in the cache: enough for two charts."""
 _MOST_STAGES = 4_000
-"""Of stages times metrics."""
+"""Entries in the cache of stages: stages times metrics."""
 
 
 class BinnedHistograms:
-    """Histograms of a latency by time bin, the same bins as `core.stats.Series`, and by stage; each is merged once."""
+    """Histograms of a latency by time bin, as in `live_stats.Series`, and by stage; each is merged once."""
 
     def __init__(self, history: TickHistory) -> None:
         self._history = history
@@ -32,13 +32,13 @@ class BinnedHistograms:
         self._stages: dict[tuple[str, int, int], LogHistogram] = {}
 
     def over(self, metric: str, *, at: float, span: float, columns: int) -> list[LogHistogram]:
-        """One for each bin of the `span` seconds before `at`, oldest first."""
+        """One histogram for each bin of the `span` seconds before `at`, oldest first."""
         width = max(1, math.ceil(span / TICK_SECONDS / max(columns, 1)))
         bins = self._history.bins(max(0.0, at - span), until=at, width=width)
         return [self._merged(self._bins, _MOST_BINS, (metric, start, stop)) for start, stop in bins]
 
     def between(self, metric: str, *, start: int, stop: int) -> LogHistogram:
-        """The sum over ticks `start` to `stop`, those of a stage that is over."""
+        """The histogram over ticks `start` to `stop` of a finished stage."""
         return self._merged(self._stages, _MOST_STAGES, (metric, start, stop))
 
     def _merged(
@@ -46,7 +46,7 @@ class BinnedHistograms:
     ) -> LogHistogram:
         if key not in kept:
             if len(kept) >= most:
-                del kept[next(iter(kept))]  # the oldest: as a run goes on, the one farthest left
+                del kept[next(iter(kept))]  # the oldest: in a live run the leftmost one
             metric, start, stop = key
             kept[key] = self._history.histogram(metric, start=start, stop=stop)
         return kept[key]
@@ -54,7 +54,7 @@ class BinnedHistograms:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeatMap:
-    """Counts by cell, and what the edges mean."""
+    """Counts by cell, with the latencies at the edges."""
 
     counts: FloatArray
     """Requests (for ITL: tokens) per time bin; shape (rows, columns), the first row is the slowest."""
@@ -69,7 +69,7 @@ class HeatMap:
         return float(self.low * (self.high / self.low) ** ((rows - row - 0.5) / rows))
 
     def cells(self) -> list[list[Run]]:
-        """Shades by the logarithm of the count, the darkest for the most."""
+        """Rows of shades by the logarithm of the count; the darkest is the maximum."""
         peak = float(self.counts.max(initial=0.0))
         scaled = np.log1p(self.counts) / math.log1p(peak) if peak > 0 else self.counts
         levels = np.ceil(scaled * len(SHADES) - 1e-9).astype(int)
@@ -79,7 +79,7 @@ class HeatMap:
 def heat_map(
     bins: Sequence[LogHistogram], times: FloatArray, *, window: tuple[float, float], shape: tuple[int, int]
 ) -> HeatMap | None:
-    """A map of `shape` (rows, columns) over `window` seconds; None when nothing was measured. `times` end the bins."""
+    """A map of `shape` (rows, columns) over `window` seconds; None without values. `times` are the ends of the bins."""
     rows, columns = shape
     seen = [each for each in bins if each.buckets.size]
     if not seen or rows < 1 or columns < 1:
@@ -95,7 +95,9 @@ def heat_map(
         rank = np.clip((above * scale).astype(int), 0, rows - 1)
         dense[number + 1] = np.bincount(rank, weights=each.counts, minlength=rows)
     until = np.cumsum(dense, axis=0)
-    step = float(times[0] if len(bins) < 2 else np.diff(times).min())  # a bin alone is the run's first: it begins at 0
+    step = float(
+        times[0] if len(bins) < 2 else np.diff(times).min()
+    )  # a single bin is the first of the run: it starts at 0
     edges = np.linspace(*window, columns + 1)
     first = np.clip(np.floor((edges[:-1] - times[0]) / step + 1 + 1e-9), 0, len(bins)).astype(int)
     last = np.clip(np.maximum(np.floor((edges[1:] - times[0]) / step + 1 + 1e-9), first + 1), 0, len(bins)).astype(int)

@@ -1,7 +1,7 @@
-"""Names of the styles that drawings use; `dashboard.tcss` gives them colours for each theme.
+"""Names of the styles that drawings use; `dashboard.tcss` assigns colours to them for each theme.
 
-The hues are those of Okabe and Ito ("Color Universal Design", 2008), told apart by all common kinds of colour vision.
-Nothing is said by colour alone: series also differ in their dash, states also carry a symbol.
+The hues are those of Okabe and Ito ("Color Universal Design", 2008), distinguishable with all common kinds of colour
+vision. Colour is never the only distinction: series also differ in their dash, states also have a symbol.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 HUES = ("sky", "orange", "green", "rose", "yellow", "vermilion")
 """Colours of series."""
 STATES = ("good", "warn", "bad")
-"""Colours of judgements, each used beside a symbol."""
+"""Colours of verdicts, each used beside a symbol."""
 HEAT = ("cool", "warm", "hot")
-"""Of a heat map's cells, which also differ in their shade."""
+"""Colours of a heat map's cells, which also differ in their shade."""
 TEXTS = ("muted", "strong", "faint", "key", "cursor", "title")
-"""Weights of text: labels, main numbers, axes, keys to press, the position on the time line, names."""
+"""Weights of text: labels, main numbers, axes, keys, the position on the timeline, names."""
 
 STYLES = frozenset((*HUES, *STATES, *HEAT, *TEXTS))
-"""All of them."""
+"""All style names."""
 
 THEME_NAMES = ("dark", "light", "contrast", "ansi", "mono")
-"""What people call the themes, in the order of the theme key; `ansi` is the terminal's own 16 colours."""
+"""Short names of the themes, in the order of the theme key; `ansi` uses the terminal's own 16 colours."""

@@ -1,7 +1,6 @@
-"""Line plots for reports on the terminal: the one module that touches plotext.
+"""Line plots for reports on the terminal: the only module that imports plotext.
 
-The live charts are our own (`braille`): plotext costs 0.13 s to load and 4 ms a chart,
-too much at four frames a second.
+Live charts use `braille` instead: plotext takes 0.13 s to load and 4 ms per chart, too much at four frames a second.
 """
 
 from __future__ import annotations
@@ -13,16 +12,16 @@ from servetop.tui.drawing import formats
 from servetop.tui.drawing.scale import round_limit
 
 MARKERS = ("●", "▲", "■", "◆", "○", "□", "◇", "▼")
-"""One a curve: told apart without colour."""
+"""One per curve: distinguishable without colour."""
 
 Points = Sequence[tuple[float, float]]
 
 
 def curves(named: Mapping[str, Points], *, across: str, up: str, width: int = 72, height: int = 16) -> str:
-    """Curves over one pair of axes, in at most `width` columns and `height` rows of plain text; the legend below.
+    """Draws curves in at most `width` columns and `height` rows of plain text, with a legend below.
 
-    `across` and `up` name the axes, with units; the upright one begins at 0. A curve needs a point; its points come in
-    order of x.
+    `across` and `up` name the axes, with units; the vertical one starts at 0. Each curve has at least one point; its
+    points are in order of x.
     """
     import plotext
 

@@ -1,4 +1,4 @@
-"""Histograms of several stages below each other on one logarithmic axis: where the bulk lies, and whether it moves."""
+"""Ridgelines: histograms of several stages below each other on one logarithmic axis."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ def ridges(
     shape: tuple[int, int],
     marks: Sequence[float] = (),
 ) -> list[list[Run]]:
-    """`shape` (rows, columns) over `window` (logarithms of seconds); each histogram as high as its own peak.
+    """`shape` (rows, columns) over `window` (logarithms of seconds); each histogram is scaled to its own peak.
 
-    Each has its swatch at the left of its base line. The last ones, the newest, are shown where there are fewer rows
-    than histograms.
+    Each has its swatch at the left of its base line. If there are fewer rows than histograms, the newest are shown.
     """
     rows, columns = shape
     shown = list(zip(curves, swatches, strict=True))[-rows:]
@@ -59,7 +58,7 @@ def _density(histogram: LogHistogram, window: tuple[float, float], columns: int)
 
 
 def _ridge(density: FloatArray, height: int, style: str) -> list[list[Run]]:
-    """Bars in eighths of a cell; what is there at all shows one eighth. A blank row parts ridges of three or more."""
+    """Bars in eighths of a cell, at least one for values above 0; a blank row separates taller ridges."""
     bars = height - 1 if height >= 3 else height
     eighths = np.where(density > 0, np.maximum(np.rint(density * bars * 8), 1), 0)
     levels = [np.clip(eighths - y * 8, 0, 8).astype(int) for y in reversed(range(bars))]

@@ -1,4 +1,4 @@
-"""Axis limits that are round and that keep still while the data moves."""
+"""Limits of axes: round numbers that stay the same while the data moves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def round_limit(peak: float) -> float:
 
 
 def steady_limit(previous: float, peak: float) -> float:
-    """The limit for this frame, given the last one (0 for none): it grows at once and shrinks only by a lot."""
+    """The limit of this frame, given the last one (0 for none): it grows at once and shrinks only by a lot."""
     if previous > 0 and previous * _SHRINK_BELOW <= peak <= previous:
         return previous
     if previous > 0 and not peak > 0:
@@ -34,15 +34,15 @@ def steady_limit(previous: float, peak: float) -> float:
 
 
 def peak_of(*columns: FloatArray) -> float:
-    """The largest finite value in any of the columns; 0 when there is none."""
+    """The largest finite value in any of the columns; 0 if there is none."""
     finite = [column[np.isfinite(column)] for column in columns]
     return max((float(each.max()) for each in finite if each.size), default=0.0)
 
 
 def log_limits(low: float, high: float) -> tuple[float, float]:
-    """1 or 3 times a power of ten at or beyond both ends, so that the axis keeps still; from 10 µs on.
+    """1 or 3 times a power of ten at or beyond both ends, so that the axis keeps still; at least 10 µs.
 
-    Tokens that came together are 0 apart: on a logarithmic axis they would push all others to its end.
+    Tokens that arrive together are 0 apart: on a logarithmic axis they would push all others to its end.
     """
     low, high = max(low, _SHORTEST), max(high, _SHORTEST)
     below = [factor * 10.0**power for power in range(-8, 7) for factor in (1, 3)]

@@ -1,4 +1,4 @@
-"""Throughput against latency: one point for each cell of a sweep, with the knee and the Pareto front."""
+"""Throughput against latency: one point per cell of a sweep, with the knee and the Pareto front."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from servetop.tui.drawing.scale import log_limits, round_limit
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, merged, placard
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-"""One for each batch size, in ascending order."""
+"""One per batch size, in ascending order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def pareto(points: Sequence[Point]) -> set[int]:
 
 
 def knees(points: Sequence[Point]) -> set[int]:
-    """Position of each batch size's knee, latency over request rate (core.knee)."""
+    """Position of each batch size's knee of latency over request rate (analysis.knee)."""
     found = set()
     for batch in {point.batch for point in points}:
         line = sorted(

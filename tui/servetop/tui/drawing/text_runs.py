@@ -1,7 +1,7 @@
-"""What a panel draws: rows of text runs, each with the name of a style that the style sheet colours.
+"""Text runs: rows of text with the names of styles, which the style sheet colours.
 
-Text is sanitized, and never read as markup. Rendering goes straight to strips: a chart has hundreds of runs, four times
-a second.
+All text is sanitized and never parsed as markup. Rows are rendered straight to strips: a chart has hundreds of runs,
+four times a second.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _COUNTED_DIFFERENTLY = dict.fromkeys(
 
 
 def in_cells(text: str) -> str:
-    """Sanitized text that takes the same cells on every terminal: emoji of several parts fall into these.
+    """Sanitized text that has the same width on every terminal: emoji sequences are split into their parts.
 
-    Terminals do not agree on whether a woman, a joiner and a laptop are one sign or two; a row that one of them takes
-    for longer than it is runs over the rows beside and below it.
+    Terminals disagree on the width of a sequence such as woman, joiner, laptop; a row that is wider on one of them
+    would overwrite its neighbours.
     """
     if text.isascii():
         return sanitize_line(text)
@@ -35,7 +35,7 @@ def in_cells(text: str) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """At most `width` terminal cells of printable text; what is cut off ends in `…`."""
+    """At most `width` terminal cells of printable text; truncated text ends in `…`."""
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, max(width - 1, 0)).rstrip() + "…" if width > 0 else ""
@@ -47,22 +47,20 @@ TextRow = Sequence[Run]
 
 
 class Lines(Visual):
-    """Rows, top first. What does not fit is cut off at the right and at the bottom."""
+    """Rows, top first; truncated at the right and at the bottom."""
 
     def __init__(self, rows: Iterable[TextRow]) -> None:
         self.rows = tuple(rows)
 
     @property
     def plain(self) -> str:
-        """The text alone, one line a row."""
+        """The text alone, one line per row."""
         return "\n".join("".join(text for text, _ in row) for row in self.rows)
 
     def get_optimal_width(self, rules: RulesMap, container_width: int) -> int:  # noqa: ARG002
-        """Cells of the widest row."""
         return max((row_width(row) for row in self.rows), default=0)
 
     def get_height(self, rules: RulesMap, width: int) -> int:  # noqa: ARG002
-        """Number of rows: they never wrap."""
         return len(self.rows)
 
     def render_strips(self, width: int, height: int | None, style: Style, options: RenderOptions) -> list[Strip]:
@@ -82,7 +80,7 @@ class Lines(Visual):
 
 
 def merged(row: TextRow) -> list[Run]:
-    """The same picture in as few runs as possible: each costs 40 bytes of terminal output. Blanks go with any style."""
+    """The same picture in as few runs as possible, because each costs 40 bytes of output; blanks take any style."""
     runs: list[Run] = []
     for text, style in row:
         if runs and (style == runs[-1][1] or not text.strip(" ")):
@@ -93,12 +91,12 @@ def merged(row: TextRow) -> list[Run]:
 
 
 def row_width(row: TextRow) -> int:
-    """Terminal cells that a row takes."""
+    """The width of a row in terminal cells."""
     return sum(cell_len(text) for text, _ in row)
 
 
 def fitted(row: TextRow, width: int) -> list[Run]:
-    """The row in at most `width` cells; the run that crosses the edge is shortened, what follows is left out."""
+    """The row in at most `width` cells; the run that crosses the edge is shortened, the rest is dropped."""
     kept: list[Run] = []
     for text, style in row:
         left = width - row_width(kept)
@@ -109,7 +107,7 @@ def fitted(row: TextRow, width: int) -> list[Run]:
 
 
 def spread(left: TextRow, right: TextRow, *, width: int) -> list[Run]:
-    """One row with its parts at both edges; the left part gives way when there is no room for both."""
+    """One row with its parts at both edges; the left part is shortened if there is no room for both."""
     room = width - row_width(right)
     if room <= 0:
         return fitted(right, width)
@@ -131,7 +129,7 @@ def joined(parts: Iterable[TextRow], *, width: int, gap: str = "   ") -> list[Ru
 
 
 def placard(text: str, *, width: int, height: int, style: str = "muted") -> list[TextRow]:
-    """One sentence in the middle of an otherwise empty area, broken into lines where it is too long."""
+    """A sentence in the middle of an otherwise empty area, wrapped between words."""
     lines: list[str] = [""]
     for word in text.split():
         candidate = f"{lines[-1]} {word}".strip()

@@ -1,1 +1,1 @@
-"""Panels: each one draws a part of a moment of a run, and knows nothing of the others."""
+"""Panels: each draws one part of a frame, independently of the others."""

@@ -1,4 +1,4 @@
-"""The two bottom lines: what was asked of the run, and the keys."""
+"""The two bottom lines: messages and commands, and the keys."""
 
 from __future__ import annotations
 
@@ -17,37 +17,33 @@ _REPLY_SHOWN_FOR = 8.0
 
 
 class StatusLine(Panel):
-    """Commands that wait, the last reply, and what the app says itself."""
+    """The app's message, pending commands, or the last reply."""
 
     def title(self, frame: Frame) -> list[TextRow]:  # noqa: ARG002
-        """None: no frame."""
         return []
 
     def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
-        """See `draw_status`."""
         return [draw_status(frame, width)]
 
 
 class KeyLine(Panel):
-    """The keys that do something now."""
+    """The keys that have an effect now."""
 
     def title(self, frame: Frame) -> list[TextRow]:  # noqa: ARG002
-        """None: no frame."""
         return []
 
     def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
-        """See `draw_keys`."""
         return [draw_keys(LIVE_LINE if frame.live and not frame.read_only else REPLAY_LINE, width)]
 
 
 def draw_status(frame: Frame, width: int) -> TextRow:
-    """The app's own message first, then what waits, then the last reply; the time axis at the right."""
+    """The app's message, else pending commands, else the last reply; the time axis at the right."""
     span = "" if frame.booting else f"axis {formats.minutes(frame.stats.span)}"
     return spread(fitted(_message(frame), width), [*_pointed(frame), (span, "faint")], width=width)
 
 
 def _pointed(frame: Frame) -> list[Run]:
-    """Where the cursor is, and how far that lies before the playhead."""
+    """The cursor's time, and its distance from the playhead."""
     if frame.cursor is None:
         return []
     back = formats.minutes(frame.view.playhead.at - frame.cursor)
@@ -60,7 +56,7 @@ def _message(frame: Frame) -> list[Run]:
         return [("▸ ", "key"), (sanitize_line(frame.view.message), "")]
     if frame.pending:
         waiting = ", ".join(sanitize_line(described(each.action, each.value, each.text)) for each in frame.pending)
-        return [("… ", "warn"), (waiting, "strong"), (" asked for", "muted")]
+        return [("… ", "warn"), (waiting, "strong"), (" pending", "muted")]
     replied = [each for each in frame.commands if each.reply is not None and each.obeyed_at is not None]
     last = max(replied, key=lambda each: (each.obeyed_at or 0.0, each.id), default=None)
     if last is None or frame.view.playhead.at - (last.obeyed_at or 0.0) > _REPLY_SHOWN_FOR:
@@ -69,7 +65,7 @@ def _message(frame: Frame) -> list[Run]:
 
 
 def draw_keys(keys: Sequence[tuple[str, str]], width: int) -> TextRow:
-    """Help and quit at the right; of the others as many as fit, in order of importance."""
+    """Help and quit at the right; of the others as many as fit, most important first."""
     named = [[(caption, "key"), (f" {label}", "muted")] for caption, label in keys]
     always = joined(([(caption, "key"), (f" {label}", "muted")] for caption, label in ALWAYS), width=width, gap="  ")
     return spread(joined(named, width=width - row_width(always) - 2, gap="  "), always, width=width)

@@ -1,4 +1,4 @@
-"""The top line: what runs, on what, at which stage, and whether this is now."""
+"""The top line: engine, model, GPU, stage, time, and whether this is live."""
 
 from __future__ import annotations
 
@@ -11,23 +11,21 @@ from servetop.tui.state.availability import engine_name
 from servetop.tui.state.frame import Frame
 
 _SETTLED = (0, 130)
-"""Exit codes of runs that ended as planned or as asked."""
+"""Exit codes of runs that ended as planned or were interrupted."""
 
 
 class HeaderLine(Panel):
-    """One row, no frame."""
+    """One row without a frame."""
 
     def title(self, frame: Frame) -> list[TextRow]:  # noqa: ARG002
-        """None: there is no frame to put it in."""
         return []
 
     def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
-        """See `draw_header`."""
         return [draw_header(frame, width)]
 
 
 def draw_header(frame: Frame, width: int) -> TextRow:
-    """What runs at the left, the stage after it, time and state at the right; narrow lines lose the least important."""
+    """Engine and model at the left, the stage after them, time and state at the right; the least important give way."""
     stage = stage_runs(frame, short=width < 100)
     now: list[Run] = [("  ", ""), (formats.clock_time(frame.view.playhead.at), "strong"), (" ", ""), *state(frame)]
     name: list[Run] = [("servetop ", "title"), ("▸ ", "muted")]
@@ -43,12 +41,12 @@ def draw_header(frame: Frame, width: int) -> TextRow:
 
 
 def _short_model(model: str, width: int) -> str:
-    """Hub names lose their owner first."""
+    """A hub name without its owner if it is too long."""
     return model if row_width([(model, "")]) <= width else shortened(model.rsplit("/", 1)[-1], max(width, 4))
 
 
 def stage_runs(frame: Frame, *, short: bool = False) -> list[Run]:
-    """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused; in short without the first word."""
+    """`stage 3/8 64 req/s · batch 192`, and whether it is held or paused; `short` omits the word stage."""
     load, stage = frame.stats.load, frame.stage
     if stage is None:
         return [("no load yet", "muted")]
@@ -68,7 +66,7 @@ def stage_runs(frame: Frame, *, short: bool = False) -> list[Run]:
 
 
 def state(frame: Frame) -> list[Run]:
-    """Recording, looking back, playing, paused or ended; each with a symbol of its own."""
+    """Recording, behind the live edge, playing, paused or ended; each with its own symbol."""
     playhead, end = frame.view.playhead, frame.end
     if frame.live and playhead.following:
         return [("● REC", "bad")]
@@ -82,7 +80,7 @@ def state(frame: Frame) -> list[Run]:
 
 
 def ending(frame: Frame) -> Run:
-    """How the run ended."""
+    """The outcome of the run."""
     end = frame.end
     if end is None:
         return ("■ broke off", "warn")

@@ -20,7 +20,7 @@ from servetop.tui.textual_seam import set_titles, titles_of
 
 
 def footer_parts(frame: Frame, own: TextRow, *, pointed: bool) -> Sequence[TextRow]:
-    """The panel's own remark; before it the cursor's instant, where the figures are that one's (`pointed`)."""
+    """The panel's own note, after the cursor's time if the panel shows values at the cursor (`pointed`)."""
     if frame.cursor is None or not pointed:
         return [own]
     where: TextRow = [(f"{MARK} ", "cursor"), (formats.clock_time(frame.cursor), "strong")]
@@ -28,11 +28,11 @@ def footer_parts(frame: Frame, own: TextRow, *, pointed: bool) -> Sequence[TextR
 
 
 class Panel(Widget):
-    """A box with the main numbers in its title. Subclasses say, as pure functions, what is in both."""
+    """A box with the main numbers in its title; subclasses draw both, as pure functions of the frame."""
 
     ALLOW_SELECT = False
     shows_cursor = False
-    """Its figures are those of the cursor's instant; the bottom edge says so."""
+    """Whether its values are those at the cursor; the bottom edge shows the cursor's time."""
     frame: reactive[Frame | None] = reactive(None, repaint=False)
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -42,7 +42,7 @@ class Panel(Widget):
         self._drawn_for = Size()
 
     def watch_frame(self, frame: Frame | None) -> None:
-        """Move the axis limit if it must move; repaint only what changed: over ssh every row counts."""
+        """Adjust the axis limit, and repaint only the rows that changed, because over ssh every row counts."""
         if frame is None:
             return
         self.limit = steady_limit(self.limit, self.peak(frame))
@@ -63,7 +63,7 @@ class Panel(Widget):
         self._rows = self.draw(frame, width, height) if width > 0 and height > 0 else ()
 
     def _set_titles(self, frame: Frame) -> list[Region]:
-        """The edges that need repainting. Not by `border_title`: setting it repaints the whole panel."""
+        """Sets both titles; returns the edges that need repainting."""
         title, subtitle = (
             self._content(self.title(frame)),
             self._content(footer_parts(frame, self.subtitle(frame), pointed=self.shows_cursor)),
@@ -78,11 +78,9 @@ class Panel(Widget):
         return edges if width and top else []
 
     def on_resize(self) -> None:
-        """Other parts of the title may fit now."""
         self.watch_frame(self.frame)
 
     def render(self) -> Lines:
-        """The rows for the size that the panel has now."""
         if self.frame is None:
             return Lines(())
         if self._drawn_for != self.size:
@@ -90,23 +88,23 @@ class Panel(Widget):
         return Lines(self._rows)
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """Parts of the title, most important first; those that do not fit are left out."""
+        """Parts of the title, most important first; those that do not fit are omitted."""
         raise NotImplementedError
 
     def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
-        """A remark at the bottom edge; empty for none."""
+        """A note at the bottom edge; empty for none."""
         return []
 
     def peak(self, frame: Frame) -> float:  # noqa: ARG002
-        """Largest value in the chart, for its limit."""
+        """The largest value in the chart, for its limit."""
         return 1.0
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """The rows for an area of that size."""
+        """The rows for an area of this size."""
         raise NotImplementedError
 
     def axes(self, frame: Frame) -> Axes:
-        """The shared time axis with this panel's limit, and marks where stages with a load began."""
+        """The shared time axis with this panel's limit, and marks at the starts of stages with a load."""
         marks = tuple(stage.at for stage in frame.stages if stage.request_rate is not None)
         return Axes(window=frame.window, limit=self.limit, marks=marks, cursor=frame.cursor)
 
@@ -115,14 +113,14 @@ class Panel(Widget):
         if parts and row_width(parts[0]) > width:
             parts = [parts[0][:1]]
         text, spans = "", []
-        for words, style in joined(parts, width=width, gap=" · "):
-            piece = in_cells(words)
+        for run_text, style in joined(parts, width=width, gap=" · "):
+            piece = in_cells(run_text)
             if style:
-                look = self.screen.get_visual_style(style, partial=True)
-                spans.append(Span(len(text), len(text) + len(piece), look))
+                visual_style = self.screen.get_visual_style(style, partial=True)
+                spans.append(Span(len(text), len(text) + len(piece), visual_style))
             text += piece
         return Content(text, spans)
 
 
 def _visible_parts(content: Content | None) -> object:
-    return content and (content.plain, content.spans)  # contents themselves are equal when their texts are
+    return content and (content.plain, content.spans)  # contents compare equal if their texts do, whatever their styles

@@ -1,4 +1,4 @@
-"""Panels whose charts lie on the shared time axis: the mouse points at instants there."""
+"""Panels with a chart on the shared time axis, and their reactions to the mouse."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from servetop.tui.state.frame import Frame
 
 
 class TimeChart(Panel):
-    """A click puts the cursor, moving over the chart takes a loose one along, the wheel zooms the time axis."""
+    """A click sets the cursor, a movement takes one that follows the mouse along, the wheel zooms the time axis."""
 
     shows_cursor = True
     axes_from: ClassVar[int] = 6
-    """Rows from which the chart has a vertical axis at its left; with fewer it is a sparkline without one."""
+    """Rows from which the chart has a vertical axis; with fewer it is a sparkline without one."""
 
     class Pointed(Message):
-        """The mouse is at an instant of the run."""
+        """The mouse is over a time of the run."""
 
         def __init__(self, at: float, *, pressed: bool, latency: float | None = None) -> None:
-            """Seconds; `pressed`: by a click or with a button down, not just passing over; `latency`: see Cursor."""
+            """`at` in seconds; `pressed` for a click or a drag, not for a movement alone; `latency` as in Cursor."""
             super().__init__()
             self.at = at
             self.pressed = pressed
             self.latency = latency
 
     class Zoomed(Message):
-        """The wheel was turned."""
+        """The mouse wheel was turned."""
 
         def __init__(self, direction: int) -> None:
             """-1 shows less time, 1 more."""
@@ -39,7 +39,7 @@ class TimeChart(Panel):
             self.direction = direction
 
     def time_under(self, event: events.MouseEvent) -> float | None:
-        """The instant drawn under the mouse; None outside of the chart."""
+        """The time drawn under the mouse; None outside of the chart."""
         offset = event.get_content_offset(self)
         if offset is None or self.frame is None:
             return None
@@ -47,15 +47,13 @@ class TimeChart(Panel):
         return time_at_column(offset.x - left, self.frame.window, self.size.width - left)
 
     def left_of_chart(self, frame: Frame) -> int:  # noqa: ARG002
-        """Cells that something else takes before the chart begins: its vertical axis, here."""
+        """Cells to the left of the chart, such as its vertical axis."""
         return GUTTER if self.size.height >= self.axes_from else 0
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor there."""
         self._point(event, pressed=True)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Take a loose cursor along; with a button down, any."""
         self._point(event, pressed=event.button != 0)
 
     def _point(self, event: events.MouseEvent, *, pressed: bool) -> None:
@@ -64,15 +62,13 @@ class TimeChart(Panel):
             self.post_message(self.Pointed(at, pressed=pressed, latency=self.latency_under(event)))
 
     def latency_under(self, event: events.MouseEvent) -> float | None:  # noqa: ARG002
-        """Seconds that the row under the mouse stands for; None where rows are no latencies."""
+        """The latency in seconds of the row under the mouse; None if rows are not latencies."""
         return None
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Less time, in more detail."""
         event.stop()
         self.post_message(self.Zoomed(-1))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """More time."""
         event.stop()
         self.post_message(self.Zoomed(1))

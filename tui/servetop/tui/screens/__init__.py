@@ -1,1 +1,1 @@
-"""Screens: the live dashboard, the log, help, and the questions that are asked."""
+"""Screens: the live dashboard, the screens behind the number keys, and modal questions."""

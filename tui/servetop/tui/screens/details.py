@@ -1,4 +1,4 @@
-"""The screens behind the number keys: distributions, sweep, configuration."""
+"""The screens of distributions, sweep and configuration."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from servetop.tui.state.stage_metrics import METRICS
 
 
 class DetailScreen(FrameScreen):
-    """Escape goes back to the live screen."""
+    """A screen above the live one; Escape closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.show_screen('live')", "back")]
 
 
 class DistributionsScreen(DetailScreen):
-    """A distribution of each latency, and of lengths where there is room, by stage."""
+    """A distribution of each latency by stage, and of lengths if there is room."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (150, "-broad")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-low"), (34, "-tall")]  # noqa: RUF012
 
     def compose(self) -> ComposeResult:
-        """Two or three beside each other, the legend above."""
         yield HeaderLine(id="header")
         yield StageLegend(id="legend")
         with Grid(id="distributions"):
@@ -40,10 +39,9 @@ class DistributionsScreen(DetailScreen):
 
 
 class SweepScreen(DetailScreen):
-    """Batch size × request rate, and the throughput-latency curve."""
+    """Throughput by batch size × request rate, and the throughput-latency curve."""
 
     def compose(self) -> ComposeResult:
-        """The matrix above, what it costs in latency below."""
         yield HeaderLine(id="header")
         yield SweepPanel(id="sweep")
         yield CurvePanel(id="curve")
@@ -61,13 +59,12 @@ class ConfigScreen(DetailScreen):
     ]
 
     def compose(self) -> ComposeResult:
-        """The settings between the lines that every screen has."""
         yield HeaderLine(id="header")
         yield ConfigPanel(id="config")
         yield StatusLine(id="status")
 
     def action_scroll_config(self, lines: int) -> None:
-        """Down (positive) or up by lines."""
+        """Scroll down (positive) or up by lines."""
         panel = self.query_one(ConfigPanel)
         if panel.frame is not None:
             most = max(0, len(shown_rows(panel.frame, panel.size.width)) - panel.size.height)

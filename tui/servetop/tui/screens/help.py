@@ -1,4 +1,4 @@
-"""All keys, and what the numbers mean."""
+"""The help screen: all keys, and the definitions of the metrics."""
 
 from __future__ import annotations
 
@@ -21,23 +21,26 @@ from servetop.tui.screens.modal import Modal
 _INDENT = 18
 
 DEFINITIONS = (
-    ("offered", "requests due by the schedule, per second; sent and done: those sent, and those answered well"),
-    ("in flight", "sent and not finished; queued: due, but held back by the concurrency limit"),
+    (
+        "offered",
+        "requests due by the schedule, per second; sent: requests sent; done: requests completed without error",
+    ),
+    ("in flight", "sent and not finished; queued: due, but waiting in the client for the concurrency limit"),
     ("TTFT", "time to first token: first non-empty chunk − sent"),
     (
         "where TTFT goes",
-        "mean from due: client queue (held back, slip); network (sent to first token, less the engine's own "
-        "TTFT); queue and prefill as the engine tells them when requests end; the rest is unexplained",
+        "mean from due: client queue (concurrency limit, slip); network (sent to first token, minus the engine's own "
+        "TTFT); queue and prefill as the engine reports them when requests end; the rest is unexplained",
     ),
     ("ITL", "inter-token latency: gap between chunks ÷ tokens of the later chunk, pooled over tokens"),
-    ("E2E", "end to end: last byte − sent"),
-    ("p50 p90 p99", "percentiles over the sliding window, within 1 % of the exact ones (the summary has those)"),
+    ("E2EL", "end-to-end latency: last byte − sent"),
+    ("p50 p90 p99", "percentiles over the sliding window, within 1 % of the exact values (which the summary has)"),
     (
         "KV blocks",
-        "the engine's paged memory for running requests; full blocks make it preempt; the map "
+        "the engine's paged memory for running requests; when it is full, the engine preempts; the map "
         "beside it shows how many are in use, not which",
     ),
-    ("preemptions", "requests thrown out of the running batch, to be computed again later"),
+    ("preemptions", "requests removed from the running batch, to be recomputed later"),
     ("slip", f"sent − due; above {formats.seconds(SLIP_LIMIT)} at p99 the client is the bottleneck"),
     ("loop lag", f"lateness of the client's own timer; limit {formats.seconds(LOOP_LAG_LIMIT)} at p99"),
     ("sent / offered", f"below {SENT_SHARE_LIMIT:.0%} the offered load was not delivered"),
@@ -46,14 +49,14 @@ DEFINITIONS = (
         f"engine running + waiting against client in flight; within {AGREEMENT_LIMIT:.0%} or 1.5 requests",
     ),
     ("tokens", f"the engine's count against the client's; within {AGREEMENT_LIMIT:.0%}"),
-    ("cursor", "what every panel shows is of its instant; windows end there; charts stay as they are"),
+    ("cursor", "every panel shows its values at the cursor's time; windows end there; charts do not move"),
     (
         "requests",
-        "╌ held: due → sent  ░ to first token  █ decode; each is recorded when it ends, so those in flight "
+        "╌ queued: due → sent  ░ to first token  █ decode; requests are recorded when they end, so those in flight "
         "are only counted",
     ),
     (
-        "time line",
+        "timeline",
         "┿ stage  ═ steady state  ● command  ◆ mark  • note  ▲ warning  ✖ error or stall  "
         "◇ knee (Kneedle, over the stages' TTFT p90)",
     ),
@@ -61,17 +64,16 @@ DEFINITIONS = (
 
 
 class HelpScreen(Modal[None]):
-    """Closes with escape, `?` or q."""
+    """Closed by Escape, `?` or q."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,q,f1", "dismiss", "close")]
 
     def __init__(self, *, read_only: bool = False) -> None:
-        """`read_only`: without the keys that steer."""
+        """`read_only` omits the steering keys."""
         super().__init__()
         self._read_only = read_only
 
     def compose(self) -> ComposeResult:
-        """One scrolling text."""
         with VerticalScroll(classes="dialog help") as box:
             box.border_title = "servetop: keys and definitions"
             box.border_subtitle = "↑ ↓ scroll · esc closes"
@@ -79,7 +81,7 @@ class HelpScreen(Modal[None]):
 
 
 class HelpText(Widget):
-    """As high as its text at the width it has."""
+    """As high as its text at its width."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
 
@@ -88,22 +90,20 @@ class HelpText(Widget):
         self._read_only = read_only
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        """Rows that the text takes at this width."""
         return len(help_rows(width, read_only=self._read_only))
 
     def render(self) -> Lines:
-        """All of it: the box around it scrolls."""
         return Lines(help_rows(self.size.width, read_only=self._read_only))
 
 
 def help_rows(width: int, *, read_only: bool = False) -> list[TextRow]:
-    """Keys by what they act on, then definitions, each broken into lines under itself."""
+    """Keys by what they act on, then definitions, each wrapped and indented."""
     rows: list[TextRow] = []
     for heading, keys in tables(read_only=read_only).items():
         rows.append([(heading, "title")])
         rows += [row for key in keys for row in _entry(key.caption, key.tooltip, "key", width)]
         rows.append([])
-    rows.append([("What is measured", "title")])
+    rows.append([("Definitions", "title")])
     return rows + [row for name, meaning in DEFINITIONS for row in _entry(name, meaning, "strong", width)]
 
 

@@ -35,10 +35,9 @@ NEEDED = (60, 16)
 
 
 class TooSmall(Widget):
-    """Says how large the terminal is and how large it must be."""
+    """Shows the size of the terminal and the size required."""
 
     def render(self) -> Lines:
-        """In the middle of whatever room there is."""
         width, height = self.size
         columns, rows = NEEDED
         text = f"terminal too small: {width}×{height}, servetop needs {columns}×{rows}"
@@ -46,7 +45,7 @@ class TooSmall(Widget):
 
 
 class LiveScreen(PanelFocus):
-    """All panels; which are shown, and where, is the style sheet's business, by the terminal's size."""
+    """All panels; the style sheet selects and places them by the terminal's size."""
 
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as Textual declares it
         (0, "-too-narrow"), (NEEDED[0], "-narrow"), (100, "-medium"), (150, "-broad"), (180, "-wide"),
@@ -56,13 +55,12 @@ class LiveScreen(PanelFocus):
     ]  # fmt: skip
 
     def __init__(self, first: Frame, controls: Controls, size: Size) -> None:
-        """It is made with its classes: a later one would match all panels with the style sheet again."""
+        """Sets the classes in the constructor: a later change would match all panels with the style sheet again."""
         width, height = self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
         fits = (_breakpoint(width, size.width), _breakpoint(height, size.height))
         super().__init__(first, controls, classes=(*fits, *(name for name, given in _classes(first).items() if given)))
 
     def compose(self) -> ComposeResult:
-        """In reading order: the client's side, the engine's, the machine's, then what happened."""
         yield HeaderLine(id="header")
         yield DiagnosisLine(id="diagnosis")
         yield AlertPanel(id="alert")
@@ -84,14 +82,14 @@ class LiveScreen(PanelFocus):
         yield TooSmall(id="too-small")
 
     def show(self, frame: Frame) -> None:
-        """Also arrange the panels."""
+        """Draw a frame, and rearrange the panels if needed."""
         for name, given in _classes(frame).items():
             self.set_class(given, name)
         super().show(frame)
 
 
 def _classes(frame: Frame) -> dict[str, bool]:
-    """Which classes the style sheet arranges the panels by: for booting, an error, a machine without a GPU."""
+    """The classes by which the style sheet arranges the panels: start-up, an error, the heat map, no GPU."""
     return {
         "-booting": frame.booting,
         "-alert": bool(alert_text(frame)),
@@ -101,5 +99,5 @@ def _classes(frame: Frame) -> dict[str, bool]:
 
 
 def _breakpoint(classes: Sequence[tuple[int, str]], size: int) -> str:
-    """The class that Textual gives a screen of so many cells."""
+    """The class that Textual sets on a screen of `size` cells."""
     return max(each for each in classes if each[0] <= size)[1]

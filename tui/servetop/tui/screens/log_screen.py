@@ -1,4 +1,4 @@
-"""The engine's log and servetop's own words on the whole screen."""
+"""The log screen: the logs of engine and servetop on the whole screen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from servetop.tui.screens.modal import Modal, PlainText
 
 
 class LogScreen(FrameScreen):
-    """Scrolls by line and by page; keeps following at the end. `n` is the next match here, not the next stage."""
+    """Scrolls by line and page, and follows the end. `n` goes to the next match here, not to the next stage."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,l", "app.show_screen('live')", "close"),
@@ -32,45 +32,44 @@ class LogScreen(FrameScreen):
     ]
 
     def compose(self) -> ComposeResult:
-        """The log between the lines that every screen has."""
         yield HeaderLine(id="header")
         yield LogView(id="whole-log")
         yield StatusLine(id="status")
 
     def action_scroll_log(self, lines: int) -> None:
-        """Up (positive) or down by lines."""
+        """Scroll up (positive) or down by lines."""
         self.query_one(LogView).scroll(lines)
 
     def action_next_level(self) -> None:
-        """The next filter."""
+        """Select the next level."""
         self.query_one(LogView).next_level()
 
     def action_go_to_match(self, direction: int) -> None:
-        """Older (-1) or newer (1)."""
+        """Go to the next older (-1) or newer (1) match."""
         self.query_one(LogView).go_to_match(direction)
 
     def action_search(self) -> None:
-        """Ask for words, beginning with the last ones."""
+        """Ask for a query, starting from the last one."""
         log = self.query_one(LogView)
-        self.app.push_screen(SearchQuestion(log.words), lambda words: None if words is None else log.search(words))
+        self.app.push_screen(
+            SearchQuestion(log.search_text), lambda query: None if query is None else log.search(query)
+        )
 
 
 class SearchQuestion(Modal[str]):
-    """One line of words; empty ends the search; escape gives None."""
+    """One line of text; empty ends the search; the result of Escape is None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]
 
-    def __init__(self, words: str) -> None:
+    def __init__(self, query: str) -> None:
         super().__init__()
-        self._words = words
+        self._query = query
 
     def compose(self) -> ComposeResult:
-        """The field has the focus."""
         with Vertical(classes="dialog"):
             yield PlainText("Search the log for:", classes="question")
-            yield Input(self._words, max_length=120, compact=True)
-            yield PlainText("enter searches, nothing ends the search, esc goes back", classes="hint")
+            yield Input(self._query, max_length=120, compact=True)
+            yield PlainText("enter searches, an empty query ends the search, esc goes back", classes="hint")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter."""
         self.dismiss(event.value.strip())

@@ -11,19 +11,18 @@ from servetop.core.text.sanitize import sanitize_text
 
 
 class Modal(ModalScreen[ScreenResultType]):
-    """Closes once: keys that were typed before it was gone do not close the screen below."""
+    """Closes once: keys typed before it disappeared do not close the screen below."""
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
-        """Close with a result; nothing once it is closed."""
+        """Close with a result; no effect if it is closed already."""
         return super().dismiss(result) if self.is_current else AwaitComplete()
 
 
 class PlainText(Static):
-    """A static text, sanitized and never read as markup: error messages, file names and model ids may be part of it."""
+    """Static text, sanitized and never parsed as markup: it may contain error messages, file names and model ids."""
 
     def __init__(self, text: str = "", *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(sanitize_text(text), id=id, classes=classes, markup=False)
 
     def update(self, content: VisualType = "", *, layout: bool = True) -> None:
-        """Show another text."""
         super().update(sanitize_text(str(content)), layout=layout)

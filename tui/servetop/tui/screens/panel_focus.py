@@ -1,4 +1,4 @@
-"""Choosing one of the panels on the grid, and giving it the whole screen."""
+"""Selecting a panel of the grid, and maximising it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAXIMISED = "-maximised"
 
 
 class PanelFocus(FrameScreen):
-    """Tab or a click chooses a panel (the focus), enter or a double click maximises it, escape brings all back."""
+    """Tab or a click selects a panel (the focus), Enter or a double click maximises it, Escape restores the grid."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "next_panel(1)", "next panel", show=False),
@@ -27,12 +27,12 @@ class PanelFocus(FrameScreen):
     ]
 
     def on_mount(self) -> None:
-        """All panels but the time line, where a click means an instant, can be chosen."""
+        # a click on the timeline seeks, so that panel cannot be selected
         for panel in self.query("#panels > Panel"):
             panel.can_focus = not isinstance(panel, TimelinePanel)
 
     def action_next_panel(self, direction: int) -> None:
-        """Choose the next (1) or the one before (-1); a maximised panel makes way for it."""
+        """Select the next (1) or previous (-1) panel; maximises it if the current one is maximised."""
         maximised = self.has_class(_MAXIMISED)
         if maximised:
             self._bring_back()
@@ -48,7 +48,7 @@ class PanelFocus(FrameScreen):
         self.set_focus(shown[after % len(shown)])
 
     def action_maximise(self) -> None:
-        """The chosen panel alone, or all again; without a chosen one, the first."""
+        """Maximise the selected panel, or restore the grid; selects the first panel if there is no selection."""
         if self.has_class(_MAXIMISED):
             self._bring_back()
             return
@@ -59,7 +59,7 @@ class PanelFocus(FrameScreen):
             self.focused.add_class(_MAXIMISED)
 
     def action_bring_back(self) -> None:
-        """All panels again; when they are there already, escape means something else."""
+        """Restore the grid; if no panel is maximised, Escape has its other meaning."""
         if not self.has_class(_MAXIMISED):
             raise SkipAction
         self._bring_back()
@@ -69,7 +69,6 @@ class PanelFocus(FrameScreen):
         self.query(f".{_MAXIMISED}").remove_class(_MAXIMISED)
 
     def on_click(self, event: events.Click) -> None:
-        """A double click on a panel maximises it, and brings all back."""
         if event.chain == 2 and _panel_of(event.widget) is self.focused and self.focused is not None:
             self.action_maximise()
 

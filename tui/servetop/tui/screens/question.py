@@ -1,4 +1,4 @@
-"""Questions in the middle of the screen: a choice by key or mouse, or a line of text."""
+"""Modal questions: a choice by key or mouse, or a line of text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from servetop.tui.state.time_input import parse_time
 
 
 class QuestionScreen(Modal[str]):
-    """Choices as buttons, each also on a key; escape gives None."""
+    """Choices as buttons, each also on a key; the result of Escape is None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "go back"),
@@ -34,7 +34,6 @@ class QuestionScreen(Modal[str]):
         self._choices = {choice.key: choice for choice in question.choices}
 
     def compose(self) -> ComposeResult:
-        """The question, its choices, and the way back."""
         with Vertical(classes="dialog"):
             yield PlainText(self._text, classes="question")
             for choice in self._choices.values():
@@ -42,11 +41,9 @@ class QuestionScreen(Modal[str]):
             yield Button(_label("esc", "go back", ""), name="escape", compact=True)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """By mouse or enter."""
         self._answer(event.button.name or "")
 
     def on_key(self, event: events.Key) -> None:
-        """By the choice's own key."""
         if event.key in self._choices:
             event.stop()
             self._answer(event.key)
@@ -56,41 +53,37 @@ class QuestionScreen(Modal[str]):
 
 
 class NoteQuestion(Modal[str]):
-    """One line of text for a mark; may be left empty; escape gives None."""
+    """One line of text for a mark, which may be empty; the result of Escape is None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]
 
     def compose(self) -> ComposeResult:
-        """The field has the focus."""
         with Vertical(classes="dialog"):
-            yield PlainText("Mark this instant. A note, if you like:", classes="question")
+            yield PlainText("Mark this time. Note (optional):", classes="question")
             yield Input(max_length=120, compact=True)
             yield PlainText("enter marks, esc goes back", classes="hint")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter."""
         self.dismiss(event.value.strip())
 
 
 class TimeQuestion(Modal[float]):
-    """An instant to go to, in seconds of the run; escape gives None. What cannot be read is said under the field."""
+    """A time to go to, in seconds of the run; the result of Escape is None. Errors are shown below the field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]
 
     def __init__(self, *, edge: float) -> None:
-        """`edge`: the newest instant there is."""
+        """`edge` is the end of the run."""
         super().__init__()
         self._edge = edge
 
     def compose(self) -> ComposeResult:
-        """The field has the focus."""
         with Vertical(classes="dialog"):
-            yield PlainText(f"Go to which instant? There are {clock_time(self._edge)}.", classes="question")
+            yield PlainText(f"Go to which time? The run is {clock_time(self._edge)} long.", classes="question")
             yield Input(max_length=20, compact=True)
             yield PlainText("90, 1:30, 0:01:30 or 50%; enter goes there, esc goes back", classes="hint")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter: go, or say why not."""
         try:
             self.dismiss(parse_time(event.value, edge=self._edge))
         except UsageError as error:
@@ -98,26 +91,24 @@ class TimeQuestion(Modal[float]):
 
 
 class TextQuestion(Modal[str]):
-    """A question that one typed line answers; escape gives None."""
+    """One line of text; the result of Escape is None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "go back")]
 
     def __init__(self, text: str, *, hint: str, start: str = "") -> None:
-        """`start`: what stands in the field at first."""
+        """`start` is the initial text."""
         super().__init__()
         self._text, self._hint, self._start = text, hint, start
 
     def compose(self) -> ComposeResult:
-        """The field has the focus."""
         with Vertical(classes="dialog"):
             yield PlainText(self._text, classes="question")
             yield Input(self._start, max_length=250, compact=True, select_on_focus=False)
             yield PlainText(self._hint, classes="hint")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter."""
         self.dismiss(event.value.strip())
 
 
-def _label(key: str, words: str, hint: str) -> Content:
-    return Content.assemble((f"{key:>3}  ", "bold $accent"), (f"{words:<18}", "bold"), (hint, "$text-muted"))
+def _label(key: str, text: str, hint: str) -> Content:
+    return Content.assemble((f"{key:>3}  ", "bold $accent"), (f"{text:<18}", "bold"), (hint, "$text-muted"))

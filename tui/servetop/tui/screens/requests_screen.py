@@ -1,4 +1,4 @@
-"""The requests around an instant, and one of them in detail."""
+"""The screens of the requests around a time, and of one request in detail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from servetop.tui.state.request_rows import COLUMNS
 
 
 class RequestsScreen(DetailScreen):
-    """Waterfall and table; the arrows choose a request, enter opens it."""
+    """Waterfall and table; the arrow keys select a request, Enter opens it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "choose(-1)", "row up", show=False),
@@ -33,7 +33,6 @@ class RequestsScreen(DetailScreen):
     ]
 
     def compose(self) -> ComposeResult:
-        """The table between the lines that every screen has."""
         yield HeaderLine(id="header")
         yield RequestsPanel(id="requests")
         yield StatusLine(id="status")
@@ -43,19 +42,19 @@ class RequestsScreen(DetailScreen):
         return self.query_one(RequestsPanel)
 
     def action_choose(self, rows: int) -> None:
-        """Down (positive) or up by rows."""
+        """Move the selection down (positive) or up by rows."""
         self._panel.choose(rows)
 
     def action_sort(self) -> None:
-        """By the next column."""
+        """Sort by the next column."""
         self._arrange(order=COLUMNS[(COLUMNS.index(self._panel.order) + 1) % len(COLUMNS)])
 
     def action_reverse(self) -> None:
-        """The other way round."""
+        """Reverse the order."""
         self._arrange(descending=not self._panel.descending)
 
     def action_failed_only(self) -> None:
-        """Only those that did not end well, or all again."""
+        """Show failed requests only, or all."""
         self._arrange(failed_only=not self._panel.failed_only)
 
     def _arrange(self, **changes: object) -> None:
@@ -64,14 +63,14 @@ class RequestsScreen(DetailScreen):
         self._panel.show_again()
 
     def action_open(self) -> None:
-        """The chosen request's tokens."""
+        """Show the tokens of the selected request."""
         record, frame = self._panel.chosen(), self._panel.frame
         if record is not None and frame is not None:
             self.app.push_screen(RequestScreen(frame, self.controls, record))
 
 
 class RequestScreen(FrameScreen):
-    """One request: it does not change any more, whatever the playhead does."""
+    """One request, which does not change with the playhead."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter", "leave", "back")]
 
@@ -80,12 +79,11 @@ class RequestScreen(FrameScreen):
         self._record = record
 
     def compose(self) -> ComposeResult:
-        """Its tokens and the engine's state at that time."""
         yield HeaderLine(id="header")
         yield TokensPanel(self._record, id="tokens")
         yield StatusLine(id="status")
 
     def action_leave(self) -> None:
-        """Close it; a key that was typed before it was gone does not close the screen below."""
+        """Close this screen; no effect on the screen below if the key is typed twice."""
         if self.is_current:
             self.app.pop_screen()

@@ -1,1 +1,1 @@
-"""What was read from a run so far, and what a screen needs of it; pure."""
+"""The state of a dashboard, without screens: what was read from a run, and what panels need of it."""

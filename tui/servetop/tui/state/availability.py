@@ -1,4 +1,4 @@
-"""Why a figure of the engine is not there, in words; and how old the newest one is."""
+"""Why an engine metric is missing, and how old the newest sample is."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _LONGEST_NAME = 24
 
 
 def why_missing(frame: Frame, *names: str) -> str:
-    """Empty when the newest sample holds at least one of the fields of EngineSample."""
+    """The reason that none of these fields of EngineSample is available; empty if at least one is."""
     facts, sample = frame.engine, frame.stats.engine
     if facts is None:
-        return "the engine is not up yet"
+        return "the engine is not ready yet"
     if sample is not None and any(getattr(sample, name) is not None for name in names):
         return ""
     if not set(names) <= set(facts.not_exported):
@@ -25,7 +25,7 @@ def why_missing(frame: Frame, *names: str) -> str:
 
 
 def staleness(frame: Frame) -> str:
-    """`sample 3.4 s old` when the newest engine sample is; empty when it is fresh or when there is none."""
+    """`sample 3.4 s old` if the newest engine sample is stale; empty if it is fresh or if there is none."""
     sample = frame.stats.engine
     if sample is None or frame.stats.at - sample.scrape_end <= STALE_AFTER:
         return ""
@@ -33,7 +33,7 @@ def staleness(frame: Frame) -> str:
 
 
 def engine_name(facts: EngineFacts | None, *, otherwise: str) -> list[Run]:
-    """Title and version, such as `vLLM 0.32`."""
+    """The engine's title and version, such as `vLLM 0.32`."""
     if facts is None:
         return [(shortened(sanitize_line(otherwise), _LONGEST_NAME), "strong")]
     version = [] if facts.version is None else [(" " + shortened(sanitize_line(facts.version), _LONGEST_NAME), "")]

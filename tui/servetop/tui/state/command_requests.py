@@ -1,4 +1,4 @@
-"""What a steering key asks of the run, worked out from the state of the load; pure, so that the app only sends it."""
+"""The commands that the steering keys request, derived from the state of the load."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from servetop.core.units import MAX_REQUEST_RATE
 from servetop.tui.drawing import formats
 
 NOTHING_TO_STEER = "nothing to steer: the run has ended"
-READ_ONLY = "this page is read-only: it shows runs and changes nothing (--web-steer allows it)"
+READ_ONLY = "this page is read-only: start it with --web-steer to allow changes"
 _LOWEST_RATE = 0.01
 _BATCH_SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 192, 224, 256, 320, 384, 512, 768, 1024, 1536, 2048)
-"""Steps of the batch-size key; the published studies step through these."""
+"""Steps of the batch-size key; they include the sizes of the published studies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRequest:
-    """A command to send, and the question to ask before, if it costs something."""
+    """A command to send, with a question to ask first if it is expensive."""
 
     action: Action
     value: float | None = None
@@ -51,41 +51,41 @@ class CommandRequest:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Why a key can do nothing now, in words for a person."""
+    """The reason why a key has no effect now, for the user."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandTarget:
-    """What the load is, or will be when the commands under way have been obeyed."""
+    """The state of the load, including the effect of commands that are pending."""
 
     gauges: LoadGauges
     requested: Mapping[Action, float]
-    """Values asked for and not yet answered: repeated keys build on them."""
+    """Values that were requested and not yet confirmed: repeated keys build on them."""
     engine: EngineFacts | None
     max_num_seqs: int | None
-    """Batch size in force, where it is known."""
+    """The batch size in force, if it is known."""
     boot_seconds: float | None
     done_rate: float = 0.0
-    """Requests/s that ended in the last seconds."""
+    """Requests/s that completed during the last ten seconds."""
 
     @property
     def rate(self) -> float | None:
-        """Requests/s aimed at."""
+        """The target rate, requests/s."""
         return self.requested.get(Action.SET_RATE, self.gauges.request_rate)
 
     @property
     def concurrency(self) -> int | None:
-        """Limit of requests in flight aimed at; None is no limit."""
+        """The target for the limit of requests in flight; None is no limit."""
         requested = self.requested.get(Action.SET_CONCURRENCY)
         return self.gauges.max_concurrency if requested is None else round(requested)
 
 
 def scaled_rate(target: CommandTarget, factor: float) -> CommandRequest | Rejected:
-    """The request rate, times a factor."""
+    """Multiplies the request rate."""
     if target.rate is None:
-        return Rejected("no load to steer yet: it begins when the engine is ready")
+        return Rejected("no load to steer yet: it starts when the engine is ready")
     if math.isinf(target.rate):
         return Rejected("requests are sent as fast as the concurrency limit allows: steer that with [ and ]")
     rate = min(max(target.rate * factor, _LOWEST_RATE), MAX_REQUEST_RATE)
@@ -93,24 +93,26 @@ def scaled_rate(target: CommandTarget, factor: float) -> CommandRequest | Reject
 
 
 def stepped_concurrency(target: CommandTarget, direction: int) -> CommandRequest | Rejected:
-    """The concurrency limit, 10 % (at least 1) lower or higher; without one, lower begins at what is in flight."""
+    """Changes the concurrency limit by 10 %, at least 1; without one, lowering starts from the requests in flight."""
     limit = target.concurrency
     if limit is None and direction > 0:
-        return Rejected("no concurrency limit is in force, so there is none to raise: [ sets one")
+        return Rejected("no concurrency limit to raise: [ sets one")
     base = max(target.gauges.in_flight, 1) if limit is None else limit
     return CommandRequest(action=Action.SET_CONCURRENCY, value=max(1, base + direction * max(1, round(base * 0.1))))
 
 
 def stepped_batch_size(target: CommandTarget, direction: int) -> CommandRequest | Rejected:
-    """The engine's batch size, one step lower or higher; asks first where that restarts the engine."""
+    """Changes the engine's batch size by one step; asks first if that restarts the engine."""
     engine = target.engine
     if engine is None:
-        return Rejected("the engine is not up yet")
+        return Rejected("the engine is not ready yet")
     if not engine.changes_batch_size_live and not engine.managed:
-        return Rejected(f"servetop did not start this {engine.title}: its batch size stays; [ and ] steer concurrency")
+        return Rejected(
+            f"servetop did not start this {engine.title} and cannot change its batch size; [ and ] steer concurrency"
+        )
     current = target.requested.get(Action.SET_MAX_NUM_SEQS, target.max_num_seqs)
     if current is None:
-        return Rejected(f"{engine.title} does not tell its batch size, so there is no next one")
+        return Rejected(f"{engine.title} does not report its batch size")
     value = _next_batch_size(round(current), direction)
     return CommandRequest(
         action=Action.SET_MAX_NUM_SEQS, value=value, question=_restart_question(target, engine, value)
@@ -133,29 +135,29 @@ def _restart_question(target: CommandTarget, engine: EngineFacts, value: int) ->
 
 
 def burst(target: CommandTarget) -> CommandRequest | Rejected:
-    """About one second's worth of requests, at once."""
+    """Requests about one second's worth of requests at once."""
     if target.rate is None:
-        return Rejected("no load to burst yet: it begins when the engine is ready")
+        return Rejected("no load to burst yet: it starts when the engine is ready")
     size = target.gauges.in_flight if math.isinf(target.rate) else math.ceil(target.rate)
     return CommandRequest(action=Action.BURST, value=float(max(1, size)))
 
 
 def switched_loop(target: CommandTarget) -> CommandRequest | Rejected:
-    """Closed at the concurrency limit, or else at what is in flight; open at the rate at which requests end now."""
+    """Closes the loop at the concurrency limit, else at the requests in flight; opens it at the completion rate."""
     if target.rate is None:
-        return Rejected("no load to switch yet: it begins when the engine is ready")
+        return Rejected("no load to switch yet: it starts when the engine is ready")
     if not math.isinf(target.rate):
         limit = target.concurrency or max(target.gauges.in_flight, 1)
         return CommandRequest(action=Action.CLOSE_LOOP, value=float(limit))
     if not target.done_rate:
-        return Rejected("no request has ended in the last seconds, so there is no rate to open the loop at")
+        return Rejected("no request completed in the last ten seconds: no rate to open the loop at")
     return CommandRequest(action=Action.OPEN_LOOP, value=float(f"{min(target.done_rate, MAX_REQUEST_RATE):.4g}"))
 
 
 def described(action: Action, value: float | None, text: str = "") -> str:
-    """A command in words: `rate 67.2 req/s`."""
+    """The text of a command, such as `rate 67.2 req/s`."""
     shown = formats.number(value) if action is Action.SET_RATE else formats.count(value)
-    words = {
+    texts = {
         Action.SET_RATE: f"rate {shown} req/s",
         Action.SET_CONCURRENCY: f"concurrency {shown}",
         Action.SET_MAX_NUM_SEQS: f"batch size {shown}",
@@ -169,7 +171,7 @@ def described(action: Action, value: float | None, text: str = "") -> str:
         Action.CLOSE_LOOP: f"closed loop of {shown}",
         Action.BURST: f"burst of {shown}",
         Action.MARK: f"mark {text}".strip(),
-        Action.STOP: "stop, let requests finish",
-        Action.CANCEL: "stop now",
+        Action.STOP: "drain and stop",
+        Action.CANCEL: "cancel and stop",
     }
-    return words[action]
+    return texts[action]

@@ -1,4 +1,4 @@
-"""Everything that panels draw at one instant of a run, and the view that selects it."""
+"""A frame: everything that panels draw at one time of a run, and the view that selects it."""
 
 from __future__ import annotations
 
@@ -18,83 +18,83 @@ from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.stage_metrics import StageMetrics
 
 MOST_REQUESTS = 400
-"""Requests that are looked at together."""
+"""Requests read for one frame, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What the viewer has chosen to see."""
+    """The user's choices: position, time axis, metric, cursor."""
 
     playhead: Playhead
     span: float = 120.0
-    """Seconds on the time axis; 0 is all of the run."""
+    """Length of the time axis in seconds; 0 is the whole run."""
     metric: str = "ttft"
-    """The latency that is charted, one of `core.stats.LATENCIES`."""
+    """The charted latency, one of `live_stats.LATENCIES`."""
     heat: bool = False
-    """The heat map stands in the place of the latency chart, where there is no room for both."""
+    """Show the heat map instead of the latency chart on screens that have no room for both."""
     message: str = ""
-    """What the app itself has to say about the last key."""
+    """The app's message on the last key."""
     cursor: Cursor | None = None
-    """The instant on the time axis whose figures are shown; None for the playhead's."""
+    """The time on the axis whose values are shown; None shows those of the playhead."""
 
 
 def no_requests(start: float, until: float) -> Sequence[RequestRecord]:  # noqa: ARG001
-    """What there is to read between two instants when nothing can be read."""
+    """Returns no requests: the default for frames without a source."""
     return ()
 
 
 def no_replicas(width: int) -> Sequence[TextRow]:  # noqa: ARG001
-    """What there is to show of replicas where there is one server."""
+    """Returns no rows: the default for runs with one server."""
     return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Frame:
-    """What there is to see of a run at one instant, the playhead's; nothing in it is later, except where it says so."""
+    """A run as of the playhead. Nothing in it is later, except in fields that say so."""
 
     stats: LiveStats
-    """Figures of the cursor's instant where there is one, else of the playhead's; its series end at the playhead."""
+    """Values at the cursor if it is shown, else at the playhead; the series end at the playhead."""
     pointed: LiveStats | None = None
-    """The cursor's figures with series that end at the cursor; None without one."""
+    """Values at the cursor with series that end there; None without a cursor."""
     header: RunHeader
     view: View
     live: bool
-    """The run goes on, now (not at the instant shown)."""
+    """Whether the run is live now, whatever time is shown."""
     read_only: bool = False
-    """Keys do not steer it."""
+    """Whether the steering keys are disabled."""
     edge: float
-    """The newest instant there is, seconds."""
+    """The end of the recorded run, seconds."""
     stages: tuple[StageChange, ...] = ()
     all_stages: tuple[StageChange, ...] = ()
-    """Of the whole run, for the time line."""
+    """Stages of the whole run, for the timeline."""
     all_notes: tuple[Note, ...] = ()
-    """Of the whole run, for the time line."""
+    """Notes of the whole run, for the timeline."""
     notes: tuple[Note, ...] = ()
     anomalies: tuple[Anomaly, ...] = ()
-    """Of the whole run, for the time line."""
+    """Anomalies of the whole run, for the timeline."""
     commands: tuple[Command, ...] = ()
     log: Sequence[LogLine] = ()
     end: RunEnd | None = None
     steady: Mapping[int, SteadyWindow] = field(default_factory=dict)
-    """Of the whole run, for the time line: by stage that is over, its steady part or why it has none."""
+    """Steady windows of all finished stages by index, for the timeline; a window without a start gives the reason."""
     heat: Sequence[LogHistogram] = ()
-    """Of the charted latency, one for each bin of `stats.series`."""
+    """Histograms of the charted latency, one per bin of `stats.series`."""
     requests: Callable[[float, float], Sequence[RequestRecord]] = no_requests
-    """Reads those under way between two instants that have ended, by due time; the last `MOST_REQUESTS` of them."""
+    """Reads finished requests that were in flight between two times, by due time; the last `MOST_REQUESTS` of them."""
     between: Callable[[float, float], LiveStats]
-    """Figures at the second of two instants, with series that begin at the first."""
+    """Returns the values at the second of two times, with series that start at the first."""
     per_stage: Callable[[], Sequence[StageMetrics]] = list
-    """Worked out when first asked for: only some screens compare stages."""
+    """Compares the stages; computed on the first call, because only some screens need it."""
     replicas: Callable[[int], Sequence[TextRow]] = no_replicas
-    """Rows of a table, so many cells wide, of several servers; none where there is one."""
+    """Returns the table of replicas for a width in cells; no rows for a single server."""
     overview: FloatArray
     """Output tokens/s in equal bins from second 0 to the end of the newest tick; shape (bins,)."""
     overview_until: float
-    """End of the last of these bins, seconds."""
+    """End of the last bin of `overview`, seconds."""
 
     @property
     def cursor(self) -> float | None:
-        """The cursor's instant, seconds; None without one."""
+        """The cursor's time in seconds; None without a cursor."""
         return None if self.pointed is None else self.pointed.at
 
     @property
@@ -104,22 +104,22 @@ class Frame:
 
     @property
     def engine(self) -> EngineFacts | None:
-        """The engine's facts, once it answers."""
+        """The engine's facts, once it is ready."""
         return self.header.engine
 
     @property
     def engine_title(self) -> str:
-        """The engine's name as its makers write it, as far as it is known."""
+        """The engine's name as its makers spell it, else the adapter's name."""
         return self.header.engine.title if self.header.engine else self.header.config.engine.name
 
     @property
     def booting(self) -> bool:
-        """No stage with a load has begun."""
+        """Whether no stage with a load has started."""
         return not any(stage.request_rate is not None for stage in self.stages)
 
     @property
     def pending(self) -> tuple[Command, ...]:
-        """Commands that wait for their reply, oldest first; a run that has ended answers none."""
+        """Commands without a reply, oldest first; none after the end of the run."""
         return tuple(command for command in self.commands if command.reply is None and self.live)
 
     @property

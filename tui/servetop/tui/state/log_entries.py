@@ -1,4 +1,4 @@
-"""The engine's log and what servetop itself has to say, in one order of time; with levels, and a search."""
+"""The engine's log merged with servetop's own notes, by time; with severity levels and a search."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from servetop.tui.state.run_state import MOST_LOG_LINES
 from servetop.tui.state.timeline_events import TimelineEvent, timeline_events
 
 LEVELS = (Severity.INFO, Severity.WARNING, Severity.ERROR)
-"""Least severities that the filter goes through."""
+"""The minimum severities that the filter cycles through."""
 _SYMBOLS = {"✖": Severity.ERROR, "▲": Severity.WARNING}
 _MOST_NEW = 5000
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One line: of the engine's output, or, with a symbol, of servetop."""
+    """One line of the engine's log, or, with a symbol, of servetop."""
 
     at: float
     severity: Severity
     text: str
-    """Printable."""
+    """Sanitized."""
     symbol: str = ""
 
 
 class MergedLog:
-    """Remembers the lines it has read: a log of 50,000 lines is not read again for each new one."""
+    """Merges both logs; caches the lines it has read, because a log may have 50,000."""
 
     def __init__(self) -> None:
         self._engine: list[LogEntry] = []
@@ -39,7 +39,7 @@ class MergedLog:
         self._count = 0
 
     def entries(self, frame: Frame, *, least: Severity = Severity.INFO) -> Sequence[LogEntry]:
-        """All up to the moment that are at least that severe, oldest first."""
+        """All entries up to the frame's time with at least this severity, oldest first."""
         self._read(frame.log)
         own = [
             _own(each) for each in timeline_events(frame) if each.at <= frame.stats.at and not _is_log_line(each, frame)
@@ -57,7 +57,7 @@ class MergedLog:
         self._last, self._count = (log[-1] if log else None), len(log)
 
     def _fresh(self, log: Sequence[LogLine]) -> Sequence[LogLine] | None:
-        """Lines after the last one read; None when the log is another one: the viewer went back in time."""
+        """The lines after the last one read; None if this is another log, as after a seek back."""
         for back in range(min(len(log), _MOST_NEW)):
             if log[-1 - back] is self._last:
                 grown = len(log) - back == self._count or len(log) == MOST_LOG_LINES
@@ -65,10 +65,10 @@ class MergedLog:
         return None
 
 
-def found(entries: Sequence[LogEntry], query: str) -> list[int]:
-    """Positions of the lines that hold the words, whatever their case; none for no words."""
-    words = query.casefold()
-    return [number for number, entry in enumerate(entries) if words in entry.text.casefold()] if words else []
+def matching(entries: Sequence[LogEntry], query: str) -> list[int]:
+    """Positions of the entries that contain the query, ignoring case; none for an empty query."""
+    needle = query.casefold()
+    return [number for number, entry in enumerate(entries) if needle in entry.text.casefold()] if needle else []
 
 
 def _own(each: TimelineEvent) -> LogEntry:
@@ -76,5 +76,5 @@ def _own(each: TimelineEvent) -> LogEntry:
 
 
 def _is_log_line(each: TimelineEvent, frame: Frame) -> bool:
-    """The log has these lines themselves."""
+    """Whether the engine's log already contains this event as a line."""
     return any(anomaly.kind is AnomalyKind.LOG_ERROR and anomaly.at == each.at for anomaly in frame.anomalies)

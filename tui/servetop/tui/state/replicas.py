@@ -1,4 +1,4 @@
-"""Several servers behind one run: what each told last, as rows of a table."""
+"""The table of replicas: the latest metrics of each server behind one run."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import TextRow, fitted, shortened
 
 AWAY_AFTER = 3.0
-"""Seconds without a sample after which a server counts as away."""
+"""Seconds without a sample after which a replica is shown as away."""
 _LONGEST_URL = 40
 _COLUMNS = ("run", "wait", "KV", "preempted", "tokens out")
 _WIDTH = 11
 _RATE_OVER = 5.0
-"""Seconds that tokens/s are a mean of."""
+"""Seconds over which tokens/s are averaged."""
 _AT, _TOKENS = "scrape_end", "generation_tokens_total"
 _FIELDS = (_AT, "running", "waiting", "kv_usage", "preemptions_total", _TOKENS)
 
 
 class ReplicaHistory:
-    """Everything that each server told; grows only."""
+    """All samples of each replica, by number; grows only."""
 
     def __init__(self, scratch: Scratch | None = None) -> None:
         self._scratch = Scratch() if scratch is None else scratch
-        self._server_times: dict[int, PagedColumns] = {}
+        self._columns: dict[int, PagedColumns] = {}
 
     def fold(self, samples: Sequence[ReplicaSample]) -> None:
-        """Take in what is new, in order of time."""
+        """Add samples, in order of time."""
         for sample in samples:
-            told = self._server_times.setdefault(sample.replica, PagedColumns(_FIELDS, self._scratch))
+            columns = self._columns.setdefault(sample.replica, PagedColumns(_FIELDS, self._scratch))
             for name in _FIELDS:
                 value = getattr(sample, name)
-                told.extend(name, [math.nan if value is None else value])
-            told.put_away()
+                columns.extend(name, [math.nan if value is None else value])
+            columns.put_away()
 
     def rows(self, facts: EngineFacts | None, at: float, width: int) -> list[TextRow]:
-        """A heading, and a row for each server as of run time `at`; nothing where there is one server."""
+        """A heading and one row per replica as of run time `at`; no rows for a single server."""
         urls = () if facts is None else facts.replica_urls
         if not urls:
             return []
@@ -54,11 +54,11 @@ class ReplicaHistory:
 
     def _row(self, number: int, url: str, at: float, *, wide: int) -> TextRow:
         name = f"{shortened(sanitize_line(url), wide):<{wide}}"
-        told = self._server_times.get(number)
-        last = -1 if told is None else told.up_to(_AT, at) - 1
-        if told is None or last < 0:
-            return [(name, "strong"), ("  not heard of yet", "warn")]
-        sample = _sample(told, last)
+        columns = self._columns.get(number)
+        last = -1 if columns is None else columns.up_to(_AT, at) - 1
+        if columns is None or last < 0:
+            return [(name, "strong"), ("  no sample yet", "warn")]
+        sample = _sample(columns, last)
         if at - sample[_AT] > AWAY_AFTER:
             return [(name, "strong"), ("  away", "warn")]
         figures = (
@@ -66,13 +66,13 @@ class ReplicaHistory:
             formats.count(sample["waiting"]),
             formats.percent(sample["kv_usage"]),
             formats.count(sample["preemptions_total"]),
-            _rate(_sample(told, told.up_to(_AT, at - _RATE_OVER)), sample),
+            _rate(_sample(columns, columns.up_to(_AT, at - _RATE_OVER)), sample),
         )
         return [(name, "strong"), ("".join(f"{figure:>{_WIDTH}}" for figure in figures), "")]
 
 
-def _sample(told: PagedColumns, position: int) -> dict[str, float]:
-    return {name: told.value(name, position) for name in _FIELDS}
+def _sample(columns: PagedColumns, position: int) -> dict[str, float]:
+    return {name: columns.value(name, position) for name in _FIELDS}
 
 
 def _rate(since: Mapping[str, float], sample: Mapping[str, float]) -> str:

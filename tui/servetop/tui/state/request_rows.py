@@ -1,4 +1,4 @@
-"""Requests as rows: what is known of each at an instant, how they are ordered, and where their phases lie."""
+"""Requests as rows of a table: what is known of each at a time, their order, and their phases as a bar."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from servetop.tui.drawing.text_runs import Run, merged
 from servetop.tui.state.frame import View
 
 COLUMNS = ("due", "ttft", "itl", "itl_max", "e2el", "prompt_tokens", "output_tokens", "status", "id")
-"""What rows can be ordered by, in the order of the sort key."""
+"""Columns that rows can be sorted by, in the order of the sort key."""
 _CELLS = 60
-"""Of the time axis, about."""
-PHASES = (("╌", "muted", "held"), ("░", "orange", "to first token"), ("█", "sky", "decode"))
-"""How each phase is drawn, and its name: due → sent, sent → first token, first token → end."""
+"""Approximate cells of the heat map's time axis."""
+PHASES = (("╌", "muted", "queued"), ("░", "orange", "to first token"), ("█", "sky", "decode"))
+"""Glyph, style and name of each phase: due → sent, sent → first token, first token → end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRow:
-    """One request as of an instant, in seconds and tokens; NaN is not known by then."""
+    """A request as of a time, in seconds and tokens; NaN is not known yet."""
 
     record: RequestRecord
     id: int
@@ -40,18 +40,18 @@ class RequestRow:
 
 
 def row_of(record: RequestRecord, at: float) -> RequestRow:
-    """What could be known at `at`: of a request under way then, its chunks so far."""
+    """The row of a request at `at`: if it was in flight then, from the chunks received so far."""
     seen = int(np.searchsorted(record.chunk_times, at, side="right"))
     times, tokens = record.chunk_times[:seen], record.chunk_tokens[:seen]
     later = int(tokens[1:].sum())
     over = ended_at(record) <= at
-    started = record.first_token_at is not None and record.first_token_at <= at
-    under_way = "… decode" if started else "… waits"
+    decoding = record.first_token_at is not None and record.first_token_at <= at
+    under_way = "… decode" if decoding else "… waiting"
     return RequestRow(
         record=record,
         id=record.id,
         due=record.due,
-        ttft=_or_nan(record.ttft) if started else math.nan,
+        ttft=_or_nan(record.ttft) if decoding else math.nan,
         itl=float(times[-1] - times[0]) / later if later else math.nan,
         itl_max=float(np.diff(times).max()) if times.size > 1 else math.nan,
         e2el=_or_nan(record.e2el) if over else math.nan,
@@ -63,13 +63,13 @@ def row_of(record: RequestRecord, at: float) -> RequestRow:
 
 
 class RowCache:
-    """Works out rows; those of requests that are over once, for they do not change any more."""
+    """Caches the rows of finished requests, because they no longer change."""
 
     def __init__(self) -> None:
         self._over: Mapping[int, RequestRow] = {}
 
     def rows(self, records: Iterable[RequestRecord], at: float) -> list[RequestRow]:
-        """As of an instant; what is not among these records is forgotten."""
+        """The rows at a time; drops cached rows of requests that are not in `records`."""
         before, over = self._over, {}
         found = []
         for record in records:
@@ -85,9 +85,9 @@ class RowCache:
 def pointed_at(
     rows: Iterable[RequestRow], view: View, *, window: tuple[float, float], otherwise: int | None
 ) -> int | None:
-    """The id of the row that is nearest to the cell of the heat map that the cursor was put on.
+    """The id of the row nearest to the heat map cell that the cursor was set on, else `otherwise`.
 
-    By the ratio of the latencies, at best one whose first token came within a cell's time.
+    Nearest is the smallest ratio of latencies, preferring rows whose first token arrived within one cell's time.
     """
     cursor, metric = view.cursor, view.metric
     known = [row for row in rows if getattr(row, metric) > 0]
@@ -103,13 +103,13 @@ def pointed_at(
 
 
 def ended_at(record: RequestRecord) -> float:
-    """When it ended as far as is known, seconds."""
+    """The end of a request, or the last known time of one without an end; seconds."""
     known = (record.done_at, record.first_token_at, record.sent, record.due)
     return next(at for at in known if at is not None)
 
 
 def ordered(rows: Iterable[RequestRow], column: str, *, descending: bool) -> list[RequestRow]:
-    """By a column of `COLUMNS`, equal ones by due time; what is not known comes last either way."""
+    """Sorts by a column of `COLUMNS`, then by due time; rows with an unknown value come last in both directions."""
 
     def unknown(row: RequestRow) -> bool:
         value = getattr(row, column)
@@ -122,19 +122,19 @@ def ordered(rows: Iterable[RequestRow], column: str, *, descending: bool) -> lis
 
 
 def bar(record: RequestRecord, axis: tuple[float, float], width: int, *, at: float) -> list[Run]:
-    """The phases of a request on a time axis of `width` cells, up to the instant `at`; at least one cell."""
+    """Draws the phases of a request on a time axis of `width` cells up to the time `at`; at least one cell."""
     start, end = axis
     scale = width / (end - start)
 
-    def column(instant: float) -> int:
-        return min(max(int((min(instant, at) - start) * scale), 0), width)
+    def column(time: float) -> int:
+        return min(max(int((min(time, at) - start) * scale), 0), width)
 
     sent = ended_at(record) if record.sent is None else record.sent
     first = ended_at(record) if record.first_token_at is None else record.first_token_at
     edges = [column(each) for each in (record.due, sent, first, ended_at(record))]
-    if edges[3] == edges[0]:  # at least one cell, of the phase that it is in
+    if edges[3] == edges[0]:  # at least one cell, in the current phase
         edges[0] = min(edges[0], width - 1)
-        reached = 1 + sum(instant <= at for instant in (sent, first))
+        reached = 1 + sum(time <= at for time in (sent, first))
         edges[reached:] = [edges[0] + 1] * (4 - reached)
     runs: list[Run] = [(" " * edges[0], "")]
     for (glyph, style, _), low, high in zip(PHASES, edges, edges[1:], strict=False):

@@ -1,4 +1,4 @@
-"""Notes of a run: those of its recording, and those that its process told its owner when the disk took nothing."""
+"""Notes of a run: those of its recording, and those that its process reported while the disk was full."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from operator import attrgetter
 from servetop.core.events import Note
 
 _SAME_NOTE = 30.0
-"""Seconds between the instants of a note that was told in both ways, at most."""
+"""Seconds between the times of a note that was both reported and recorded, at most."""
 
 
 class RunNotes:
-    """In order of time, each once."""
+    """All notes in order of time, without duplicates."""
 
     def __init__(self) -> None:
         self.all: list[Note] = []
         self._pending: list[Note] = []
 
     def record(self, notes: Sequence[Note]) -> None:
-        """Take in notes of the recording; they take the places of those that were told before."""
+        """Add notes of the recording; they replace equal ones that were reported before."""
         for told in [each for each in self._pending if any(_is_same(each, note) for note in notes)]:
             self._pending.remove(told)
             self.all.remove(told)
         self._add(notes)
 
     def add_unrecorded(self, notes: Sequence[Note]) -> bool:
-        """Take in notes that the recording may not hold; whether there was a new one."""
+        """Add notes that the recording may not contain; whether one was new."""
         new = [note for note in notes if not any(_is_same(note, each) for each in self.all)]
         self._pending += new
         self._add(new)

@@ -1,4 +1,4 @@
-"""Everything read from a run up to now, and the view of one instant of it that panels draw."""
+"""The state of a run: everything read from its source, folded from updates."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from servetop.tui.state.steady_stages import SteadyStages
 _Event = TypeVar("_Event", Note, StageChange, LogLine)
 
 MOST_LOG_LINES = 50_000
-"""Older ones are forgotten here; the recording has them all."""
+"""Newer lines stay in memory; the recording has all of them."""
 _OVERVIEW_BINS = 240
 SERIES_BINS = 120
 LIVE_TICKS = 960
-"""Newest ticks of a run that goes on that stay in memory: four minutes."""
+"""Newest ticks of a live run that stay in memory: four minutes."""
 CLOSED_TICKS = 14_400
-"""Of a recording that does not grow: an hour, to go anywhere in it at once."""
+"""Ticks of a finished recording that stay in memory: an hour, for immediate seeks."""
 _RECENT_TICKS = 40
 """Ten seconds."""
 _SHORTEST_SPAN = 30.0
-"""Seconds that the time axis covers at least, when it covers the whole run."""
+"""Minimum length in seconds of a time axis that covers the whole run."""
 
 
 class RunState:
-    """A fold of updates. Everything is there in order of time; old ticks are read again where they are looked at."""
+    """A fold of updates, ordered by time. Ticks that left the memory are read again when they are needed."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class RunState:
         keep: int = LIVE_TICKS,
         scratch: Scratch | None = None,
     ) -> None:
-        """`read` gives older ticks than the newest `keep` again; without it all of them stay in memory.
+        """`read` returns ticks older than the newest `keep`; without it all ticks stay in memory.
 
-        What is drawn of older ones all the time goes to `scratch`.
+        Columns of older ticks that every frame needs go to `scratch`.
         """
         self.history = TickHistory(read=read, scratch=scratch)
         self._keep = keep
@@ -72,10 +72,10 @@ class RunState:
         self.log: list[LogLine] = []
         self.commands: dict[int, Command] = {}
         self.requested: dict[Action, float] = {}
-        """Values asked for and not answered yet."""
+        """Values that were requested and not yet confirmed."""
 
     def fold(self, update: RunUpdate) -> bool:
-        """Take in what is new; whether there was anything."""
+        """Add an update; whether it contained anything."""
         self.history.extend(update.ticks)
         self.anomalies.update(self.history)
         self.anomalies.update_log(update.log_lines)
@@ -109,19 +109,19 @@ class RunState:
 
     @property
     def notes(self) -> Sequence[Note]:
-        """All, in order of time."""
+        """All notes, in order of time."""
         return self.run_notes.all
 
     @property
     def edge(self) -> float:
-        """The end of what there is to see, seconds."""
+        """The end of the recorded run, seconds."""
         ends = [self.history.ticks[-1].end] if self.history.ticks else [0.0]
         ends += [each[-1].at for each in (self.stages, self.notes, self.log) if each]
         return max(ends) if self.end is None else max(*ends, self.end.at)
 
     @property
     def target(self) -> CommandTarget:
-        """What steering starts from: the newest state of the load, whatever instant is shown."""
+        """The newest state of the load, which steering starts from, whatever time is shown."""
         newest = self.history.ticks[-1] if self.history.ticks else None
         sizes = [
             self.stages[-1].max_num_seqs if self.stages else None,
@@ -138,12 +138,12 @@ class RunState:
         )
 
     def _done_rate(self) -> float:
-        """Requests/s that ended well in the last seconds."""
+        """Requests/s that completed during the last ten seconds."""
         recent = self.history.ticks[-_RECENT_TICKS:]
         return sum(tick.client.ok for tick in recent) / (len(recent) * TICK_SECONDS) if recent else 0.0
 
     def at(self, view: View, *, live: bool) -> Frame:
-        """The run as of the view's playhead."""
+        """The frame at the view's playhead."""
         at = view.playhead.at
         shown = view.span or max(at, _SHORTEST_SPAN)
         end = self.end if self.end is not None and self.end.at <= at + TICK_SECONDS else None
@@ -189,12 +189,12 @@ def _extend(kept: list[_Event], new: Sequence[_Event]) -> None:
 
 
 def _count(events: Sequence[_Event], at: float) -> int:
-    """How many events had happened by `at`."""
+    """The number of events up to `at`."""
     return bisect.bisect_right(events, at + 1e-9, key=attrgetter("at"))
 
 
 def overview(history: TickHistory, *, bins: int) -> FloatArray:
-    """Output tokens/s from second 0 to the newest tick in at most so many bins, NaN where no tick was."""
+    """Output tokens/s from second 0 to the newest tick in at most `bins` bins; NaN in bins without ticks."""
     numbers, tokens = history.ticks.indexes, history.column("output_tokens")
     if not numbers:
         return tokens

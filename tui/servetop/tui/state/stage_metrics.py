@@ -1,4 +1,4 @@
-"""What each stage came to, up to an instant: for screens that compare stages."""
+"""The results of each stage up to a time, for screens that compare stages."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from servetop.core.tick import TICK_SECONDS
 from servetop.tui.drawing.heat_map import BinnedHistograms
 
 DIP = 0.95
-"""Share of the best throughput at a lower rate; less is no noise."""
+"""A dip is less than this share of the best throughput at a lower rate; smaller differences are noise."""
 LENGTHS = ("input_len", "output_len")
 METRICS = ("ttft", "itl", "tpot", "e2el", *LENGTHS)
-"""Histograms that are compared: latencies in seconds, lengths in tokens."""
+"""The histograms that are compared: latencies in seconds, lengths in tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StageMetrics:
-    """One stage with a load."""
+    """The results of one stage with a load."""
 
     stage: StageChange
     ended: bool
     output_rate: float
-    """Output tokens/s, mean over the stage so far; NaN before its first tick."""
+    """Output tokens/s, mean over the stage; NaN before its first tick."""
     preemptions: float
-    """NaN where not exported."""
+    """NaN if not exported."""
     histograms: Mapping[str, LogHistogram]
-    """By metric, see `METRICS`; and `ttfot`, which only objectives ask for."""
+    """By metric of `METRICS`; also `ttfot`, which only objectives use."""
 
 
 def stage_metrics(
     history: TickHistory, binned: BinnedHistograms, stages: Sequence[StageChange], at: float, *, over: bool = False
 ) -> list[StageMetrics]:
-    """Stages with a load that have begun by `at`, warm-ups apart; the last goes on unless the run is `over`."""
+    """The stages with a load that started by `at`, without warm-ups; the last has ended if the run is `over`."""
     started = [stage for stage in stages if stage.at <= at]
     found = []
     for number, stage in enumerate(started):
@@ -64,7 +64,7 @@ def stage_metrics(
 
 
 def dips(done: Mapping[tuple[int | None, float], float]) -> set[tuple[int | None, float]]:
-    """Finished cells with clearly less throughput than the same batch size had at a lower rate."""
+    """Finished cells with clearly less throughput than the same batch size at a lower rate."""
     return {
         (batch, rate)
         for (batch, rate), value in done.items()

@@ -1,4 +1,4 @@
-"""Steady windows of the stages that are over, each looked for once."""
+"""Steady windows of finished stages, each computed once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from servetop.core.tick import TICK_SECONDS
 
 
 class SteadyStages:
-    """Keeps what it found: a stage that is over does not change any more."""
+    """Caches the windows, because a finished stage no longer changes."""
 
     def __init__(self, history: TickHistory) -> None:
         self._history = history
@@ -24,9 +24,9 @@ class SteadyStages:
     def windows(
         self, stages: Sequence[StageChange], *, end: float | None, cooldown: float
     ) -> Mapping[int, SteadyWindow]:
-        """By stage, warm-ups and boots apart: of those that another one followed, and of the last when the run ended.
+        """Steady windows by stage index: of stages that were followed by another, and of the last if the run has ended.
 
-        `end` is when the run ended, None while it goes on.
+        Warm-ups and engine starts have none. `end` is the end of the run, None while it is live.
         """
         starts = [next(group) for _, group in itertools.groupby(stages, key=lambda stage: stage.index)]
         ends = [*(stage.at for stage in starts[1:]), end]
@@ -44,7 +44,7 @@ class SteadyStages:
         return self._found[key]
 
     def _columns(self, first: int, stop: int) -> TickColumns:
-        """What `TickColumns.of` takes from ticks: these may not be in memory any more."""
+        """The columns of `TickColumns.of`, read from the history because the ticks may no longer be in memory."""
 
         def column(name: str) -> FloatArray:
             return self._history.column(name, start=first, stop=stop)

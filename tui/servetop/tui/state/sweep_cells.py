@@ -1,4 +1,4 @@
-"""What a sweep has measured so far, by batch size and request rate, and what was planned and predicted."""
+"""The cells of a sweep by batch size and request rate: planned, predicted and measured."""
 
 from __future__ import annotations
 
@@ -18,29 +18,33 @@ CellKey = tuple[int | None, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One batch size at one rate; repeats are averaged."""
+    """The results of one batch size at one rate; the mean of its repeats."""
 
     output_rate: float
     preempted: bool
     unsteady: bool
-    """One of its stages is over and had no steady state."""
+    """A finished stage of this cell had no steady state."""
     running_now: bool
 
 
 def planned_cells(frame: Frame) -> list[CellKey]:
-    """Batch size and rate of each stage of the plan; where it names no batch size, that of the first stage played."""
+    """The cells of the plan; stages without a batch size have that of the first stage that ran."""
     own = next((each.stage.max_num_seqs for each in frame.per_stage() if not math.isnan(each.output_rate)), None)
     stages = [stage for stage in frame.header.config.stages if not stage.warmup]
     return [(stage.max_num_seqs or own, stage.request_rate) for stage in stages]
 
 
 def predicted(frame: Frame) -> dict[CellKey, float]:
-    """What the simulator said beforehand, output tokens/s by batch size and rate."""
+    """The simulator's predictions, output tokens/s by cell."""
     return {(each.max_num_seqs, each.request_rate): each.output_throughput for each in frame.header.config.predicted}
 
 
 def deviations(cells: Mapping[CellKey, Cell], prediction: Mapping[CellKey, float]) -> list[float]:
-    """|predicted / measured - 1| of each finished cell that has both."""
+    """
+
+    predicted / measured - 1
+    of each finished cell that has a prediction.
+    """
     return [
         abs(prediction[key] / cell.output_rate - 1)
         for key, cell in cells.items()
@@ -48,10 +52,10 @@ def deviations(cells: Mapping[CellKey, Cell], prediction: Mapping[CellKey, float
     ]
 
 
-def measured(figures: Sequence[StageMetrics], steady: Mapping[int, SteadyWindow]) -> dict[CellKey, Cell]:
-    """Stages by batch size and rate, with the steady windows of those that are over."""
+def measured(stages: Sequence[StageMetrics], steady: Mapping[int, SteadyWindow]) -> dict[CellKey, Cell]:
+    """Measured stages by cell, with the steady windows of those that have ended."""
     groups: dict[CellKey, list[StageMetrics]] = {}
-    for each in figures:
+    for each in stages:
         if not math.isnan(each.output_rate):
             groups.setdefault((each.stage.max_num_seqs, each.stage.request_rate or 0.0), []).append(each)
     return {

@@ -1,4 +1,4 @@
-"""Instants of a run as people type them, and those at which something happened."""
+"""Times of a run: parsing those that users type, and finding those of events."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from servetop.core.errors import UsageError
 from servetop.core.events import Command, Note, StageChange
 
 _NEAR = 0.125
-"""Seconds: half a tick; events this close to the playhead are where it already is."""
+"""Seconds, half a tick: events this close to the playhead are where it already is."""
 
 
 def parse_time(text: str, *, edge: float) -> float:
-    """Seconds of the run from `90`, `1:30`, `0:01:30`, `2.5` or `50%` of what there is; UsageError, one line, else.
+    """Seconds from `90`, `1:30`, `0:01:30`, `2.5` or `50%` of the run; UsageError, one line, for anything else.
 
-    What lies beyond the newest instant, `edge`, means that instant.
+    Times beyond `edge`, the end of the run, mean `edge`.
     """
     words = text.strip().replace(" ", "")
     try:
@@ -42,7 +42,7 @@ def _digits(text: str) -> str:
 
 
 def _plain(text: str) -> float:
-    """Digits with at most one point: no signs, no exponents, no words."""
+    """Parses digits with at most one decimal point: no sign, no exponent."""
     whole, _, part = text.partition(".")
     _digits(whole + part)
     value = float(text)
@@ -54,13 +54,13 @@ def _plain(text: str) -> float:
 def event_times(
     stages: Iterable[StageChange], notes: Iterable[Note], commands: Iterable[Command], anomalies: Iterable[Anomaly] = ()
 ) -> tuple[float, ...]:
-    """When stages with a load began, notes and marks were made, commands given, causes found; ascending, each once."""
+    """Times of stage starts, notes, marks, commands and anomalies; ascending, without duplicates."""
     starts = {stage.at for stage in stages if stage.request_rate is not None}
     return tuple(sorted(starts.union(each.at for group in (notes, commands, anomalies) for each in group)))
 
 
 def next_event_time(times: Iterable[float], at: float, *, direction: int) -> float | None:
-    """The nearest one before (-1) or after (1) `at`, both more than half a tick away; None when there is none."""
+    """The nearest event before (-1) or after (1) `at`, more than half a tick away; None if there is none."""
     if direction > 0:
         return min((each for each in times if each > at + _NEAR), default=None)
     return max((each for each in times if each < at - _NEAR), default=None)

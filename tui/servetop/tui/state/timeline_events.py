@@ -1,4 +1,4 @@
-"""What happened, as symbols on the time line and as words beside them."""
+"""Events of a run as symbols on the timeline and as text."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from servetop.tui.state.frame import Frame
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEvent:
-    """One event: where, how it is drawn, and what it says."""
+    """One event: its time, its symbol and its text."""
 
     at: float
     symbol: str
     style: str
     text: str
     weight: int
-    """The heaviest is drawn where several fall into one cell."""
+    """The heaviest is drawn if several share a cell."""
 
 
 _NOTES = {Severity.INFO: ("•", "muted", 1), Severity.WARNING: ("▲", "warn", 3), Severity.ERROR: ("✖", "bad", 4)}
@@ -31,11 +31,11 @@ _ANOMALIES = {
     AnomalyKind.LOG_ERROR: ("✖", "bad", 4),
     AnomalyKind.KNEE: ("◇", "key", 2),
 }
-"""How a cause is drawn; the others are warnings."""
+"""Symbol, style and weight of anomalies; all others are warnings."""
 
 
 def timeline_events(frame: Frame) -> list[TimelineEvent]:
-    """Notes, marks, causes and obeyed commands of the whole run, by time; those after the instant shown too."""
+    """Notes, marks, anomalies and applied commands of the whole run, by time, including those after the time shown."""
     events = [_note(note) for note in frame.all_notes]
     events += [_anomaly(anomaly) for anomaly in frame.anomalies]
     events += [

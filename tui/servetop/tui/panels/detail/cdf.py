@@ -1,4 +1,4 @@
-"""Distributions of one latency, or of lengths, a curve for each stage."""
+"""Distributions of one latency or length, one curve per stage."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from servetop.tui.state.frame import Frame
 from servetop.tui.state.stage_metrics import LENGTHS, StageMetrics
 
 LABELS = {
-    "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "e2el": "E2E", "input_len": "Prompt tokens",
+    "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "e2el": "E2EL", "input_len": "Prompt tokens",
     "output_len": "Output tokens",
 }  # fmt: skip
 MOST_CURVES = 6
-"""The newest stages; more cannot be told apart."""
+"""The newest stages; more curves would be indistinguishable."""
 _ROOM_FOR_BOTH = 64
 """Cells of width for curves and histograms side by side."""
 
@@ -30,27 +30,25 @@ class CdfPanel(Panel):
     def __init__(self, metric: str) -> None:
         super().__init__(id=metric)
         self._metric = metric
-        self._server_times = formats.count if metric in LENGTHS else formats.seconds
+        self._format = formats.count if metric in LENGTHS else formats.seconds
         self._scale = formats.count if metric in LENGTHS else axis_seconds
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """The metric, the share within its objective, and percentiles; of the newest stage."""
         newest, limits = frame.per_stage()[-1:], frame.header.config.goodput
         parts: list[TextRow] = [[(LABELS[self._metric], "title")]]
         if newest and self._metric in limits:
             limit = limits[self._metric]
             share = formats.percent(share_within(newest[0].histograms[self._metric], limit))
             parts.append([(share, "strong"), (" ≤ ", ""), (f"┊{formats.seconds(limit)}", "warn")])
-        if newest and self._metric == "ttft" and "ttfot" in limits:  # which has no panel of its own
+        if newest and self._metric == "ttft" and "ttfot" in limits:  # TTFOT has no panel of its own
             share = formats.percent(share_within(limited(newest[0].histograms, "ttfot"), limits["ttfot"]))
             parts.append([("TTFOT ", ""), (share, "strong"), (f" ≤ {formats.seconds(limits['ttfot'])}", "")])
         for q in (50, 90, 99) if newest else ():
             value = newest[0].histograms[self._metric].percentile(q)
-            parts.append([(f"p{q} ", ""), (self._server_times(value), "strong")])
+            parts.append([(f"p{q} ", ""), (self._format(value), "strong")])
         return parts
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """Curves and histograms side by side, or one of them where there is little room."""
         curves = [each.histograms[self._metric] for each in frame.per_stage()[-MOST_CURVES:]]
         limit = frame.header.config.goodput.get(self._metric)
         if width < _ROOM_FOR_BOTH:
@@ -64,27 +62,25 @@ class CdfPanel(Panel):
 
 
 class StageLegend(Panel):
-    """Which curve is which stage."""
+    """The curve of each stage."""
 
     def title(self, frame: Frame) -> list[TextRow]:  # noqa: ARG002
-        """None: no frame."""
         return []
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:  # noqa: ARG002
-        """As many stages as fit, the newest first."""
-        figures = frame.per_stage()[-MOST_CURVES:]
-        names = [shortened(sanitize_line(each.stage.label), 30) for each in figures]
-        kept = [goodput_text(each, frame.header.config.goodput) for each in figures]
+        stages = frame.per_stage()[-MOST_CURVES:]
+        names = [shortened(sanitize_line(each.stage.label), 30) for each in stages]
+        kept = [goodput_text(each, frame.header.config.goodput) for each in stages]
         parts: list[TextRow] = [
             [stage_swatch(number), (f" {names[number]}", "muted"), (kept[number], "strong")]
-            for number in reversed(range(len(figures)))
+            for number in reversed(range(len(stages)))
         ]
         return [joined(parts, width=width)]
 
 
-def goodput_text(figures: StageMetrics, limits: Mapping[str, float]) -> str:
-    """The share of requests that keep all objectives, as far as histograms can tell: ` goodput 15–43 %`."""
-    low, high = (formats.percent(share) for share in goodput_bounds(figures.histograms, limits))
+def goodput_text(stages: StageMetrics, limits: Mapping[str, float]) -> str:
+    """The share of requests that meet all objectives, as a range if histograms leave one: ` goodput 15–43 %`."""
+    low, high = (formats.percent(share) for share in goodput_bounds(stages.histograms, limits))
     if high == formats.UNKNOWN:
         return ""
     return f" goodput {high}" if low == high else f" goodput {low.removesuffix(' %')}–{high}"

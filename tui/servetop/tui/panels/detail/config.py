@@ -1,4 +1,4 @@
-"""Everything that defines the run: the recording's header."""
+"""The configuration panel: the recording's header."""
 
 from __future__ import annotations
 
@@ -16,31 +16,29 @@ from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 
 _NAME = 34
-"""Cells for a setting's name."""
+"""Cells of a setting's name."""
 
 
 class ConfigPanel(Panel):
-    """One setting a row, from row `top` on."""
+    """One setting per row, starting at row `top`."""
 
     top: reactive[int] = reactive(0)
 
     def title(self, frame: Frame) -> Sequence[TextRow]:  # noqa: ARG002
-        """How to move."""
         return [[("Configuration", "title")], [("↑ ↓ PgUp PgDn scroll, esc closes", "muted")]]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """As many settings as fit."""
         return [fitted(row, width) for row in shown_rows(frame, width)[self.top : self.top + height]]
 
 
 def shown_rows(frame: Frame, width: int) -> list[TextRow]:
-    """How several servers are doing at this instant, where there are several; then the settings."""
+    """The table of replicas at this time, if there are several; then the settings."""
     replicas = frame.replicas(width)
     return [*([*replicas, []] if replicas else []), *config_rows(frame.header)]
 
 
 def _of_one_server(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what only several servers have, where there is one."""
+    """Settings without those that only several servers have, if there is one."""
     return {key: value for key, value in settings.items() if value or key not in _OF_SEVERAL}
 
 
@@ -49,14 +47,14 @@ _OWN_SECTIONS = ("engine", "workload", "stages", "predicted")
 
 
 def config_rows(header: RunHeader) -> list[TextRow]:
-    """Sections with their settings; values of HTTP headers are not shown, they may be secrets."""
+    """Sections with their settings; values of HTTP headers are hidden because they may be secrets."""
     config = to_data(header.config)
     hidden = dict.fromkeys(header.config.workload.headers, "(not shown)")
     config["workload"] = config["workload"] | {"headers": hidden}
     sections = {
         "run": {key: value for key, value in config.items() if key not in _OWN_SECTIONS},
-        "engine, as asked for": _of_one_server(config["engine"]),
-        "engine, as it answers": _of_one_server(to_data(header.engine)) if header.engine else {"state": "not up yet"},
+        "engine, as configured": _of_one_server(config["engine"]),
+        "engine, as detected": _of_one_server(to_data(header.engine)) if header.engine else {"state": "not ready yet"},
         "workload": config["workload"],
         "stages": {str(number + 1): stage.label for number, stage in enumerate(header.config.stages)},
         "predicted, output tok/s": dict(map(_predicted, header.config.predicted)),

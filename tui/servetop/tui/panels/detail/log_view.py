@@ -1,4 +1,4 @@
-"""The log on the whole screen: both voices, by level, with what is searched for."""
+"""The log view: the logs of engine and servetop on the whole screen, with levels and a search."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from servetop.tui.drawing import formats
 from servetop.tui.drawing.text_runs import Run, TextRow, fitted, placard
 from servetop.tui.panels.live.log import SEVERITY_STYLES, LogPanel
 from servetop.tui.state.frame import Frame
-from servetop.tui.state.log_entries import LEVELS, LogEntry, MergedLog, found
+from servetop.tui.state.log_entries import LEVELS, LogEntry, MergedLog, matching
 
 _LEVEL_NAMES = {Severity.INFO: "all lines", Severity.WARNING: "warnings and errors", Severity.ERROR: "errors only"}
 
 
 class LogView(LogPanel):
-    """The log, `back` lines before its end, from severity `least` on; `words` are marked."""
+    """The log, `back` lines before its end, from severity `least` on; matches of `search_text` are marked."""
 
     back: reactive[int] = reactive(0)
     least: reactive[Severity] = reactive(Severity.INFO)
-    words: reactive[str] = reactive("")
+    search_text: reactive[str] = reactive("")
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -30,16 +30,15 @@ class LogView(LogPanel):
         self._drawn = 0
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """Which lines, where in them this is, and how many were found."""
         parts: list[TextRow] = [
             *super().title(frame),
             [(_LEVEL_NAMES[self.least], "muted" if self.least is Severity.INFO else "warn")],
         ]
-        if self.words:
-            matches = found(self.entries(frame), self.words)
+        if self.search_text:
+            matches = matching(self.entries(frame), self.search_text)
             which = f"{matches.index(self._at) + 1} of " if self._at in matches else ""
             parts.append(
-                [(f"/{self.words} ", "key"), (f"{which}{len(matches)} found", "strong" if matches else "warn")]
+                [(f"/{self.search_text} ", "key"), (f"{which}{len(matches)} found", "strong" if matches else "warn")]
             )
         where = "the end" if not self.back else f"{self.back} lines before the end"
         return [*parts, [(where, "muted")], [("↑ ↓ PgUp PgDn scroll · v level · / search · n N", "muted")]]
@@ -48,45 +47,45 @@ class LogView(LogPanel):
         """The lines that end `back` lines before the newest."""
         entries = self.entries(frame)
         if not entries:
-            words = "nothing written yet" if self.least is Severity.INFO else "no such lines"
-            return placard(words, width=width, height=height)
+            query = "nothing written yet" if self.least is Severity.INFO else "no such lines"
+            return placard(query, width=width, height=height)
         grown = max(len(entries) - self._drawn, 0) if self._drawn else 0
         self._drawn = len(entries)
-        if self.back and grown:  # what is read stays where it is while the log goes on
+        if self.back and grown:  # the lines that are being read keep their place while the log grows
             self.set_reactive(LogView.back, self.back + grown)
         end = max(len(entries) - self.back, min(height, len(entries)))
         start = max(end - height, 0)
         chosen = None if self._at is None else self._at - start
         return [
-            entry_row(entry, width, query=self.words, chosen=number == chosen)
+            entry_row(entry, width, query=self.search_text, chosen=number == chosen)
             for number, entry in enumerate(entries[start:end])
         ]
 
     def entries(self, frame: Frame) -> Sequence[LogEntry]:
-        """Those that the level lets through."""
+        """The entries of the selected level."""
         return self._log.entries(frame, least=self.least)
 
     def scroll(self, lines: int) -> None:
-        """Up (positive) or down by lines."""
+        """Scroll up (positive) or down by lines."""
         count = len(self.entries(self.frame)) if self.frame else 0
         self.back = min(max(self.back + lines, 0), max(0, count - self.size.height))
         self.watch_frame(self.frame)
 
     def next_level(self) -> None:
-        """Fewer lines; after errors only, all again. Goes to the end."""
+        """Select the next level, fewer lines; after errors only, all again. Goes to the end."""
         self.least = LEVELS[(LEVELS.index(self.least) + 1) % len(LEVELS)]
         self.back, self._at, self._drawn = 0, None, 0
         self.watch_frame(self.frame)
 
     def search(self, query: str) -> None:
-        """Mark these words, and go to the newest line that holds them; empty ends the search."""
-        self.words, self._at = query, None
+        """Mark the matches of a query, and go to the newest; an empty query ends the search."""
+        self.search_text, self._at = query, None
         self.go_to_match(-1)
 
     def go_to_match(self, direction: int) -> None:
-        """To the next older (-1) or newer (1) line that was found; stays at the first and last."""
+        """Go to the next older (-1) or newer (1) match; stays at the first and last."""
         entries = self.entries(self.frame) if self.frame else ()
-        matches = found(entries, self.words)
+        matches = matching(entries, self.search_text)
         from_here = len(entries) if self._at is None else self._at
         beyond = [each for each in matches if (each - from_here) * direction > 0]
         if beyond:
@@ -97,7 +96,7 @@ class LogView(LogPanel):
 
 
 def entry_row(entry: LogEntry, width: int, *, query: str = "", chosen: bool = False) -> TextRow:
-    """Time, who speaks, and the words; servetop's own lines have a symbol and its name."""
+    """Time, source and text; servetop's own lines have a symbol and its name."""
     style = SEVERITY_STYLES[entry.severity]
     voice: list[Run] = [(f"{entry.symbol} servetop ", style or "key")] if entry.symbol else [("  ", "")]
     mark: Run = ("▸", "cursor") if chosen else (" ", "")

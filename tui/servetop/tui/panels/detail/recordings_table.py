@@ -22,19 +22,19 @@ _STATES = {
 }
 
 
-def matches(path: Path, preview: RecordingPreview | None, words: str) -> bool:
-    """Every word is part of the name or of what is known of it (engine, model, label, state), in any case."""
+def matches(path: Path, preview: RecordingPreview | None, query: str) -> bool:
+    """Whether every word of the query is part of the name, engine, model, label or state, ignoring case."""
     known = (
         ""
         if preview is None
         else " ".join((preview.info.engine, preview.info.model, preview.info.label, preview.info.state))
     )
     text = f"{path.stem} {known}".casefold()
-    return all(word in text for word in words.casefold().split())
+    return all(word in text for word in query.casefold().split())
 
 
 def sparkline(values: Sequence[float], cells: int) -> str:
-    """One bar a bin, the tallest the peak, `·` where nothing came; narrower than the bins, each cell takes its peak."""
+    """One bar per bin, scaled to the peak, `·` for 0; if there are fewer cells than bins, each cell shows its peak."""
     if not values or cells < 1:
         return ""
     width = -(-len(values) // cells)
@@ -44,12 +44,12 @@ def sparkline(values: Sequence[float], cells: int) -> str:
 
 
 def scrolled(top: int, cursor: int, visible: int) -> int:
-    """The first row shown, moved no further than needed to have the cursor among the `visible` rows."""
+    """The first visible row, moved as little as necessary to keep the cursor among the `visible` rows."""
     return max(min(top, cursor), cursor - max(visible, 1) + 1, 0)
 
 
 def state_run(info: RecordingInfo) -> Run:
-    """What became of it, with a symbol; a failure by its exit code."""
+    """The state with a symbol; a failure with its exit code."""
     return (f"✖ exit {info.exit_code}", "bad") if info.exit_code else _STATES[info.state]
 
 
@@ -62,7 +62,7 @@ def when_started(started: float) -> str:
 
 
 SPARK_CELLS = 24
-"""Cells of a row's sparkline at most: that many bins are read of every recording."""
+"""Maximum width of a row's sparkline: as many bins are read of every recording."""
 _COLUMNS = (
     ("state", 12),
     ("started", 16),
@@ -73,9 +73,9 @@ _COLUMNS = (
     ("peak tok/s", 10),
 )
 _MEDIUM = (("state", 12), ("time", 7), ("requests", 8), ("peak tok/s", 10))
-"""Of a list below 120 cells."""
+"""Columns below 120 cells of width."""
 _NARROW = (("", 1), *_MEDIUM[1:])
-"""Of one below 100: the state is a symbol alone, its word stands below the list."""
+"""Columns below 100 cells: the state is a symbol alone, spelt out below the list."""
 _AS_NUMBERS = ("time", "requests", "peak tok/s")
 
 
@@ -92,15 +92,19 @@ def draw_recordings(
         preview = known.get(path)
         cells = _cells(preview, columns, spark)
         name = shortened(sanitize_line(path.stem), name_width)
-        here = number == cursor
-        style = "key" if here else ""
-        named: TextRow = [("▸ " if here else "  ", "key"), (name + " " * (name_width - cell_len(name)), style), *cells]
+        current = number == cursor
+        style = "key" if current else ""
+        named: TextRow = [
+            ("▸ " if current else "  ", "key"),
+            (name + " " * (name_width - cell_len(name)), style),
+            *cells,
+        ]
         rows.append(fitted(named, width))
     return rows
 
 
 def _layout(width: int) -> tuple[list[tuple[str, int]], int, int]:
-    """Columns with their widths, then the width of the name, then that of the sparkline."""
+    """The columns with their widths, the width of the name, and that of the sparkline."""
     columns = list(_COLUMNS if width >= 120 else _MEDIUM if width >= 100 else _NARROW)
     taken = sum(cells + 2 for _, cells in columns) + 2
     spark = min(SPARK_CELLS, max(width - taken - 26, 0))
@@ -142,7 +146,7 @@ def _texts(info: RecordingInfo) -> dict[str, Run]:
 
 
 def draw_details(path: Path | None, preview: RecordingPreview | None, width: int) -> list[TextRow]:
-    """Two rows on the recording under the cursor: its whole name, then its label, model and what is wrong with it."""
+    """Two rows on a recording: its name, then its state, start, engine, model, label and problem."""
     if path is None:
         return [[], []]
     rows: list[TextRow] = [fitted([(sanitize_line(path.name), "strong")], width)]

@@ -1,4 +1,4 @@
-"""Requests as rows of text: figures at the left, phases on a time axis at the right; pure functions."""
+"""The table of requests: values at the left, phases on a time axis at the right."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from servetop.tui.drawing.text_runs import Run, TextRow, fitted, joined
 from servetop.tui.state.request_rows import PHASES, RequestRow, bar
 
 _FIELDS = (
-    ("id", "id", 8), ("due", "due", 8), ("ttft", "TTFT", 8), ("e2el", "E2E", 8), ("status", "status", 11),
+    ("id", "id", 8), ("due", "due", 8), ("ttft", "TTFT", 8), ("e2el", "E2EL", 8), ("status", "status", 11),
     ("itl_max", "max ITL", 8), ("itl", "ITL", 8), ("prompt_tokens", "in", 7), ("output_tokens", "out", 6),
 )  # fmt: skip
 """Column, heading and cells, most important first."""
@@ -23,7 +23,7 @@ def _fields(width: int) -> tuple[tuple[str, str, int], ...]:
 
 
 def header(width: int, axis: tuple[float, float], *, order: str, descending: bool) -> TextRow:
-    """Headings, an arrow at the one that orders, what the bars' shades mean, and the ends of their time axis."""
+    """Headings with an arrow at the sort column, the legend of the phases, and the ends of their time axis."""
     arrow = "▼" if descending else "▲"
     names: list[Run] = [("  ", "")]
     for column, name, cells in _fields(width):
@@ -41,7 +41,7 @@ def header(width: int, axis: tuple[float, float], *, order: str, descending: boo
 
 
 def request_row(row: RequestRow, width: int, axis: tuple[float, float], *, at: float, chosen: bool) -> TextRow:
-    """Figures at the left, bar at the right."""
+    """Values at the left, bar at the right."""
     runs: list[Run] = [("▸ " if chosen else "  ", "key")]
     for column, _, cells in _fields(width):
         value = getattr(row, column)
@@ -63,9 +63,9 @@ def request_row(row: RequestRow, width: int, axis: tuple[float, float], *, at: f
 
 
 def why_empty(in_flight: int, *, failed_only: bool) -> str:
-    """What to say where no request can be shown."""
+    """The text of an empty table."""
     if failed_only:
-        return "no request failed here"
+        return "no failed requests at this time"
     if in_flight:
-        return f"{in_flight} requests in flight, none has ended yet: each is recorded when it ends"
-    return "no request was under way here"
+        return f"{in_flight} requests in flight, none finished yet: requests are recorded when they end"
+    return "no requests at this time"

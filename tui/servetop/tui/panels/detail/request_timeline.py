@@ -1,4 +1,4 @@
-"""One request drawn on its own time axis: phases, gaps between its chunks, and the engine's state below."""
+"""One request on its own time axis: phases, gaps between chunks, and the engine's state below."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from servetop.tui.state.request_rows import PHASES, bar, ended_at, row_of
 
 _LONGEST = "▼"
 _ROOM_FOR_SERVER_TIMES = 8
-"""Rows; below, the server's own times make room for the gaps."""
+"""Rows; in fewer the gaps take the place of the server's own times."""
 
 
 def draw_request(record: RequestRecord, stats: LiveStats, width: int, height: int) -> list[TextRow]:
-    """Figures, the phases, gaps as bars with the longest marked, and the engine below in what room there is."""
+    """Values, phases, gaps as bars with the longest marked, and the engine's state if there is room."""
     end = ended_at(record)
     axis = (record.due, max(end, record.due + 1e-3))
     canvas = width - GUTTER
     left: TextRow = [(" " * GUTTER, "")]
-    top: list[TextRow] = [_figures(record, width), [*left, *bar(record, axis, canvas, at=end)], _phases(record, width)]
+    top: list[TextRow] = [_summary(record, width), [*left, *bar(record, axis, canvas, at=end)], _phases(record, width)]
     top += _server_times(record, width) if height >= _ROOM_FOR_SERVER_TIMES else []
     height -= len(top) - 3
     below = (height - 5) // 3 if height >= 17 else 0
@@ -39,14 +39,14 @@ def draw_request(record: RequestRecord, stats: LiveStats, width: int, height: in
     return [*top, *bars, under, *(_engine(stats, axis, width, below) if below else [])]
 
 
-def _figures(record: RequestRecord, width: int) -> TextRow:
+def _summary(record: RequestRecord, width: int) -> TextRow:
     row = row_of(record, ended_at(record))
-    figures: tuple[tuple[str, str], ...] = (("TTFT", formats.seconds(row.ttft)), ("ITL", formats.seconds(row.itl)),
-               ("max", formats.seconds(row.itl_max)), ("E2E", formats.seconds(row.e2el)),
+    values: tuple[tuple[str, str], ...] = (("TTFT", formats.seconds(row.ttft)), ("ITL", formats.seconds(row.itl)),
+               ("max", formats.seconds(row.itl_max)), ("E2EL", formats.seconds(row.e2el)),
                ("in", formats.exact(row.prompt_tokens)), ("out", formats.exact(row.output_tokens)))  # fmt: skip
     if record.replica is not None:
-        figures = (*figures, ("replica", formats.exact(record.replica)))
-    return joined(([(f"{name} ", "muted"), (text, "strong")] for name, text in figures), width=width, gap="  ")
+        values = (*values, ("replica", formats.exact(record.replica)))
+    return joined(([(f"{name} ", "muted"), (text, "strong")] for name, text in values), width=width, gap="  ")
 
 
 def _phases(record: RequestRecord, width: int) -> TextRow:
@@ -60,13 +60,13 @@ def _phases(record: RequestRecord, width: int) -> TextRow:
 
 
 def _server_times(record: RequestRecord, width: int) -> list[TextRow]:
-    """What the server said of the request's time there, if it did."""
-    told = (record.server_queue, record.server_prefill, record.server_decode)
-    if told == (None, None, None):
+    """The times that the server reported for the request, if it did."""
+    times = (record.server_queue, record.server_prefill, record.server_decode)
+    if times == (None, None, None):
         return []
     parts = [
         [(f"{name} ", "muted"), (formats.seconds(value), "strong")]
-        for name, value in zip(("server: queue", "prefill", "decode"), told, strict=True)
+        for name, value in zip(("server: queue", "prefill", "decode"), times, strict=True)
     ]
     return [[(" " * GUTTER, ""), *joined(parts, width=width - GUTTER, gap="  ")]]
 
@@ -86,9 +86,9 @@ def _gaps(record: RequestRecord, axis: tuple[float, float], width: int, height: 
     edges = np.linspace(*axis, canvas + 1)[1:]
     axes = Axes(window=axis, limit=limit)
     drawn = block_bars(Bars(times=edges, values=highest, style="sky"), axes, width=canvas, height=max(height - 1, 1))
-    words = f"{formats.seconds(float(gaps[longest]))} after token {int(record.chunk_tokens[: longest + 1].sum())}"
-    before = f"{words} " if column > canvas // 2 else ""
-    after = "" if before else f" {words}"
+    text = f"{formats.seconds(float(gaps[longest]))} after token {int(record.chunk_tokens[: longest + 1].sum())}"
+    before = f"{text} " if column > canvas // 2 else ""
+    after = "" if before else f" {text}"
     mark: TextRow = [
         (" " * max(GUTTER + column - len(before), 0), ""),
         (before, "strong"),
@@ -103,7 +103,7 @@ def _gaps(record: RequestRecord, axis: tuple[float, float], width: int, height: 
 
 
 def _engine(stats: LiveStats, axis: tuple[float, float], width: int, height: int) -> list[TextRow]:
-    """KV usage, then running and waiting requests, each with its name above; what was not exported says so."""
+    """KV usage, then running and waiting requests, each under its name, or a note if unknown."""
     series = stats.series
     both = series.running + np.nan_to_num(series.waiting)
     limit = round_limit(peak_of(both))

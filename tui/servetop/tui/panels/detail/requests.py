@@ -1,4 +1,4 @@
-"""Requests around an instant: a table, and beside it their phases on a time axis."""
+"""The requests panel: requests around a time as a table with their phases."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from servetop.tui.state.frame import MOST_REQUESTS, Frame
 from servetop.tui.state.request_rows import COLUMNS, RequestRow, RowCache, ended_at, ordered, pointed_at
 
 _SHORTEST = 2.0
-"""Seconds of the time axis at least."""
+"""Seconds of the time axis, at least."""
 _REDRAW = 0.5
 """Seconds of run time."""
 _STEPS = 8
-"""The time axis moves by such parts of its length, so that bars stand still in between."""
+"""The time axis moves in steps of this fraction of its length, so that bars keep still in between."""
 
 
 class RequestsPanel(Panel):
-    """One row a request; only the rows on the screen are drawn, and only the last few hundred requests are read."""
+    """One row per request; only visible rows are drawn, and only the last few hundred requests are read."""
 
     order, descending, failed_only = COLUMNS[0], True, False
     selected: int | None = None
-    """The id of the request that enter opens."""
+    """The id of the request that Enter opens."""
     rows: Sequence[RequestRow] = ()
-    """All that can be scrolled through, in order."""
+    """All rows, in order."""
     _top = 0
     _pointed: Cursor | None = None
     _shown_at = math.nan
@@ -39,7 +39,7 @@ class RequestsPanel(Panel):
         self._known = RowCache()
 
     def watch_frame(self, frame: Frame | None) -> None:
-        """While time passes, twice a second: a new request moves all rows, and over ssh every row counts."""
+        """While time passes, redraw twice a second: a new request moves all rows, and over ssh every row counts."""
         if frame is not None:
             at, playhead = frame.stats.at, frame.view.playhead
             moves = playhead.following or playhead.playing
@@ -49,16 +49,14 @@ class RequestsPanel(Panel):
         super().watch_frame(frame)
 
     def on_resize(self) -> None:
-        """Other rows fit now."""
         self.show_again()
 
     def show_again(self) -> None:
-        """Another order or another choice: at once."""
+        """Redraw at once, after a change of order or selection."""
         self._shown_at = math.nan
         self.watch_frame(self.frame)
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """How many, and what is not known of those in flight."""
         at, load = frame.stats.at, frame.stats.load
         under_way = sum(ended_at(row.record) > at for row in self.rows)
         last = "last " if len(self.rows) >= MOST_REQUESTS else ""
@@ -71,33 +69,31 @@ class RequestsPanel(Panel):
         return parts
 
     def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
-        """The keys."""
         keys = (
             ("↑ ↓", "choose"), ("Enter", "open"), ("s", "sort"), ("S", "reverse"), ("f", "failed only"), ("esc", "back")
         )  # fmt: skip
         return joined(([(key, "key"), (f" {name}", "muted")] for key, name in keys), width=self.size.width, gap="  ")
 
     def peak(self, frame: Frame) -> float:
-        """The length of the time axis, not yet rounded: one slow request, and those in the rows beside it."""
+        """The length of the time axis before rounding: one slow request, and those in the rows next to it."""
         tail = frame.stats.latencies["e2el"].p90 if frame.stats.latencies else math.nan
         tail = _SHORTEST if math.isnan(tail) else max(tail * 1.25, _SHORTEST)
         return tail + min(self.size.height / max(frame.stats.rates.sent, 1e-3), 2 * tail)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """Read, order, and draw what fits."""
         at = frame.stats.at
         step = self.limit / _STEPS
         end = math.ceil(at / step - 1e-9) * step or step
         axis = (end - self.limit, end)
         rows = self._known.rows(frame.requests(axis[0], at), at)
-        wanted = (row for row in rows if row.failed or not self.failed_only)
-        self.rows = ordered(wanted, self.order, descending=self.descending)
+        matching = (row for row in rows if row.failed or not self.failed_only)
+        self.rows = ordered(matching, self.order, descending=self.descending)
         if frame.view.cursor != self._pointed:
             self._pointed = frame.view.cursor
             self.selected = pointed_at(self.rows, frame.view, window=frame.window, otherwise=self.selected)
-        place = next((number for number, row in enumerate(self.rows) if row.id == self.selected), 0)
+        position = next((number for number, row in enumerate(self.rows) if row.id == self.selected), 0)
         room = max(height - 1, 1)
-        self._top = max(0, min(max(self._top, place - room + 1), place, len(self.rows) - 1))
+        self._top = max(0, min(max(self._top, position - room + 1), position, len(self.rows) - 1))
         shown = self.rows[self._top : self._top + room]
         if not shown:
             words = why_empty(frame.stats.load.in_flight, failed_only=self.failed_only)
@@ -106,14 +102,14 @@ class RequestsPanel(Panel):
         return [head, *(request_row(row, width, axis, at=at, chosen=row.id == self.selected) for row in shown)]
 
     def choose(self, rows: int) -> None:
-        """The row so many below the chosen one; the first time, the first."""
-        places = [number for number, row in enumerate(self.rows) if row.id == self.selected]
-        place = min(max(places[0] + rows, 0), len(self.rows) - 1) if places else 0
-        self.selected = self.rows[place].id if self.rows else None
+        """Move the selection by rows; the first time, select the first row."""
+        positions = [number for number, row in enumerate(self.rows) if row.id == self.selected]
+        position = min(max(positions[0] + rows, 0), len(self.rows) - 1) if positions else 0
+        self.selected = self.rows[position].id if self.rows else None
         self.show_again()
 
     def chosen(self) -> RequestRecord | None:
-        """The request to open: the chosen one, else the first."""
+        """The selected request, else the first; None if there are no rows."""
         first = self.rows[:1]
         return next(
             (row.record for row in (*self.rows, *first) if row.id == self.selected or self.selected is None), None

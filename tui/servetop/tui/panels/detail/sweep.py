@@ -23,26 +23,24 @@ _SHADES = SHADES[1:]
 
 
 class SweepPanel(Panel):
-    """Output tokens/s of every cell that is planned, measured, or being measured."""
+    """Output tokens/s of every planned, running and measured cell."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """What is in the cells, and how far they are from what was predicted."""
         parts: list[TextRow] = [[("Sweep ", "title"), ("output tok/s", "")]]
         off = deviations(measured(frame.per_stage(), frame.steady), predicted(frame))
         if off:
             mean, most = (formats.percent(value) for value in (float(np.mean(off)), max(off)))
-            parts.append([("off the prediction ", ""), (mean, "strong"), (f" in the mean, {most} at most", "muted")])
+            parts.append([("prediction error ", ""), (mean, "strong"), (f" mean, {most} max", "muted")])
         return [*parts, [("batch size down, requests/s across", "muted")]]
 
     def watch_frame(self, frame: Frame | None) -> None:
-        """No higher than its rows need: the curve below has use for the room."""
+        """Limit the height to its rows, which leaves the rest to the curve below."""
         if frame is not None:
             batches = {batch for batch, _ in (*measured(frame.per_stage(), frame.steady), *planned_cells(frame))}
             self.styles.max_height = 2 * len(batches) + 6
         super().watch_frame(frame)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_sweep`."""
         cells, planned = measured(frame.per_stage(), frame.steady), planned_cells(frame)
         if not cells and not planned:
             return placard("no stages planned or measured", width=width, height=height)
@@ -59,14 +57,14 @@ def draw_sweep(
 ) -> list[TextRow]:
     """The matrix as a heat map, with the best finished cell, dips and preempting cells marked; the legend below.
 
-    Where there is room, what was `predicted` stands below what was measured.
+    If there is room, the `predicted` value is below the measured one.
     """
     keys = {*cells, *planned}
     batches = sorted({batch for batch, _ in keys}, key=lambda batch: batch or 0)
     rates = sorted({rate for _, rate in keys})
     done = {key: cell.output_rate for key, cell in cells.items() if not cell.running_now}
     peak = max(done, key=lambda key: done[key], default=None)
-    fallen = dips(done)
+    dipped = dips(done)
     most = max((cell.output_rate for cell in cells.values()), default=0.0)
     column = min(max((width - _HEAD) // max(len(rates), 1), _WIDTH), 2 * _WIDTH)
     after = 3 + (column > _WIDTH)
@@ -78,7 +76,7 @@ def draw_sweep(
         ]
     ]
     for batch in batches:
-        marks = {key: ("★" if key == peak else "") + ("▼" if key in fallen else "") for key in keys if key[0] == batch}
+        marks = {key: ("★" if key == peak else "") + ("▼" if key in dipped else "") for key in keys if key[0] == batch}
         drawn = [
             _shown(cells.get((batch, rate)), marks.get((batch, rate), ""), (batch, rate) in planned, (column, most))
             for rate in rates
@@ -92,20 +90,20 @@ def draw_sweep(
 
 
 def _legend(prediction: bool, width: int) -> TextRow:
-    """What the shades and marks mean, closer together where there is less room."""
-    marks = ["★ peak", "▼ dip", "▲ preempted", "~ not steady", "… now", "· to come"]
+    """The legend of shades and marks, with smaller gaps if there is less room."""
+    marks = ["★ peak", "▼ dip", "▲ preempted", "~ not steady", "… now", "· planned"]
     words = ["tok/s", *(["≈ predicted"] if prediction else []), *marks]
     gap = next((gap for gap in ("   ", "  ") if len(_SHADES) + 1 + len(gap.join(words)) <= width), " ")
     return [*_SHADES, (f" {gap.join(words)}", "muted")]
 
 
 def _shown(cell: Cell | None, marks: str, planned: bool, scale: tuple[int, float]) -> list[Run]:
-    """Shade, number and marks of one cell; `scale` is the column's width, and the number of the darkest shade."""
+    """Shade, number and marks of one cell; `scale` is the column's width, and the value of the darkest shade."""
     width, most = scale
     if cell is None:
         return [("", ""), (f"{'·' if planned else '':>{width - 3 - (width > _WIDTH)}}".ljust(width), "faint")]
-    told = {"▲": cell.preempted, "~": cell.unsteady, "…": cell.running_now}
-    marks += "".join(mark for mark, holds in told.items() if holds)
+    marked = {"▲": cell.preempted, "~": cell.unsteady, "…": cell.running_now}
+    marks += "".join(mark for mark, holds in marked.items() if holds)
     style = "good" if "★" in marks else ("warn" if "▲" in marks or "▼" in marks else "strong")
     shade, heat = _SHADES[min(int(cell.output_rate / most * 4), 3)] if most > 0 else _SHADES[0]
     room = width - 9 - (width > _WIDTH)
@@ -113,21 +111,19 @@ def _shown(cell: Cell | None, marks: str, planned: bool, scale: tuple[int, float
 
 
 def _below(shade: Run, prediction: float | None, width: int) -> list[Run]:
-    """The second row of a cell: its shade again, and what was predicted."""
+    """The second row of a cell: its shade, and the prediction."""
     text = "" if prediction is None else f"≈{formats.count(prediction)}"
     cells = 6 if shade[0] else width - 3 - (width > _WIDTH)
     return [shade, (f"{text:>{cells}}".ljust(width - len(shade[0])), "muted")]
 
 
 class CurvePanel(Panel):
-    """What throughput costs in latency: a point for each finished stage."""
+    """Throughput against latency: one point per finished stage."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:  # noqa: ARG002
-        """What is on the axes."""
         return [[("Throughput and latency ", "title"), ("output tok/s across, TTFT p90 up", "")]]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_scatter`."""
         points = [_point(each) for each in frame.per_stage() if each.ended and each.stage.request_rate]
         return draw_scatter(points, width, height)
 

@@ -1,4 +1,4 @@
-"""One request: when its tokens came, and how full the engine was then."""
+"""The request panel: the tokens of one request, and the engine's state at that time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from servetop.tui.state.request_rows import ended_at
 
 
 class TokensPanel(Panel):
-    """Phases, gaps between chunks, KV usage and queue, all on the request's own time axis."""
+    """Phases, gaps between chunks, KV usage and queue on the request's own time axis."""
 
     def __init__(self, record: RequestRecord, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._record = record
 
     def title(self, frame: Frame) -> Sequence[TextRow]:  # noqa: ARG002
-        """Which request, and how it ended."""
         record = self._record
         style = "strong" if record.status is RequestStatus.OK else "bad"
         parts: list[TextRow] = [[("Request ", "title"), (str(record.id), "strong")], [(record.status.value, style)]]
@@ -34,11 +33,9 @@ class TokensPanel(Panel):
         ]
 
     def subtitle(self, frame: Frame) -> TextRow:  # noqa: ARG002
-        """The way back."""
         return [("esc", "key"), (" back", "muted")]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_request`; the engine's figures begin one tick earlier, so that short requests have some."""
         record = self._record
         stats = frame.between(max(record.due - 0.5, 0.0), ended_at(record) + 0.5)
         return draw_request(record, stats, width, height)

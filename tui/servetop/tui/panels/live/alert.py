@@ -1,4 +1,4 @@
-"""What went wrong, where nobody can miss it."""
+"""The error of a run, in a frame of its own."""
 
 from __future__ import annotations
 
@@ -15,27 +15,24 @@ from servetop.tui.state.frame import Frame
 
 _SETTLED = (0, 130)
 _SHOWN_FOR = 15.0
-"""Seconds that an error stays up while the run goes on."""
+"""Seconds that an error stays visible in a live run."""
 
 
 class AlertPanel(Panel):
-    """One frame with the error's text; the screen hides it while there is none."""
+    """A frame with the error's text; the screen hides it if there is none."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """Whether this ended the run."""
         return [[("✖ the run failed" if frame.end else "✖ error", "bad")]]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002
-        """As many rows as the text needs, 3 at most."""
         return 1 if self.frame is None else min(max(len(draw_alert(alert_text(self.frame), width, 3)), 1), 3)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_alert`."""
         return draw_alert(alert_text(frame), width, height)
 
 
 def draw_alert(text: str, width: int, height: int) -> list[TextRow]:
-    """The text, broken into lines between words."""
+    """The text, wrapped between words."""
     lines = [""]
     for word in text.split():
         candidate = f"{lines[-1]} {word}".strip()
@@ -44,7 +41,7 @@ def draw_alert(text: str, width: int, height: int) -> list[TextRow]:
 
 
 def alert_text(frame: Frame) -> str:
-    """Why the run failed, or the error of the last seconds; empty when all is well."""
+    """The reason of a failed run, or the error of the last seconds; empty if there is none."""
     if frame.end is not None and frame.end.exit_code not in _SETTLED:
         return sanitize_line(frame.end.reason) or f"the run failed with exit code {frame.end.exit_code}"
     errors = [note for note in frame.notes if note.severity is Severity.ERROR and note.source != "user"]

@@ -13,21 +13,19 @@ _STYLES = {Bottleneck.HEADROOM: ("✓", "good"), Bottleneck.IDLE: ("·", "muted"
 
 
 class DiagnosisLine(Panel):
-    """One row, no frame."""
+    """One row without a frame."""
 
     def title(self, frame: Frame) -> list[TextRow]:  # noqa: ARG002
-        """None: no frame."""
         return []
 
     def draw(self, frame: Frame, width: int, height: int) -> list[TextRow]:  # noqa: ARG002
-        """See `draw_diagnosis`; nothing limits a run that failed."""
         if frame.end is not None and frame.end.exit_code == ExitCode.ENGINE_FAILED and frame.pointed is None:
             return [fitted([("✖ the engine failed: its last seconds do not show what limits it", "muted")], width)]
         return [draw_diagnosis(diagnose(frame.pointed or frame.stats, frame.engine), width)]
 
 
 def draw_diagnosis(diagnosis: Diagnosis, width: int) -> TextRow:
-    """The limit, its evidence and the advice; where there is no room, the evidence gives way, last figure first."""
+    """The limit, its evidence and the advice; if there is no room, evidence is dropped from the end."""
     symbol, style = _STYLES.get(diagnosis.bottleneck, ("▲", "warn"))
     advice: list[Run] = [(" → ", "muted"), (diagnosis.advice, "strong")] if diagnosis.advice else []
     for kept in range(len(diagnosis.evidence), -1, -1):

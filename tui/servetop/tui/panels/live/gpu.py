@@ -1,4 +1,4 @@
-"""GPUs, one line each."""
+"""The GPU panel: one line per device."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from servetop.tui.state.frame import Frame
 
 
 class GpuPanel(Panel):
-    """Utilisation, memory, power and temperature of each device, and the energy of a token."""
+    """Utilisation, memory, power and temperature of each device, and the energy per token."""
 
     shows_cursor = True
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """Mean utilisation and, for one device, its memory."""
         gpus = frame.stats.gpus
         if not gpus:
             return [[("GPU", "title")]]
@@ -32,7 +31,6 @@ class GpuPanel(Panel):
         return [*parts, [(gpu_name(gpus), "muted")]]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_gpus`."""
         stats = frame.stats
         rows = draw_gpus(stats.gpus, width, height)
         spare = len(rows) < height and not math.isnan(stats.joules_per_token)
@@ -40,15 +38,15 @@ class GpuPanel(Panel):
 
 
 def energy_row(joules_per_token: float, width: int) -> TextRow:
-    """What an output token costs now, over all devices."""
-    parts: list[TextRow] = [[("  ", ""), (formats.joules(joules_per_token), "strong"), (" a token", "muted")]]
+    """The energy per output token now, over all devices."""
+    parts: list[TextRow] = [[("  ", ""), (formats.joules(joules_per_token), "strong"), (" per token", "muted")]]
     return joined(parts, width=width)
 
 
 def draw_gpus(gpus: Sequence[GpuSample], width: int, height: int) -> list[TextRow]:
-    """A line a device, three where there is room; devices that do not fit are counted in the last line."""
+    """One line per device, three if there is room; the last line counts devices that do not fit."""
     if not gpus:
-        return [[("no GPU seen", "muted")]]
+        return [[("no GPU found", "muted")]]
     if height >= 3 * len(gpus) and width >= 36:
         return [row for gpu in gpus for row in _large(gpu, width)]
     shown = gpus if len(gpus) <= height else gpus[: max(height - 1, 0)]
@@ -59,7 +57,7 @@ def draw_gpus(gpus: Sequence[GpuSample], width: int, height: int) -> list[TextRo
 
 
 def _large(gpu: GpuSample, width: int) -> list[TextRow]:
-    """Two bars and a line of figures."""
+    """Two bars and a line of values."""
     room = width - 27
     full = math.nan if not gpu.memory_total or gpu.memory_used is None else gpu.memory_used / gpu.memory_total
     memory = formats.memory(gpu.memory_used, gpu.memory_total)
@@ -67,7 +65,7 @@ def _large(gpu: GpuSample, width: int) -> list[TextRow]:
     return [
         [(f"{gpu.index:<2}busy   ", "muted"), *busy],
         [("  memory ", "muted"), *gauge(full, width=room, style="sky"), (f" {memory:>7}", "strong")],
-        [("  ", ""), *joined(_figures(gpu), width=width - 2)],
+        [("  ", ""), *joined(_values(gpu), width=width - 2)],
     ]
 
 
@@ -83,12 +81,12 @@ def _busy(gpu: GpuSample) -> float:
     return math.nan if gpu.utilisation is None else gpu.utilisation
 
 
-def _figures(gpu: GpuSample) -> list[TextRow]:
+def _values(gpu: GpuSample) -> list[TextRow]:
     return [
         [(formats.UNKNOWN if gpu.power is None else f"{gpu.power:3.0f} W", "")],
         [(formats.UNKNOWN if gpu.temperature is None else f"{gpu.temperature:.0f} °C", "")],
         [("" if gpu.sm_clock is None else f"{gpu.sm_clock / 1e6:.0f} MHz", "muted")],
-        *([[(f"slowed: {sanitize_line(gpu.throttled)}", "warn")]] if gpu.throttled else []),
+        *([[(f"throttled: {sanitize_line(gpu.throttled)}", "warn")]] if gpu.throttled else []),
         *([[(f"engine {formats.memory(gpu.engine_memory, None)}", "muted")]] if gpu.engine_memory else []),
     ]
 
@@ -96,7 +94,7 @@ def _figures(gpu: GpuSample) -> list[TextRow]:
 def _device(gpu: GpuSample, width: int) -> list[Run]:
     first: TextRow = [(f"{gpu.index} ", "muted"), (f"{formats.percent(_busy(gpu)):>6}", "strong")]
     memory: TextRow = [(formats.memory(gpu.memory_used, gpu.memory_total), "")]
-    row = joined([first, memory, *_figures(gpu)], width=width, gap="  ")
+    row = joined([first, memory, *_values(gpu)], width=width, gap="  ")
     room = width - row_width(row) - 2
     if room < 6:
         return row

@@ -1,4 +1,4 @@
-"""The engine's KV blocks: how full its memory for running requests is."""
+"""The KV panel: KV blocks in use, and their map."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from servetop.tui.state.availability import staleness, why_missing
 from servetop.tui.state.frame import Frame
 
 _ROOM_FOR_A_MAP = 44
-"""Cells of width; below it the usage over time needs all of them."""
+"""Cells of width; in less the usage over time needs the whole panel."""
 
 
 class KvPanel(TimeChart):
-    """KV blocks used of all, and their share over time."""
+    """KV blocks used of the total, and the share over time."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """Share and blocks."""
         if why_missing(frame, "kv_usage", "kv_blocks_used"):
             return [[("KV blocks", "title")]]
         used, total = kv_blocks(frame)
@@ -38,21 +37,17 @@ class KvPanel(TimeChart):
         return [*parts, [full]] if full[0] else parts
 
     def subtitle(self, frame: Frame) -> TextRow:
-        """The sample's age, when it is old."""
         return [(staleness(frame), "warn")]
 
     def watch_frame(self, frame: Frame | None) -> None:
-        """A nearly full cache colours the frame."""
         super().watch_frame(frame)
         self.set_class(frame is not None and kv_usage(frame.stats.engine) > KV_HIGH, "-full")
 
     def left_of_chart(self, frame: Frame) -> int:
-        """The map, too."""
         width, height = self.size
         return super().left_of_chart(frame) + _map_width(kv_blocks(frame), width, height)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_kv`, or why there is nothing to draw."""
         missing = why_missing(frame, "kv_usage", "kv_blocks_used")
         if missing:
             return placard(missing, width=width, height=height)
@@ -63,7 +58,7 @@ class KvPanel(TimeChart):
 def draw_kv(
     stats: LiveStats, axes: Axes, width: int, height: int, *, blocks: tuple[float | None, float | None] = (None, None)
 ) -> list[TextRow]:
-    """A bar and an area over time; where there is room, a map of the blocks (used, of all) instead of the bar."""
+    """A bar and an area over time; if there is room, a map of the `blocks` (used, total) instead of the bar."""
     share, series = kv_usage(stats.engine), stats.series
     style = "vermilion" if share > KV_HIGH else "sky"
     bar = gauge(share, width=width, style=style)
@@ -84,13 +79,13 @@ def draw_kv(
 
 
 def _map_width(blocks: tuple[float | None, float | None], width: int, height: int) -> int:
-    """Cells of the map and the gap after it; 0 where there is none."""
+    """Cells of the map and the gap after it; 0 if there is none."""
     shown = width >= _ROOM_FOR_A_MAP and height >= KvPanel.axes_from and blocks[0] is not None and blocks[1]
     return width * 2 // 5 if shown else 0
 
 
 def kv_blocks(frame: Frame) -> tuple[float | None, float | None]:
-    """Blocks used and in all, from the sample or the engine's boot facts."""
+    """Blocks used and in total, from the sample or the engine's facts."""
     sample, facts = frame.stats.engine, frame.engine
     total = sample.kv_blocks_total if sample is not None else None
     if total is None and facts is not None:
@@ -102,12 +97,12 @@ def kv_blocks(frame: Frame) -> tuple[float | None, float | None]:
 
 
 def _prefix_cache(stats: LiveStats) -> list[Run]:
-    """Hits of the window, and those of the run so far: the engine's own counters began long before."""
+    """Hit rates of the window and of the run; not the engine's own counters, which may have started long before."""
     window, run = stats.rates.prefix_cache_hit_rate, stats.totals.prefix_cache_hit_rate
     if math.isnan(run):
-        return [("in use, of all blocks", "muted")]
+        return [("blocks in use", "muted")]
     return [
-        ("in use, of all blocks   ", "muted"),
+        ("blocks in use   ", "muted"),
         ("prefix cache hits ", "muted"),
         (formats.percent(window), "strong"),
         (f", run {formats.percent(run)}", "muted"),

@@ -1,4 +1,4 @@
-"""Latency percentiles over the sliding window."""
+"""The latency panel: percentiles over the sliding window."""
 
 from __future__ import annotations
 
@@ -17,38 +17,36 @@ from servetop.tui.drawing.text_runs import Run, TextRow, fitted
 from servetop.tui.panels.time_chart import TimeChart
 from servetop.tui.state.frame import Frame
 
-LABELS = {"ttft": "TTFT", "itl": "ITL", "e2el": "E2E"}
+LABELS = {"ttft": "TTFT", "itl": "ITL", "e2el": "E2EL"}
 _NAME, _FIGURE = 6, 10
-"""Cells for a metric's name and for each figure."""
+"""Cells of a metric's name and of each value."""
 _CLOSE = 9
-"""Cells for each figure where the columns' names stand in the title."""
+"""Cells of each value if the columns' names are in the title."""
 _HEADER_FROM, _CHART_FROM = 4, 6
 """Rows from which the columns have a row for their names, and from which there is a chart with axes."""
 _STYLES = (("p50", "sky", "solid"), ("p90", "orange", "dashed"), ("p99", "rose", "dotted"))
 
 
 class LatencyPanel(TimeChart):
-    """TTFT, ITL and E2E at p50, p90 and p99; one of them over time."""
+    """TTFT, ITL and E2EL at p50, p90 and p99; one of them over time."""
 
     axes_from = _CHART_FROM
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """The charted metric at its median and tail; the names of the columns where there is no other row for them."""
         if 0 < self.size.height < _HEADER_FROM:
             return [_columns_above(self.size.width)]
-        figures = frame.stats.latencies.get(frame.view.metric, Percentiles())
+        percentiles = frame.stats.latencies.get(frame.view.metric, Percentiles())
         return [
             [
                 ("Latency ", "title"),
                 (f"{LABELS[frame.view.metric]} p50 ", ""),
-                (formats.seconds(figures.p50), "strong"),
+                (formats.seconds(percentiles.p50), "strong"),
             ],
-            [("p99 ", ""), (formats.seconds(figures.p99), "strong")],
+            [("p99 ", ""), (formats.seconds(percentiles.p99), "strong")],
             [(f"over {frame.stats.window:.0f} s", "muted")],
         ]
 
     def watch_frame(self, frame: Frame | None) -> None:
-        """Another metric has another scale."""
         if frame is not None and frame.view.metric != self._charted:
             self._charted, self.limit = frame.view.metric, 0.0
         super().watch_frame(frame)
@@ -56,19 +54,19 @@ class LatencyPanel(TimeChart):
     _charted = ""
 
     def peak(self, frame: Frame) -> float:
-        """Of the charted metric's p99."""
         return peak_of(*frame.stats.series.latencies[frame.view.metric])
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_latency`."""
         axes = replace(self.axes(frame), label=axis_seconds)
         return draw_latency(frame.stats, axes, width, height, metric=frame.view.metric)
 
 
 def draw_latency(stats: LiveStats, axes: Axes, width: int, height: int, *, metric: str) -> list[TextRow]:
-    """A table of metrics and percentiles, and a chart where there is room for one."""
+    """A table of metrics and percentiles, and a chart if there is room for one."""
     wide = _FIGURE if height >= _HEADER_FROM else _CLOSE
-    table: list[TextRow] = [_figures(stats, name, width, wide=wide, charted=name == metric) for name in LATENCIES]
+    table: list[TextRow] = [
+        _percentile_row(stats, name, width, wide=wide, charted=name == metric) for name in LATENCIES
+    ]
     if height < _HEADER_FROM:
         return table[:height]
     table.insert(0, _header(width))
@@ -83,13 +81,13 @@ def draw_latency(stats: LiveStats, axes: Axes, width: int, height: int, *, metri
 
 
 def _columns_above(width: int) -> list[Run]:
-    """The panel's name, and those of the percentiles right above their columns: the title begins a cell later."""
+    """The panel's name, and those of the percentiles above their columns: the title starts one cell further right."""
     names = "".join(f"{name:>{_CLOSE}}" for name, _, _ in _columns(width, wide=_CLOSE))
     return [("Latency", "title"), (names[len("Latency") - _NAME + 1 :], "muted")]
 
 
 def _columns(width: int, *, wide: int = _FIGURE) -> tuple[tuple[str, str, str], ...]:
-    """All percentiles, or without the middle one where there is no room."""
+    """All percentiles, or without the middle one if there is no room."""
     return _STYLES if width >= _NAME + wide * len(_STYLES) else (_STYLES[0], _STYLES[2])
 
 
@@ -100,12 +98,12 @@ def _header(width: int) -> list[Run]:
     return fitted(row, width)
 
 
-def _figures(stats: LiveStats, metric: str, width: int, *, wide: int, charted: bool) -> list[Run]:
-    figures = stats.latencies.get(metric, Percentiles())
+def _percentile_row(stats: LiveStats, metric: str, width: int, *, wide: int, charted: bool) -> list[Run]:
+    percentiles = stats.latencies.get(metric, Percentiles())
     label = f"{'▸' if charted else ' '}{LABELS[metric]}"
     row: list[Run] = [(f"{label:<{_NAME}}", "strong" if charted else "muted")]
     if metric == "itl" and stats.events_unsized:
-        return fitted([*row, ("tokens per event not known", "muted")], width)
+        return fitted([*row, ("tokens per event unknown", "muted")], width)
     for name, _, _ in _columns(width, wide=wide):
-        row.append((f"{formats.seconds(getattr(figures, name)):>{wide}}", "strong" if charted else ""))
+        row.append((f"{formats.seconds(getattr(percentiles, name)):>{wide}}", "strong" if charted else ""))
     return fitted(row, width)

@@ -1,4 +1,4 @@
-"""The charted latency as a heat map."""
+"""The heat map panel: the charted latency by time and count."""
 
 from __future__ import annotations
 
@@ -24,13 +24,11 @@ class HeatPanel(TimeChart):
     """Rows above its cells."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """Which latency."""
         counted = "tokens" if frame.view.metric == "itl" else "requests"
         label = LABELS[frame.view.metric]
         return [[("Heat map ", "title"), (label, "strong")], [(f"{counted} by {label} and time", "muted")]]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_heat`, or that there is nothing yet."""
         below = 2 if height >= 5 else 0
         shape = (height - below, width - GUTTER)
         drawn = heat_map(frame.heat, frame.stats.series.times, window=frame.window, shape=shape)
@@ -40,7 +38,6 @@ class HeatPanel(TimeChart):
         return draw_heat(drawn, self.axes(frame), width, height)
 
     def latency_under(self, event: events.MouseEvent) -> float | None:
-        """See TimeChart."""
         offset, drawn = event.get_content_offset(self), self._drawn
         row = -1 if offset is None else offset.y - self._above
         return drawn.latency(row) if drawn is not None and 0 <= row < drawn.counts.shape[0] else None
@@ -56,7 +53,7 @@ def draw_heat(drawn: HeatMap, axes: Axes, width: int, height: int) -> list[TextR
     if height < 5:
         return rows
     shades: TextRow = [("few ", "muted"), *SHADES, (" many", "muted")]
-    peak = f"{drawn.counts.max():,.0f} at most in a cell"
+    peak = f"max {drawn.counts.max():,.0f} per cell"
     return [joined([shades, [(peak, "muted")]], width=width), *rows, time_axis(axes.window, width - GUTTER, GUTTER)]
 
 

@@ -1,4 +1,4 @@
-"""The load: what was to be sent, what was sent, what came back."""
+"""The load panel: requests offered, sent and completed."""
 
 from __future__ import annotations
 
@@ -18,18 +18,15 @@ class LoadPanel(TimeChart):
     """Requests per second: offered, sent, completed."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """Completed of offered."""
         rates = frame.stats.rates
         done, offered = formats.number(rates.completed), formats.number(rates.offered)
         return [[("Load ", "title"), (done, "strong"), (" of ", ""), (offered, "strong"), (" req/s", "")]]
 
     def peak(self, frame: Frame) -> float:
-        """Of all three rates."""
         series = frame.stats.series
         return peak_of(series.offered, series.sent, series.completed)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_load`."""
         return draw_load(frame.stats, self.axes(frame), width, height)
 
 
@@ -41,8 +38,8 @@ def draw_load(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Tex
     done = ChartLine(times=series.times, values=series.completed, style="sky")
     counts = joined(_counts(stats), width=width, gap="  ")
     if height < 6:
-        figures = (("done", rates.completed), ("offered", rates.offered), ("sent", rates.sent))
-        first = joined(([(f"{name} ", "muted"), (f"{formats.number(rate):>5}", "strong")] for name, rate in figures),
+        shown = (("done", rates.completed), ("offered", rates.offered), ("sent", rates.sent))
+        first = joined(([(f"{name} ", "muted"), (f"{formats.number(rate):>5}", "strong")] for name, rate in shown),
                        width=width, gap="  ")  # fmt: skip
         spark = block_bars(
             Bars(times=series.times, values=series.completed, style="sky"), axes, width=width, height=max(height - 2, 1)

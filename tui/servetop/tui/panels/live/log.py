@@ -1,4 +1,4 @@
-"""The engine's own words."""
+"""The log panel: the last lines of the engine's log."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from servetop.tui.panels.panel import Panel
 from servetop.tui.state.frame import Frame
 
 _RECENT = 50
-"""Lines that are looked at for what the engine is busy with."""
+"""Lines that are searched for the current start-up step."""
 SEVERITY_STYLES = {Severity.INFO: "", Severity.WARNING: "warn", Severity.ERROR: "bad"}
-"""Style of a line."""
+"""The style of a line by its severity."""
 
 
 class LogPanel(Panel):
-    """The end of the engine's log; while the engine starts, how long that has taken."""
+    """The end of the engine's log; while the engine starts, its progress."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """What the log is of, or what is awaited."""
         title = sanitize_line(frame.engine_title)
         if not frame.booting:
             return [[(f"{title} log", "title")]]
@@ -35,14 +34,13 @@ class LogPanel(Panel):
         return [[(f"{verb} {title} ", "title"), (waited, "strong"), (f" · {step}" if step else "", "title")]]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_log`."""
         if not frame.log:
             return placard(_why_empty(frame), width=width, height=height)
         return draw_log(frame.log, width, height)
 
 
 def draw_log(lines: Sequence[LogLine], width: int, height: int) -> list[TextRow]:
-    """The last lines that fit, each cut off at the width; warnings and errors are marked."""
+    """The last lines that fit, truncated at the width; warnings and errors are coloured."""
     return [_line(line, width) for line in lines[-height:]] if height > 0 else []
 
 
@@ -53,5 +51,5 @@ def _line(line: LogLine, width: int) -> TextRow:
 
 def _why_empty(frame: Frame) -> str:
     if frame.header.config.engine.url and not (frame.engine and frame.engine.managed):
-        return "attached to a running server: its log is where it was started"
+        return "attached to a running server: its log is not available here"
     return "nothing written yet"

@@ -1,4 +1,4 @@
-"""Preemptions: requests that the engine threw out of its batch for lack of KV blocks."""
+"""The preemptions panel: requests that the engine removed from its batch for lack of KV blocks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from servetop.tui.state.frame import Frame
 
 
 class PreemptionsPanel(TimeChart):
-    """Preemptions per second as bars, and their number so far."""
+    """Preemptions per second as bars, and their total."""
 
     axes_from = 5
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """Rate and total."""
         if why_missing(frame, "preemptions_total"):
             return [[("Preemptions", "title")]]
         rate, total = frame.stats.rates.preemptions, frame.stats.totals.preemptions
@@ -30,15 +29,12 @@ class PreemptionsPanel(TimeChart):
         ]
 
     def subtitle(self, frame: Frame) -> TextRow:
-        """The sample's age, when it is old."""
         return [(staleness(frame), "warn")]
 
     def peak(self, frame: Frame) -> float:
-        """Of the rate."""
         return peak_of(frame.stats.series.preemptions)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_preemptions`, or why there is nothing to draw."""
         missing = why_missing(frame, "preemptions_total")
         if missing:
             return placard(missing, width=width, height=height)
@@ -46,7 +42,7 @@ class PreemptionsPanel(TimeChart):
 
 
 def draw_preemptions(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
-    """Bars over time."""
+    """Rate, total, and bars over time."""
     bars = Bars(times=stats.series.times, values=stats.series.preemptions, style="vermilion")
     first = joined(
         [

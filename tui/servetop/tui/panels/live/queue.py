@@ -1,4 +1,4 @@
-"""The engine's queue: requests that run and requests that wait."""
+"""The queue panel: running and waiting requests of the engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from servetop.tui.state.availability import staleness, why_missing
 from servetop.tui.state.frame import Frame
 
 ROOM_FOR_REPLICAS = 14
-"""Rows of a panel that fills the screen; a smaller one shows the chart alone."""
+"""Rows from which the table of replicas is shown below the chart."""
 
 
 class QueuePanel(TimeChart):
@@ -26,7 +26,6 @@ class QueuePanel(TimeChart):
     axes_from = 5
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """Both numbers."""
         sample = frame.stats.engine
         if why_missing(frame, "running", "waiting") or sample is None:
             return [[("Queue", "title")]]
@@ -36,16 +35,13 @@ class QueuePanel(TimeChart):
         ]
 
     def subtitle(self, frame: Frame) -> TextRow:
-        """The sample's age, when it is old."""
         return [(staleness(frame), "warn")]
 
     def peak(self, frame: Frame) -> float:
-        """Of the sum."""
         series = frame.stats.series
         return peak_of(series.running + np.nan_to_num(series.waiting))
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_queue`, or why there is nothing to draw."""
         missing = why_missing(frame, "running", "waiting")
         if missing:
             return placard(missing, width=width, height=height)
@@ -56,7 +52,7 @@ class QueuePanel(TimeChart):
 
 
 def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
-    """Running below, waiting on top of it (hatched)."""
+    """Running requests below, waiting ones on top of them (hatched)."""
     series, sample = stats.series, stats.engine
     both = series.running + np.nan_to_num(series.waiting)
     waits = ChartLine(times=series.times, values=both, style="orange", dash="dashed", area=True)
@@ -64,9 +60,9 @@ def draw_queue(stats: LiveStats, axes: Axes, width: int, height: int) -> list[Te
     running = sample.running if sample else None
     waiting = sample.waiting if sample else None
     if height < 5:
-        figures = (("run", running), ("wait", waiting))
+        named_values = (("run", running), ("wait", waiting))
         first = joined(
-            ([(f"{name} ", "muted"), (f"{formats.count(value):>4}", "strong")] for name, value in figures),
+            ([(f"{name} ", "muted"), (f"{formats.count(value):>4}", "strong")] for name, value in named_values),
             width=width,
             gap="  ",
         )

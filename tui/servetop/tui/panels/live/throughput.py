@@ -1,4 +1,4 @@
-"""Tokens per second, as the client received them and as the engine counts them."""
+"""The throughput panel: tokens per second, as received by the client and as counted by the engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ class ThroughputPanel(TimeChart):
     """Output and input tokens per second."""
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """Output and input rates."""
         rates = frame.stats.rates
         return [
             [("Throughput ", "title"), (formats.count(rates.output_tokens), "strong"), (" tok/s out", "")],
@@ -29,22 +28,20 @@ class ThroughputPanel(TimeChart):
         ]
 
     def peak(self, frame: Frame) -> float:
-        """Of the client's and the engine's output."""
         return peak_of(frame.stats.series.output_tokens, frame.stats.series.engine_output_tokens)
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_throughput`."""
         return draw_throughput(frame.stats, self.axes(frame), width, height)
 
 
 def draw_throughput(stats: LiveStats, axes: Axes, width: int, height: int) -> list[TextRow]:
-    """Output on the chart; input has a scale of its own, as it is often ten times the output."""
+    """Output as a chart; input has a scale of its own, because it is often ten times the output."""
     series, rates = stats.series, stats.rates
     client = ChartLine(times=series.times, values=series.output_tokens, style="sky")
     engine = ChartLine(times=series.times, values=series.engine_output_tokens, style="orange", dash="dashed")
     if height < 6:
         bars = Bars(times=series.times, values=series.output_tokens, style="sky")
-        first = joined(_figures(stats), width=width, gap="  ")
+        first = joined(_values(stats), width=width, gap="  ")
         return [first, _input_row(stats, axes, width), *block_bars(bars, axes, width=width, height=max(height - 2, 1))]
     parts = [(client, "out", f"{formats.count(rates.output_tokens):>6}")]
     counted = not np.isnan(series.engine_output_tokens).all()
@@ -58,7 +55,7 @@ def draw_throughput(stats: LiveStats, axes: Axes, width: int, height: int) -> li
     ]
 
 
-def _figures(stats: LiveStats) -> list[TextRow]:
+def _values(stats: LiveStats) -> list[TextRow]:
     return [
         [("out ", "muted"), (f"{formats.count(stats.rates.output_tokens):>6}", "strong"), (" tok/s", "muted")],
         [("engine ", "muted"), (f"{formats.count(stats.rates.engine_output_tokens):>6}", "strong")],

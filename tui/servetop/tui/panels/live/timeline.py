@@ -1,4 +1,4 @@
-"""The whole run on one line: stages, events, and where the viewer is."""
+"""The timeline: the whole run on one line, with stages, events and the playhead."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TimelinePanel(Panel):
     """Stage labels, the run's throughput, and a line with events and the position."""
 
     class Chosen(Message):
-        """The mouse chose a place on the time line."""
+        """The mouse selected a position on the timeline."""
 
         def __init__(self, share: float) -> None:
             """`share` of the run's length; the last cell is 1."""
@@ -31,20 +31,17 @@ class TimelinePanel(Panel):
             self.share = share
 
     def on_click(self, event: events.Click) -> None:
-        """Seek there."""
         offset = event.get_content_offset(self)
         if offset is not None:
             self.post_message(self.Chosen(min(offset.x / max(self.size.width - 1, 1), 1.0)))
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """Position of all, and what happened last."""
         last = [event for event in timeline_events(frame) if event.at <= frame.view.playhead.at][-1:]
         where = f"{formats.minutes(frame.view.playhead.at)} of {formats.minutes(frame.edge)}"
-        parts: list[TextRow] = [[("Time line ", "title"), (where, "strong")]]
+        parts: list[TextRow] = [[("Timeline ", "title"), (where, "strong")]]
         return parts + [[(f"{each.symbol} {formats.minutes(each.at)} ", each.style), (each.text, "")] for each in last]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_timeline`."""
         return draw_timeline(frame, width, height)
 
 
@@ -67,7 +64,7 @@ def _column(at: float, frame: Frame, width: int) -> int:
 
 
 def _labels(frame: Frame, width: int) -> TextRow:
-    """Each stage's label at its start, cut off where the next one begins."""
+    """Each stage's label at its start, truncated at the start of the next one."""
     starts = [(_column(stage.at, frame, width), sanitize_line(stage.label)) for stage in frame.all_stages]
     row: list[Run] = []
     position = 0

@@ -1,4 +1,4 @@
-"""The trust meter: may these numbers be believed?"""
+"""The trust panel: whether the client's numbers are reliable."""
 
 from __future__ import annotations
 
@@ -24,48 +24,45 @@ SYMBOLS: dict[TrustVerdict, Run] = {
     TrustVerdict.OK: ("✓ ok", "good"),
     TrustVerdict.SUSPECT: ("▲ suspect", "warn"),
     TrustVerdict.CLIENT_BOUND: ("✖ client-bound", "bad"),
-    TrustVerdict.NO_FIGURES: ("✖ no figures", "bad"),
+    TrustVerdict.NO_FIGURES: ("✖ no data", "bad"),
     TrustVerdict.UNKNOWN: ("· nothing sent", "muted"),
 }
 
 
 class TrustPanel(Panel):
-    """The verdict, the figures behind it and what is wrong."""
+    """The verdict, the checks behind it, and the reasons of those that failed."""
 
     shows_cursor = True
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """The verdict in a word, with its symbol."""
         return [[("Trust ", "title"), SYMBOLS[frame.stats.trust.verdict]]]
 
     def watch_frame(self, frame: Frame | None) -> None:
-        """The frame takes the verdict's colour."""
         super().watch_frame(frame)
         verdict = TrustVerdict.UNKNOWN if frame is None else frame.stats.trust.verdict
         self.set_class(verdict is TrustVerdict.SUSPECT, "-suspect")
         self.set_class(verdict in (TrustVerdict.CLIENT_BOUND, TrustVerdict.NO_FIGURES), "-client-bound")
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_trust`."""
         return draw_trust(frame.stats.trust, width, height)
 
 
 def draw_trust(trust: Trust, width: int, height: int) -> list[TextRow]:
-    """What is wrong first; then a line a figure, or two compact lines where there are few."""
+    """The reasons, then one line per check; two compact lines if there are few rows."""
     reasons: list[TextRow] = [fitted([("▲ " + reason, "warn")], width) for reason in trust.reasons]
     if height < 5:
-        figures = [[(f"{name} ", "muted"), (value, "strong")] for name, value in _short(trust)]
+        pairs = [[(f"{name} ", "muted"), (value, "strong")] for name, value in _short(trust)]
         compact: list[TextRow] = [
-            joined(figures[:2], width=width, gap="  "),
-            joined(figures[2:], width=width, gap="  "),
+            joined(pairs[:2], width=width, gap="  "),
+            joined(pairs[2:], width=width, gap="  "),
         ]
         return [*reasons, *compact][:height]
-    table: list[TextRow] = [_figure(*each, width=width) for each in _figures(trust)]
+    table: list[TextRow] = [_row(*each, width=width) for each in _rows(trust)]
     return [*table, *reasons][:height] if height >= len(table) + len(reasons) else [*reasons, *table][:height]
 
 
-def _figures(trust: Trust) -> list[tuple[str, str, TrustCheck, str]]:
-    """Name, value, the check of it, and its limit in words."""
+def _rows(trust: Trust) -> list[tuple[str, str, TrustCheck, str]]:
+    """Name, value, check and limit of each row."""
     checks = trust.checks
     law = checks["littles_law"].limit
     slip = ("slip_p99", formats.seconds(trust.slip_p99), f"≤ {formats.seconds(SLIP_LIMIT)}")
@@ -81,7 +78,7 @@ def _figures(trust: Trust) -> list[tuple[str, str, TrustCheck, str]]:
 
 
 def _percent(limit: float) -> str:
-    """`5%`, `10.5%`: no rounding to a limit that would not be the one that judges."""
+    """`5%`, `10.5%`: never rounded to a limit other than the one in force."""
     return f"{limit * 100:.1f}".removesuffix(".0") + "%"
 
 
@@ -93,7 +90,7 @@ SIGNS: dict[CheckState, Run] = {
 }
 
 
-def _figure(name: str, value: str, check: TrustCheck, limit: str, *, width: int) -> TextRow:
+def _row(name: str, value: str, check: TrustCheck, limit: str, *, width: int) -> TextRow:
     style = "warn" if check.state is CheckState.BROKEN else "strong"
     row: list[Run] = [SIGNS[check.state], (f"{name:<21}", "muted"), (f"{value:>8}", style)]
     return fitted([*row, (f"   {check.exemption or limit}", "faint")] if width >= 43 else row, width)

@@ -1,4 +1,4 @@
-"""Where the time to first token goes: client, network, the engine's queue, prefill."""
+"""The TTFT breakdown: client queue, network, engine queue, prefill."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from servetop.tui.panels.panel import Panel
 from servetop.tui.state.availability import staleness, why_missing
 from servetop.tui.state.frame import Frame
 
-_STYLES = (
+_PARTS = (
     ("client queue", "client", "▓", "rose"),
     ("network", "net", "░", "sky"),
     ("engine queue", "queue", "█", "orange"),
     ("prefill", "prefill", "▒", "green"),
     ("unexplained", "rest", "╱", "muted"),
 )
-"""Name, short name, texture and style of each part, in the order in which a request goes through them."""
-_UNSPLIT = (*_STYLES[:2], ("queue, prefill", "engine", "█", "orange"), _STYLES[4])
-"""Where queue and prefill cannot be told apart."""
+"""Name, short name, texture and style of each part, in the order in which a request passes them."""
+_UNSPLIT = (*_PARTS[:2], ("queue, prefill", "engine", "█", "orange"), _PARTS[4])
+"""For engines that do not separate queue and prefill."""
 _FIGURE = 8
-"""Cells for a part's time."""
+"""Cells of a part's time."""
 
 
 class TtftPanel(Panel):
-    """The mean of the window, split."""
+    """The mean TTFT of the window, by part."""
 
     shows_cursor = True
 
     def title(self, frame: Frame) -> Sequence[TextRow]:
-        """The mean that is split, and of how many requests."""
         parts = frame.stats.ttft
         return [
             [("Where TTFT goes ", "title"), (formats.seconds(parts.total), "strong")],
@@ -41,32 +40,30 @@ class TtftPanel(Panel):
         ]
 
     def subtitle(self, frame: Frame) -> TextRow:
-        """What is missing, or does not add up."""
         return [(ttft_note(frame), "warn" if frame.engine else "muted")]
 
     def draw(self, frame: Frame, width: int, height: int) -> Sequence[TextRow]:
-        """See `draw_ttft`, or that there is nothing yet."""
         if not frame.stats.ttft.requests:
             return placard("no first token in the window", width=width, height=height)
         return draw_ttft(frame.stats.ttft, width, height)
 
 
 def ttft_note(frame: Frame) -> str:
-    """Why a part is not known, how old the engine's figures are, or that they exceed the whole; else empty."""
+    """Why a part is unknown, that the parts exceed the whole, or the age of the sample; else empty."""
     parts = frame.stats.ttft
     missing = why_missing(frame, "queue_seconds_total", "prefill_seconds_total")
     if missing and math.isnan(parts.engine_queue) and math.isnan(parts.prefill):
         return f"queue, prefill: {missing}"
     if not parts.is_split:
-        return "▲ queue and prefill not told apart"
+        return "▲ queue and prefill not separated"
     if parts.unexplained < -0.05 * parts.total:
-        return "▲ parts exceed it: it is changing"
+        return "▲ parts exceed the total"
     return staleness(frame)
 
 
 def draw_ttft(parts: TtftBreakdown, width: int, height: int) -> list[TextRow]:
-    """One stacked bar; below it each part's time, `–` for what is not known; short names where there is little room."""
-    entries = list(zip(_STYLES if parts.is_split else _UNSPLIT, (*parts.parts, parts.unexplained), strict=True))
+    """A stacked bar, and each part's time below it, `–` if unknown; short names if there is little room."""
+    entries = list(zip(_PARTS if parts.is_split else _UNSPLIT, (*parts.parts, parts.unexplained), strict=True))
     legend = _legend(entries, width, name=0)
     if len(legend) > height - 1:
         legend = _legend(entries, width, name=1)
@@ -79,24 +76,24 @@ _Part = tuple[tuple[str, str, str, str], float]
 
 
 def _legend(parts: Sequence[_Part], width: int, *, name: int) -> list[TextRow]:
-    named, swatch = max(len(look[name]) for look, _ in parts), 2 - name
+    named, swatch = max(len(part[name]) for part, _ in parts), 2 - name
     columns = min(max((width + 1) // (swatch + named + _FIGURE + 2), 1), len(parts))
     entries: list[list[Run]] = [
-        [(look[2] * swatch, look[3]), (f" {look[name]:<{named}}", "muted"), (f"{_time(value):>{_FIGURE}}", "strong")]
-        for look, value in parts
+        [(part[2] * swatch, part[3]), (f" {part[name]:<{named}}", "muted"), (f"{_time(value):>{_FIGURE}}", "strong")]
+        for part, value in parts
     ]
     lines = [entries[start : start + columns] for start in range(0, len(entries), columns)]
     return [joined(line, width=width, gap=" ") for line in lines]
 
 
 def _bar(parts: Sequence[_Part], width: int) -> TextRow:
-    """Each part as long as its share of all that is above zero."""
+    """Each part as long as its share of the positive parts."""
     lengths = [0.0 if math.isnan(value) else max(value, 0.0) for _, value in parts]
     whole = sum(lengths) or 1.0
     edges = [round(edge / whole * width) for edge in accumulate(lengths, initial=0.0)]
     return [
-        (look[2] * (high - low), look[3])
-        for (look, _), (low, high) in zip(parts, pairwise(edges), strict=True)
+        (part[2] * (high - low), part[3])
+        for (part, _), (low, high) in zip(parts, pairwise(edges), strict=True)
         if high > low
     ]
 
