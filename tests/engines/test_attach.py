@@ -14,7 +14,7 @@ from servetop.core.errors import EngineError, UsageError
 from servetop.engines.attach import attach_engine
 from servetop.engines.control import patient_client
 from servetop.engines.control.control_client import is_local, normalise_url
-from servetop.engines.engine import EngineHandle
+from servetop.engines.handle import EngineHandle
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.process.ports import free_port
 from tests.harness import SLOW_MACHINE

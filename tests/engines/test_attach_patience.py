@@ -41,7 +41,7 @@ def at(url: str, *, timeout: float = 30.0) -> EngineConfig:
 async def test_a_saturated_server_is_waited_for_and_the_wait_is_told(
     vllm_server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attach, "ANSWER_TIMEOUT", 0.2)
+    monkeypatch.setattr(attach, "REQUEST_TIMEOUT", 0.2)
     vllm_server.answering.clear()
     said: list[LogLine] = []
 
@@ -59,7 +59,7 @@ async def test_a_saturated_server_is_waited_for_and_the_wait_is_told(
 async def test_a_server_is_no_plain_openai_server_because_only_its_models_came_in_time(
     vllm_server: PageServer, clock: MonotonicClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attach, "ANSWER_TIMEOUT", 0.2)
+    monkeypatch.setattr(attach, "REQUEST_TIMEOUT", 0.2)
     vllm_server.answering.clear()
     vllm_server.prompt = {"/v1/models"}
     handle = await attach_engine(at(vllm_server.url), clock, on_line=lambda _: vllm_server.answering.set())

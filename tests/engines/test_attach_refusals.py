@@ -11,7 +11,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.engines.attach import attach_engine
-from servetop.engines.engine import EngineHandle
+from servetop.engines.handle import EngineHandle
 
 if TYPE_CHECKING:
     from tests.engines.conftest import PageServer

@@ -1,4 +1,4 @@
-"""What the authors of an engine are told of it before a person starts it."""
+"""The conformance checks, applied to the built-in engines, to broken ones and to the guide's example."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, cast
 import pytest
 
 from servetop.core.events import EngineSample
-from servetop.engines.conformance import problems_of
-from servetop.engines.engine import Adapter, Engine
+from servetop.engines.conformance import find_problems
+from servetop.engines.control.control_client import HttpResults
+from servetop.engines.engine import Engine
 from servetop.engines.metrics.metrics_reader import MetricMap, gauge, not_exported
 from servetop.engines.registry import BUILT_IN, load_engine
 from servetop.engines.server_facts import ServerFacts
@@ -21,14 +22,14 @@ GUIDE = Path(__file__).parents[2] / "docs" / "engines" / "writing-an-engine.md"
 
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
-def test_our_own_engines_keep_to_it(name: str) -> None:
-    assert problems_of(type(load_engine(name))) == []
+def test_built_in_engines_conform(name: str) -> None:
+    assert find_problems(type(load_engine(name))) == []
 
 
 @pytest.mark.parametrize("version", ["0.32.0", "0.6.6", "0.2.7"])
-def test_what_a_real_page_lacks_is_named(version: str) -> None:
+def test_fields_missing_from_real_pages_are_named(version: str) -> None:
     page = (DATA / "vllm" / f"metrics_{version}.txt").read_bytes()
-    assert problems_of(type(load_engine("vllm")), pages={"/metrics": page}) == []
+    assert find_problems(type(load_engine("vllm")), pages={"/metrics": page}) == []
 
 
 class Forgetful:
@@ -46,10 +47,13 @@ class Forgetful:
         return ("running", "speed")
 
 
-class Bad(Adapter):
+class Bad(Engine):
     name, title = "bad", "Bad"
     ready_path = "health"
-    endpoints: Mapping[str, str] = {"generate": "tests.engines.test_conformance:BadWire"}
+    endpoints: Mapping[str, str] = {"generate": "tests.engines.test_conformance:BadDialect"}
+
+    def match_score(self, results: HttpResults) -> int:
+        return 0
 
     def metrics(self) -> Any:
         return Forgetful()
@@ -58,41 +62,45 @@ class Bad(Adapter):
         return ServerFacts(block_size=int(lines[0]))
 
 
-class BadWire:
+class BadDialect:
     path = "generate"
 
     def __init__(self, model: str) -> None: ...
 
 
-def test_each_thing_that_servetop_would_stumble_over_is_a_line() -> None:
-    problems = problems_of(cast("type[Engine]", Bad), pages={"/stats": b"{}"})
-    assert "'health' is no path: ready_path and questions begin with /" in problems
+def test_each_problem_is_reported_in_one_line() -> None:
+    problems = find_problems(cast("type[Engine]", Bad), pages={"/stats": b"{}"})
+    assert "'health' is not a path: ready_path and probe_paths must begin with /" in problems
     assert any(each.startswith("boot_facts of a log without known lines: ValueError") for each in problems)
     assert any("made as Class(model, continuous_usage=True): TypeError" in each for each in problems)
     assert "missing does not name waiting, which sample leaves empty" in problems
     assert "missing names running, which sample fills" in problems
-    assert "missing names 'speed', which is no field of EngineSample" in problems
+    assert "missing names 'speed', which is not a field of EngineSample" in problems
 
 
-def test_an_engine_that_wants_arguments_is_told_so() -> None:
+def test_constructor_arguments_are_reported() -> None:
     class Wants(Bad):
         def __init__(self, port: int) -> None: ...
 
-    (problem,) = problems_of(Wants)  # type: ignore[arg-type]
-    assert problem.startswith("the engine is made without arguments")
+    (problem,) = find_problems(Wants)  # type: ignore[arg-type]
+    assert problem.startswith("the engine class must take no arguments")
 
 
-def test_an_engine_that_is_no_adapter_is_told_what_it_lacks() -> None:
-    assert "the engine has no launch (servetop.engines.engine.Engine)" in problems_of(object)  # type: ignore[arg-type]
+def test_an_abstract_engine_is_reported() -> None:
+    assert find_problems(Engine) == ["the engine has no match_score (servetop.engines.engine.Engine)"]
 
 
-def test_the_table_of_an_adapter_names_what_it_does_not_map() -> None:
+def test_missing_members_are_reported() -> None:
+    assert "the engine has no launch (servetop.engines.engine.Engine)" in find_problems(object)  # type: ignore[arg-type]
+
+
+def test_a_metric_map_reports_unmapped_fields_as_missing() -> None:
     table = MetricMap(path="/stats", fields={"running": gauge("nimble_running")})
     pages = {"/stats": b"nimble_running 3\n"}
     assert table.missing(pages) == not_exported(table.sample(pages, start=0, end=0))
 
 
-def test_the_guides_engine_and_its_test_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_the_guide_conforms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = dict(re.findall(r"^`([\w.]+)`\n\n```python\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL))
     for name, text in blocks.items():
         (tmp_path / name).write_text(text)

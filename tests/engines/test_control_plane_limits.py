@@ -12,7 +12,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.engines.attach import attach_engine
 from servetop.engines.control.control_client import HttpResult, ServerClient
-from servetop.engines.control.http_body import LARGEST_ANSWER
+from servetop.engines.control.http_body import MAX_BODY_BYTES
 from servetop.engines.metrics.llama_cpp_metrics import LlamaCppPages
 from servetop.engines.metrics.prometheus_server import newest_samples, server_time
 from servetop.engines.metrics.tensorrt_llm_metrics import ITERATIONS, TensorRtLlmPages
@@ -28,18 +28,18 @@ async def ask(server: PageServer, body: bytes, encoding: str = "") -> HttpResult
     server.headers["/metrics"] = f"Content-Encoding: {encoding}\r\n" if encoding else ""
     client = ServerClient(server.url)
     try:
-        return await client.ask("/metrics")
+        return await client.request("/metrics")
     finally:
         await client.close()
 
 
 async def test_a_page_of_50_mb_is_refused_with_the_limit_in_the_reason(server: PageServer) -> None:
     answer = await ask(server, b"vllm:num_requests_running 1\n" * (50_000_000 // 28))
-    assert (answer.trouble, answer.body) == ("its answer is longer than 8 MiB: not read", b"")
+    assert (answer.error, answer.body) == ("its answer is longer than 8 MiB: not read", b"")
 
 
 async def test_a_page_of_8_mib_of_line_ends_is_refused(server: PageServer) -> None:
-    assert "more than 200,000 lines" in (await ask(server, b"\n" * LARGEST_ANSWER)).trouble
+    assert "more than 200,000 lines" in (await ask(server, b"\n" * MAX_BODY_BYTES)).error
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
@@ -52,7 +52,7 @@ async def test_a_page_that_is_packed_although_nobody_asked_is_read(server: PageS
 async def test_a_packed_answer_is_unpacked_up_to_the_limit_and_no_further(server: PageServer) -> None:
     bomb = gzip.compress(bytes(1 << 26))
     assert len(bomb) < 1 << 20
-    assert (await ask(server, bomb, "gzip")).trouble == "its answer is longer than 8 MiB: not read"
+    assert (await ask(server, bomb, "gzip")).error == "its answer is longer than 8 MiB: not read"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ async def test_a_packed_answer_is_unpacked_up_to_the_limit_and_no_further(server
 async def test_what_cannot_be_unpacked_is_a_reason(
     server: PageServer, body: bytes, encoding: str, trouble: str
 ) -> None:
-    assert (await ask(server, body, encoding)).trouble == trouble
+    assert (await ask(server, body, encoding)).error == trouble
 
 
 async def test_json_nested_without_end_is_no_json(server: PageServer) -> None:
@@ -76,7 +76,7 @@ async def test_a_metrics_page_that_is_too_long_is_a_trouble_of_the_metrics_and_n
     vllm_server: PageServer,
 ) -> None:
     handle = await attach_engine(EngineConfig(name="auto", url=vllm_server.url, model=""), MonotonicClock())
-    vllm_server.pages["/metrics"] = (200, b"#" * (LARGEST_ANSWER + 1))
+    vllm_server.pages["/metrics"] = (200, b"#" * (MAX_BODY_BYTES + 1))
     assert await handle.sample() is None
     assert handle.metrics_trouble is not None
     assert "longer than 8 MiB" in handle.metrics_trouble

@@ -57,7 +57,7 @@ async def asking(*connections: Sequence[bytes]) -> AsyncIterator[tuple[ServerCli
 )
 async def test_an_answer_ends_where_it_says_so(answer: bytes) -> None:
     async with asking([answer]) as (client, _):
-        assert await client.ask("/x") == HttpResult(200, b"ok")
+        assert await client.request("/x") == HttpResult(200, b"ok")
 
 
 @pytest.mark.parametrize(
@@ -74,24 +74,24 @@ async def test_an_answer_ends_where_it_says_so(answer: bytes) -> None:
 )
 async def test_what_is_no_whole_answer_is_a_reason(answer: bytes, trouble: str) -> None:
     async with asking([answer]) as (client, _):
-        found = await client.ask("/x")
-    assert trouble in found.trouble
+        found = await client.request("/x")
+    assert trouble in found.error
     assert not found.refused
 
 
 async def test_questions_one_after_the_other_share_a_connection() -> None:
     async with asking([OK, OK], [b"HTTP/1.1 500 A Second Connection\r\nContent-Length: 0\r\n\r\n"]) as (client, script):
-        assert [await client.ask(path) for path in ("/x", "/y")] == [HttpResult(200, b"ok")] * 2
+        assert [await client.request(path) for path in ("/x", "/y")] == [HttpResult(200, b"ok")] * 2
     assert [head.split()[1] for head in script.heads] == [b"/base/x", b"/base/y"]
 
 
 async def test_a_kept_connection_that_the_server_has_closed_is_replaced() -> None:
     async with asking([OK], [OK]) as (client, script):
-        assert [await client.ask(path) for path in ("/x", "/y")] == [HttpResult(200, b"ok")] * 2
+        assert [await client.request(path) for path in ("/x", "/y")] == [HttpResult(200, b"ok")] * 2
     assert len(script.heads) == 2
 
 
 async def test_a_client_that_was_closed_answers_with_trouble() -> None:
     async with asking([OK]) as (client, _):
         await client.close()
-        assert (await client.ask("/x")).trouble == "the client has been closed"
+        assert (await client.request("/x")).error == "the client has been closed"

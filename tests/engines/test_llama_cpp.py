@@ -77,7 +77,7 @@ def test_a_missing_server_says_how_to_name_one(gguf: str, monkeypatch: pytest.Mo
 
 def test_a_server_is_recognised_by_either_answer_and_tells_its_slots() -> None:
     engine = LlamaCppEngine()
-    assert [engine.recognises({path: answer}) for path, answer in ANSWERS.items()] == [2, 2]
+    assert [engine.match_score({path: answer}) for path, answer in ANSWERS.items()] == [2, 2]
     facts = engine.facts(ANSWERS)
     assert (facts.version, facts.models, facts.max_num_seqs, facts.max_model_len) == ("b1-0c1e570", ("tiny",), 4, 1024)
 

@@ -93,7 +93,7 @@ def test_a_line_without_end_is_cut_and_does_not_pile_up() -> None:
 
 def test_secrets_and_noise_do_not_come_through() -> None:
     lines = Listener()
-    noise = re.compile(rb"GET /metrics")
-    log = LogCapture(ManualClock(), lines.append, secrets=["sk-123"], noise=noise)
+    log_filter = re.compile(rb"GET /metrics")
+    log = LogCapture(ManualClock(), lines.append, secrets=["sk-123"], log_filter=log_filter)
     log.feed(b"args: {'api_key': ['sk-123']}\nGET /metrics 200 OK\nready\n")
     assert lines.texts == list(log.tail()) == ["args: {'api_key': ['***']}", "ready"]

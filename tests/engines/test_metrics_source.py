@@ -32,14 +32,14 @@ async def test_a_silent_page_is_given_up_after_the_engines_own_time(
     feed = metrics_feed(Impatient(), client, config=config, port=port)
     assert feed is not None
     server.answering.clear()
-    assert (await feed.fetch())["/metrics"].trouble == "no answer within 0.2 s"
+    assert (await feed.fetch())["/metrics"].error == "no answer within 0.2 s"
     patient = asyncio.create_task(feed.fetch())
     await asyncio.sleep(0.5)
     assert not patient.done(), "a server that was too busy once is waited for longer"
     server.answering.set()
     assert (await patient)["/metrics"].status == 404
     server.answering.clear()
-    assert (await feed.fetch())["/metrics"].trouble == "no answer within 0.2 s"
+    assert (await feed.fetch())["/metrics"].error == "no answer within 0.2 s"
     server.answering.set()
     await feed.pages.close()
     await client.close()

@@ -68,8 +68,8 @@ def test_a_missing_ray_says_how_to_get_it() -> None:
 
 def test_it_is_recognised_by_its_proxy_and_tells_model_and_context() -> None:
     engine = RayServeEngine()
-    assert engine.recognises(ANSWERS) == 2
-    assert engine.recognises({**ANSWERS, "/-/routes": HttpResult(404)}) == 0
+    assert engine.match_score(ANSWERS) == 2
+    assert engine.match_score({**ANSWERS, "/-/routes": HttpResult(404)}) == 0
     assert (engine.facts(ANSWERS).models, engine.facts(ANSWERS).max_model_len) == (("tiny",), 1024)
     assert engine.metrics_url("http://gpu7:8000") == "http://gpu7:8080"
 

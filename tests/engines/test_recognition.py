@@ -47,7 +47,7 @@ SERVERS: dict[str, HttpResults] = {
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_captured_server_is_claimed_by_its_own_engine_and_by_the_fallback_only(server: str) -> None:
-    claims = {name: load_engine(name).recognises(SERVERS[server]) for name in BUILT_IN}
+    claims = {name: load_engine(name).match_score(SERVERS[server]) for name in BUILT_IN}
     claimed = {name: claim for name, claim in claims.items() if claim}
     fallback = {"openai": 1} if b'"data"' in SERVERS[server].get("/v1/models", HttpResult()).body else {}
     assert claimed == {server: 2} | fallback
@@ -57,12 +57,12 @@ def test_a_captured_server_is_claimed_by_its_own_engine_and_by_the_fallback_only
 def test_no_engine_but_the_fallback_claims_a_server_that_it_knows_nothing_of(name: str) -> None:
     engine = load_engine(name)
     listed = HttpResult(200, b'{"object":"list","data":[{"id":"m","object":"model"}]}')
-    asked = [*engine.questions, *(reader.paths if (reader := engine.metrics()) else ())]
+    asked = [*engine.probe_paths, *(reader.paths if (reader := engine.metrics()) else ())]
     for answer in (
         HttpResult(404, b"Not Found"),
-        HttpResult(trouble="refused"),
+        HttpResult(error="refused"),
         HttpResult(200, b"<html>"),
         HttpResult(200, b"[]"),
     ):
-        claim = engine.recognises({**dict.fromkeys(asked, answer), "/v1/models": listed})
+        claim = engine.match_score({**dict.fromkeys(asked, answer), "/v1/models": listed})
         assert claim == (1 if name == "openai" else 0)

@@ -80,7 +80,7 @@ async def test_an_engine_that_ignores_every_polite_signal_is_killed_with_its_chi
     handle = await start_engine(
         stand_in("--stubborn", "--children", "1", "--runaway-child"), clock, on_line=lines.append
     )
-    monkeypatch.setattr(handle.engine, "stop_patience", 0.3)
+    monkeypatch.setattr(handle.engine, "stop_grace_period", 0.3)
     await until(clock, lambda: len(children(lines)) == 2)
     report = await handle.stop()
     assert report.signals == ("SIGINT", "SIGTERM", "SIGKILL")
@@ -94,7 +94,7 @@ async def test_an_engine_that_is_being_stopped_can_be_hurried(
     monkeypatch.setattr(engine_process, "HURRIED_PATIENCE", 0.1)
     monkeypatch.setattr(engine_process, "KILL_PATIENCE", 600.0)
     handle = await start_engine(stand_in("--stubborn"), clock, on_line=lambda _: None)
-    monkeypatch.setattr(handle.engine, "stop_patience", 600.0)
+    monkeypatch.setattr(handle.engine, "stop_grace_period", 600.0)
     stopping = asyncio.create_task(handle.stop())
     await asyncio.sleep(0.2)
     assert not stopping.done()

@@ -87,15 +87,15 @@ def test_it_is_recognised_by_what_it_takes_as_a_post_only() -> None:
     health = HttpResult(200, b'{"status":"ok"}')
     posted = {path: HttpResult(405, b"") for path in ("/load_model", "/reset")}
     answers = {**posted, "/health": health, "/metrics": HttpResult(404, b"")}
-    assert TransformersEngine().recognises(answers) == 2
-    assert TransformersEngine().recognises({**answers, "/reset": HttpResult(404)}) == 0
-    assert TransformersEngine().recognises({**answers, "/metrics": HttpResult(200, b"vllm:")}) == 0
+    assert TransformersEngine().match_score(answers) == 2
+    assert TransformersEngine().match_score({**answers, "/reset": HttpResult(404)}) == 0
+    assert TransformersEngine().match_score({**answers, "/metrics": HttpResult(200, b"vllm:")}) == 0
 
 
 def test_the_pipeline_is_recognised_by_the_owner_of_its_models() -> None:
     models = b'{"object": "list", "data": [{"id": "m", "owned_by": "servetop-pipeline", "max_model_len": 64}]}'
     answers = {"/v1/models": HttpResult(200, models)}
-    assert PipelineEngine().recognises(answers) == 2
+    assert PipelineEngine().match_score(answers) == 2
     assert (PipelineEngine().facts(answers).models, PipelineEngine().facts(answers).max_model_len) == (("m",), 64)
     facts = PipelineEngine().boot_facts(
         ["Loading weights: 100%", "servetop pipeline: dynamic batching of 4, transformers 5.19.0"]

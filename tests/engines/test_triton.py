@@ -82,9 +82,9 @@ def test_a_server_is_recognised_by_its_name_and_tells_which_usual_model_takes_te
         "/v2/models/tensorrt_llm/config": HttpResult(404, b'{"error":"Request for unknown model"}'),
     }
     engine = TritonEngine()
-    assert engine.recognises(answers) == 2
+    assert engine.match_score(answers) == 2
     assert (engine.facts(answers).version, engine.facts(answers).models) == ("2.51.0", ("ensemble",))
-    assert engine.recognises({"/v2": HttpResult(200, b'["triton"]')}) == 0
+    assert engine.match_score({"/v2": HttpResult(200, b'["triton"]')}) == 0
 
 
 def test_a_started_server_is_asked_for_the_model_of_its_repository(repository: str) -> None:

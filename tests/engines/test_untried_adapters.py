@@ -169,8 +169,8 @@ SERVERS: dict[str, dict[str, HttpResult]] = {
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_each_engine_recognises_its_own_server_and_no_other(server: str) -> None:
-    answers = {path: HttpResult(404) for name in engine_names() for path in load_engine(name).questions}
-    claims = {name: load_engine(name).recognises({**answers, **SERVERS[server]}) for name in OURS}
+    answers = {path: HttpResult(404) for name in engine_names() for path in load_engine(name).probe_paths}
+    claims = {name: load_engine(name).match_score({**answers, **SERVERS[server]}) for name in OURS}
     assert {name for name, claim in claims.items() if claim} == {server} & set(OURS)
 
 

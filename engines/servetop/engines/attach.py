@@ -12,14 +12,15 @@ from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import LogLine
 from servetop.engines.adapters.versions import is_older
 from servetop.engines.control.connection import route_to
-from servetop.engines.control.control_client import ANSWER_TIMEOUT, HttpResults, ServerClient, normalise_url
-from servetop.engines.control.one_line import first_words
+from servetop.engines.control.control_client import REQUEST_TIMEOUT, HttpResults, ServerClient, normalise_url
+from servetop.engines.control.http_body import excerpt
 from servetop.engines.control.url_scheme import refuse_wrong_scheme
-from servetop.engines.engine import Engine, EngineHandle
+from servetop.engines.engine import Engine
+from servetop.engines.handle import EngineHandle
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_source import metrics_feed
 from servetop.engines.registry import load_engine, loadable_engines
-from servetop.engines.start import api_key, engine_facts, look, refuse_without_key
+from servetop.engines.start import api_key, engine_facts, read_static_facts, refuse_without_key
 
 AUTO = "auto"
 """The engine name that means: whatever answers."""
@@ -47,22 +48,24 @@ async def attach_engine(
     way = route_to(url, config.connection, os.environ).connection
     client = ServerClient(url, api_key=api_key(config, os.environ), connection=way)
     try:
-        answers = await _first_answers(client, engines, clock=clock, limit=config.attach_timeout, on_line=on_line)
-        await refuse_wrong_scheme(client.url, answers)
-        _refuse_silence(answers, client.url)
-        refuse_without_key(answers[MODELS], client.url, config=config)
-        engine = _recognised(engines, answers, wanted=wanted, url=client.url)
-        _refuse_old(engine, answers, client.url)
-        model = _model(engine, answers, config=config, url=client.url)
+        results = await _first_answers(client, engines, clock=clock, limit=config.attach_timeout, on_line=on_line)
+        await refuse_wrong_scheme(client.url, results)
+        _refuse_silence(results, client.url)
+        refuse_without_key(results[MODELS], client.url, config=config)
+        engine = _recognised(engines, results, wanted=wanted, url=client.url)
+        _refuse_old(engine, results, client.url)
+        model = _model(engine, results, config=config, url=client.url)
         _refuse_batch_size(engine, config.max_num_seqs, client.url)
     except BaseException:
         await client.close()
         raise
     feed = metrics_feed(engine, client, config=config, connection=way)
-    told, missing = await look(feed, instead=answers if feed is not None and feed.pages.url == client.url else None)
+    told, missing = await read_static_facts(
+        feed, instead=results if feed is not None and feed.pages.url == client.url else None
+    )
     if missing == GAUGES and engine.name == ANYTHING and config.metrics_url is None:
         feed = None  # it has no metrics that we know: not a trouble
-    known = engine.facts(answers).or_else(told)
+    known = engine.facts(results).merged_with(told)
     facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)
     handle = EngineHandle(engine, facts, client=client, clock=clock, feed=feed)
     try:
@@ -88,49 +91,49 @@ async def _first_answers(
         text = f"waiting for {client.url} to answer: {left():.0f} s left of --attach-timeout {limit:g}"
         on_line(LogLine(at=clock.now(), text=text, stream="servetop"))
 
-    first = await client.ask(MODELS, timeout=min(ANSWER_TIMEOUT, limit))
-    if first.trouble and not first.late:
+    first = await client.request(MODELS, timeout=min(REQUEST_TIMEOUT, limit))
+    if first.error and not first.late:
         return {MODELS: first}  # no HTTP is spoken there: the others would fail alike
     if first.late:
         tell()
-    others = await client.ask_all(_paths(engines), timeout=max(min(ANSWER_TIMEOUT, left()), 0.0))
-    answers = {**others, MODELS: first}
-    while late := [path for path, answer in answers.items() if answer.late]:
-        recognised = any(engine.recognises(answers) for engine in specific)
-        if left() <= 0 or (recognised and not answers[MODELS].late):
+    others = await client.get_all(_paths(engines), timeout=max(min(REQUEST_TIMEOUT, left()), 0.0))
+    results = {**others, MODELS: first}
+    while late := [path for path, result in results.items() if result.late]:
+        recognised = any(engine.match_score(results) for engine in specific)
+        if left() <= 0 or (recognised and not results[MODELS].late):
             break
         tell()
-        answers |= await client.ask_all(late, timeout=left())
-    return answers
+        results |= await client.get_all(late, timeout=left())
+    return results
 
 
 def _paths(engines: list[Engine]) -> list[str]:
-    paths = [path for engine in engines for path in engine.questions]
+    paths = [path for engine in engines for path in engine.probe_paths]
     return paths + [path for engine in engines if (reader := engine.metrics()) is not None for path in reader.paths]
 
 
-def _refuse_silence(answers: HttpResults, url: str) -> None:
-    troubles = [answer.trouble for answer in answers.values()]
+def _refuse_silence(results: HttpResults, url: str) -> None:
+    troubles = [result.error for result in results.values()]
     if all(troubles):
-        late = all(answer.late for answer in answers.values())
+        late = all(result.late for result in results.values())
         longer = "give it longer by --attach-timeout, or " if late else ""
         raise EngineError(f"nothing answers at {url} ({troubles[0]}): is the server up? {longer}try: curl {url}/health")
 
 
-def _recognised(engines: list[Engine], answers: HttpResults, *, wanted: Engine | None, url: str) -> Engine:
-    claims = {engine.name: engine.recognises(answers) for engine in engines}
+def _recognised(engines: list[Engine], results: HttpResults, *, wanted: Engine | None, url: str) -> Engine:
+    claims = {engine.name: engine.match_score(results) for engine in engines}
     best = max(engines, key=lambda engine: claims[engine.name])
     if wanted is None:
         return best if claims[best.name] else load_engine(ANYTHING)
     if wanted.name == ANYTHING or claims[wanted.name] == claims[best.name]:
         return wanted
-    version = best.facts(answers).version
+    version = best.facts(results).version
     who = f"{best.title} {version}" if version and version[0].isdigit() else best.title
     raise EngineError(f"{url} answers like {who}, not like {wanted.title}: say --engine {best.name}, or leave it out")
 
 
-def _refuse_old(engine: Engine, answers: HttpResults, url: str) -> None:
-    version = engine.facts(answers).version
+def _refuse_old(engine: Engine, results: HttpResults, url: str) -> None:
+    version = engine.facts(results).version
     if version and engine.oldest_version and is_older(version, engine.oldest_version):
         raise EngineError(
             f"{url} runs {engine.title} {version}, which is understood from {engine.oldest_version} on: update it, "
@@ -146,11 +149,11 @@ def _refuse_batch_size(engine: Engine, max_num_seqs: int | None, url: str) -> No
         )
 
 
-def _model(engine: Engine, answers: HttpResults, *, config: EngineConfig, url: str) -> str:
-    served = engine.facts(answers).models
+def _model(engine: Engine, results: HttpResults, *, config: EngineConfig, url: str) -> str:
+    served = engine.facts(results).models
     if not served and not config.model:
-        answer = answers[MODELS]
-        why = answer.trouble or f"HTTP {answer.status}: {first_words(answer.body)}"
+        result = results[MODELS]
+        why = result.error or f"HTTP {result.status}: {excerpt(result.body)}"
         raise EngineError(
             f"{url}{MODELS} lists no models ({why}): is that the server's address? else name one by --model"
         )

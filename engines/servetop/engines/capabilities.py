@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample
 from servetop.engines.engine import Engine
-from servetop.engines.metrics.metrics_reader import GAUGES, MetricMap, MetricsReader, believable, not_exported
+from servetop.engines.metrics.metrics_reader import (
+    GAUGES,
+    MetricMap,
+    MetricsReader,
+    not_exported,
+    with_derived_kv_usage,
+)
 from servetop.engines.registry import engine_names, load_engine
 
 
@@ -52,9 +58,9 @@ def _capability(name: str) -> Capability:
         installed=engine.installed(),
         endpoints=tuple(engine.endpoints),
         exports=exported(engine),
-        batch_size=engine.batch_size_words,
+        batch_size=engine.batch_size_help,
         changes_batch_size_live=engine.changes_batch_size_live,
-        install=engine.install_words,
+        install=engine.install_help,
     )
 
 
@@ -69,4 +75,4 @@ def _missing_at_best(reader: MetricsReader) -> tuple[str, ...]:
     if not isinstance(reader, MetricMap):
         return reader.missing({})
     known = dict.fromkeys(reader.fields, 1.0) | ({"kv_blocks_total": 1.0} if reader.cache else {})
-    return not_exported(believable(EngineSample(scrape_start=0.0, scrape_end=0.0, **known)))
+    return not_exported(with_derived_kv_usage(EngineSample(scrape_start=0.0, scrape_end=0.0, **known)))

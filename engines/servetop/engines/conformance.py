@@ -1,4 +1,4 @@
-"""What an engine from a package of its own must keep to, as a function for a test of its authors."""
+"""Conformance checks for engine plug-ins, to be called from the plug-in's own tests."""
 
 from __future__ import annotations
 
@@ -15,54 +15,55 @@ from servetop.engines.metrics.metrics_reader import GAUGES, MetricsReader, not_e
 
 _PROMPT = Prompt(text="One two three", token_ids=(1, 2, 3), input_tokens=3, output_tokens=4)
 _BROKEN = (b"", b"\xff\xfe\x00", b"{", b"[]", b"data: {\n\n", b"<html>", b"x" * 4096)
-"""What a server may send instead of an answer or a metrics page."""
+"""Bodies of a broken server, sent as response and as metrics page."""
 
 
-def problems_of(kind: Callable[[], Engine], *, pages: Mapping[str, bytes] | None = None) -> list[str]:
-    """One line for each thing that servetop would stumble over; empty for an engine that keeps to everything.
+def find_problems(kind: Callable[[], Engine], *, pages: Mapping[str, bytes] | None = None) -> list[str]:
+    """Check an engine class; return one line per problem, and an empty list for an engine that conforms.
 
-    `kind` is the class that the entry point names. `pages` are the bodies of its metrics pages by path, as a server
-    that has served requests sends them.
+    `kind` is the class that the entry point names. `pages` are the bodies of its metrics pages by path, as sent by a
+    server that has served requests.
     """
+    if abstract := sorted(getattr(kind, "__abstractmethods__", ())):
+        return [f"the engine has no {name} (servetop.engines.engine.Engine)" for name in abstract]
     try:
         engine = kind()
     except TypeError as error:
-        return [f"the engine is made without arguments: {error}"]
-    lacking = [name for name in _members() if not hasattr(engine, name)]
-    if lacking:
+        return [f"the engine class must take no arguments: {error}"]
+    if lacking := [name for name in _members() if not hasattr(engine, name)]:
         return [f"the engine has no {name} (servetop.engines.engine.Engine)" for name in lacking]
-    return [*_plain_problems(engine), *_wire_problems(engine), *_metrics_problems(engine, pages)]
+    return [*_plain_problems(engine), *_dialects_problems(engine), *_metrics_problems(engine, pages)]
 
 
 def _members() -> list[str]:
-    """All that the protocol `Engine` asks for."""
+    """Return the public attributes and methods of `Engine`."""
     return sorted({*Engine.__annotations__, *(name for name in vars(Engine) if not name.startswith("_"))})
 
 
 def _plain_problems(engine: Engine) -> Iterator[str]:
-    for path in (engine.ready_path, *engine.questions):
+    for path in (engine.ready_path, *engine.probe_paths):
         if not path.startswith("/"):
-            yield f"{path!r} is no path: ready_path and questions begin with /"
+            yield f"{path!r} is not a path: ready_path and probe_paths must begin with /"
     if not engine.endpoints:
-        yield "endpoints is empty: name a wire, as in {'completions': 'module:Class'}"
+        yield "endpoints is empty: name a dialect, as in {'completions': 'module:Class'}"
     for name in ("failure_reason", "boot_facts"):
         yield from _raised(f"{name} of a log without known lines", getattr(engine, name), ["", "\x00 what is this"])
 
 
-def _wire_problems(engine: Engine) -> Iterator[str]:
-    for endpoint, wire in engine.endpoints.items():
+def _dialects_problems(engine: Engine) -> Iterator[str]:
+    for endpoint, location in engine.endpoints.items():
         made: list[Dialect] = []
         for counts in (False, True):
-            words = f"{wire}, made as Class(model, continuous_usage={counts})"
-            yield from _raised(words, lambda: made.append(dialect_for(wire, model="m", continuous_usage=counts)))  # noqa: B023
+            words = f"{location}, made as Class(model, continuous_usage={counts})"
+            yield from _raised(words, lambda: made.append(dialect_for(location, model="m", continuous_usage=counts)))  # noqa: B023
         for dialect in made:
             yield from (f"endpoint {endpoint}: {each}" for each in _dialect_problems(dialect))
 
 
 def _dialect_problems(dialect: Dialect) -> Iterator[str]:
     if not str(getattr(dialect, "path", "")).startswith("/"):
-        yield "path begins with /, as in /v1/completions"
-    yield from _raised("body is no JSON", lambda: json.loads(dialect.body(_PROMPT, WorkloadConfig())))
+        yield "path must begin with /, as in /v1/completions"
+    yield from _raised("body is not JSON", lambda: json.loads(dialect.body(_PROMPT, WorkloadConfig())))
     for broken in _BROKEN:
         yield from _raised(f"parse_response({broken[:9]!r})", lambda: list(dialect.parse_response(broken)))  # noqa: B023
         yield from _raised(f"error_text({broken[:9]!r})", lambda: str(dialect.error_text(broken)))  # noqa: B023
@@ -70,7 +71,7 @@ def _dialect_problems(dialect: Dialect) -> Iterator[str]:
 
 
 def _read(dialect: Dialect, body: bytes) -> None:
-    """Whole, and byte by byte: a network cuts where it likes."""
+    """Parse the body in one piece and byte by byte, as a network may deliver it."""
     for pieces in ((body,), tuple(bytes([each]) for each in body)):
         parser = dialect.parser(keep_texts=True)
         for piece in pieces:
@@ -83,7 +84,7 @@ def _metrics_problems(engine: Engine, pages: Mapping[str, bytes] | None) -> Iter
     if reader is None:
         return
     if not reader.paths or not all(path.startswith("/") for path in reader.paths):
-        yield f"paths of the metrics begin with /, and there is one at least: they are {list(reader.paths)}"
+        yield f"the metrics reader needs at least one path, each beginning with /: paths is {list(reader.paths)}"
         return
     for broken in _BROKEN:
         page = dict.fromkeys(reader.paths, broken)
@@ -95,7 +96,7 @@ def _metrics_problems(engine: Engine, pages: Mapping[str, bytes] | None) -> Iter
 
 
 def _page_problems(reader: MetricsReader, pages: Mapping[str, bytes]) -> Iterator[str]:
-    """What the reader makes of real pages: `missing` names each field that it never fills, and no other."""
+    """Compare `missing` with the fields that `sample` leaves empty."""
     sample = reader.sample(pages, start=0.0, end=0.0)
     if not isinstance(sample, EngineSample):
         yield f"the pages at {', '.join(pages)} are not recognised: sample gives {sample!r}"
@@ -103,11 +104,11 @@ def _page_problems(reader: MetricsReader, pages: Mapping[str, bytes]) -> Iterato
     named, absent = tuple(reader.missing(pages)), not_exported(sample)
     yield from (f"missing does not name {name}, which sample leaves empty" for name in absent if name not in named)
     yield from (f"missing names {name}, which sample fills" for name in named if name in GAUGES and name not in absent)
-    yield from (f"missing names {name!r}, which is no field of EngineSample" for name in named if name not in GAUGES)
+    yield from (f"missing names {name!r}, which is not a field of EngineSample" for name in named if name not in GAUGES)
 
 
 def _raised(what: str, call: Callable[..., Any], *arguments: Mapping[str, bytes] | Sequence[str]) -> Iterator[str]:
     try:
         call(*arguments)
-    except Exception as error:  # whatever it is, servetop would not expect it
+    except Exception as error:  # servetop handles none of them
         yield f"{what}: {type(error).__name__}: {error}"

@@ -1,221 +1,155 @@
-"""What servetop must know of an engine to start it, recognise it, read it and stop it."""
+"""The plug-in interface: what servetop needs to launch an engine, detect it, read its metrics and stop it."""
 
 from __future__ import annotations
 
 import re
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.core.tick import TICK_SECONDS
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
-from servetop.engines.handle import EngineHandle, StopReport
 from servetop.engines.metrics.metrics_reader import MetricsReader
 from servetop.engines.metrics.metrics_source import SCRAPE_TIMEOUT
 from servetop.engines.process.startup_failures import COMMON_FAILURES, KnownFailure, known_failure, last_error
 from servetop.engines.server_facts import ServerFacts
 
-__all__ = ["Adapter", "BatchSizeChange", "Engine", "EngineHandle", "LaunchCommand", "StopReport"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchCommand:
-    """How to start an engine's server process."""
+    """The command that starts an engine's server, and the address it then listens on."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
-    """Added to the environment."""
+    """Variables added to the environment."""
     cwd: str | None = None
-    """Where it runs; None: where servetop does."""
+    """Working directory; None: the current one."""
     host: str = "127.0.0.1"
-    """Where it can be reached then."""
+    """Host under which servetop connects to the server."""
     port: int
     metrics_port: int | None = None
-    """Where its metrics are, if not on `port`."""
+    """Port of the metrics, if it is not `port`."""
     cleanup: tuple[str, ...] = ()
-    """A command for when it has ended, that leaves nothing of it."""
+    """A command to run after the server has ended, such as the removal of a container."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSizeChange:
-    """The request that changes the batch size of a running engine."""
+    """The HTTP request that changes the batch size of a running engine."""
 
     path: str
     data: Mapping[str, Any]
-    """JSON body of a POST."""
+    """JSON body of the POST."""
     refused_by: re.Pattern[bytes] | None = None
-    """What an answer looks like that refuses the change with HTTP 200; None: none does."""
+    """Matches the body of an HTTP 200 response that refuses the change; None: such a response accepts it."""
 
 
-class Engine(Protocol):
-    """One kind of engine; an entry point of group `servetop.engines` is a class of these, made without arguments."""
+class Engine(ABC):
+    """One kind of engine; an entry point of group `servetop.engines` names a subclass without arguments.
 
-    name: str
-    """As in `--engine NAME`."""
-    title: str
-    """As its makers write it."""
-    ready_path: str
-    """Answers 200 once requests can be served."""
-    questions: Sequence[str]
-    """Paths whose answers `recognises` and `facts` look at."""
-    endpoints: Mapping[str, str]
-    """Wires (`module:Class` of a `core.wire.Dialect`) by the name of `--endpoint`; the first is the usual one."""
-    port_flag: str
-    """The engine's own option for its port."""
-    batch_size_flag: str
-    """The engine's own option for its batch-size limit."""
-    batch_size_words: str
-    """What that limit means there, and how it changes, in a sentence."""
-    install_words: str
-    """How a person gets this engine, in a sentence."""
-    metrics_off_words: str
-    """How its metrics are turned on, for a server whose page is not there; empty where they are always on."""
-    stop_signal: signal.Signals
-    """What asks it to stop in order."""
-    continuous_usage: bool
-    """Understands `stream_options.continuous_usage_stats`: token counts in every chunk."""
-    changes_batch_size_live: bool
-    oldest_version: str
-    """From which on its wire and metrics are understood; empty: all, or no version is told."""
-    takes_token_ids: bool
-    """At its endpoint `completions`; else prompts are sent as text, whose length is an estimate."""
-    metrics_caveat: str
-    """What a reader of its metrics must know, in a sentence; empty: nothing."""
-    scrape_timeout: float
-    """Seconds after which a metrics page is given up."""
-    scrape_period: float
-    """Seconds between two pages; longer for engines whose page is dear, or old anyway."""
-    noise: re.Pattern[bytes] | None
-    """Log lines that nobody wants to see, such as the access log of successful requests."""
-    stop_patience: float
-    """Seconds that it gets to stop in order."""
-
-    def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """The command line; EngineError when the engine is not installed or cannot be started by servetop."""
-        ...
-
-    def resolve_model(self, model: str) -> str:
-        """The name that the engine knows a model by, from what the user wrote; UsageError for an unknown alias."""
-        ...
-
-    def recognises(self, answers: HttpResults) -> int:
-        """How surely these answers come from this engine: 0 not at all; the highest claim wins."""
-        ...
-
-    def facts(self, answers: HttpResults) -> ServerFacts:
-        """What the answers say of the server."""
-        ...
-
-    def metrics(self) -> MetricsReader | None:
-        """A reader for one server of this engine; None: it has no metrics."""
-        ...
-
-    def metrics_url(self, url: str) -> str:
-        """Where the metrics of a server at this URL are, unless somebody says otherwise."""
-        ...
-
-    def installed(self) -> str | None:
-        """The version that `launch` would start, or `yes` where that is not known; None: it is not there."""
-        ...
-
-    def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
-        """What the log of its start says."""
-        ...
-
-    def failure_reason(self, lines: Sequence[str]) -> str | None:
-        """The recognised cause of its death in one line, from its log; None when the log does not tell."""
-        ...
-
-    def batch_size_change(self, max_num_seqs: int) -> BatchSizeChange | None:
-        """How to change the batch size now; None: only a restart can."""
-        ...
-
-
-class Adapter:
-    """What most engines have in common (an OpenAI-compatible server with `/health`): data to override, not code.
-
-    A subclass sets `name` and `title`, and what differs.
+    A subclass must set `name` and `title` and implement `match_score`. The defaults describe an OpenAI-compatible
+    server with `/health` that servetop attaches to but does not start.
     """
 
     name: str
+    """Value of `--engine`."""
     title: str
+    """Display name, as its makers write it."""
     ready_path: str = "/health"
-    questions: Sequence[str] = ("/version", "/v1/models")
+    """Path of the health check (readiness): it returns 200 once the server accepts requests."""
+    probe_paths: Sequence[str] = ("/version", "/v1/models")
+    """Paths to GET before `match_score` and `facts` are called with the results."""
     endpoints: Mapping[str, str] = OPENAI_ENDPOINTS
+    """Dialect (`module:Class`) by the name of `--endpoint`; the first is the default."""
     metric_map: MetricsReader | None = None
-    """For a reader that keeps nothing between pages; others override `metrics`."""
+    """A reader without state between scrapes; for one with state override `metrics`."""
     port_flag: str = "--port"
+    """The engine's own option for its port."""
     batch_size_flag: str = "--max-num-seqs"
-    batch_size_words: str = "only a restart changes it"
-    install_words: str = "start it yourself and attach with --url"
-    metrics_off_words: str = ""
+    """The engine's own option for its batch-size limit."""
+    batch_size_help: str = "only a restart changes it"
+    """What the batch-size limit means in this engine and how to change it, in one sentence."""
+    install_help: str = "start it yourself and attach with --url"
+    """How to install this engine, in one sentence."""
+    metrics_off_help: str = ""
+    """How to turn its metrics on if the metrics page is missing; empty: they are always on."""
     stop_signal: signal.Signals = signal.SIGINT
+    """Signal that requests a graceful shutdown."""
+    stop_grace_period: float = 10.0
+    """Seconds for the graceful shutdown, before the process is killed."""
     continuous_usage: bool = False
+    """Supports `stream_options.continuous_usage_stats`: token counts in every chunk."""
     oldest_version: str = ""
+    """Oldest supported version; empty: no limit, or the server reports no version."""
     takes_token_ids: bool = True
+    """The endpoint `completions` accepts token ids; otherwise prompts are text of estimated length."""
     metrics_caveat: str = ""
+    """A limitation of its metrics that readers must know, in one sentence; empty: none."""
     scrape_timeout: float = SCRAPE_TIMEOUT
+    """Seconds after which a scrape is abandoned."""
     scrape_period: float = TICK_SECONDS
+    """Seconds between scrapes; larger for engines whose metrics are expensive or cached."""
     changes_batch_size_live: bool = False
-    noise: re.Pattern[bytes] | None = re.compile(rb'"(GET|POST) \S+ HTTP/1\.[01]" 2\d\d')
-    stop_patience: float = 10.0
+    """`batch_size_change` works on a running server."""
+    log_filter: re.Pattern[bytes] | None = re.compile(rb'"(GET|POST) \S+ HTTP/1\.[01]" 2\d\d')
+    """Log lines to drop, such as the access log of successful requests."""
     failures: Sequence[KnownFailure] = ()
-    """This engine's own known failures, looked at before those common to all."""
+    """This engine's known start-up failures; they take precedence over those common to all engines."""
+
+    @abstractmethod
+    def match_score(self, results: HttpResults) -> int:
+        """Rate how certainly these results of `probe_paths` come from this engine: 0 is no match, the highest wins."""
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """For engines that servetop only attaches to."""
+        """Return the command line; EngineError if the engine is not installed or servetop cannot start it."""
         del config, port
         raise EngineError(
             f"servetop cannot start {self.title}: start it yourself and attach with --url http://host:port"
         )
 
     def resolve_model(self, model: str) -> str:
-        """As the user wrote it."""
+        """Return the engine's name of the model that the user wrote; UsageError for an unknown alias."""
         return model
 
-    def recognises(self, answers: HttpResults) -> int:
-        """Never, unless an adapter knows better."""
-        del answers
-        return 0
-
-    def facts(self, answers: HttpResults) -> ServerFacts:
-        """From `/version` and `/v1/models`."""
-        return ServerFacts(version=_version(answers)).or_else(_models(answers))
+    def facts(self, results: HttpResults) -> ServerFacts:
+        """Read version, models and limits from the results of `probe_paths`."""
+        return ServerFacts(version=_version(results)).merged_with(_models(results))
 
     def metrics(self) -> MetricsReader | None:
-        """`metric_map`."""
+        """Return a metrics reader for one server; None: this engine has no metrics."""
         return self.metric_map
 
     def metrics_url(self, url: str) -> str:
-        """Its own."""
+        """Return the default metrics URL of the server at `url`."""
         return url
 
     def installed(self) -> str | None:
-        """Never: servetop does not start it."""
+        """Return the version that `launch` would start, `yes` if it is unknown, None if the engine is missing."""
         return None
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
-        """Nothing."""
+        """Read facts such as the size of the KV cache from the start-up log."""
         del lines
         return ServerFacts()
 
     def failure_reason(self, lines: Sequence[str]) -> str | None:
-        """A known failure, else the last error of a Python traceback."""
+        """Return the cause of the server's exit in one line, from its log; None if the log has none."""
         return known_failure(lines, [*self.failures, *COMMON_FAILURES]) or last_error(lines)
 
     def batch_size_change(self, max_num_seqs: int) -> BatchSizeChange | None:
-        """Only by a restart."""
+        """Return the request that changes the batch size now; None: only a restart can change it."""
         del max_num_seqs
         return None
 
 
 def package_version(name: str) -> str | None:
-    """Of an installed distribution; None when it is not there."""
-    from importlib.metadata import PackageNotFoundError, version  # slow: to list engines only
+    """Return the version of an installed distribution; None if it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version  # slow, and needed only to list engines
 
     try:
         return version(name)
@@ -223,14 +157,14 @@ def package_version(name: str) -> str | None:
         return None
 
 
-def _version(answers: HttpResults) -> str | None:
-    data = answers["/version"].json() if "/version" in answers else None
-    told = data.get("version") if isinstance(data, dict) else None
-    return told if isinstance(told, str) else None
+def _version(results: HttpResults) -> str | None:
+    data = results["/version"].json() if "/version" in results else None
+    version = data.get("version") if isinstance(data, dict) else None
+    return version if isinstance(version, str) else None
 
 
-def _models(answers: HttpResults) -> ServerFacts:
-    data = answers["/v1/models"].json() if "/v1/models" in answers else None
+def _models(results: HttpResults) -> ServerFacts:
+    data = results["/v1/models"].json() if "/v1/models" in results else None
     rows = data.get("data") if isinstance(data, dict) else None
     cards = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     names = tuple(str(card["id"]) for card in cards if isinstance(card.get("id"), str))

@@ -14,7 +14,7 @@ from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.engines.control.control_client import HttpResult, ServerClient, bodies, is_local
-from servetop.engines.control.one_line import first_words
+from servetop.engines.control.http_body import excerpt
 from servetop.engines.metrics.metrics_source import MetricsScraper
 
 if TYPE_CHECKING:
@@ -116,15 +116,15 @@ class EngineHandle:
         if feed is None:
             return None
         start = self._clock.now()
-        answers = await feed.fetch()
+        results = await feed.fetch()
         end = self._clock.now()
-        first = answers[feed.reader.paths[0]]
+        first = results[feed.reader.paths[0]]
         if feed.pages.url == self.url:
             self._listen(first)
         last, old = self._last_sample, first.age
         if last is not None and old and end - old < last.scrape_end + SAME_SCRAPE:
             return last
-        sample = feed.reader.sample(bodies(answers), start=start - old, end=end - old) if first.ok else None
+        sample = feed.reader.sample(bodies(results), start=start - old, end=end - old) if first.ok else None
         self.metrics_trouble = None if sample else self._page_trouble(feed, first)
         self._last_sample = sample
         return sample
@@ -137,11 +137,11 @@ class EngineHandle:
         change = self.engine.batch_size_change(max_num_seqs)
         if change is None:
             return False
-        answer = await self._client.ask(change.path, method="POST", data=change.data)
-        refused = change.refused_by is not None and change.refused_by.search(answer.body) is not None
-        if refused or not answer.ok:
-            why = answer.trouble or f"HTTP {answer.status}: {first_words(answer.body)}"
-            why = self.engine.batch_size_words if refused else why
+        result = await self._client.request(change.path, method="POST", data=change.data)
+        refused = change.refused_by is not None and change.refused_by.search(result.body) is not None
+        if refused or not result.ok:
+            why = result.error or f"HTTP {result.status}: {excerpt(result.body)}"
+            why = self.engine.batch_size_help if refused else why
             raise EngineError(f"{self.engine.title} did not take batch size {max_num_seqs} ({why})")
         self.facts = replace(self.facts, max_num_seqs=max_num_seqs)
         return True
@@ -150,8 +150,8 @@ class EngineHandle:
         """Ask it; one that does not answer gets EXIT_LIMIT to end, since a process that dies closes its port first."""
         if self.died.is_set():
             return False
-        answer = await self._client.ask(self.engine.ready_path)
-        if answer.trouble or (self._process is not None and not answer.ok):
+        result = await self._client.request(self.engine.ready_path)
+        if result.error or (self._process is not None and not result.ok):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.died.wait(), EXIT_LIMIT)
         return not self.died.is_set()
@@ -163,7 +163,7 @@ class EngineHandle:
         if self._process is None:
             return f"{self.engine.title} at {self.url} is gone ({self._gone})"
         cause = self.engine.failure_reason(self.log_tail())
-        return f"{self.engine.title} {self._process.exit_words()}" + (f": {cause}" if cause else "")
+        return f"{self.engine.title} {self._process.exit_description()}" + (f": {cause}" if cause else "")
 
     def log_tail(self, count: int = 4000) -> tuple[str, ...]:
         """The last lines that it wrote, oldest first; empty for an attached engine."""
@@ -183,14 +183,14 @@ class EngineHandle:
         if self._process is not None:
             self._process.hurry()
 
-    def _page_trouble(self, feed: MetricsScraper, answer: HttpResult) -> str:
+    def _page_trouble(self, feed: MetricsScraper, result: HttpResult) -> str:
         where = feed.pages.where(feed.reader.paths[0])
-        if answer.trouble:
-            return f"no metrics from {where} ({answer.trouble})"
-        advice = f": {self.engine.metrics_off_words}" if self.engine.metrics_off_words else ""
-        if not answer.ok:
-            return f"no metrics from {where} (HTTP {answer.status}){advice}"
-        return f"{where} has no metrics of {self.engine.title} (it begins {first_words(answer.body)!r}){advice}"
+        if result.error:
+            return f"no metrics from {where} ({result.error})"
+        advice = f": {self.engine.metrics_off_help}" if self.engine.metrics_off_help else ""
+        if not result.ok:
+            return f"no metrics from {where} (HTTP {result.status}){advice}"
+        return f"{where} has no metrics of {self.engine.title} (it begins {excerpt(result.body)!r}){advice}"
 
     async def _watch_process(self, process: EngineProcess) -> None:
         await process.exited.wait()
@@ -200,16 +200,16 @@ class EngineHandle:
         while not self._gone:
             await self._clock.sleep_until(self._heard_at + PROBE_EVERY)
             if self._clock.now() - self._heard_at >= PROBE_EVERY:
-                self._listen(await self._client.ask(self.engine.ready_path))
+                self._listen(await self._client.request(self.engine.ready_path))
                 await self._clock.sleep_until(self._clock.now() + PROBE_EVERY / 2)
         self.died.set()
 
-    def _listen(self, answer: HttpResult) -> None:
+    def _listen(self, result: HttpResult) -> None:
         silence = self._clock.now() - self._heard_at
-        if not answer.trouble:
+        if not result.error:
             self._heard_at = self._clock.now()
-        elif silence >= (REFUSED_LIMIT if answer.refused else SILENT_LIMIT):
-            self._gone = answer.trouble
+        elif silence >= (REFUSED_LIMIT if result.refused else SILENT_LIMIT):
+            self._gone = result.error
 
 
 async def stop_process(
@@ -220,7 +220,7 @@ async def stop_process(
         return StopReport()
     from servetop.engines.process.ports import port_is_free  # with the process, for engines of our own
 
-    stopped = await process.stop(engine.stop_patience if patience is None else patience, first=engine.stop_signal)
+    stopped = await process.stop(engine.stop_grace_period if patience is None else patience, first=engine.stop_signal)
     return StopReport(
         seconds=stopped.seconds,
         signals=stopped.signals,

@@ -216,11 +216,11 @@ async def refuse_closed_door(url: str, *, api_key: str | None = None) -> None:
     """EngineError when nothing answers at the address that requests are to go to."""
     client = ServerClient(normalise_url(url), api_key=api_key)
     try:
-        answer = await client.ask(MODELS)
+        result = await client.request(MODELS)
     finally:
         await client.close()
-    if answer.trouble:
-        raise EngineError(f"nothing answers at {url} ({answer.trouble}): is --front-door right?")
+    if result.error:
+        raise EngineError(f"nothing answers at {url} ({result.error}): is --front-door right?")
 
 
 def _refuse_differences(handles: Sequence[EngineHandle]) -> None:

@@ -22,7 +22,7 @@ class ServerFacts:
     """Tokens per KV block."""
     max_num_seqs: int | None = None
 
-    def or_else(self, other: ServerFacts) -> ServerFacts:
+    def merged_with(self, other: ServerFacts) -> ServerFacts:
         """These facts, and the other source's where nothing is known here."""
         pairs = ((each.name, getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
         return ServerFacts(**{name: theirs if ours is None or ours == () else ours for name, ours, theirs in pairs})

@@ -16,8 +16,8 @@ from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.text.known_secrets import engine_secrets
 from servetop.engines.adapters.engine_flags import agreed, refuse_secrets
 from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient, bodies
-from servetop.engines.engine import Engine, EngineHandle
-from servetop.engines.handle import stop_process
+from servetop.engines.engine import Engine
+from servetop.engines.handle import EngineHandle, stop_process
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_feed
 from servetop.engines.process.log_filter import LogCapture
@@ -51,7 +51,7 @@ async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[
     key = api_key(config, os.environ)
     port = _port(config, engine)
     command = contained(engine.launch(config, port=port), config, environ=os.environ)
-    log = LogCapture(clock, on_line, secrets=engine_secrets(config, os.environ), noise=engine.noise)
+    log = LogCapture(clock, on_line, secrets=engine_secrets(config, os.environ), log_filter=engine.log_filter)
     client = ServerClient(f"http://{command.host}:{command.port}", api_key=key)
     feed = metrics_feed(engine, client, config=config, port=command.metrics_port)
     process = await EngineProcess.start(
@@ -96,16 +96,16 @@ async def _ready(
     engine: Engine, process: EngineProcess, *, client: ServerClient, config: EngineConfig, clock: Clock
 ) -> None:
     died = asyncio.create_task(process.exited.wait())
-    answers = asyncio.create_task(_answering(engine, client, clock))
+    results = asyncio.create_task(_answering(engine, client, clock))
     try:
-        done, _ = await asyncio.wait({died, answers}, timeout=config.start_timeout, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({died, results}, timeout=config.start_timeout, return_when=asyncio.FIRST_COMPLETED)
     finally:
         died.cancel()
-        answers.cancel()
-        await asyncio.gather(died, answers, return_exceptions=True)
+        results.cancel()
+        await asyncio.gather(died, results, return_exceptions=True)
     if died in done:
         cause = engine.failure_reason(process.log.tail())
-        words = cause or f"it {process.exit_words()}"
+        words = cause or f"it {process.exit_description()}"
         raise EngineError(f"{engine.title} did not start: {words}", process.log.tail(TAIL_LINES))
     if not done:
         raise EngineError(
@@ -115,28 +115,28 @@ async def _ready(
 
 
 async def _answering(engine: Engine, client: ServerClient, clock: Clock) -> None:
-    while not (await client.ask(engine.ready_path)).ok:
+    while not (await client.request(engine.ready_path)).ok:
         await clock.sleep_until(clock.now() + ASK_EVERY)
 
 
 async def _facts(
     engine: Engine, process: EngineProcess, feed: MetricsScraper | None, *, client: ServerClient, config: EngineConfig
 ) -> EngineFacts:
-    answers = await client.ask_all(engine.questions)
-    refuse_without_key(answers.get("/v1/models", HttpResult()), client.url, config=config)
-    told, missing = await look(feed)
+    results = await client.get_all(engine.probe_paths)
+    refuse_without_key(results.get("/v1/models", HttpResult()), client.url, config=config)
+    told, missing = await read_static_facts(feed)
     limit = agreed(config.max_num_seqs, config.extra_args, engine.batch_size_flag)
     known = (
         ServerFacts(max_num_seqs=limit)
-        .or_else(engine.facts(answers))
-        .or_else(told)
-        .or_else(engine.boot_facts(process.log.tail()))
+        .merged_with(engine.facts(results))
+        .merged_with(told)
+        .merged_with(engine.boot_facts(process.log.tail()))
     )
     model = known.models[0] if known.models else config.model
     return engine_facts(engine, known, url=client.url, model=model, pid=process.pid, missing=missing)
 
 
-async def look(
+async def read_static_facts(
     feed: MetricsScraper | None, *, instead: HttpResults | None = None
 ) -> tuple[ServerFacts, tuple[str, ...]]:
     """What an engine's metrics say of it, and what they lack; all of it without metrics.
@@ -184,15 +184,15 @@ def _count(told: int | None) -> int | None:
     return told if told is not None and 0 < told <= LARGEST_VALUE else None
 
 
-def refuse_without_key(answer: HttpResult, url: str, *, config: EngineConfig) -> None:
+def refuse_without_key(result: HttpResult, url: str, *, config: EngineConfig) -> None:
     """EngineError when the server wants an API key, or another one."""
-    if answer.status in (401, 403):
+    if result.status in (401, 403):
         how = (
             f"it refuses the key in {config.api_key_env}"
             if config.api_key_env
             else "put the API key into an environment variable and name that with --api-key-env"
         )
-        raise EngineError(f"{url} asks for authentication (HTTP {answer.status}): {how}")
+        raise EngineError(f"{url} asks for authentication (HTTP {result.status}): {how}")
 
 
 async def _give_up(process: EngineProcess, client: ServerClient, engine: Engine, *, port: int) -> None:

@@ -19,9 +19,9 @@ from servetop.core.events import EngineSample, GpuSample, LogLine, Note, Replica
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.core.tick import TICK_SECONDS
 from servetop.engines.attach import attach_engine
-from servetop.engines.engine import EngineHandle
-from servetop.engines.gpu.gpu_processes import OwnPids, everybody
+from servetop.engines.gpu.gpu_processes import OwnPids, any_process
 from servetop.engines.gpu.gpu_sampler import RELEASE_SECONDS, GpuSampler
+from servetop.engines.handle import EngineHandle
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_sampler import EngineSampler
 from servetop.engines.start import api_key, start_engine
@@ -56,7 +56,7 @@ class EngineSession:
         """The handle, if there are several servers."""
         self._sampler: EngineSampler | None = None
         self._own_pids = OwnPids()
-        self._gpus = GpuSampler(clock, owns=self._own_pids if config.url is None else everybody)
+        self._gpus = GpuSampler(clock, owns=self._own_pids if config.url is None else any_process)
         self._ending: EngineHandle | ReplicaGroup | None = None
         """The last handle that was stopped."""
         self._holds_gpu_memory = False

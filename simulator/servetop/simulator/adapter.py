@@ -12,7 +12,7 @@ from typing import Any
 from servetop.core.config import EngineConfig
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
 from servetop.engines.control.control_client import HttpResults
-from servetop.engines.engine import Adapter, BatchSizeChange, LaunchCommand, package_version
+from servetop.engines.engine import BatchSizeChange, Engine, LaunchCommand, package_version
 from servetop.engines.metrics.metrics_reader import CacheInfo, MetricMap, gauge
 from servetop.engines.metrics.vllm_metrics import VLLM_FIELDS
 from servetop.engines.process.startup_failures import KnownFailure
@@ -23,21 +23,21 @@ CONFIG = "/servetop/config"
 SERVER = "servetop.simulator.server.server"
 
 
-class SimEngine(Adapter):
+class SimEngine(Engine):
     """vLLM's wire and metric names, without a null block; `/servetop/config` tells it apart and changes it."""
 
     name = "sim"
     title = "servetop simulator"
-    questions: Sequence[str] = (CONFIG, "/v1/models")
+    probe_paths: Sequence[str] = (CONFIG, "/v1/models")
     metric_map = MetricMap(
         fields={**VLLM_FIELDS, "max_num_seqs": gauge("servetop_sim_max_num_seqs")},
         cache=CacheInfo(name="vllm:cache_config_info", blocks="num_gpu_blocks", block_size="block_size"),
     )
     continuous_usage = True
-    batch_size_words = "sequences in a batch; changes at once, while it runs"
-    install_words = "part of servetop"
+    batch_size_help = "sequences in a batch; changes at once, while it runs"
+    install_help = "part of servetop"
     changes_batch_size_live = True
-    stop_patience = 3.0
+    stop_grace_period = 3.0
     failures = (KnownFailure.of(r"(?:^|: )error: (?P<what>.+)", "{what}"),)
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
@@ -63,30 +63,30 @@ class SimEngine(Adapter):
         """Of servetop itself."""
         return package_version("servetop") or "yes"
 
-    def recognises(self, answers: HttpResults) -> int:
+    def match_score(self, results: HttpResults) -> int:
         """By its own page, which vLLM does not have."""
-        return 3 if "engine_profile" in _config(answers) else 0
+        return 3 if "engine_profile" in _config(results) else 0
 
-    def facts(self, answers: HttpResults) -> ServerFacts:
+    def facts(self, results: HttpResults) -> ServerFacts:
         """As version the engine generation that is simulated, such as `vllm-0.2.1`."""
-        config = _config(answers)
+        config = _config(results)
         if "engine_profile" not in config:
-            return super().facts(answers)
+            return super().facts(results)
         own = ServerFacts(
             version=str(config["engine_profile"]),
             kv_blocks_total=config.get("kv_blocks"),
             block_size=config.get("block_size"),
             max_num_seqs=config.get("max_num_seqs"),
         )
-        return own.or_else(super().facts(answers))
+        return own.merged_with(super().facts(results))
 
     def batch_size_change(self, max_num_seqs: int) -> BatchSizeChange:
         """In force from the next iteration on."""
         return BatchSizeChange(CONFIG, {"max_num_seqs": max_num_seqs})
 
 
-def _config(answers: HttpResults) -> dict[str, Any]:
-    data = answers[CONFIG].json() if CONFIG in answers else None
+def _config(results: HttpResults) -> dict[str, Any]:
+    data = results[CONFIG].json() if CONFIG in results else None
     return data if isinstance(data, dict) else {}
 
 

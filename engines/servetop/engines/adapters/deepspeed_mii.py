@@ -7,27 +7,27 @@ from collections.abc import Mapping, Sequence
 from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
 from servetop.engines.adapters.engine_flags import flag_value, reachable, with_flags
-from servetop.engines.adapters.launch_argv import module_words
+from servetop.engines.adapters.launch_argv import module_argv
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.registry import TEXT_ENDPOINTS
-from servetop.engines.engine import Adapter, LaunchCommand, package_version
+from servetop.engines.engine import Engine, LaunchCommand, package_version
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
 
 SERVER = "mii.entrypoints.openai_api_server"
 
 
-class DeepSpeedMiiEngine(Adapter):
+class DeepSpeedMiiEngine(Engine):
     """Version 0.3, which was not at hand: proven against its wire only (docs/engines/deepspeed-mii.md)."""
 
     name = "deepspeed-mii"
     title = "DeepSpeed-MII"
-    questions: Sequence[str] = ("/v1/models",)
+    probe_paths: Sequence[str] = ("/v1/models",)
     takes_token_ids = False
     endpoints: Mapping[str, str] = {**TEXT_ENDPOINTS, "generate": "servetop.engines.dialects.mii_generate:MiiDialect"}
-    batch_size_words = "only the ragged-batch settings of its Python API limit a batch: limit --max-concurrency instead"
-    install_words = "pip install deepspeed-mii, or --engine-command for a python that has it"
-    stop_patience = 20.0
+    batch_size_help = "only the ragged-batch settings of its Python API limit a batch: limit --max-concurrency instead"
+    install_help = "pip install deepspeed-mii, or --engine-command for a python that has it"
+    stop_grace_period = 20.0
     failures = (
         *HUB_FAILURES,
         KnownFailure.of(
@@ -40,7 +40,7 @@ class DeepSpeedMiiEngine(Adapter):
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
         """EngineError when MII is not installed; UsageError for a batch size, which its command line cannot set."""
         if config.max_num_seqs is not None:
-            raise UsageError(f"DeepSpeed-MII has no option for a batch size ({self.batch_size_words})")
+            raise UsageError(f"DeepSpeed-MII has no option for a batch size ({self.batch_size_help})")
         extra = config.extra_args
         flags = {
             "--model": None if flag_value(extra, "--model") else self.resolve_model(config.model),
@@ -48,7 +48,7 @@ class DeepSpeedMiiEngine(Adapter):
             "--port": port,
         }
         return LaunchCommand(
-            argv=(*module_words(config, SERVER, title=self.title, how=self.install_words), *with_flags(extra, flags)),
+            argv=(*module_argv(config, SERVER, title=self.title, how=self.install_help), *with_flags(extra, flags)),
             host=reachable(flag_value(extra, "--host")),
             port=port,
         )
@@ -61,7 +61,7 @@ class DeepSpeedMiiEngine(Adapter):
         """Aliases by data/models.toml."""
         return resolve_model(model)
 
-    def recognises(self, answers: HttpResults) -> int:
+    def match_score(self, results: HttpResults) -> int:
         """By models that it says to own; its other server, which has only `/generate`, must be named."""
-        models = answers.get("/v1/models")
+        models = results.get("/v1/models")
         return 2 if models is not None and models.ok and b'"deepspeed-mii"' in models.body else 0

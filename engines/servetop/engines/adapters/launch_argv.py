@@ -33,7 +33,7 @@ def _in_environment(folder: Path, program: str) -> str:
     raise EngineError(f"{folder} has no {' and no '.join(names)}: check --engine-command")
 
 
-def program_words(config: EngineConfig, program: str, *, title: str, how: str) -> list[str]:
+def program_argv(config: EngineConfig, program: str, *, title: str, how: str) -> list[str]:
     """For an engine that is a program; EngineError, with how to get it, when it is not on the PATH."""
     if config.launcher:
         return list(config.command or (program,))
@@ -45,7 +45,7 @@ def program_words(config: EngineConfig, program: str, *, title: str, how: str) -
     return [found]
 
 
-def module_words(config: EngineConfig, module: str, *, title: str, how: str) -> list[str]:
+def module_argv(config: EngineConfig, module: str, *, title: str, how: str) -> list[str]:
     """For an engine that is a Python module; a command of one word is a Python that has it. EngineError as above."""
     if config.launcher:
         return list(config.command or ("python3", "-m", module))

@@ -12,10 +12,10 @@ from typing import Any
 from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
-from servetop.engines.adapters.launch_argv import program_words
+from servetop.engines.adapters.launch_argv import program_argv
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
-from servetop.engines.engine import Adapter, LaunchCommand
+from servetop.engines.engine import Engine, LaunchCommand
 from servetop.engines.metrics.llama_cpp_metrics import LlamaCppPages
 from servetop.engines.process.startup_failures import KnownFailure
 from servetop.engines.server_facts import ServerFacts
@@ -32,23 +32,23 @@ _BOOT = {
 }
 
 
-class LlamaCppEngine(Adapter):
+class LlamaCppEngine(Engine):
     """Tried for real with 0.5.0-dev (0c1e570); docs/engines/llama.cpp.md."""
 
     name = "llama.cpp"
     title = "llama.cpp"
-    questions: Sequence[str] = ("/props", "/v1/models")
+    probe_paths: Sequence[str] = ("/props", "/v1/models")
     endpoints: Mapping[str, str] = {
         "completions": OPENAI_ENDPOINTS["completions"],
         "chat": OPENAI_ENDPOINTS["chat"],
         "generate": "servetop.engines.dialects.llama_cpp_completion:LlamaCppDialect",
     }
     batch_size_flag = "--parallel"
-    batch_size_words = "slots (--parallel), each with its part of --ctx-size; only a restart changes them"
-    install_words = "build or download llama-server, and put it on the PATH or name it by --engine-command"
-    metrics_off_words = "metrics are off: start llama-server with --metrics"
+    batch_size_help = "slots (--parallel), each with its part of --ctx-size; only a restart changes them"
+    install_help = "build or download llama-server, and put it on the PATH or name it by --engine-command"
+    metrics_off_help = "metrics are off: start llama-server with --metrics"
     stop_signal = signal.SIGTERM
-    noise = re.compile(
+    log_filter = re.compile(
         rb"\b(slot +(get_availabl|launch_slot_|print_timing|release|update_slots)|log_server_r|done req)"
     )
     failures = (
@@ -77,7 +77,7 @@ class LlamaCppEngine(Adapter):
         slots = agreed(config.max_num_seqs, extra, "--parallel")
         host = flag_value(extra, "--host") or "127.0.0.1"
         named = flag_value(extra, "--model") or flag_value(extra, "--hf-repo")
-        server = program_words(config, "llama-server", title=self.title, how=self.install_words)
+        server = program_argv(config, "llama-server", title=self.title, how=self.install_help)
         flags = {"--host": host, "--port": port, "--parallel": slots}
         argv = [*server, *([] if named else self._model(config.model)), *with_flags(extra, flags)]
         self._shared = any(arg in extra for arg in _SHARED) or (slots is None and not any(arg in extra for arg in _OWN))
@@ -110,15 +110,15 @@ class LlamaCppEngine(Adapter):
         resolved = self.resolve_model(model)
         return ["--model" if Path(resolved).is_file() else "--hf-repo", resolved]
 
-    def recognises(self, answers: HttpResults) -> int:
+    def match_score(self, results: HttpResults) -> int:
         """By its properties, or by models that it says to own."""
-        models = answers.get("/v1/models")
+        models = results.get("/v1/models")
         owned = models is not None and models.ok and b'"llamacpp"' in models.body
-        return 2 if owned or ("total_slots" in _props(answers)) else 0
+        return 2 if owned or ("total_slots" in _props(results)) else 0
 
-    def facts(self, answers: HttpResults) -> ServerFacts:
+    def facts(self, results: HttpResults) -> ServerFacts:
         """Its build, slots, and the tokens that a slot takes."""
-        props = _props(answers)
+        props = _props(results)
         settings = props.get("default_generation_settings")
         told = settings.get("n_ctx") if isinstance(settings, dict) else None
         slots, build = props.get("total_slots"), props.get("build_info")
@@ -127,7 +127,7 @@ class LlamaCppEngine(Adapter):
             max_model_len=told if isinstance(told, int) else None,
             max_num_seqs=slots if isinstance(slots, int) else None,
         )
-        return own.or_else(super().facts(answers))
+        return own.merged_with(super().facts(results))
 
     def failure_reason(self, lines: Sequence[str]) -> str | None:
         """From its lines without their times."""
@@ -141,6 +141,6 @@ class LlamaCppEngine(Adapter):
         return ServerFacts(max_num_seqs=found.get("max_num_seqs"), max_model_len=found.get("max_model_len"))
 
 
-def _props(answers: HttpResults) -> dict[str, Any]:
-    data = answers["/props"].json() if "/props" in answers else None
+def _props(results: HttpResults) -> dict[str, Any]:
+    data = results["/props"].json() if "/props" in results else None
     return data if isinstance(data, dict) else {}

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from servetop.engines.control.control_client import HttpResults
-from servetop.engines.engine import Adapter
+from servetop.engines.engine import Engine
 from servetop.engines.metrics.vllm_metrics import VLLM_METRICS
 
 
-class OpenAIEngine(Adapter):
+class OpenAIEngine(Engine):
     """The fallback for what no other adapter claims."""
 
     name = "openai"
     title = "OpenAI-compatible server"
-    install_words = "any server: start it yourself and attach with --url"
+    install_help = "any server: start it yourself and attach with --url"
     metric_map = VLLM_METRICS
 
-    def recognises(self, answers: HttpResults) -> int:
+    def match_score(self, results: HttpResults) -> int:
         """Anything that lists models, as the last resort."""
-        return 1 if self.facts(answers).models else 0
+        return 1 if self.facts(results).models else 0

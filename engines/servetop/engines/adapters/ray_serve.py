@@ -22,7 +22,7 @@ from servetop.engines.adapters.launch_argv import checked, refuse_containers
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResult, HttpResults
 from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
-from servetop.engines.engine import Adapter, LaunchCommand, package_version
+from servetop.engines.engine import Engine, LaunchCommand, package_version
 from servetop.engines.metrics.metrics_reader import CacheInfo, MetricMap, MetricSeries
 from servetop.engines.metrics.metrics_source import with_port
 from servetop.engines.metrics.vllm_metrics import VLLM_FIELDS
@@ -49,13 +49,13 @@ def _fields() -> dict[str, MetricSeries]:
     return fields
 
 
-class RayServeEngine(Adapter):
+class RayServeEngine(Engine):
     """Tried for real with 2.60 over vLLM 0.32; docs/engines/ray-serve-llm.md."""
 
     name = "ray-serve-llm"
     title = "Ray Serve LLM"
     ready_path = "/v1/models"
-    questions: Sequence[str] = ("/-/healthz", "/-/routes", "/v1/models")
+    probe_paths: Sequence[str] = ("/-/healthz", "/-/routes", "/v1/models")
     endpoints: Mapping[str, str] = {each: OPENAI_ENDPOINTS[each] for each in ("completions", "chat")}
     metric_map = MetricMap(
         fields=_fields(),
@@ -64,14 +64,14 @@ class RayServeEngine(Adapter):
         ),
         lazy=True,
     )
-    batch_size_words = "sequences in a batch of each replica (engine_kwargs.max_num_seqs); only a new start changes it"
-    install_words = "pip install 'ray[serve,llm]', and name that Python by --engine-command"
-    metrics_off_words = "name the port of Ray's metrics by --metrics-url (ray start --metrics-export-port)"
+    batch_size_help = "sequences in a batch of each replica (engine_kwargs.max_num_seqs); only a new start changes it"
+    install_help = "pip install 'ray[serve,llm]', and name that Python by --engine-command"
+    metrics_off_help = "name the port of Ray's metrics by --metrics-url (ray start --metrics-export-port)"
     metrics_caveat = "Ray refreshes its metrics every 5 to 10 s (every second where servetop started it): they lag"
     scrape_timeout = 3.0
     scrape_period = 1.0
     stop_signal = signal.SIGTERM
-    stop_patience = 30.0
+    stop_grace_period = 30.0
     failures = (
         KnownFailure.of(
             r"Device string must not be empty", "vLLM does not find its platform there: is its build for this machine?"
@@ -118,19 +118,19 @@ class RayServeEngine(Adapter):
         """The agent's usual port; it is random unless somebody sets it."""
         return with_port(url, USUAL_METRICS_PORT)
 
-    def recognises(self, answers: HttpResults) -> int:
+    def match_score(self, results: HttpResults) -> int:
         """By the proxy's own paths."""
-        health, routes = (answers.get(path, HttpResult()) for path in ("/-/healthz", "/-/routes"))
+        health, routes = (results.get(path, HttpResult()) for path in ("/-/healthz", "/-/routes"))
         return 2 if health.ok and health.body == b"success" and isinstance(routes.json(), dict) else 0
 
-    def facts(self, answers: HttpResults) -> ServerFacts:
+    def facts(self, results: HttpResults) -> ServerFacts:
         """Its models, and the context that the first of them takes."""
-        data = answers["/v1/models"].json() if "/v1/models" in answers else None
+        data = results["/v1/models"].json() if "/v1/models" in results else None
         cards = data.get("data") if isinstance(data, dict) else None
         told = [card.get("metadata") for card in cards or () if isinstance(card, dict)]
         lengths = [each.get("max_request_context_length") for each in told if isinstance(each, dict)]
         longest = next((each for each in lengths if isinstance(each, int)), None)
-        return ServerFacts(max_model_len=longest).or_else(super().facts(answers))
+        return ServerFacts(max_model_len=longest).merged_with(super().facts(results))
 
     def failure_reason(self, lines: Sequence[str]) -> str | None:
         """From its lines without the names of Ray's processes."""

@@ -8,11 +8,11 @@ from typing import Any
 
 from servetop.core.config import EngineConfig
 from servetop.engines.adapters.engine_flags import agreed, flag_value, reachable, with_flags
-from servetop.engines.adapters.launch_argv import module_words
+from servetop.engines.adapters.launch_argv import module_argv
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
-from servetop.engines.engine import Adapter, BatchSizeChange, LaunchCommand, package_version
+from servetop.engines.engine import BatchSizeChange, Engine, LaunchCommand, package_version
 from servetop.engines.metrics.metrics_reader import MetricMap, counter, gauge, share
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
 from servetop.engines.server_facts import ServerFacts
@@ -28,12 +28,12 @@ _BOOT = {
 }
 
 
-class SglangEngine(Adapter):
+class SglangEngine(Engine):
     """Versions 0.4 to 0.5, of which none was at hand: proven against its wire only (docs/engines/sglang.md)."""
 
     name = "sglang"
     title = "SGLang"
-    questions: Sequence[str] = (*_INFOS, "/v1/models")
+    probe_paths: Sequence[str] = (*_INFOS, "/v1/models")
     endpoints: Mapping[str, str] = {
         **OPENAI_ENDPOINTS,
         "generate": "servetop.engines.dialects.sglang_generate:SglangDialect",
@@ -62,18 +62,18 @@ class SglangEngine(Adapter):
     continuous_usage = True
     changes_batch_size_live = True
     oldest_version = "0.4"
-    metrics_off_words = "metrics are off: start SGLang with --enable-metrics"
+    metrics_off_help = "metrics are off: start SGLang with --enable-metrics"
     metrics_caveat = (
         "SGLang refreshes its gauges with each prefill and every 40 decode steps (--decode-log-interval), and keeps "
         "the last values while it is idle"
     )
     batch_size_flag = "--max-running-requests"
-    batch_size_words = (
+    batch_size_help = (
         "running requests (--max-running-requests); of a server that was attached to, any number up to that one takes "
         "effect while it runs, and another only by a restart"
     )
-    install_words = "pip install sglang, or --engine-command for a python that has it"
-    stop_patience = 20.0
+    install_help = "pip install sglang, or --engine-command for a python that has it"
+    stop_grace_period = 20.0
     failures = (
         *HUB_FAILURES,
         KnownFailure.of(
@@ -98,7 +98,7 @@ class SglangEngine(Adapter):
             "--port": port,
             "--max-running-requests": agreed(config.max_num_seqs, extra, self.batch_size_flag),
         }
-        argv = [*module_words(config, SERVER, title=self.title, how=self.install_words), *with_flags(extra, flags)]
+        argv = [*module_argv(config, SERVER, title=self.title, how=self.install_help), *with_flags(extra, flags)]
         if "--enable-metrics" not in extra:
             argv.append("--enable-metrics")
         self.changes_batch_size_live = False  # a restart can do what its limit forbids: a sweep needs every size
@@ -112,15 +112,15 @@ class SglangEngine(Adapter):
         """Aliases by data/models.toml."""
         return resolve_model(model)
 
-    def recognises(self, answers: HttpResults) -> int:
+    def match_score(self, results: HttpResults) -> int:
         """By what its servers say of themselves, or by models that it says to own."""
-        models = answers.get("/v1/models")
+        models = results.get("/v1/models")
         owned = models is not None and models.ok and b'"sglang"' in models.body
-        return 2 if owned or "mem_fraction_static" in _info(answers) else 0
+        return 2 if owned or "mem_fraction_static" in _info(results) else 0
 
-    def facts(self, answers: HttpResults) -> ServerFacts:
+    def facts(self, results: HttpResults) -> ServerFacts:
         """From `/server_info`: the arguments of its start, and what became of them."""
-        info = _info(answers)
+        info = _info(results)
         states = info.get("internal_states")
         state = states[0] if isinstance(states, list) and states and isinstance(states[0], dict) else {}
         limits = [
@@ -137,7 +137,7 @@ class SglangEngine(Adapter):
             block_size=1,
             max_num_seqs=min(told, default=None),
         )
-        return own.or_else(super().facts(answers)) if info else super().facts(answers)
+        return own.merged_with(super().facts(results)) if info else super().facts(results)
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
         """Its one line of limits: `max_total_num_tokens=…, max_running_requests=…, context_len=…`."""
@@ -159,9 +159,9 @@ class SglangEngine(Adapter):
         return BatchSizeChange("/set_internal_state", wanted, refused_by=_REFUSED)
 
 
-def _info(answers: HttpResults) -> dict[str, Any]:
+def _info(results: HttpResults) -> dict[str, Any]:
     for path in _INFOS:
-        data = answers[path].json() if path in answers else None
+        data = results[path].json() if path in results else None
         if isinstance(data, dict):
             return data
     return {}

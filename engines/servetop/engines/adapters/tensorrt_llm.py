@@ -13,11 +13,11 @@ from pathlib import Path
 from servetop.core.config import EngineConfig
 from servetop.core.errors import UsageError
 from servetop.engines.adapters.engine_flags import agreed, flag_value, reachable, with_flags, without_flag
-from servetop.engines.adapters.launch_argv import program_words
+from servetop.engines.adapters.launch_argv import program_argv
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.adapters.versions import is_older
 from servetop.engines.control.control_client import HttpResults
-from servetop.engines.engine import Adapter, LaunchCommand, package_version
+from servetop.engines.engine import Engine, LaunchCommand, package_version
 from servetop.engines.metrics.tensorrt_llm_metrics import ITERATIONS, PROMETHEUS, TensorRtLlmPages
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
 from servetop.engines.server_facts import ServerFacts
@@ -34,14 +34,14 @@ _BOOT = {
 }
 
 
-class TensorRtLlmEngine(Adapter):
+class TensorRtLlmEngine(Engine):
     """Versions 0.17 to 1.2, of which none was at hand: proven against its wire only (docs/engines/tensorrt-llm.md)."""
 
     name = "tensorrt-llm"
     title = "TensorRT-LLM"
-    questions: Sequence[str] = ("/version", "/v1/models", PROMETHEUS)
+    probe_paths: Sequence[str] = ("/version", "/v1/models", PROMETHEUS)
     oldest_version = "0.17"
-    metrics_off_words = "metrics are off: put enable_iter_perf_stats: true into its --extra_llm_api_options file"
+    metrics_off_help = "metrics are off: put enable_iter_perf_stats: true into its --extra_llm_api_options file"
     metrics_caveat = (
         "TensorRT-LLM tells each iteration once, and nothing while idle: its gauges are as old as the panels say, "
         "what it counts moves when a request ends, and another reader of its /metrics takes iterations away"
@@ -49,9 +49,9 @@ class TensorRtLlmEngine(Adapter):
     scrape_timeout = 3.0
     """Longer than the 2 s that its page waits for an iteration."""
     batch_size_flag = "--max_batch_size"
-    batch_size_words = "requests in a batch (--max_batch_size); only a restart changes it, its own tuner may lower it"
-    install_words = "pip install tensorrt-llm beside an NVIDIA GPU, or --engine-command for one that is elsewhere"
-    stop_patience = 20.0
+    batch_size_help = "requests in a batch (--max_batch_size); only a restart changes it, its own tuner may lower it"
+    install_help = "pip install tensorrt-llm beside an NVIDIA GPU, or --engine-command for one that is elsewhere"
+    stop_grace_period = 20.0
     failures = (
         *HUB_FAILURES,
         KnownFailure.of(r"No GPU devices found", "it needs an NVIDIA GPU, and finds none on this machine"),
@@ -76,7 +76,7 @@ class TensorRtLlmEngine(Adapter):
         In a container, which would not see the copy, it is the user's. EngineError without a trtllm-serve, UsageError
         for an options file that cannot be read.
         """
-        argv = program_words(config, PROGRAM, title=self.title, how=self.install_words)
+        argv = program_argv(config, PROGRAM, title=self.title, how=self.install_help)
         extra = list(config.extra_args)
         if config.launcher:
             return self._command(argv, config, extra=extra, port=port)
@@ -122,9 +122,9 @@ class TensorRtLlmEngine(Adapter):
         """Aliases by data/models.toml."""
         return resolve_model(model)
 
-    def recognises(self, answers: HttpResults) -> int:
+    def match_score(self, results: HttpResults) -> int:
         """By models that it says to own, or by either of its metrics pages."""
-        models, page, iterations = (answers.get(path) for path in ("/v1/models", PROMETHEUS, ITERATIONS))
+        models, page, iterations = (results.get(path) for path in ("/v1/models", PROMETHEUS, ITERATIONS))
         owned = models is not None and models.ok and b'"tensorrt_llm"' in models.body
         named = page is not None and page.ok and b"\ntrtllm_" in page.body
         return 2 if owned or named or (iterations is not None and b'"kvCacheStats"' in iterations.body) else 0

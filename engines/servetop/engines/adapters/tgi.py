@@ -10,11 +10,11 @@ from typing import Any
 
 from servetop.core.config import EngineConfig
 from servetop.engines.adapters.engine_flags import agreed, flag_value, reachable, with_flags
-from servetop.engines.adapters.launch_argv import program_words
+from servetop.engines.adapters.launch_argv import program_argv
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.dialects.registry import TEXT_ENDPOINTS
-from servetop.engines.engine import Adapter, LaunchCommand
+from servetop.engines.engine import Engine, LaunchCommand
 from servetop.engines.metrics.metrics_reader import MetricMap, MetricSeries, counter, gauge
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
 from servetop.engines.server_facts import ServerFacts
@@ -28,12 +28,12 @@ def _since_used(name: str) -> MetricSeries:
     return MetricSeries((name,), absent=0.0)
 
 
-class TgiEngine(Adapter):
+class TgiEngine(Engine):
     """Versions 2.0 to 3.3, of which none was at hand: proven against its wire only (docs/engines/tgi.md)."""
 
     name = "tgi"
     title = "TGI"
-    questions: Sequence[str] = ("/info", "/v1/models")
+    probe_paths: Sequence[str] = ("/info", "/v1/models")
     takes_token_ids = False
     endpoints: Mapping[str, str] = {**TEXT_ENDPOINTS, "generate": "servetop.engines.dialects.tgi_generate:TgiDialect"}
     metric_map = MetricMap(
@@ -57,14 +57,14 @@ class TgiEngine(Adapter):
     )
     oldest_version = "2.0"
     batch_size_flag = "--max-batch-size"
-    batch_size_words = (
+    batch_size_help = (
         "requests in a batch (--max-batch-size); only a restart changes it. --max-concurrent-requests (128) is another "
         "limit: requests beyond it are refused (HTTP 429)"
     )
-    install_words = "it ships as a container: --launcher docker --image REGISTRY/huggingface/text-generation-inference"
+    install_help = "it ships as a container: --launcher docker --image REGISTRY/huggingface/text-generation-inference"
     stop_signal = signal.SIGTERM
-    stop_patience = 20.0
-    noise = None
+    stop_grace_period = 20.0
+    log_filter = None
     failures = (
         *HUB_FAILURES,
         KnownFailure.of(r"error: (?P<what>unexpected argument .+|invalid value .+)", "TGI refuses its options: {what}"),
@@ -87,7 +87,7 @@ class TgiEngine(Adapter):
             "--port": port,
             "--max-batch-size": agreed(config.max_num_seqs, extra, self.batch_size_flag),
         }
-        argv = program_words(config, LAUNCHER, title=self.title, how=self.install_words)
+        argv = program_argv(config, LAUNCHER, title=self.title, how=self.install_help)
         return LaunchCommand(
             argv=(*argv, *with_flags(extra, flags)), host=reachable(flag_value(extra, "--hostname")), port=port
         )
@@ -100,14 +100,14 @@ class TgiEngine(Adapter):
         """Aliases by data/models.toml."""
         return resolve_model(model)
 
-    def recognises(self, answers: HttpResults) -> int:
+    def match_score(self, results: HttpResults) -> int:
         """By `/info`, which names its router."""
-        info = _info(answers)
+        info = _info(results)
         return 2 if "text-generation-router" in str(info.get("router")) or "max_best_of" in info else 0
 
-    def facts(self, answers: HttpResults) -> ServerFacts:
+    def facts(self, results: HttpResults) -> ServerFacts:
         """From `/info`; its `max_concurrent_requests` is not the size of a batch."""
-        info = _info(answers)
+        info = _info(results)
         told = {name: info.get(key) for name, key in (("version", "version"), ("model", "model_id"))}
         texts = {name: text for name, text in told.items() if isinstance(text, str)}
         longest = info.get("max_total_tokens")
@@ -116,7 +116,7 @@ class TgiEngine(Adapter):
             models=(texts["model"],) if "model" in texts else (),
             max_model_len=longest if type(longest) is int else None,
         )
-        return super().facts(answers).or_else(own)
+        return super().facts(results).merged_with(own)
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
         """The tokens that all running requests together may have."""
@@ -124,6 +124,6 @@ class TgiEngine(Adapter):
         return ServerFacts(kv_blocks_total=budgets[-1], block_size=1) if budgets else ServerFacts()
 
 
-def _info(answers: HttpResults) -> dict[str, Any]:
-    data = answers["/info"].json() if "/info" in answers else None
+def _info(results: HttpResults) -> dict[str, Any]:
+    data = results["/info"].json() if "/info" in results else None
     return data if isinstance(data, dict) else {}

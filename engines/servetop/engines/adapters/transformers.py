@@ -17,7 +17,7 @@ from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flag
 from servetop.engines.adapters.launch_argv import checked
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResult, HttpResults
-from servetop.engines.engine import Adapter, LaunchCommand, package_version
+from servetop.engines.engine import Engine, LaunchCommand, package_version
 from servetop.engines.process.startup_failures import KnownFailure
 from servetop.engines.server_facts import ServerFacts
 
@@ -27,24 +27,24 @@ _POSTED = ("/load_model", "/reset")
 QUIET = {"PYTHONUNBUFFERED": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
 
 
-class TransformersEngine(Adapter):
+class TransformersEngine(Engine):
     """Tried for real with 5.19; docs/engines/transformers.md."""
 
     name = "transformers"
     title = "transformers"
-    questions: Sequence[str] = (*_POSTED, "/health", "/metrics")
+    probe_paths: Sequence[str] = (*_POSTED, "/health", "/metrics")
     endpoints: Mapping[str, str] = {
         "completions": "servetop.engines.dialects.transformers_api:TransformersCompletionsDialect",
         "chat": "servetop.engines.dialects.transformers_api:TransformersChatDialect",
     }
     takes_token_ids = False
-    batch_size_words = (
+    batch_size_help = (
         "none of sequences; --cb-max-batch-tokens limits the tokens of a step, --cb-num-blocks the KV cache"
     )
-    install_words = "pip install 'transformers[serving]' accelerate, or --engine-command /path/to/transformers"
+    install_help = "pip install 'transformers[serving]' accelerate, or --engine-command /path/to/transformers"
     stop_signal = signal.SIGTERM
     """SIGINT hangs once continuous batching was used."""
-    noise = re.compile(rb'"(GET|POST) \S+ HTTP/1\.[01]" 2\d\d|\[Request received\]|GET /(metrics|version)')
+    log_filter = re.compile(rb'"(GET|POST) \S+ HTTP/1\.[01]" 2\d\d|\[Request received\]|GET /(metrics|version)')
     failures = (
         KnownFailure.of(
             r"requires `accelerate`", "the Python package accelerate is missing in its environment: pip install it"
@@ -95,15 +95,15 @@ class TransformersEngine(Adapter):
         """The version of the package beside us; `yes` for a command elsewhere on the path."""
         return package_version("transformers") or ("yes" if shutil.which("transformers") else None)
 
-    def recognises(self, answers: HttpResults) -> int:
+    def match_score(self, results: HttpResults) -> int:
         """It tells no name: by what it takes as a POST only, and by having no metrics."""
-        known = all(answers.get(path, HttpResult()).status == 405 for path in _POSTED)
-        metrics = answers.get("/metrics", HttpResult())
-        return 2 if known and answers.get("/health", HttpResult()).ok and metrics.status == 404 else 0
+        known = all(results.get(path, HttpResult()).status == 405 for path in _POSTED)
+        metrics = results.get("/metrics", HttpResult())
+        return 2 if known and results.get("/health", HttpResult()).ok and metrics.status == 404 else 0
 
-    def facts(self, answers: HttpResults) -> ServerFacts:
+    def facts(self, results: HttpResults) -> ServerFacts:
         """A started one serves the model that it was started with; what it lists is all that is in its cache."""
-        return ServerFacts(models=(self._model,) if self._model else ()).or_else(super().facts(answers))
+        return ServerFacts(models=(self._model,) if self._model else ()).merged_with(super().facts(results))
 
 
 def _serve(command: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from servetop.engines.adapters.launch_argv import refuse_containers
 from servetop.engines.adapters.transformers import QUIET, TransformersEngine, python_of
 from servetop.engines.control.control_client import HttpResult, HttpResults
 from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
-from servetop.engines.engine import Adapter, LaunchCommand
+from servetop.engines.engine import Engine, LaunchCommand
 from servetop.engines.metrics.metrics_reader import MetricMap, gauge
 from servetop.engines.server_facts import ServerFacts
 
@@ -38,7 +38,7 @@ _SERIES = {
 _BOOT = re.compile(r"servetop pipeline: \w+ batching of (\d+), transformers (\S+)")
 
 
-class PipelineEngine(Adapter):
+class PipelineEngine(Engine):
     """An answer comes in one piece when its batch is complete: TTFT is then the whole time, and ITL nothing."""
 
     name = "transformers-pipeline"
@@ -47,8 +47,8 @@ class PipelineEngine(Adapter):
     metric_map = MetricMap(fields={name: gauge(f"servetop_pipeline_{series}") for name, series in _SERIES.items()})
     metrics_caveat = "answers come in one piece when their batch is complete: TTFT is the whole time of a request"
     continuous_usage = True
-    batch_size_words = "requests gathered to a padded batch (--max-num-seqs); only a restart changes it"
-    install_words = TransformersEngine.install_words
+    batch_size_help = "requests gathered to a padded batch (--max-num-seqs); only a restart changes it"
+    install_help = TransformersEngine.install_help
     failures = TransformersEngine.failures
     stop_signal = signal.SIGTERM
 
@@ -85,9 +85,9 @@ class PipelineEngine(Adapter):
         """As for transformers."""
         return TransformersEngine().installed()
 
-    def recognises(self, answers: HttpResults) -> int:
+    def match_score(self, results: HttpResults) -> int:
         """By the owner of its models."""
-        models = answers.get("/v1/models", HttpResult())
+        models = results.get("/v1/models", HttpResult())
         return 2 if models.ok and OWNER in models.body else 0
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:

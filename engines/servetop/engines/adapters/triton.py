@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
-from servetop.engines.adapters.launch_argv import program_words
+from servetop.engines.adapters.launch_argv import program_argv
 from servetop.engines.control.control_client import HttpResults
-from servetop.engines.engine import Adapter, LaunchCommand
+from servetop.engines.engine import Engine, LaunchCommand
 from servetop.engines.metrics.metrics_source import with_port
 from servetop.engines.metrics.triton_metrics import TritonPages
 from servetop.engines.process.ports import free_port, port_holder, port_is_free
@@ -29,25 +29,25 @@ _HTTP_PORT, _METRICS_AFTER = 8000, 2
 _ADDRESSES = ("--http-address", "--grpc-address", "--metrics-address")
 
 
-class TritonEngine(Adapter):
+class TritonEngine(Engine):
     """Tried for real with tritonserver 2.51 and a model that stands in for TensorRT-LLM (docs/engines)."""
 
     name = "triton-tensorrt-llm"
     title = "Triton (TensorRT-LLM)"
     ready_path = "/v2/health/ready"
-    questions: Sequence[str] = (SERVER, *_CONFIGS.values())
+    probe_paths: Sequence[str] = (SERVER, *_CONFIGS.values())
     endpoints: Mapping[str, str] = {"generate": "servetop.engines.dialects.triton_generate:TritonDialect"}
     takes_token_ids = False
     port_flag = "--http-port"
     batch_size_flag = "--triton-max-batch-size"
-    batch_size_words = "the model's own (triton_max_batch_size in its config); change it there and start again"
-    install_words = (
+    batch_size_help = "the model's own (triton_max_batch_size in its config); change it there and start again"
+    install_help = (
         "NVIDIA's container tritonserver-…-trtllm-python-py3; --engine-command names a tritonserver elsewhere"
     )
-    metrics_off_words = "give --metrics-url where Triton's metrics are (usually two ports above its HTTP port)"
+    metrics_off_help = "give --metrics-url where Triton's metrics are (usually two ports above its HTTP port)"
     stop_signal = signal.SIGTERM
-    noise = None
-    stop_patience = 35.0
+    log_filter = None
+    stop_grace_period = 35.0
     """Longer than the 30 s that it gives requests under way by itself (--exit-timeout-secs)."""
     failures = (
         KnownFailure.of(r"(Socket '[^']+' already in use|address already in use)", "one of its ports is taken: {line}"),
@@ -65,7 +65,7 @@ class TritonEngine(Adapter):
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
         """`config.model` is the folder of the model repository; UsageError for a batch size: it has none."""
         extra, program = config.extra_args, _IN_CONTAINERS if shutil.which(_IN_CONTAINERS) else "tritonserver"
-        server = program_words(config, program, title=self.title, how=self.install_words)
+        server = program_argv(config, program, title=self.title, how=self.install_help)
         if config.max_num_seqs is not None:
             raise UsageError(
                 "tritonserver has no option for the batch size: set triton_max_batch_size in the model's config "
@@ -109,14 +109,14 @@ class TritonEngine(Adapter):
         """Two ports above HTTP's, as 8002 is above 8000."""
         return with_port(url, (urlsplit(url).port or _HTTP_PORT) + _METRICS_AFTER)
 
-    def recognises(self, answers: HttpResults) -> int:
+    def match_score(self, results: HttpResults) -> int:
         """By the server's own name."""
-        return 2 if _object(answers, SERVER).get("name") == "triton" else 0
+        return 2 if _object(results, SERVER).get("name") == "triton" else 0
 
-    def facts(self, answers: HttpResults) -> ServerFacts:
+    def facts(self, results: HttpResults) -> ServerFacts:
         """Version, and of the usual models those that take text."""
-        version = _object(answers, SERVER).get("version")
-        models = tuple(name for name, path in _CONFIGS.items() if _takes_text(_object(answers, path))) or self._models
+        version = _object(results, SERVER).get("version")
+        models = tuple(name for name, path in _CONFIGS.items() if _takes_text(_object(results, path))) or self._models
         return ServerFacts(version=version if isinstance(version, str) else None, models=models)
 
     def failure_reason(self, lines: Sequence[str]) -> str | None:
@@ -151,8 +151,8 @@ def _takes_text(config: dict[str, Any]) -> bool:
     return "text_input" in named
 
 
-def _object(answers: HttpResults, path: str) -> dict[str, Any]:
-    data = answers[path].json() if path in answers else None
+def _object(results: HttpResults, path: str) -> dict[str, Any]:
+    data = results[path].json() if path in results else None
     return data if isinstance(data, dict) else {}
 
 

@@ -16,7 +16,7 @@ from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flag
 from servetop.engines.adapters.launch_argv import checked
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
-from servetop.engines.engine import Adapter, LaunchCommand, package_version
+from servetop.engines.engine import Engine, LaunchCommand, package_version
 from servetop.engines.metrics.vllm_metrics import VLLM_METRICS
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure, error_text, first_error, last_error
 from servetop.engines.server_facts import ServerFacts
@@ -37,17 +37,17 @@ _BOOT = {
 }
 
 
-class VllmEngine(Adapter):
+class VllmEngine(Engine):
     """Versions 0.4 to 0.32 and what follows; tried for real with 0.32 (docs/engines/vllm.md)."""
 
     name = "vllm"
     title = "vLLM"
     metric_map = VLLM_METRICS
     continuous_usage = True
-    batch_size_words = "sequences in a batch (--max-num-seqs); only a restart changes it"
+    batch_size_help = "sequences in a batch (--max-num-seqs); only a restart changes it"
     oldest_version = "0.2.7"
-    metrics_off_words = "is it running with --disable-log-stats?"
-    install_words = "pip install 'servetop[vllm]', or --engine-command for one that is elsewhere"
+    metrics_off_help = "is it running with --disable-log-stats?"
+    install_help = "pip install 'servetop[vllm]', or --engine-command for one that is elsewhere"
     failures = (
         KnownFailure.of(
             r"error: (?P<what>unrecognized arguments: .+|argument .+)",
@@ -100,14 +100,14 @@ class VllmEngine(Adapter):
         """Aliases by data/models.toml."""
         return resolve_model(model)
 
-    def recognises(self, answers: HttpResults) -> int:
+    def match_score(self, results: HttpResults) -> int:
         """By its metrics, or (with metrics turned off) by its version beside models that it says to own."""
-        page = answers.get("/metrics")
+        page = results.get("/metrics")
         if page is not None and page.ok and b"\nvllm:" in page.body:
             return 2
-        models = answers.get("/v1/models")
+        models = results.get("/v1/models")
         owned = models is not None and models.ok and b'"vllm"' in models.body
-        return 2 if owned and self.facts(answers).version else 0
+        return 2 if owned and self.facts(results).version else 0
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
         """Version, sizes of the KV cache and limits, in the words of V0 (`# GPU blocks`) and V1 (`KV cache size`)."""

@@ -16,13 +16,12 @@ from servetop.core.config import ConnectionConfig
 from servetop.core.errors import UsageError
 from servetop.engines.control.connection import address_of, tls_context
 from servetop.engines.control.direct_http import ConnectError, DirectHttp, ProtocolError
-from servetop.engines.control.http_body import AnswerError
-from servetop.engines.control.one_line import first_words
+from servetop.engines.control.http_body import ResponseError, excerpt
 
 if TYPE_CHECKING:
     from servetop.engines.control.proxied_http import ProxiedHttp
 
-ANSWER_TIMEOUT = 5.0
+REQUEST_TIMEOUT = 5.0
 """Seconds for one question of the control plane."""
 
 
@@ -32,7 +31,7 @@ class HttpResult:
 
     status: int = 0
     body: bytes = b""
-    trouble: str = ""
+    error: str = ""
     """Why there is no answer, such as `connection refused`; empty when there is one."""
     refused: bool = False
     """No connection came about at all: nobody is there."""
@@ -67,9 +66,9 @@ def parsed_json(body: bytes) -> Any:
         return None
 
 
-def bodies(answers: HttpResults) -> Mapping[str, bytes]:
+def bodies(results: HttpResults) -> Mapping[str, bytes]:
     """Those that are good, without their status."""
-    return {path: answer.body for path, answer in answers.items() if answer.ok}
+    return {path: result.body for path, result in results.items() if result.ok}
 
 
 class ServerClient:
@@ -91,36 +90,36 @@ class ServerClient:
 
             self._http = ProxiedHttp(url, headers=headers, context=context, proxy=way.proxy)
 
-    async def ask(
-        self, path: str, *, method: str = "GET", data: Mapping[str, Any] | None = None, timeout: float = ANSWER_TIMEOUT
+    async def request(
+        self, path: str, *, method: str = "GET", data: Mapping[str, Any] | None = None, timeout: float = REQUEST_TIMEOUT
     ) -> HttpResult:
         """One question; `data` goes as a JSON body."""
         body = None if data is None else json.dumps(data).encode()
         try:
             async with asyncio.timeout(timeout):
-                return HttpResult(*await self._http.ask(method, path, body))
-        except AnswerError as error:
-            return HttpResult(trouble=str(error))
+                return HttpResult(*await self._http.request(method, path, body))
+        except ResponseError as error:
+            return HttpResult(error=str(error))
         except TimeoutError:
-            return HttpResult(trouble=f"no answer within {timeout:.3g} s", late=True)
+            return HttpResult(error=f"no answer within {timeout:.3g} s", late=True)
         except (ProtocolError, OSError, ValueError) as error:
-            return HttpResult(trouble=self._by_proxy(_reason(error)), refused=isinstance(error, ConnectError))
+            return HttpResult(error=self._by_proxy(_reason(error)), refused=isinstance(error, ConnectError))
 
-    def _by_proxy(self, trouble: str) -> str:
+    def _by_proxy(self, error: str) -> str:
         if self._proxy is None:
-            return trouble
-        wants = "407" in trouble
-        words = "it wants other credentials (HTTP 407), put them into HTTP_PROXY or HTTPS_PROXY" if wants else trouble
+            return error
+        wants = "407" in error
+        words = "it wants other credentials (HTTP 407), put them into HTTP_PROXY or HTTPS_PROXY" if wants else error
         return f"by the proxy {address_of(self._proxy)}: {words}"
 
-    async def ask_all(self, paths: Iterable[str], *, timeout: float = ANSWER_TIMEOUT) -> HttpResults:
+    async def get_all(self, paths: Iterable[str], *, timeout: float = REQUEST_TIMEOUT) -> HttpResults:
         """Several questions at once."""
         wanted = list(dict.fromkeys(paths))
-        answers = await asyncio.gather(*(self.ask(path, timeout=timeout) for path in wanted))
-        return dict(zip(wanted, answers, strict=True))
+        results = await asyncio.gather(*(self.request(path, timeout=timeout) for path in wanted))
+        return dict(zip(wanted, results, strict=True))
 
     async def close(self) -> None:
-        """Close its connections; later questions answer with trouble."""
+        """Close its connections; later questions answer with error."""
         await self._http.close()
 
 
@@ -170,6 +169,6 @@ def _reason(error: BaseException) -> str:
         "all connection attempts failed": "connection refused",
     }
     if any(isinstance(each, ssl.SSLError) for each in causes):
-        return f"TLS: {first_words(words.encode(), 90)}; give --ca-cert FILE, or --insecure"
+        return f"TLS: {excerpt(words.encode(), 90)}; give --ca-cert FILE, or --insecure"
     found = next((reason for sign, reason in known.items() if sign in words.lower()), None)
-    return found or first_words(str(error).encode(), 120) or type(error).__name__
+    return found or excerpt(str(error).encode(), 120) or type(error).__name__

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from servetop.engines.control.http_body import AnswerError, Body
+from servetop.engines.control.http_body import Body, ResponseError
 
 LARGEST_HEAD = 1 << 16
 """Bytes of an answer's status line and headers."""
@@ -42,7 +42,7 @@ class DirectHttp:
         self._idle: list[_Connection] = []
         self._closed = False
 
-    async def ask(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+    async def request(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         """Status and unpacked body; a body that is sent is JSON.
 
         ConnectError and other OSErrors, ProtocolError, AnswerError. A connection that was kept and has been closed by
@@ -60,15 +60,15 @@ class DirectHttp:
 
     async def _asked(self, connection: _Connection, request: bytes) -> tuple[int, bytes]:
         try:
-            answer = await connection.ask(request)
+            result = await connection.request(request)
         except BaseException:
             connection.close()
             raise
-        if answer.keep_alive and not self._closed:
+        if result.keep_alive and not self._closed:
             self._idle.append(connection)
         else:
             connection.close()
-        return answer.status, answer.body
+        return result.status, result.body
 
     async def _connected(self) -> _Connection:
         if self._closed:
@@ -96,20 +96,20 @@ class _Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
-    async def ask(self, request: bytes) -> _Response:
+    async def request(self, request: bytes) -> _Response:
         """The answer to a request."""
-        answer = _Response()
+        result = _Response()
         try:
             self._writer.write(request)
             while data := await self._reader.read(_READ_BYTES):
-                if answer.take(data):
-                    return answer
+                if result.take(data):
+                    return result
         except ConnectionError as error:
-            if not answer.heard:
+            if not result.heard:
                 raise _ClosedUnheard(str(error)) from error
             raise
-        answer.end()
-        return answer
+        result.end()
+        return result
 
     def close(self) -> None:
         """Without a goodbye."""
@@ -144,7 +144,7 @@ class _Response:
             self._followed = True
         if not self._headed:
             if self.heard > LARGEST_HEAD:
-                raise AnswerError(f"the headers of its answer are longer than {LARGEST_HEAD >> 10} KiB: not read")
+                raise ResponseError(f"the headers of its answer are longer than {LARGEST_HEAD >> 10} KiB: not read")
             return False
         body = self._content = self._content or Body(self._encoding)
         for piece in self._pieces:

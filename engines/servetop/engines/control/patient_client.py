@@ -17,9 +17,9 @@ class PatientClient:
         self._client = client
         self._timeout = self._patience = timeout
 
-    async def ask_all(self, paths: Iterable[str]) -> HttpResults:
+    async def get_all(self, paths: Iterable[str]) -> HttpResults:
         """Several questions at once."""
-        answers = await self._client.ask_all(paths, timeout=self._patience)
-        late = any(answer.late for answer in answers.values())
+        results = await self._client.get_all(paths, timeout=self._patience)
+        late = any(result.late for result in results.values())
         self._patience = max(self._timeout, BUSY_PATIENCE) if late else self._timeout
-        return answers
+        return results

@@ -19,7 +19,7 @@ class ProxiedHttp:
         verify = context if context is not None else False
         self._http = httpx.AsyncClient(headers=dict(headers), timeout=None, trust_env=False, proxy=proxy, verify=verify)
 
-    async def ask(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+    async def request(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         """See DirectHttp; a proxy that wants other credentials is a ProtocolError with its status, 407."""
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:

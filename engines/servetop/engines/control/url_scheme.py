@@ -15,14 +15,14 @@ _SAYS_SO = b"HTTPS"
 """In the body of status 400, by which nginx, Go and others answer plain HTTP at a TLS port."""
 
 
-async def refuse_wrong_scheme(url: str, answers: HttpResults) -> None:
+async def refuse_wrong_scheme(url: str, results: HttpResults) -> None:
     """EngineError when TLS meets a server of plain HTTP, or plain HTTP a TLS port, which a handshake makes sure of."""
-    if any(answer.trouble == NO_TLS for answer in answers.values()):
+    if any(result.error == NO_TLS for result in results.values()):
         raise EngineError(f"{url}: {NO_TLS}")
     parts = urlsplit(url)
-    if parts.scheme != "http" or any(answer.refused or answer.late for answer in answers.values()):
+    if parts.scheme != "http" or any(result.refused or result.late for result in results.values()):
         return
-    odd = all(answer.trouble or (answer.status == 400 and _SAYS_SO in answer.body) for answer in answers.values())
+    odd = all(result.error or (result.status == 400 and _SAYS_SO in result.body) for result in results.values())
     if odd and await _speaks_tls(parts.hostname or "", parts.port or 80):
         raise EngineError(f"{url} speaks TLS: write https:// instead of http://")
 

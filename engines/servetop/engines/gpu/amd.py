@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from servetop.core.events import GpuSample
-from servetop.engines.gpu.gpu_processes import Owns, everybody, owned_memory
+from servetop.engines.gpu.gpu_processes import Owns, any_process, owned_memory
 
 MHZ = 1e6
 MIB = 1 << 20
@@ -18,7 +18,7 @@ HOTTEST = 1000
 class AmdReader:
     """Reads devices through a module with amdsmi's functions; what a device does not tell (`N/A`) is None."""
 
-    def __init__(self, smi: Any, devices: Sequence[Any], owns: Owns = everybody) -> None:
+    def __init__(self, smi: Any, devices: Sequence[Any], owns: Owns = any_process) -> None:
         self._smi = smi
         self._devices = list(devices)
         self._owns = owns
@@ -88,7 +88,7 @@ class AmdReader:
             return None
 
 
-def open_amd(owns: Owns = everybody) -> AmdReader | None:
+def open_amd(owns: Owns = any_process) -> AmdReader | None:
     """A reader of this machine's AMD devices; None when amdsmi is not installed, cannot be loaded, or finds none."""
     try:
         import amdsmi

@@ -10,7 +10,7 @@ Owns = Callable[[int], bool]
 """Whether the process of a pid is the engine's."""
 
 
-def everybody(pid: int) -> bool:
+def any_process(pid: int) -> bool:
     """All processes count: of an engine that was attached to, nobody knows which are its own."""
     del pid
     return True

@@ -10,7 +10,7 @@ from typing import Protocol
 from servetop.core.clock import Clock
 from servetop.core.events import GpuSample
 from servetop.engines.gpu.amd import open_amd
-from servetop.engines.gpu.gpu_processes import Owns, everybody
+from servetop.engines.gpu.gpu_processes import Owns, any_process
 from servetop.engines.gpu.nvidia import open_nvml
 
 RELEASE_SECONDS = 5.0
@@ -35,7 +35,7 @@ class GpuSampler:
     """
 
     def __init__(
-        self, clock: Clock, *, open_reader: Callable[[], GpuReader | None] | None = None, owns: Owns = everybody
+        self, clock: Clock, *, open_reader: Callable[[], GpuReader | None] | None = None, owns: Owns = any_process
     ) -> None:
         self._clock = clock
         self._open_reader = open_reader or functools.partial(open_gpus, owns)
@@ -78,6 +78,6 @@ class GpuSampler:
             self._wanted.wait()
 
 
-def open_gpus(owns: Owns = everybody) -> GpuReader | None:
+def open_gpus(owns: Owns = any_process) -> GpuReader | None:
     """A reader of this machine's devices, NVIDIA's before AMD's; None when there are none that can be read."""
     return open_nvml(owns) or open_amd(owns)

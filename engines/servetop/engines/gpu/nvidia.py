@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from servetop.core.events import GpuSample
-from servetop.engines.gpu.gpu_processes import Owns, everybody, owned_memory
+from servetop.engines.gpu.gpu_processes import Owns, any_process, owned_memory
 
 MHZ = 1e6
 MILLIWATT = 1e-3
@@ -26,7 +26,7 @@ somebody has set (0x2, 0x100) do not."""
 class NvmlReader:
     """Reads devices through a module with NVML's functions; what a device does not support is None."""
 
-    def __init__(self, nvml: Any, devices: Sequence[Any], owns: Owns = everybody) -> None:
+    def __init__(self, nvml: Any, devices: Sequence[Any], owns: Owns = any_process) -> None:
         self._nvml = nvml
         self._devices = list(devices)
         self._owns = owns
@@ -69,7 +69,7 @@ class NvmlReader:
             return None
 
 
-def open_nvml(owns: Owns = everybody) -> NvmlReader | None:
+def open_nvml(owns: Owns = any_process) -> NvmlReader | None:
     """A reader of this machine's NVIDIA devices; None when NVML cannot be had, loaded or opened, or finds none."""
     try:
         import pynvml

@@ -9,7 +9,15 @@ from typing import Any
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.events import EngineSample
 from servetop.engines.control.control_client import parsed_json
-from servetop.engines.metrics.metrics_reader import GAUGES, MetricMap, Pages, believable, counter, gauge, not_exported
+from servetop.engines.metrics.metrics_reader import (
+    GAUGES,
+    MetricMap,
+    Pages,
+    counter,
+    gauge,
+    not_exported,
+    with_derived_kv_usage,
+)
 from servetop.engines.server_facts import ServerFacts
 
 SLOTS = "/slots"
@@ -50,7 +58,7 @@ class LlamaCppPages:
         slots = _slots(pages)
         busy = [slot for slot in slots if slot.get("is_processing") is True]
         tokens = [_count(slot, "n_prompt_tokens") for slot in busy]  # of the answer so far, too
-        return believable(
+        return with_derived_kv_usage(
             replace(
                 _with_cached_prompts(sample),
                 kv_blocks_used=float(sum(tokens)) if slots else None,

@@ -150,7 +150,7 @@ class MetricMap:
         values = {name: series.value(found) for name, series in self.fields.items()}
         if values.get("kv_blocks_total") is None and self.cache is not None:
             values["kv_blocks_total"] = self.cache.total(found)
-        return believable(EngineSample(scrape_start=start, scrape_end=end, **values))
+        return with_derived_kv_usage(EngineSample(scrape_start=start, scrape_end=end, **values))
 
     def facts(self, pages: Pages) -> ServerFacts:
         """The size of the KV cache, and the batch-size limit where the engine exports one."""
@@ -167,7 +167,7 @@ class MetricMap:
 
     def missing(self, pages: Pages) -> tuple[str, ...]:
         """What is not on the page; of a lazy engine, what the table does not know."""
-        known = believable(EngineSample(scrape_start=0.0, scrape_end=0.0, **dict.fromkeys(self.fields, 1.0)))
+        known = with_derived_kv_usage(EngineSample(scrape_start=0.0, scrape_end=0.0, **dict.fromkeys(self.fields, 1.0)))
         return not_exported(known if self.lazy else self.sample(pages, start=0.0, end=0.0))
 
     def series(self) -> frozenset[str]:
@@ -179,7 +179,7 @@ class MetricMap:
         return scan(pages.get(self.path, b"").decode("utf-8", errors="replace"), self.series())
 
 
-def believable(sample: EngineSample) -> EngineSample:
+def with_derived_kv_usage(sample: EngineSample) -> EngineSample:
     """Of the KV cache's share, used and total, the one that the other two tell; a share above 1 is not known."""
     usage, used, total = sample.kv_usage, sample.kv_blocks_used, sample.kv_blocks_total
     if usage is None and used is not None and total:

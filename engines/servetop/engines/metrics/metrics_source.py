@@ -66,7 +66,7 @@ class ServerSource:
 
     async def fetch(self, paths: Sequence[str]) -> HttpResults:
         """Within the engine's time limit; longer where the server was late before."""
-        return await self._patient.ask_all(paths)
+        return await self._patient.get_all(paths)
 
     async def close(self) -> None:
         """The client, if it is for metrics alone."""
@@ -101,17 +101,17 @@ class ConfiguredSource:
     async def fetch(self, paths: Sequence[str]) -> HttpResults:
         """The first one that is answered also finds out who answers."""
         if self._found is None:
-            answer = (await self._patient.ask_all((SERVER_TIME,)))[SERVER_TIME]
-            if answer.trouble:
-                return dict.fromkeys(paths, answer)
-            if self._match is not None and not is_prometheus(answer):
+            result = (await self._patient.get_all((SERVER_TIME,)))[SERVER_TIME]
+            if result.error:
+                return dict.fromkeys(paths, result)
+            if self._match is not None and not is_prometheus(result):
                 words = "it does not answer as a Prometheus server: leave out what follows the ?"
-                return dict.fromkeys(paths, HttpResult(trouble=words))
-            self._found = self._pages(answer)
+                return dict.fromkeys(paths, HttpResult(error=words))
+            self._found = self._pages(result)
         return await self._found.fetch(paths)
 
-    def _pages(self, answer: HttpResult) -> MetricsSource:
-        if not is_prometheus(answer):
+    def _pages(self, result: HttpResult) -> MetricsSource:
+        if not is_prometheus(result):
             return self._plain
         names = self._reader.series() if isinstance(self._reader, NamesSeries) else frozenset[str]()
         return PrometheusSource(self._client, names, match=self._match, timeout=self._timeout)

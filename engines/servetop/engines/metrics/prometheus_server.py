@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from servetop.core.errors import UsageError
 from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient
-from servetop.engines.control.one_line import first_words
+from servetop.engines.control.http_body import excerpt
 from servetop.engines.control.patient_client import PatientClient
 
 LOOK_BACK = 120
@@ -94,8 +94,8 @@ class PrometheusSource:
 
     async def fetch(self, paths: Sequence[str]) -> HttpResults:
         """One question; the answer's `age` is that of the newest sample."""
-        answers = await self._patient.ask_all((self._query, SERVER_TIME))
-        return dict.fromkeys(paths, self._answer(answers[self._query], answers[SERVER_TIME]))
+        results = await self._patient.get_all((self._query, SERVER_TIME))
+        return dict.fromkeys(paths, self._answer(results[self._query], results[SERVER_TIME]))
 
     async def close(self) -> None:
         """Its connections are for metrics alone."""
@@ -106,12 +106,12 @@ class PrometheusSource:
         matchers = f'__name__=~"{names}"' + (f",{self._match}" if self._match else "")
         return f"{{{matchers}}}[{LOOK_BACK}s]"
 
-    def _answer(self, answer: HttpResult, clock: HttpResult) -> HttpResult:
-        if not answer.ok:
-            return HttpResult(trouble=answer.trouble or _refusal(answer), refused=answer.refused)
-        scraped = newest_samples(answer.json())
+    def _answer(self, result: HttpResult, clock: HttpResult) -> HttpResult:
+        if not result.ok:
+            return HttpResult(error=result.error or _refusal(result), refused=result.refused)
+        scraped = newest_samples(result.json())
         if scraped is None:
-            return HttpResult(trouble=self._nothing())
+            return HttpResult(error=self._nothing())
         now = server_time(clock.json())
         return HttpResult(200, scraped.page, age=0.0 if now is None else max(0.0, now - scraped.at))
 
@@ -127,9 +127,9 @@ class PrometheusSource:
         )
 
 
-def is_prometheus(answer: HttpResult) -> bool:
+def is_prometheus(result: HttpResult) -> bool:
     """Whether this answer to `SERVER_TIME` came from Prometheus, or from what speaks its API."""
-    return server_time(answer.json()) is not None
+    return server_time(result.json()) is not None
 
 
 def server_time(data: Any) -> float | None:
@@ -197,5 +197,5 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _refusal(answer: HttpResult) -> str:
-    return f"HTTP {answer.status}: {first_words(answer.body, 120)}"
+def _refusal(result: HttpResult) -> str:
+    return f"HTTP {result.status}: {excerpt(result.body, 120)}"

@@ -12,7 +12,15 @@ from typing import Any
 from servetop.core.bounds import LARGEST_VALUE
 from servetop.core.events import EngineSample
 from servetop.engines.control.control_client import parsed_json
-from servetop.engines.metrics.metrics_reader import GAUGES, MetricMap, Pages, believable, counter, gauge, share
+from servetop.engines.metrics.metrics_reader import (
+    GAUGES,
+    MetricMap,
+    Pages,
+    counter,
+    gauge,
+    share,
+    with_derived_kv_usage,
+)
 from servetop.engines.server_facts import ServerFacts
 
 ITERATIONS, PROMETHEUS = "/metrics", "/prometheus/metrics"
@@ -86,7 +94,7 @@ class TensorRtLlmPages:
         known = replace(self._page or _AT_START, scrape_start=start, scrape_end=end)
         values = {name: value for name, value in self._iteration.items() if value is not None}
         paused = float(self._paused) if self._counting else None
-        return believable(replace(known, **values, preemptions_total=paused))
+        return with_derived_kv_usage(replace(known, **values, preemptions_total=paused))
 
     def facts(self, pages: Pages) -> ServerFacts:
         """Of the newest iteration, else of the other page."""
@@ -99,7 +107,7 @@ class TensorRtLlmPages:
             kv_blocks_total=None if blocks is None else int(blocks),
             block_size=None if size is None else int(size),
             max_num_seqs=None if limit is None else int(limit),
-        ).or_else(PROMETHEUS_MAP.facts(pages))
+        ).merged_with(PROMETHEUS_MAP.facts(pages))
 
     def missing(self, pages: Pages) -> tuple[str, ...]:
         """What neither page has, or without pages, what neither ever has.

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from servetop.core.events import EngineSample
-from servetop.engines.metrics.metrics_reader import GAUGES, MetricMap, Pages, believable, gauge, not_exported
+from servetop.engines.metrics.metrics_reader import GAUGES, MetricMap, Pages, gauge, not_exported, with_derived_kv_usage
 from servetop.engines.metrics.prometheus_text import PrometheusSample, scan
 from servetop.engines.server_facts import ServerFacts
 
@@ -54,7 +54,7 @@ class TritonPages:
         fraction = _FRACTION.value(_scan(pages, _BLOCKS))
         if (used is not None and total is not None and used > total) or (fraction is not None and fraction > 1):
             sample = replace(sample, kv_blocks_used=None, kv_blocks_total=None, kv_usage=None)
-        return believable(replace(sample, requests_finished_total=finished))
+        return with_derived_kv_usage(replace(sample, requests_finished_total=finished))
 
     def facts(self, pages: Pages) -> ServerFacts:
         """Blocks, their size, and the requests that run at once."""

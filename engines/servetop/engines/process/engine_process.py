@@ -134,7 +134,7 @@ class EngineProcess:
         """Exit status, negative for a signal; None while it runs."""
         return self._process.returncode
 
-    def exit_words(self) -> str:
+    def exit_description(self) -> str:
         """How it ended, for a message: `exited with status 1`, `was killed by SIGKILL`."""
         code = self.returncode
         if code is None:
@@ -147,7 +147,7 @@ class EngineProcess:
     async def stop(self, patience: float, *, first: signal.Signals = signal.SIGINT) -> Stopped:
         """`first` to the main process, then SIGTERM and SIGKILL to all, each when the one before did not do."""
         began = self._clock.now()
-        self._tree.look()
+        self._tree.refresh()
         sent: list[str] = []
         steps = [
             (first, self._tree.signal_leader, patience),
@@ -230,7 +230,7 @@ class EngineProcess:
     async def _look(self) -> None:
         at = self._clock.now()
         while True:
-            await asyncio.to_thread(self._tree.look)
+            await asyncio.to_thread(self._tree.refresh)
             at = max(at + LOOK_EVERY, self._clock.now())
             await self._clock.sleep_until(at)
 

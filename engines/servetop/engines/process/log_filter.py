@@ -42,12 +42,12 @@ class LogCapture:
         on_line: Callable[[LogLine], None],
         *,
         secrets: Sequence[str] = (),
-        noise: re.Pattern[bytes] | None = None,
+        log_filter: re.Pattern[bytes] | None = None,
     ) -> None:
         self._clock = clock
         self._on_line = on_line
         self._secrets = tuple(secret for secret in secrets if secret)
-        self._noise = noise
+        self._noise = log_filter
         self._kept: deque[bytes] = deque(maxlen=KEPT_LINES)
         self._open = b""
         self._budget = LINES_AT_ONCE
@@ -56,7 +56,7 @@ class LogCapture:
         self._told_at = clock.now()
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of output, cut anywhere; lines in which `noise` is found are dropped."""
+        """Take the next bytes of output, cut anywhere; lines in which `log_filter` is found are dropped."""
         lines = (self._open + data).splitlines(keepends=True)
         self._open = b"" if not lines or lines[-1].endswith((b"\n", b"\r")) else lines.pop()
         if len(self._open) > LINE_BYTES:

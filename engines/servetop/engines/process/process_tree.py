@@ -12,7 +12,7 @@ import psutil
 class ProcessTree:
     """The processes below `pid`, the leader of a session and group of its own.
 
-    A descendant that leaves the group is known when `look` saw it below the leader; pids are told apart from
+    A descendant that leaves the group is known when `refresh` saw it below the leader; pids are told apart from
     later processes with the same number by their creation time. Zombies count as gone.
     """
 
@@ -20,7 +20,7 @@ class ProcessTree:
         self.pid = pid
         self._known: dict[int, psutil.Process] = {}
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Note who is below the leader now (some milliseconds; may be called from another thread)."""
         known = {pid: each for pid, each in self._known.items() if _runs(each)}
         with suppress(psutil.Error):
