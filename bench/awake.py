@@ -1,8 +1,8 @@
-"""Keeps processors from sleeping while something is measured, as `idle=poll` would.
+"""Keeps CPUs from entering idle states during a measurement, as `idle=poll` would.
 
-A processor that sleeps takes from 0.1 ms to some milliseconds to wake up, most on virtual machines, and that time
-would be counted as the client's, or the server's. One endless loop a processor, of the kernel's lowest class
-(SCHED_IDLE), lets everything else run at once.
+An idle CPU takes from 0.1 ms to several milliseconds to wake up, longest on virtual machines, and that time would count
+as the client's or the server's. One endless loop per CPU in the kernel's lowest class (SCHED_IDLE) lets everything else
+run at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ while True:
 
 @contextmanager
 def processors_awake(wanted: bool = True) -> Iterator[None]:
-    """None of the processors that we may use sleeps inside; nothing is done unless it is `wanted`."""
+    """Keep the CPUs available to this process awake within the context; do nothing unless `wanted`."""
     cpus = sorted(os.sched_getaffinity(0)) if wanted else []
     loops = [subprocess.Popen([sys.executable, "-S", "-c", _LOOP % cpu], stdout=subprocess.DEVNULL) for cpu in cpus]
     try:

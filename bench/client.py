@@ -1,10 +1,10 @@
-"""How fast and how truthful is servetop's sender? Against bench/sseserver, which logs what really happened.
+"""Measures the sender's cost and accuracy against bench/sseserver, which logs what really happened.
 
     python bench/client.py [--shape paced256|open400|closed256] [--seconds 8] [--runs 3] [--server-cpu 1 --client-cpu 0]
                            [--transport raw|httpx] [--workers 1]
 
-One line per run: CPU of the sender's process per streamed event, TTFT as the sender saw it minus TTFT as the server did
-it, request by request (matched by x-request-id), slip of the schedule, rate achieved. Needs gcc.
+Prints one line per run: CPU time of the sender process per streamed event, the sender's TTFT minus the server's for
+each request (matched by x-request-id), slip, achieved rate. Needs gcc.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BEGIN_AHEAD = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A load, and the server's own pace in milliseconds."""
+    """A load and the server's pace in milliseconds."""
 
     ttft_ms: float
     itl_ms: float
@@ -47,7 +47,7 @@ class Shape:
 
 
 def shapes(seconds: float) -> Mapping[str, Shape]:
-    """The loads by name; each lasts about so many seconds, the paced one three times as long."""
+    """Return the loads by name; each lasts about `seconds`, the paced one three times as long."""
     paced_tokens = int(seconds * 100)
     return {
         "paced256": Shape(
@@ -64,13 +64,13 @@ def shapes(seconds: float) -> Mapping[str, Shape]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What one run showed."""
+    """The results of one run."""
 
     total: ClientTick
     records: Sequence[RequestRecord]
     seconds: float
     log: Mapping[str, Mapping[str, str]]
-    """The server's log, by request id."""
+    """The server's log by request id."""
     origin_ns: int
 
 
@@ -82,12 +82,12 @@ def build(folder: Path) -> Path:
 
 
 def pinned(cpu: int | None, argv: Sequence[str]) -> Sequence[str]:
-    """The command on one processor, where taskset is there."""
+    """Pin a command to one CPU, if taskset is installed."""
     return argv if cpu is None else ["taskset", "-c", str(cpu), *argv]
 
 
 async def wait_for_port(port: int) -> None:
-    """Until something listens, 5 s at most."""
+    """Wait until the port accepts connections, 5 s at most."""
     async with asyncio.timeout(5):
         while True:
             try:
@@ -102,7 +102,7 @@ async def wait_for_port(port: int) -> None:
 async def play(
     shape: Shape, port: int, cpu: int | None, *, transport: str = "raw", workers: int = 1
 ) -> tuple[ClientTick, Sequence[RequestRecord], int, float]:
-    """Run the senders over the shape: the sum of their ticks, their records, its time origin, the load's duration."""
+    """Run the senders; return their merged tick, their records, the time origin and the load's duration."""
     clock = MonotonicClock()
     setup = SenderSetup(
         url=f"http://127.0.0.1:{port}",
@@ -131,7 +131,7 @@ async def play(
 async def run_once(
     server: Path, shape: Shape, cpus: tuple[int | None, int | None], *, transport: str, workers: int
 ) -> Result:
-    """Start the server, play the shape, stop the server, read its log."""
+    """Start the server, run the load, stop the server and read its log."""
     with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -152,7 +152,7 @@ async def run_once(
 
 
 def ttft_errors(result: Result) -> np.ndarray:
-    """Seconds by which each request's TTFT was seen too long; the server's own is first byte - arrival."""
+    """Return each request's TTFT error in seconds; the server's TTFT is first byte minus arrival."""
     errors = []
     for record in result.records:
         row = result.log.get(f"servetop-{result.origin_ns:x}-{record.worker}-{record.id}")
@@ -162,7 +162,7 @@ def ttft_errors(result: Result) -> np.ndarray:
 
 
 def line(name: str, shape: Shape, result: Result) -> str:
-    """One run in one line."""
+    """Format one run as a line."""
     total = result.total
     slips = np.array([record.sent - record.due for record in result.records if record.sent is not None])
     errors = ttft_errors(result)

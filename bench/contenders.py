@@ -1,4 +1,4 @@
-"""The clients that bench/duel.py compares, behind one call: play a shape against a server, say what was seen."""
+"""The clients that bench/duel.py compares, behind one call: run a load against a server and return the measurements."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from servetop.recordings.read.reader import RecordingReader
 HERE = Path(__file__).parent
 SAMPLE_SECONDS = 0.05
 CPUS = (1, 0) if (os.cpu_count() or 1) > 1 else (None, None)
-"""Of the server, and of the client."""
+"""CPU of the server, and of the client."""
 REQUESTS = {"paced256": 768, "closed256": 4000}
-"""How many a client without a time limit sends."""
+"""Number of requests of a client without a time limit."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a client says of its own bout; arrays are empty where it does not say."""
+    """A client's own measurements of a run; arrays it does not report are empty."""
 
     ttft: Mapping[str, float]
-    """Seconds, by request id."""
+    """Seconds by request id."""
     gaps: FloatArray
     slips: FloatArray
     cpu_seconds: float | None = None
-    """None: take what was seen from outside."""
+    """None: use the value measured from outside."""
     whole_seconds: float | None = None
-    """Processor time of the whole process tree from its start to its end."""
+    """CPU time of the whole process tree from start to end."""
 
 
 Contender = Callable[[Shape, int, str], "tuple[Seen, CpuWatch | None]"]
-"""Plays a shape, whose name it is given too, against the server at a port."""
+"""Runs a load, given with its name, against the server at a port."""
 
 
 class CpuWatch:
-    """Processor time of a process tree over time, looked at twenty times a second from a thread."""
+    """CPU time of a process tree over time, sampled twenty times per second in a thread."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._tree = psutil.Process(process.pid)
@@ -70,17 +70,17 @@ class CpuWatch:
             self._used.append(sum(member.user + member.system for member in each))
 
     def stop(self) -> None:
-        """No more."""
+        """Stop sampling."""
         self._over.set()
         self._thread.join()
 
     def between(self, start: float, until: float) -> float:
-        """Seconds of processor time."""
+        """CPU time in seconds."""
         return float(np.interp(until, self._instants, self._used) - np.interp(start, self._instants, self._used))
 
 
 def servetop(shape: Shape, port: int, name: str) -> tuple[Seen, CpuWatch | None]:  # noqa: ARG001
-    """servetop's own sender."""
+    """Run servetop's sender."""
     total, records, origin_ns, _ = asyncio.run(play(shape, port, CPUS[1]))
     ttft = {f"servetop-{origin_ns:x}-0-{each.id}": each.ttft for each in records if each.ttft is not None}
     slips = [each.sent - each.due for each in records if each.sent is not None]
@@ -89,7 +89,7 @@ def servetop(shape: Shape, port: int, name: str) -> tuple[Seen, CpuWatch | None]
 
 
 def command(engine: str) -> Contender:
-    """`servetop --headless --json` as users run it: every process, from its start to its end."""
+    """Run `servetop --headless --json` as users do; all its processes count, from start to end."""
 
     def bout(shape: Shape, port: int, name: str) -> tuple[Seen, CpuWatch]:  # noqa: ARG001
         with tempfile.TemporaryDirectory() as folder:
@@ -111,7 +111,7 @@ def command(engine: str) -> Contender:
 
 
 def _load_options(shape: Shape) -> Sequence[str]:
-    """The load as servetop's options."""
+    """Return the load as servetop's options."""
     stage, options = shape.stage, []
     if stage.request_rate != float("inf"):
         options += ["--request-rate", f"{stage.request_rate:g}"]
@@ -125,7 +125,7 @@ def _load_options(shape: Shape) -> Sequence[str]:
 
 
 def reference(stack: str) -> Contender:
-    """bench/reference_client.py over a library."""
+    """Run bench/reference_client.py with a library."""
 
     def bout(shape: Shape, port: int, name: str) -> tuple[Seen, CpuWatch]:
         argv = [sys.executable, str(HERE / "reference_client.py"), stack, "--port", str(port)]
@@ -146,7 +146,7 @@ def reference(stack: str) -> Contender:
 
 
 def in_c(program: Path) -> Contender:
-    """bench/sseserver/ccli.c: epoll, no JSON; the physical limit. It sends no ids and keeps percentiles only."""
+    """Run bench/sseserver/ccli.c: epoll without JSON, a lower bound. It sends no ids and keeps only percentiles."""
 
     def bout(shape: Shape, port: int, name: str) -> tuple[Seen, CpuWatch]:
         argv = [str(program), "--port", str(port), "--tokens", str(shape.tokens)]
@@ -163,7 +163,7 @@ def in_c(program: Path) -> Contender:
 
 
 def vllm_bench(program: Path) -> Contender:
-    """`vllm bench serve`, in Python or in Rust."""
+    """Run `vllm bench serve`, in Python or in Rust."""
 
     def bout(shape: Shape, port: int, name: str) -> tuple[Seen, CpuWatch]:
         with tempfile.TemporaryDirectory() as folder:
@@ -187,7 +187,7 @@ def vllm_bench(program: Path) -> Contender:
 
 
 def _run(argv: Sequence[str], *, good: Sequence[int] = (0,)) -> tuple[str, CpuWatch, float]:
-    """What it printed, what it used over time, and the processor time of all of it."""
+    """Return its output, its CPU use over time and its total CPU time."""
     before = _children_seconds()
     process = subprocess.Popen(pinned(CPUS[1], argv), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     watch = CpuWatch(process)
@@ -199,6 +199,6 @@ def _run(argv: Sequence[str], *, good: Sequence[int] = (0,)) -> tuple[str, CpuWa
 
 
 def _children_seconds() -> float:
-    """Processor time of all processes that have ended below this one."""
+    """CPU time of all descendant processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime

@@ -1,4 +1,4 @@
-"""servetop's sender and other clients in turn, against one server that logs what it really did: `make bench-client`.
+"""Compares servetop's sender with other clients against one server that logs what it did: `make bench-client`.
 
     python bench/duel.py [--runs 5] [--seconds 8] [--client aiohttp …] [--shape paced256 …]
 
@@ -53,18 +53,18 @@ PYTHON_BENCH, RUST_BENCH = NAMES[-2:]
 
 @dataclass(frozen=True)
 class Bout:
-    """One client, one shape, once; NaN is what the client does not say. Times in ms."""
+    """One run of one client; times in ms, NaN for what the client does not report."""
 
     cpu_us: float
-    """Processor time per event, µs, of the whole process tree from its start to its end."""
+    """CPU time per event in µs, of the whole process tree from start to end."""
     loaded_us: float
-    """And from the first request's arrival to the last answer's end."""
+    """The same from the first request's arrival to the last response's end."""
     ttft_p99: float
-    """More than the server's own p99."""
+    """In excess of the server's p99."""
     error_p50: float
     error_p99: float
     itl_p99: float
-    """More than the server's pace."""
+    """In excess of the server's pace."""
     slip_p99: float
     rate: float
     """Requests (open loop) or tokens (else) per second, by the server's log."""
@@ -72,7 +72,7 @@ class Bout:
 
 @contextmanager
 def serving(program: Path, shape: Shape, log: Path) -> Iterator[int]:
-    """The server at the shape's pace, at this port; its log is complete afterwards."""
+    """Run the server at the load's pace on a port; its log is complete afterwards."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -88,7 +88,7 @@ def serving(program: Path, shape: Shape, log: Path) -> Iterator[int]:
 
 
 def bout(program: Path, contender: Contender, shape: Shape, name: str) -> Bout:
-    """Play a shape once and judge it by the server's log."""
+    """Run a load once and evaluate it with the server's log."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.csv"
         with serving(program, shape, log) as port:
@@ -99,7 +99,7 @@ def bout(program: Path, contender: Contender, shape: Shape, name: str) -> Bout:
 
 
 def judged(seen: Seen, watch: CpuWatch | None, rows: Log, shape: Shape) -> Bout:
-    """What the client says against what the server logged."""
+    """Compare the client's measurements with the server's log."""
     columns = ("t_arr", "t_first", "t_end")
     arrived, first, end = (np.array([int(row[key]) for row in rows]) * 1e-9 for key in columns)
     events = sum(int(row["sent"]) for row in rows)
@@ -154,7 +154,7 @@ def _ratio(own: Sequence[Bout], others: Sequence[Bout]) -> str:
 
 
 def contenders(ccli: Path) -> Mapping[str, Contender]:
-    """All that can take part here; who cannot is named."""
+    """Return the clients that can run here; the others are printed."""
     libraries = (reference("aiohttp"), reference("httpx"))
     known = (command("vllm"), command("openai"), servetop, in_c(ccli), *libraries)
     clients = dict(zip(NAMES, known, strict=False))
@@ -168,7 +168,7 @@ def contenders(ccli: Path) -> Mapping[str, Contender]:
 
 
 def main() -> None:
-    """All clients, in turn, in every run; one table a shape."""
+    """Run all clients in turn in every run; print one table per load."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=8.0)

@@ -1,4 +1,4 @@
-"""How far one sender goes, and what it costs in memory: `python bench/limits.py`. Needs gcc.
+"""Measures one sender's limits and memory: `python bench/limits.py`. Needs gcc.
 
 Start-up to the first request at the server; 10,000 streams open at once; 2,000 requests a second; resident memory per
 stream in flight (its connection included), per chunk, and over time; what an event costs two senders that share twice
@@ -40,17 +40,17 @@ STEADY = Shape(ttft_ms=20, itl_ms=5, tokens=32, stage=StageConfig(request_rate=4
 
 @dataclass(frozen=True)
 class Played:
-    """One run of a sender: all its ticks as one, resident bytes at every tick, requests in flight at every tick."""
+    """One run of a sender: its merged tick, and resident bytes and requests in flight at every tick."""
 
     total: ClientTick
     resident: np.ndarray
     in_flight: np.ndarray
     chunks: np.ndarray
-    """Since the beginning, at every tick."""
+    """Seconds since the start, at every tick."""
 
 
 async def play(shape: Shape, port: int, ahead: float) -> Played:
-    """Run a sender in a process of its own, and look at its memory at every report."""
+    """Run a sender process and read its memory at every report."""
     clock = MonotonicClock()
     workload = WorkloadConfig(input_len=16, output_len=shape.tokens)
     setup = SenderSetup(
@@ -75,7 +75,7 @@ async def play(shape: Shape, port: int, ahead: float) -> Played:
 
 
 def measure(program: Path, shape: Shape, *, ahead: float = BEGIN_AHEAD) -> tuple[Played, float]:
-    """A shape against a fresh server; seconds from the start of the sender's process to the first request's arrival."""
+    """Run a load against a new server; return also the seconds from process start to the first request's arrival."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.csv"
         with serving(program, shape, log) as port:
@@ -87,14 +87,14 @@ def measure(program: Path, shape: Shape, *, ahead: float = BEGIN_AHEAD) -> tuple
 
 
 def event_cost(program: Path, shape: Shape, *, workers: int) -> float:
-    """Processor seconds of all senders for an event."""
+    """CPU seconds of all senders per event."""
     cpus = (CPUS[0], CPUS[1] if workers == 1 else None)
     total = asyncio.run(run_once(program, shape, cpus, transport="raw", workers=workers)).total
     return total.cpu_seconds / total.chunks
 
 
 def main() -> None:
-    """One line a figure."""
+    """Print one line per figure."""
     with tempfile.TemporaryDirectory() as folder:
         program = build(Path(folder))
         one = replace(QUICK, stage=StageConfig(max_concurrency=1, num_prompts=1))

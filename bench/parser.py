@@ -1,6 +1,6 @@
-"""What an event costs to read: exactly, and by its shape, for the events of several servers.
+"""Measures the cost of parsing an event: with the full parser and with event templates, for several servers.
 
-`python bench/parser.py` prints nanoseconds an event, an event a read and 16 events a read.
+`python bench/parser.py` prints nanoseconds per event, with one event and with 16 events per read.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ CONTINUOUS = SSESERVER.replace(
 
 
 def captured(name: str, marker: bytes) -> bytes:
-    """The second event of a captured stream that has text after the marker."""
+    """Return the second event of a captured stream that has text after the marker."""
     events = (DATA / f"{name}.txt").read_bytes().replace(b"\r\n", b"\n").partition(b"\n\n")[2].split(b"\n\n")
     worded = [event for event in events if marker in event and marker + b'"' not in event]
     return worded[1] + b"\n\n"
 
 
 def cost(reader: Reader, event: bytes, *, shapes: TemplateCache | None, together: int, continuous: bool) -> float:
-    """Nanoseconds an event, of processor time, best of five."""
+    """Return CPU nanoseconds per event, best of five."""
     stream = EventStream(reader, shapes, continuous=continuous, keep_texts=False)
     events = [event.replace(b'"sequence_number":12', b'"sequence_number":%d' % number) for number in range(10, 26)]
     reads = events if together == 1 else [b"".join(events)]

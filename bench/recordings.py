@@ -1,6 +1,6 @@
-"""How fast recordings are written, opened and summed up: `python bench/recordings.py [MINUTES]` (default 10).
+"""Measures writing, opening and summarising recordings: `python bench/recordings.py [MINUTES]` (default 10).
 
-Prints one line a measurement. The run that it writes has 250 requests of 32 tokens in every tick (1,000 requests/s).
+Prints one line per measurement. The run it writes has 250 requests of 32 tokens in every tick (1,000 requests/s).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TOKENS = 32
 
 
 def batch_of(number: int, gaps: FloatArray) -> TickTransaction:
-    """One tick of a busy run; `gaps` has shape (requests, tokens), the same number of requests each tick."""
+    """Return one tick of a busy run; `gaps` has shape (requests, tokens), the same number of requests each tick."""
     start = number * TICK_SECONDS
     arrivals = start + 0.001 + np.cumsum(gaps, axis=1)
     requests = [
@@ -59,14 +59,14 @@ def batch_of(number: int, gaps: FloatArray) -> TickTransaction:
 
 
 def seconds_of(action: Callable[[], object]) -> float:
-    """How long a call takes."""
+    """Return the seconds that a call takes."""
     clock = MonotonicClock()
     action()
     return clock.now()
 
 
 def write(path: Path, ticks: int, *, requests: int = REQUESTS_PER_TICK) -> FloatArray:
-    """Record a run with so many requests a tick; the time that each commit took, in seconds."""
+    """Record a run and return the time of each commit in seconds."""
     generator = np.random.default_rng(1)
     recorder = Recorder.create(path, RunHeader(config=RunConfig(), anchor=ClockAnchor.take()))
     gaps = generator.gamma(4.0, 0.005, (8, requests, TOKENS))
@@ -81,7 +81,7 @@ def write(path: Path, ticks: int, *, requests: int = REQUESTS_PER_TICK) -> Float
 
 
 def main(minutes: float) -> None:
-    """Write, open, list and sum up a run of that many minutes."""
+    """Write, open, list and summarise a run of that many minutes."""
     ticks = round(minutes * 60 / TICK_SECONDS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench.servetop"

@@ -1,4 +1,4 @@
-"""A load client as one writes it with a library, for bench/duel.py to compare servetop's sender with.
+"""A load client written with a common HTTP library, which bench/duel.py compares with servetop's sender.
 
     python bench/reference_client.py aiohttp|httpx --port 8100 --tokens 32 (--rate 400 --requests 3200 | --streams 256)
 
@@ -25,7 +25,7 @@ import httpx_aiohttp
 import uvloop
 
 Post = Callable[[bytes, str], AbstractAsyncContextManager[AsyncIterator[bytes]]]
-"""Sends a body under a request id; the pieces of the answer as they come."""
+"""Sends a body with a request id and yields the pieces of the response as they arrive."""
 PROMPT = "the quick brown fox " * 4
 BEGIN_AHEAD = 0.3
 
@@ -67,7 +67,7 @@ async def one(post: Post, body: bytes, seen: Seen) -> None:
 
 @asynccontextmanager
 async def aiohttp_post(url: str) -> AsyncIterator[Post]:
-    """One session without a limit on connections."""
+    """Use one session without a connection limit."""
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
     async with aiohttp.ClientSession(connector=connector, read_bufsize=1 << 18) as session:
 
@@ -82,7 +82,7 @@ async def aiohttp_post(url: str) -> AsyncIterator[Post]:
 
 @asynccontextmanager
 async def httpx_post(url: str) -> AsyncIterator[Post]:
-    """httpx over aiohttp; None would be aiohttp's default limit of 100 connections."""
+    """Use httpx over aiohttp; None would mean aiohttp's default limit of 100 connections."""
     limits = httpx.Limits(max_connections=100_000, max_keepalive_connections=100_000)
     transport = httpx_aiohttp.AiohttpTransport(limits=limits)
     async with httpx.AsyncClient(transport=transport, timeout=120.0) as client:
@@ -97,7 +97,7 @@ async def httpx_post(url: str) -> AsyncIterator[Post]:
 
 
 async def open_loop(send: Callable[[Seen], Coroutine[None, None, None]], rate: float, requests: int) -> list[Seen]:
-    """Poisson arrivals, each request a task, each due time absolute."""
+    """Send Poisson arrivals at absolute due times, each request in a task."""
     draw, due, begin = random.Random(1), 0.0, time.perf_counter() + BEGIN_AHEAD
     found: list[Seen] = []
     async with asyncio.TaskGroup() as tasks:
@@ -114,7 +114,7 @@ async def open_loop(send: Callable[[Seen], Coroutine[None, None, None]], rate: f
 async def closed_loop(
     send: Callable[[Seen], Coroutine[None, None, None]], streams: int, requests: int, seconds: float
 ) -> list[Seen]:
-    """So many users, each with its next request when its last one is done; until all are sent, or time is up."""
+    """Run a number of users, each sending its next request when the last one ends, until all are sent or time is up."""
     found: list[Seen] = []
     end = time.perf_counter() + (seconds or 1e9)
 
@@ -129,7 +129,7 @@ async def closed_loop(
 
 
 async def play(options: argparse.Namespace) -> list[Seen]:
-    """The load that the options ask for."""
+    """Run the load of the options."""
     url = f"http://127.0.0.1:{options.port}/v1/completions"
     body = json.dumps(
         {
@@ -152,7 +152,7 @@ async def play(options: argparse.Namespace) -> list[Seen]:
 
 
 def main() -> None:
-    """Play the load; print what was seen."""
+    """Run the load and print the measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stack", choices=["aiohttp", "httpx"])
     parser.add_argument("--port", type=int, required=True)

@@ -1,8 +1,8 @@
-"""Where a sender's time goes, and what a request costs in memory: `python bench/steps.py`. Needs gcc.
+"""Measures where a sender spends its time, and a request's memory: `python bench/steps.py`. Needs gcc.
 
-First the steps of taking in one regular event, each called in a loop with nothing else (µs an event, best of five).
-Then processor time per event of real processes, pinned as in bench/duel.py, on 256 paced streams: the C client; the
-sender's sockets alone, whose bytes are thrown away; the whole sender. Then bytes that one request in flight keeps.
+First the steps of reading one regular event, each in a loop of its own (µs per event, best of five). Then CPU time per
+event of real processes, pinned as in bench/duel.py, on 256 paced streams: the C client, the sender's sockets with the
+data discarded, the whole sender. Then the bytes that one request in flight uses.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from servetop.workload.stage_run import Due
 
 STREAMS, EVENTS = 256, 80
 TOGETHER = 5
-"""Events of one stream; fewer than are settled without being asked."""
+"""Events of one stream; fewer than http1's limit, so that none are flushed early."""
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 EVENT = (
     b'data: {"id":"cmpl-%08x","object":"text_completion","created":1795252819,"model":"tiny-llama","choices":[{"index"'
@@ -48,38 +48,35 @@ DIALECT = dialect_for("completions", model="tiny-llama", continuous_usage=False)
 
 
 class Inbox:
-    """What the transport does with reads, without its bookkeeping."""
+    """Handles reads like the transport, without its bookkeeping."""
 
-    def __init__(self, accounts: TickBuilder) -> None:
-        self._accounts = accounts
+    def __init__(self, builder: TickBuilder) -> None:
+        self._builder = builder
 
     def stamped(self, connection: Http1Connection, data: bytes, at: float) -> None:
-        """See Reads."""
         connection.parse(data, at)
 
     def flush(self, connection: Http1Connection) -> None:
-        """See Reads."""
         if connection.request is not None:
             connection.request.flush()
-            self._accounts.add_chunks(connection.request)
+            self._builder.add_chunks(connection.request)
 
-    def unstamped(self, connection: Http1Connection, data: bytes) -> None:
-        """See Reads."""
+    def unstamped(self, connection: Http1Connection, data: bytes) -> None: ...
 
 
 def chunk(stream: int, number: int) -> bytes:
-    """One event as it arrives; another object each time, as from a socket."""
+    """Return one event as it arrives; a new object each time, as from a socket."""
     event = EVENT % (stream, 1000 + number)
     return b"%x\r\n%b\r\n" % (len(event), event)
 
 
-def begun(stream: int, inbox: Inbox) -> Http1Connection:
-    """A connection with an answer that has begun: its shape is known."""
+def started(stream: int, inbox: Inbox) -> Http1Connection:
+    """Return a connection whose response has started, so that its regular events are recognised."""
     prompt = Prompt(text="x" * 2000, input_tokens=500, output_tokens=EVENTS)
     prepared = PreparedRequest(prompt, b"{}" * 1000)
-    exchange = RequestState(stream, Due(0, float(stream)), prepared=prepared, dialect=DIALECT, limited=False)
+    request = RequestState(stream, Due(0, float(stream)), prepared=prepared, dialect=DIALECT, limited=False)
     connection = Http1Connection(inbox)
-    connection.send(exchange, b"", at=stream + 0.1)
+    connection.send(request, b"", at=stream + 0.1)
     connection.data_arrived(HEAD, stream + 0.2)
     for number in range(3):
         connection.data_arrived(chunk(stream, number), stream + 0.3)
@@ -87,59 +84,57 @@ def begun(stream: int, inbox: Inbox) -> Http1Connection:
 
 
 class Stopwatch:
-    """Adds up what each step takes."""
+    """Adds up the time of each step."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     def __call__(self, step: str, work: Callable[[], object]) -> None:
-        """Do it, and count its time."""
+        """Run the work and add its time."""
         began = time.perf_counter()
         work()
         self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - began
 
 
-def by_hand() -> Sequence[tuple[str, float]]:
-    """The steps of taking in, µs an event, each in its best of five rounds."""
+def in_a_loop() -> Sequence[tuple[str, float]]:
+    """Return the steps of reading, in µs per event, each from the best of five rounds."""
     rounds = [one_round() for _ in range(5)]
     return [(step, min(each[step] for each in rounds) / (STREAMS * EVENTS) * 1e6) for step in rounds[0]]
 
 
 def one_round() -> dict[str, float]:
-    """Seconds of each step for EVENTS events of each of STREAMS streams."""
-    accounts, watch = TickBuilder(), Stopwatch()
-    connections = [begun(stream, Inbox(accounts)) for stream in range(STREAMS)]
-    exchanges = [each.request for each in connections if each.request is not None]
+    """Return the seconds of each step for EVENTS events of each of STREAMS streams."""
+    builder, watch = TickBuilder(), Stopwatch()
+    connections = [started(stream, Inbox(builder)) for stream in range(STREAMS)]
+    requests_in_flight = [each.request for each in connections if each.request is not None]
 
-    def flush(reads: Sequence[tuple[Http1Connection, bytes]]) -> None:
+    def defer(reads: Sequence[tuple[Http1Connection, bytes]]) -> None:
         for connection, data in reads:
             connection.data_arrived(data, 9e5)
 
     for first in range(0, EVENTS, TOGETHER):
         reads = [(each, chunk(stream, first + k)) for k in range(TOGETHER) for stream, each in enumerate(connections)]
-        watch("recognised and put aside", partial(flush, reads))
-        watch("verified and logged", lambda: [each.flush() for each in exchanges])
-        watch("counted", lambda: [accounts.add_chunks(each) for each in exchanges])
-    watch("a tick's histograms", lambda: accounts.build(0, gauges=LoadGauges(), cpu_seconds=0.0))
+        watch("recognised and deferred", partial(defer, reads))
+        watch("verified and logged", lambda: [each.flush() for each in requests_in_flight])
+        watch("counted", lambda: [builder.add_chunks(each) for each in requests_in_flight])
+    watch("a tick's histograms", lambda: builder.build(0, gauges=LoadGauges(), cpu_seconds=0.0))
     return watch.seconds
 
 
 class Discarded:
-    """Receives, and counts what looks like an event."""
+    """Discards what it receives and counts what looks like an event."""
 
     not_before = 0.0
     events = 0
 
     def data_arrived(self, data: bytes, at: float) -> None:  # noqa: ARG002
-        """See Receiver."""
         self.events += data.count(b"data: {")
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """See Receiver."""
+    def connection_lost(self, exc: Exception | None) -> None: ...
 
 
 async def sockets_alone(port: int, tokens: int) -> float:
-    """µs an event of reading the streams and throwing them away."""
+    """Return the µs per event of reading the streams and discarding the data."""
     watch, receiver = SocketPoller(MonotonicClock(), send_overdue=lambda: None), Discarded()
     body = b'{"model":"m","prompt":"hi","max_tokens":%d,"stream":true,"ignore_eos":true}' % tokens
     head = b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
@@ -155,7 +150,7 @@ async def sockets_alone(port: int, tokens: int) -> float:
 
 
 def in_processes(runs: int = 5) -> Sequence[tuple[str, float]]:
-    """Medians over runs in turn."""
+    """Return medians over alternating runs."""
     shape = replace(shapes(6.0)["paced256"], stage=StageConfig(max_concurrency=256, num_prompts=256))
     found: dict[str, list[float]] = {"the C client": [], "the sender's sockets alone": [], "the whole sender": []}
     with tempfile.TemporaryDirectory() as folder:
@@ -172,22 +167,22 @@ def in_processes(runs: int = 5) -> Sequence[tuple[str, float]]:
 
 
 def memory(events: int, requests: int = 2000) -> float:
-    """Bytes that a request in flight keeps after so many events, without its connection."""
-    accounts = TickBuilder()
-    inbox = Inbox(accounts)
-    begun(0, inbox)
+    """Return the bytes that a request in flight uses after a number of events, without its connection."""
+    builder = TickBuilder()
+    inbox = Inbox(builder)
+    started(0, inbox)
     gc.collect()
     tracemalloc.start()
     kept: list[RequestState | None] = []
     for stream in range(requests):
-        connection = begun(stream, inbox)
+        connection = started(stream, inbox)
         for number in range(events - 3):
             connection.data_arrived(chunk(stream, number), stream + 0.4 + number * 0.01)
         if connection.request is not None:
             connection.request.flush()
         kept.append(connection.request)
     del connection
-    accounts.build(0, gauges=LoadGauges(), cpu_seconds=0.0)  # as at the end of every tick
+    builder.build(0, gauges=LoadGauges(), cpu_seconds=0.0)  # as at the end of every tick
     gc.collect()
     held = tracemalloc.get_traced_memory()[0] / requests
     tracemalloc.stop()
@@ -200,7 +195,7 @@ def main() -> None:
     if sys.argv[1:2] == ["--sockets"]:
         print(asyncio.run(sockets_alone(int(sys.argv[2]), int(sys.argv[3]))))
         return
-    for name, cost in by_hand():
+    for name, cost in in_a_loop():
         print(f"{name:<34}{cost:8.2f} µs an event, in a loop of nothing else")
     for name, cost in in_processes():
         print(f"{name:<34}{cost:8.2f} µs an event, 256 paced streams")

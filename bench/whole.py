@@ -1,7 +1,7 @@
-"""servetop as a whole, on the simulator: `python bench/whole.py [--pairs 10] [--seconds 20]`.
+"""Measures servetop as a whole on the simulator: `python bench/whole.py [--pairs 10] [--seconds 20]`.
 
-Processor share of the dashboard process in a real terminal; and what the dashboard does to a run: the same load with
-and without it, in turn.
+Prints the CPU use of the dashboard process in a real terminal, and the effect of the dashboard on a run: the same load
+with and without it, in turn.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ ROWS, COLUMNS = 48, 160
 
 @dataclass
 class Terminal:
-    """A servetop in a pseudo-terminal of 160×48."""
+    """A servetop process in a pseudo-terminal of 160×48."""
 
     process: subprocess.Popen[bytes]
     screen: int
 
     def read(self, seconds: float) -> bytes:
-        """What is drawn within some time, empty when nothing is."""
+        """Return what is drawn within a time; empty if nothing is."""
         ready, _, _ = select.select([self.screen], [], [], seconds)
         with contextlib.suppress(OSError):  # it has ended
             return os.read(self.screen, 1 << 16) if ready else b""
         return b""
 
     def press(self, keys: bytes) -> None:
-        """Type."""
+        """Send keys."""
         os.write(self.screen, keys)
 
 
 @contextlib.contextmanager
 def terminal(*words: str, program: tuple[str, ...] = SERVETOP) -> Iterator[Terminal]:
-    """Start a program in a terminal, and end it."""
+    """Start a program in a terminal and end it afterwards."""
     screen, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     environment = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
@@ -71,7 +71,7 @@ def terminal(*words: str, program: tuple[str, ...] = SERVETOP) -> Iterator[Termi
 
 
 def quit_dashboard(screen: Terminal) -> None:
-    """q, and c for the run that may still go on."""
+    """Press q, and c in case the run is still going."""
     for key in (b"q", b"c"):
         screen.press(key)
         deadline = time.perf_counter() + 1.0
@@ -82,13 +82,13 @@ def quit_dashboard(screen: Terminal) -> None:
 
 
 def load(seconds: float, seed: int) -> list[str]:
-    """Options of the load that is run with and without a dashboard."""
+    """Return the options of the load that is run with and without a dashboard."""
     lengths = ["--input-len", "128", "--output-len", "128"]
     return ["--request-rate", "16", *lengths, "--duration", f"{seconds:g}", "--seed", str(seed)]
 
 
 def with_dashboard(recording: Path, seconds: float, seed: int) -> tuple[float, float]:
-    """Run under the dashboard: its processor share (0-1) while the load runs, and bytes drawn per second."""
+    """Run with the dashboard; return its CPU use (0-1) while the load runs, and bytes drawn per second."""
     with terminal(*load(seconds, seed), "--record", str(recording)) as screen:
         _draw(screen, 3.0)  # loading, first frames
         process, drawn = psutil.Process(screen.process.pid), 0
@@ -108,13 +108,13 @@ def _draw(screen: Terminal, seconds: float) -> int:
 
 
 def headless(recording: Path, seconds: float, seed: int) -> None:
-    """The same run without a dashboard."""
+    """Repeat the run without a dashboard."""
     words = [*SERVETOP, *load(seconds, seed), "--headless", "--record", str(recording)]
     subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
 def request_ttfts(recording: Path) -> FloatArray:
-    """TTFT of every request that got a token, in ms."""
+    """Return the TTFT of every request with a token, in ms."""
     reader = RecordingReader.open(recording)
     try:
         found = [record.ttft for record in reader.requests(0.0, math.inf)]
@@ -124,13 +124,13 @@ def request_ttfts(recording: Path) -> FloatArray:
 
 
 def output_throughput(recording: Path) -> float:
-    """Tokens per second of the run, as its summary has it."""
+    """Return the run's tokens per second from its summary."""
     found = subprocess.run([*SERVETOP, "summary", str(recording), "--json"], capture_output=True, check=True)
     return float(json.loads(found.stdout)["output_throughput"])
 
 
 def main() -> None:
-    """Measure, and print one line a figure."""
+    """Measure and print one line per figure."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=20.0)
@@ -140,7 +140,7 @@ def main() -> None:
 
 
 def compare(folder: Path, pairs: int, seconds: float) -> None:
-    """Runs with and without the dashboard in turn, each pair with a seed of its own.
+    """Alternate runs with and without the dashboard, each pair with its own seed.
 
     TTFT percentiles are of the requests of all runs together: that of one run has only a handful of requests above its
     p99, and wanders by 5 % between two equal runs.
