@@ -72,7 +72,7 @@ def test_a_sweep_file_that_cannot_work_is_refused_in_one_line(tmp_path: Path, te
 
 
 def test_a_name_that_is_neither_a_file_nor_a_preset_is_told() -> None:
-    with pytest.raises(UsageError, match=r"no sweep file and no preset is called nowhere.toml"):
+    with pytest.raises(UsageError, match=r"no sweep file or preset named nowhere.toml"):
         read_sweep("nowhere.toml")
 
 

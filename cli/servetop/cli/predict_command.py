@@ -1,4 +1,4 @@
-"""`servetop predict` and `servetop validate`: the simulator in virtual time, and how true it is."""
+"""`servetop predict` and `servetop validate`: the simulator in virtual time, and its accuracy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run_predict(options: PredictOptions) -> int:
     else:
         named = [each.spelling for each in declared(GridOptions) if getattr(options.grid, each.name) != each.default]
         if named:
-            raise UsageError(f"{preset} says what to predict: leave out {named[0]}, or use --set KEY=VALUE")
+            raise UsageError(f"{preset} defines the prediction: leave out {named[0]}, or use --set KEY=VALUE")
         specs = predict_specs(preset, settings=settings)
     found = predict(specs)
     if options.as_json:
@@ -98,7 +98,7 @@ def _row(cell: Mapping[str, Any]) -> list[str]:
 
 
 def run_validate(*, as_json: bool) -> int:
-    """Hold the simulator against the published tables; 99 when a target is missed."""
+    """Compare the simulator with the published tables; exit code 99 when a target is missed."""
     tables = validate(predict_specs)
     found = report(tables)
     if as_json:

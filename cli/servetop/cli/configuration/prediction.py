@@ -50,7 +50,7 @@ def _predict_spec(sweep: SweepFile, machine: Mapping[str, Any], *, label: str, s
 
 
 def _simulated(values: GivenValues) -> GivenValues:
-    """Option values without those of a real engine: a prediction knows its model only."""
+    """Option values without those of a real engine, except its model."""
     return {key: value for key, value in values.items() if key not in _REAL_ENGINE}
 
 

@@ -84,7 +84,7 @@ _STARTED = ("engine", "model", "engine_command", ENGINE_ARGS, "launcher", "image
 def read_sweep(name: str, given: GivenValues | None = None, engine_args: Sequence[str] = ()) -> SweepFile:
     """A sweep from a file or a preset's name; what the command line gives replaces the file's values.
 
-    UsageError says what is wrong in it, and where.
+    UsageError names the faulty key.
     """
     data = sweep_data(name)
     variants_of(data.get("sim", {}), where=name)

@@ -1,1 +1,1 @@
-"""Virtual time: a sweep in seconds."""
+"""Predictions: a run's stages in virtual time, thousands of times faster than real time."""

@@ -1,4 +1,4 @@
-"""Replicas behind a router: the question of AlpaServe and of the BSC study, to split a model or to copy it."""
+"""Replicas behind a router, to compare copies of a model with tensor parallelism (AlpaServe, BSC study)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ ROUTERS = ("round-robin", "least-loaded")
 
 
 class ReplicaRouter:
-    """Equal engines; each request goes to one of them when it arrives."""
+    """Equal engines; each request is routed to one of them when it arrives."""
 
     def __init__(self, engines: Items[VirtualEngine], *, router: str = "round-robin") -> None:
         self.engines = engines
         self._least_loaded = router == "least-loaded"
-        self._turn = 0
+        self._next = 0
 
     def run(self, client: Client) -> None:
-        """Serve everything that the client sends, to the last token; see each engine's `usage`."""
+        """Serve all requests of the client, to the last token; each engine records its `usage`."""
         if client.feedback:
             self._run_by_iteration(client)
             return
@@ -31,7 +31,7 @@ class ReplicaRouter:
             engine.advance(math.inf, client)
 
     def _run_by_iteration(self, client: Client) -> None:
-        """Advance the engine that is behind by one iteration: any completion may send a request at once."""
+        """Advance the engine with the earliest clock by one iteration at a time: a completion may send a request."""
         while True:
             due = client.due()
             busy = [engine for engine in self.engines if engine.scheduler.unfinished and engine.now < due]
@@ -50,6 +50,6 @@ class ReplicaRouter:
     def _choose(self) -> VirtualEngine:
         if self._least_loaded:
             return min(self.engines, key=lambda engine: engine.scheduler.unfinished)
-        engine = self.engines[self._turn % len(self.engines)]
-        self._turn += 1
+        engine = self.engines[self._next % len(self.engines)]
+        self._next += 1
         return engine

@@ -1,4 +1,4 @@
-"""What a client and a metrics page would have seen of a virtual run, gathered per work instead of per token."""
+"""Client and engine measurements of a virtual run, accumulated per piece of work instead of per token."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from servetop.simulator.scheduling.work import Work
 
 
 class UsageIntegrals:
-    """Times in seconds. Gaps between tokens are kept as runs: (first gap, growth, count, weight).
+    """Times in seconds; gaps between tokens are stored as runs: (first gap, growth, count, weight).
 
-    All members of a batch get their tokens together, so the gaps of a step are as many as its groups of
-    sequences that were served together last: those that decoded on, and those prefilled since.
+    All sequences of a batch receive their tokens together, so a step has one gap for each group of sequences that
+    had their previous token together: those that were decoding, and those prefilled since.
     """
 
     def __init__(self) -> None:
@@ -34,17 +34,17 @@ class UsageIntegrals:
         self._decoded_at = -1.0
 
     def accepted(self, seq: SimSequence) -> None:
-        """A request entered the queue."""
+        """Count a request that entered the queue."""
         self.sequences.append(seq)
         if self.started_at is None:
             self.started_at = seq.arrival
 
     def waited(self, unfinished: int, seconds: float) -> None:
-        """So many requests were inside the engine for so long: Little's law, counted rather than timed."""
+        """Add the time of requests inside the engine, for Little's law."""
         self.inside_seconds += unfinished * seconds
 
     def preempted(self, victims: Iterable[SimSequence]) -> None:
-        """These left the batch without their next token; they remember when they had the last one."""
+        """Record the last token time of sequences that leave the batch."""
         for seq in victims:
             if seq.prefilled_at is None:
                 continue
@@ -53,7 +53,7 @@ class UsageIntegrals:
                 self._groups[seq.emitted_at] -= 1
 
     def performed(self, work: Work, steps: int, *, start: float, returned: Iterable[SimSequence]) -> None:
-        """Book the gaps and the time of a work that has just been completed; `returned` were swapped in for it."""
+        """Add the gaps and the time of completed work; `returned` are the sequences swapped in for it."""
         end = start + work.elapsed(steps)
         seconds = end - start
         self.busy_seconds += seconds
@@ -70,7 +70,7 @@ class UsageIntegrals:
             self._prefilled(chunk.sequence, end)
 
     def completed(self, finished: Iterable[SimSequence], now: float) -> None:
-        """These are done."""
+        """Add finished sequences."""
         for seq in finished:
             self.finished.append(seq)
             self.output_tokens += seq.output_tokens

@@ -1,4 +1,4 @@
-"""Clients in virtual time: the load of a run's stage, sent to a simulated engine without a network or a clock."""
+"""Clients in virtual time: they send the stages of a run to a simulated engine, without a network or a clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from servetop.workload.stage_run import StageRun
 from servetop.workload.user_slots import UserSlots, parse_think_time
 
 _RETRY_SECONDS = 1.0
-"""Pause of a closed loop after a refused request, as of the load generator."""
+"""Pause of a closed loop after a refused request, like the load generator's."""
 
 
 class VirtualSender:

@@ -1,4 +1,4 @@
-"""The virtual-time driver: from decision to decision, as fast as the machine goes."""
+"""The virtual-time driver: advances a scheduler from decision to decision without waiting."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from servetop.simulator.scheduling.work import Work, grid_after
 
 
 class Client(Protocol):
-    """Sends requests to simulated engines. It sees the engine's iteration boundaries and completions, no clock."""
+    """Sends requests to simulated engines. It observes iteration boundaries and completions, not a clock."""
 
     feedback: bool
-    """When a request is sent depends on completions."""
+    """Whether send times depend on completions."""
 
     def due(self) -> float:
-        """When the next requests are sent; infinity when none are, or not before a completion."""
+        """Time of the next request; infinity when there is none, or none before a completion."""
         ...
 
     def land(self, boundary: float, /) -> tuple[float, Items[SimRequest]]:
-        """Hand over what is due, at the engine's first boundary after that: arrival time and requests."""
+        """Take the requests that are due, at the engine's first boundary after that: arrival time and requests."""
         ...
 
     def ended(self, finished: Items[SimSequence], now: float) -> None:
@@ -37,7 +37,7 @@ class Client(Protocol):
 
 
 class VirtualEngine:
-    """One scheduler on a virtual clock. `stride` caps how many decode steps are made at once (1: one by one)."""
+    """One scheduler on a virtual clock; `stride` limits the decode steps of one advance (1: step by step)."""
 
     def __init__(self, scheduler: Scheduler, *, stride: int | None = None) -> None:
         self.scheduler = scheduler
@@ -47,7 +47,7 @@ class VirtualEngine:
         self._index = itertools.count()
 
     def offer(self, at: float, requests: Items[SimRequest], client: Client) -> None:
-        """Queue requests that arrive at `at`; what an empty engine could never serve is refused."""
+        """Queue requests that arrive at `at`; refuse those that the engine could never serve."""
         if at < self.now:
             self.usage.waited(len(requests), self.now - at)
         self.now = max(self.now, grid_after(at))
@@ -61,7 +61,7 @@ class VirtualEngine:
                 client.refused(request, at)
 
     def run(self, client: Client) -> UsageIntegrals:
-        """Serve everything that the client sends, to the last token."""
+        """Serve all requests of the client, to the last token."""
         scheduler = self.scheduler
         while True:
             while (due := client.due()) <= self.now:
@@ -73,7 +73,7 @@ class VirtualEngine:
                     return self.usage
                 self._idle(wake)
                 continue
-            self._perform(work, client)
+            self._run_work(work, client)
 
     def advance(self, until: float, client: Client) -> None:
         """Run to the first iteration boundary at or after `until`, or as far as there is work."""
@@ -89,7 +89,7 @@ class VirtualEngine:
             self._commit(work, steps if math.isinf(until) else min(steps, work.steps_by(until - self.now)), client)
 
     def step(self, until: float, client: Client) -> None:
-        """Run one iteration; wait until `until` at the latest where nothing may start before."""
+        """Run one iteration, or wait until the scheduler admits one, `until` at the latest."""
         work = self.scheduler.plan(self.now)
         if work is None:
             self._idle(min(self.scheduler.opens_at(), until))
@@ -101,8 +101,8 @@ class VirtualEngine:
             self.usage.waited(self.scheduler.unfinished, until - self.now)
             self.now = grid_after(until)
 
-    def _perform(self, work: Work, client: Client) -> None:
-        """Let the work go on until a decision is due, landing requests that come meanwhile."""
+    def _run_work(self, work: Work, client: Client) -> None:
+        """Run the work up to the next decision, and queue the requests that arrive meanwhile."""
         start, steps = self.now, min(work.steps, self._stride or work.steps)
         due = client.due()
         if work.admits and due < start + work.elapsed(steps):

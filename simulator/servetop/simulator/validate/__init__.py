@@ -1,1 +1,1 @@
-"""The simulator held against published tables."""
+"""Comparison of the simulator with published measurements."""

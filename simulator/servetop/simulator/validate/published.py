@@ -21,14 +21,15 @@ def rows(table: str) -> tuple[dict[str, str], ...]:
 
 
 def measured(table: str, *, engine: str | None = None, column: str = "output_tokens_per_s") -> dict[Any, float]:
-    """Values by cell: by `(batch, qps)` where a table has both, else by the one it has. Cells without a number are
-    left out, and so are those that the table marks as suspect.
+    """Values by cell, keyed by `(batch, qps)` where a table has both, else by the one it has.
+
+    Cells without a number and cells marked as suspect are left out.
     """
     return _values(table, engine=engine, column=column, suspect=False)
 
 
 def suspects(table: str, *, engine: str | None = None, column: str = "output_tokens_per_s") -> dict[Any, float]:
-    """The cells that the table marks as suspect."""
+    """Values of the cells that the table marks as suspect, keyed like those of `measured`."""
     return _values(table, engine=engine, column=column, suspect=True)
 
 

@@ -1,4 +1,4 @@
-"""Runs the presets that have published numbers and holds the results against section 4's targets."""
+"""Predicts the presets with published measurements and compares the results with the targets (docs, Validation)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TABLE13_CALIBRATED = {0.5, 1.5, 4}
 
 
 def validate(preset: Preset) -> list[Table]:
-    """All tables; see `validation.report` for their JSON and `validation.markdown` for text."""
+    """All tables; `validation_tables` renders them as JSON and as Markdown."""
     thirteen = cells_of(preset, "whitepaper-5")
     return [
         table4(cells_of(preset, "whitepaper-1-vllm")),
@@ -53,7 +53,7 @@ def labelled(cells: Cells, label: str) -> Cells:
 
 
 def table4(cells: Cells) -> Table:
-    """vLLM, batch size x QPS."""
+    """Table 4: vLLM, batch size x QPS."""
     grid = _grid(cells)
     rows = _grid_rows(grid, measured("table04_vllm"), fitted=TABLE4_CALIBRATED)
     columns = sorted({qps for _, qps in grid})
@@ -78,7 +78,7 @@ def table4(cells: Cells) -> Table:
 
 
 def table14(cells: Cells) -> Table:
-    """Preemptions of vLLM at 64 QPS, and durations up to one common offset."""
+    """Table 14: preemptions of vLLM at 64 QPS, and durations up to one common offset."""
     counts = {cell["max_num_seqs"]: cell["preemptions"] for cell in cells}
     published = measured("table14_preemptions", column="preemptions")
     rows = tuple(
@@ -120,7 +120,7 @@ def _durations(cells: Cells) -> tuple[PublishedTarget, PublishedTarget]:
 
 
 def table5(cells: Cells) -> Table:
-    """TensorRT-LLM, batch size x QPS."""
+    """Table 5: TensorRT-LLM, batch size x QPS."""
     grid = _grid(cells)
     rows = _grid_rows(grid, measured("table05_tensorrt_llm"), fitted=TABLE5_CALIBRATED)
     columns = sorted({qps for _, qps in grid})
@@ -141,7 +141,7 @@ def table5(cells: Cells) -> Table:
 
 
 def table8(cells: Cells) -> Table:
-    """Five systems on ShareGPT lengths; targets for vLLM."""
+    """Table 8: five systems with ShareGPT lengths; targets for vLLM."""
     rows: list[TableRow] = []
     for engine in dict.fromkeys(cell["label"] for cell in cells):
         found = {cell["request_rate"]: cell["output_throughput"] for cell in labelled(cells, engine)}
@@ -156,7 +156,7 @@ def table8(cells: Cells) -> Table:
                 suspect=rate not in published,
             )
             rows.append(row)
-    ours = [row for row in rows if row.cell.startswith("vllm,")]
+    vllm_rows = [row for row in rows if row.cell.startswith("vllm,")]
     vllm = {cell["request_rate"]: cell["output_throughput"] for cell in labelled(cells, "vllm")}
     rising, flat = vllm[4] / vllm[2], vllm[128] / vllm[16]
     return Table(
@@ -165,7 +165,7 @@ def table8(cells: Cells) -> Table:
         unit="tokens/s",
         rows=tuple(rows),
         targets=(
-            at_most("mean error of vLLM's held-out cells", mean_error(ours), limit=0.04),
+            at_most("mean error of vLLM's held-out cells", mean_error(vllm_rows), limit=0.04),
             holds(
                 "vLLM's knee lies between 4 and 16 QPS",
                 rising > 1.8 and flat < 1.1,
@@ -177,7 +177,7 @@ def table8(cells: Cells) -> Table:
 
 
 def table11(cells: Cells) -> Table:
-    """TensorRT-LLM with the 13b model: out of memory at batch 64."""
+    """Table 11: TensorRT-LLM with the 13b model, out of memory at batch 64."""
     found = {cell["max_num_seqs"]: cell.get("output_throughput", 0.0) for cell in cells}
     errors = {cell["max_num_seqs"]: cell.get("error", "") for cell in cells}
     rows = tuple(
@@ -201,7 +201,7 @@ def table11(cells: Cells) -> Table:
 
 
 def table12(cells: Cells) -> Table:
-    """vLLM with the 13b model: batch sizes at 32 QPS."""
+    """Table 12: vLLM with the 13b model, batch sizes at 32 QPS."""
     found = {cell["max_num_seqs"]: cell["output_throughput"] for cell in cells}
     rows = _rows("batch", found, published=measured("table12_vllm_13b"), fitted=set())
     wide = [value for batch, value in found.items() if batch >= 64]
@@ -218,15 +218,15 @@ def table12(cells: Cells) -> Table:
 
 
 def table13(vllm: Cells, tgi: Cells) -> Table:
-    """The 13b model: QPS; a target for vLLM."""
-    ours = _rows("vllm, QPS", _by_rate(vllm), published=_table13("vllm"), fitted=TABLE13_CALIBRATED)
-    others = _rows("tgi, QPS", _by_rate(tgi), published=_table13("tgi"), fitted=set())
+    """Table 13: vLLM and TGI with the 13b model over QPS; a target for vLLM."""
+    vllm_rows = _rows("vllm, QPS", _by_rate(vllm), published=_table13("vllm"), fitted=TABLE13_CALIBRATED)
+    tgi_rows = _rows("tgi, QPS", _by_rate(tgi), published=_table13("tgi"), fitted=set())
     return Table(
         name="table13",
         title="Table 13: Llama-2-13b-chat, until EOS",
         unit="tokens/s",
-        rows=(*ours, *others),
-        targets=(at_most("largest error of vLLM's held-out cells", max_error(ours), limit=0.08),),
+        rows=(*vllm_rows, *tgi_rows),
+        targets=(at_most("largest error of vLLM's held-out cells", max_error(vllm_rows), limit=0.08),),
         note=(
             "TGI saturates at less than half of vLLM's throughput because it reserves blocks for the longest answer "
             "allowed. Its limit, 2048 tokens, is not published: it is inferred from this column's level (5 or 6 "
