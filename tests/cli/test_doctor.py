@@ -1,4 +1,4 @@
-"""`servetop doctor` judges facts, never raises, and its exit code says whether something must be fixed."""
+"""`servetop doctor` always reports, and its exit code is 1 if something must be fixed."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ GIB = 1 << 30
         (checks.free_port_finding(None), "fix", "none"),
         (checks.ephemeral_finding((32768, 60999)), "ok", "28,232 local ports"),
         (checks.ephemeral_finding((32768, 33767)), "note", "1,000 local ports"),
-        (checks.ephemeral_finding(None), "ok", "not known"),
+        (checks.ephemeral_finding(None), "ok", "unknown"),
         (checks.files_finding(1_048_576), "ok", "1,048,576"),
         (checks.files_finding(4096), "note", "4,096"),
         (checks.files_finding(256), "fix", "256"),
-        (checks.files_finding(None), "ok", "no limit"),
+        (checks.files_finding(None), "ok", "no known limit"),
         (checks.clock_finding("tsc", slack=50e-6), "ok", "clock source tsc, timers to 50 µs"),
         (checks.clock_finding("hpet", slack=None), "note", "hpet"),
-        (checks.clock_finding(None, slack=0.04), "note", "not known, timers to 40000 µs"),
+        (checks.clock_finding(None, slack=0.04), "note", "unknown, timers to 40000 µs"),
         (checks.processors_finding(16, 0.4), "ok", "16 processors, load 0.4"),
         (checks.processors_finding(1, None), "note", "1 processor"),
         (checks.processors_finding(4, 3.9), "note", "load 3.9"),
         (checks.limits_finding(None, None), "ok", "none"),
-        (checks.limits_finding(0.5, 2 * GIB), "note", "held to 0.5 processors and 2.0 GiB of memory"),
-        (checks.limits_finding(4.0, None), "ok", "held to 4 processors"),
+        (checks.limits_finding(0.5, 2 * GIB), "note", "limited to 0.5 processors and 2.0 GiB of memory"),
+        (checks.limits_finding(4.0, None), "ok", "limited to 4 processors"),
         (checks.terminal_finding(Terminal(is_terminal=False)), "note", "none"),
         (checks.terminal_finding(Terminal(is_terminal=True, columns=120, lines=40, colours="x")), "ok", "120×40"),
         (checks.terminal_finding(Terminal(is_terminal=True, columns=60, colours="xterm")), "note", "60×24"),
@@ -57,7 +57,7 @@ GIB = 1 << 30
     ],
     ids=lambda value: str(value)[:60],
 )  # fmt: skip
-def test_a_fact_is_judged(finding: Finding, status: str, words: str) -> None:
+def test_each_fact_has_a_status_and_advice_if_it_is_not_ok(finding: Finding, status: str, words: str) -> None:
     assert (finding.status, words in finding.found) == (status, True), finding
     assert (finding.status == "ok") == (not finding.advice)
 
@@ -73,20 +73,20 @@ def test_a_fact_is_judged(finding: Finding, status: str, words: str) -> None:
         (Disk(folder="/r", writable=False, free=50e9), "fix"),
     ],
 )
-def test_a_place_for_recordings_is_judged(disk: Disk, status: str) -> None:
+def test_the_recordings_folder_needs_a_local_disk_with_space(disk: Disk, status: str) -> None:
     assert checks.disk_finding(disk).status == status
 
 
-def test_gpus_are_told_with_those_who_hold_their_memory() -> None:
+def test_gpus_are_listed_with_the_processes_that_use_their_memory() -> None:
     free = Device(name="H200", used=GIB, total=140 * GIB)
     full = Device(name="H200", used=130 * GIB, total=140 * GIB, holders=("process 7 with 129.0 GiB (vllm serve)",))
     driver, first, second = checks.gpu_findings([free, full], driver="NVIDIA 580.82, CUDA up to 13.0", trouble="")
     assert (driver.status, first.status, second.status) == ("ok", "ok", "note")
     assert first.found == "H200, 139.0 of 140.0 GiB free"
-    assert second.found.endswith("10.0 of 140.0 GiB free, the rest is held by process 7 with 129.0 GiB (vllm serve)")
+    assert second.found.endswith("10.0 of 140.0 GiB free, the rest is used by process 7 with 129.0 GiB (vllm serve)")
 
 
-def test_no_gpu_is_no_fault_and_a_broken_driver_is_one() -> None:
+def test_a_missing_gpu_is_a_note_and_a_broken_driver_must_be_fixed() -> None:
     assert [each.status for each in checks.gpu_findings([], driver="", trouble="")] == ["note"]
     assert [each.status for each in checks.gpu_findings([], driver="", trouble="Driver Not Loaded")] == ["fix"]
 
@@ -96,7 +96,7 @@ def test_the_verdict_is_that_of_the_worst_finding() -> None:
     assert [verdict(findings), verdict(findings[::2]), verdict([])] == ["fix", "note", "ok"]
 
 
-def test_requirements_are_held_against_what_is_installed() -> None:
+def test_requirements_are_compared_with_the_installed_packages() -> None:
     needed = [
         "numpy>=1.26", "rich>=9999,<10000", "textual>=0.1,<0.2", "no-such-package>=1",
         "uvloop>=0.21; sys_platform != 'win32'",
@@ -124,7 +124,7 @@ def test_limits_of_both_kinds_of_control_groups_are_read(tmp_path: Path) -> None
     assert facts.group_limits(tmp_path) == (None, None)
 
 
-def test_a_path_is_on_the_file_system_that_is_mounted_nearest() -> None:
+def test_a_path_is_on_the_nearest_mounted_file_system() -> None:
     mounts = {"/": "ext4", "/home": "nfs4", "/home/me/fast": "xfs"}
     assert facts.file_system_of(Path("/home/me/fast/r"), mounts) == "xfs"
     assert facts.file_system_of(Path("/home/you"), mounts) == "nfs4"
@@ -132,7 +132,7 @@ def test_a_path_is_on_the_file_system_that_is_mounted_nearest() -> None:
     assert facts.file_system_of(Path("/x"), {}) is None
 
 
-def test_a_folder_that_is_not_there_yet_is_judged_by_the_one_above_it(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist_is_checked_by_its_parent(tmp_path: Path) -> None:
     disk = facts.recordings_disk(tmp_path / "not" / "yet")
     assert disk.writable
     assert disk.free
@@ -163,7 +163,7 @@ def test_whatever_a_check_raises_there_is_a_report(raised: list[tuple[type[Excep
     st.none() | st.integers(-1, 1 << 40), st.none() | st.tuples(st.integers(), st.integers()),
     st.none() | st.text(), st.none() | st.floats(allow_nan=False), st.integers(0, 512), st.text(), st.booleans(),
 )  # fmt: skip
-def test_no_fact_is_too_odd_to_be_judged(
+def test_every_fact_has_a_finding(
     number: int | None,
     pair: tuple[int, int] | None,
     text: str | None,
@@ -184,15 +184,15 @@ def test_no_fact_is_too_odd_to_be_judged(
     assert verdict(findings) in Status
 
 
-def test_this_machine_is_looked_at_without_a_failing_check() -> None:
+def test_no_check_fails_on_this_machine() -> None:
     findings = examine(CHECKS)
     assert {name.split()[0] for name, _ in CHECKS} - {"ports"} <= {each.name.split()[0] for each in findings} | {
         "engines"
     }
-    assert not [each for each in findings if "cannot be looked at (" in each.found]
+    assert not [each for each in findings if "check failed (" in each.found]
 
 
-def test_the_command_reports_and_its_json_says_the_same(servetop: Servetop) -> None:
+def test_the_json_of_the_command_has_the_same_findings(servetop: Servetop) -> None:
     done, data = servetop("doctor"), servetop("doctor", "--json")
     report = json.loads(data.out)
     assert done.code == data.code == (1 if report["verdict"] == "fix" else 0)
@@ -208,4 +208,4 @@ def test_a_recordings_folder_that_cannot_be_written_must_be_fixed(tmp_path: Path
     assert done.code == 1
     assert "cannot be written" in done.out
     assert "→ set SERVETOP_RECORDINGS to a folder on a local disk" in done.out
-    assert "one thing must be fixed" in done.out
+    assert "1 problem must be fixed" in done.out

@@ -1,4 +1,4 @@
-"""How far a headless run is."""
+"""The progress of a headless run."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ RUNNING = TickHistory(Tick(client=ClientTick(index=index, gauges=LoadGauges(stag
 LOADING = TickHistory(Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=-1))) for index in range(4 * 200))
 
 
-def test_stages_weigh_by_their_seconds() -> None:
+def test_stages_are_weighted_by_duration() -> None:
     done = DoneShare([StageConfig(duration=10.0), StageConfig(duration=30.0)])
     seen = [done.after(stage, at, 0) for stage, at in [(-1, 1.0), (0, 2.0), (0, 7.0), (1, 12.0), (1, 27.0), (1, 90.0)]]
     assert seen == pytest.approx([0.0, 0.0, 0.125, 0.25, 0.625, 1.0])
 
 
-def test_stages_of_counted_requests_weigh_alike() -> None:
+def test_stages_without_a_duration_have_equal_weight() -> None:
     done = DoneShare([StageConfig(num_prompts=100), StageConfig(num_prompts=10, duration=60.0)])
     seen = [done.after(stage, at, finished) for stage, at, finished in [(0, 0.0, 0), (0, 3.0, 50), (1, 9.0, 100)]]
     assert seen == pytest.approx([0.0, 0.25, 0.5])
     assert done.after(1, 24.0, 105) == pytest.approx(0.75), "ten requests or a minute, whichever is further"
 
 
-def test_a_stage_that_somebody_added_on_the_way_is_past_the_plan() -> None:
+def test_a_stage_added_during_the_run_is_past_the_plan() -> None:
     done = DoneShare([StageConfig(duration=10.0)])
     assert done.after(1, 5.0, 10) == 1.0
 
 
-def test_an_engine_that_loads_is_quoted_once_a_line_and_then_said_to_be_silent(
+def test_each_log_line_of_a_loading_engine_is_shown_once_and_then_its_silence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     progress, boot = LineProgress(Plan.of(RunConfig())), BootLog()
@@ -49,9 +49,9 @@ def test_an_engine_that_loads_is_quoted_once_a_line_and_then_said_to_be_silent(
     for half_seconds in range(2, 200):
         at = half_seconds / 2
         if at == 10.0:
-            boot.hear([long_line], at)
+            boot.add([long_line], at)
         if at == 80.0:
-            boot.hear(["INFO Loading safetensors checkpoint shards: 2/3"], at)
+            boot.add(["INFO Loading safetensors checkpoint shards: 2/3"], at)
         progress.show(live_stats(LOADING, at, span=1.0), boot)
     printed = capsys.readouterr().err.splitlines()
     assert [line.split()[0] for line in printed] == ["0:01", "0:10", "0:40", "1:10", "1:20"]
@@ -61,7 +61,7 @@ def test_an_engine_that_loads_is_quoted_once_a_line_and_then_said_to_be_silent(
     assert "2/3" in printed[4]
 
 
-def test_statistics_are_worked_out_only_for_lines_that_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_statistics_are_computed_only_for_printed_lines(capsys: pytest.CaptureFixture[str]) -> None:
     progress, boot = LineProgress(Plan.of(RunConfig())), BootLog()
     due = []
     for half_seconds in range(2, 40):
@@ -73,7 +73,7 @@ def test_statistics_are_worked_out_only_for_lines_that_are_printed(capsys: pytes
     assert len(capsys.readouterr().err.splitlines()) == 4
 
 
-def test_a_run_that_attaches_loads_no_engine() -> None:
+def test_a_run_that_attaches_does_not_load_an_engine() -> None:
     plan = Plan.of(RunConfig(engine=EngineConfig(name="vllm", url="http://gpu7:8000")))
     assert status_line(live_stats(LOADING, 3.0), plan, boot="") == "0:03  attaching to the server"
 
@@ -81,13 +81,13 @@ def test_a_run_that_attaches_loads_no_engine() -> None:
 @pytest.mark.parametrize(
     ("stage", "shown"), [(3, "engine is loading"), (4, "stage 1/3"), (6, "stage 3/3"), (7, "stage 4/4")]
 )
-def test_the_stages_of_a_resumed_run_are_counted_from_where_it_was_resumed(stage: int, shown: str) -> None:
+def test_the_stages_of_a_resumed_run_are_counted_from_its_resumption(stage: int, shown: str) -> None:
     ticks = [Tick(client=ClientTick(index=index, gauges=LoadGauges(stage=stage))) for index in range(8)]
     plan = Plan.of(RunConfig(stages=(StageConfig(duration=1.0),) * 3), first=4)
     assert shown in status_line(live_stats(TickHistory(ticks), 2.0), plan, boot="")
 
 
-def test_a_sitting_begins_after_the_stages_of_the_one_before() -> None:
+def test_a_session_starts_after_the_stages_of_the_previous_one() -> None:
     stages = [
         StageChange(at=at, index=index, label="", request_rate=1.0, max_concurrency=None, max_num_seqs=None)
         for index, at in enumerate((1.0, 5.0, 12.0))
@@ -98,7 +98,7 @@ def test_a_sitting_begins_after_the_stages_of_the_one_before() -> None:
     assert first_of_sitting(stages, [resumed]) == 2
 
 
-def test_warnings_of_an_earlier_sitting_are_not_told_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_warnings_of_an_earlier_session_are_not_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     header = RunHeader(config=RunConfig(), anchor=ClockAnchor.take())
     recorder = Recorder.create(tmp_path / "run.servetop", header)
     notes = [

@@ -38,7 +38,7 @@ def test_a_header_of_a_newer_version_may_hold_keys_that_are_not_known() -> None:
 
 
 def test_a_wrong_type_is_told_with_its_place() -> None:
-    with pytest.raises(UsageError, match=r"config.stages.num_prompts: 'many' is no int"):
+    with pytest.raises(UsageError, match=r"config.stages.num_prompts: 'many' is not int"):
         from_data(RunConfig, {"stages": [{"num_prompts": "many"}]})
 
 

@@ -97,7 +97,7 @@ def test_findings_of_the_doctor_are_harmless_lines(capsys: pytest.CaptureFixture
 
 
 def test_progress_and_engine_output_are_harmless_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    LineProgress(Plan.of(RunConfig())).say(f"warning: load: {HOSTILE}")
+    LineProgress(Plan.of(RunConfig())).print_line(f"warning: load: {HOSTILE}")
     console.quote([HOSTILE, "ツール ready"])
     console.message(str(EngineError(HOSTILE)))
     printed = capsys.readouterr().err

@@ -1,7 +1,7 @@
 """The entry point of the `servetop` command: while it loads, Ctrl-C ends it without a traceback.
 
-The sender of a run that this process is about to play is started before anything else is loaded: both load at the same
-time. One that turns out not to be needed is ended.
+For a headless run the sender process is started before anything else is imported, so that both load in parallel. It is
+ended if it turns out not to be needed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 
 
 def main() -> int:
-    """Load the command line, then run it; the exit code. What the system refuses meanwhile is one line."""
+    """Load and run the command line; return the exit code. An exhausted resource limit is reported in one line."""
     from servetop.run import console
     from servetop.run.process.resource_limits import exhausted_resource, silence_teardown
 
@@ -38,9 +38,9 @@ def _loaded_and_run() -> int:
 
     limit_own_threads(os.environ)
     sender = None
-    with contextlib.suppress(LoadError):  # the run tries again, and says why it cannot
+    with contextlib.suppress(LoadError):  # the run tries again and reports the error
         sender = FirstSender.start() if runs_in_this_process(sys.argv[1:]) else None
-    gc.disable()  # what is loaded stays: looking for garbage in it takes a tenth of the time
+    gc.disable()  # imported modules stay: collecting them would take a tenth of the time
     from servetop.cli.main import main as run
 
     gc.enable()
@@ -50,6 +50,6 @@ def _loaded_and_run() -> int:
         return run(sender=sender)
     finally:
         if interruptible:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own end is no place for a KeyboardInterrupt
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # no KeyboardInterrupt while the interpreter shuts down
         if sender is not None:
             sender.end_unused()

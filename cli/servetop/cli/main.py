@@ -1,4 +1,4 @@
-"""The entry point: splits off what belongs to the engine, runs a command, tells errors in one line."""
+"""Runs one command line: splits off the arguments of the engine, runs the command, reports errors in one line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SLO = re.compile(r"^[a-z0-9]+:[0-9.]+$")
 
 
 def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None) -> int:
-    """Run one command line; the exit code (see ExitCode). `sender` loads already, for a run of this process."""
+    """Run a command line; return the exit code (see ExitCode). `sender` is a sender process that was started early."""
     if argv is None:
         sys.excepthook = console.crash
     given = sys.argv[1:] if argv is None else argv
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None, *, sender: FirstSender | None = None
 
 
 def split_engine_args(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """What stands before the first `--`, and what stands behind it: the engine's own options."""
+    """The words before the first `--`, and those after it, which are the engine's own options."""
     if "--" not in argv:
         return list(argv), ()
     at = list(argv).index("--")
@@ -62,7 +62,7 @@ def split_engine_args(argv: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def joined_goodput(argv: Sequence[str]) -> list[str]:
-    """`--goodput ttft:500 tpot:50` as one value, so that the field's way of writing it is understood."""
+    """Join the values of `--goodput ttft:500 tpot:50`, vLLM's notation, into one."""
     joined: list[str] = []
     for word in argv:
         if len(joined) >= 2 and joined[-2] == "--goodput" and _SLO.match(word):
@@ -73,7 +73,7 @@ def joined_goodput(argv: Sequence[str]) -> list[str]:
 
 
 def print_error(error: ServetopError, argv: Sequence[str] = ()) -> None:
-    """An engine's last log lines and the error as the last line on stderr, without the secrets of the command line."""
+    """Print the engine's last log lines and the error to stderr, without the secrets of the command line."""
     redactor = _redactor(argv)
     if isinstance(error, EngineError):
         console.quote(map(redactor.text, error.log_tail))
@@ -81,7 +81,7 @@ def print_error(error: ServetopError, argv: Sequence[str] = ()) -> None:
 
 
 def _print_reason(reason: str, code: ExitCode, argv: Sequence[str]) -> None:
-    """On stderr, and for a program that asked for JSON also on stdout."""
+    """Print an error to stderr, and with --json also to stdout."""
     own, _ = split_engine_args(argv)
     if "--json" in own:
         console.out_json({"error": reason, "exit_code": int(code)})
@@ -89,6 +89,6 @@ def _print_reason(reason: str, code: ExitCode, argv: Sequence[str]) -> None:
 
 
 def _redactor(argv: Sequence[str]) -> Redactor:
-    from servetop.core.text.known_secrets import redactor_of_command  # not for every start
+    from servetop.core.text.known_secrets import redactor_of_command  # needed for errors only
 
     return redactor_of_command(argv)

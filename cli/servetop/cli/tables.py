@@ -1,4 +1,4 @@
-"""How tables on the terminal look, and how they get there."""
+"""Prints sanitized tables to stdout, with Rich."""
 
 from __future__ import annotations
 
@@ -15,53 +15,53 @@ from servetop.core.text.sanitize import sanitize_line, sanitize_text
 from servetop.run import console
 
 UNLIMITED = 10_000
-"""Columns where stdout is no terminal: what goes into a file or a pipe is neither cut off nor folded."""
+"""Width if stdout is not a terminal, so that lines in a file or pipe are neither cut nor folded."""
 
 
 class SanitizingConsole(Console):
-    """Rich's console, of which only Rich's own escape sequences come out."""
+    """Rich's console, which writes no escape sequences but Rich's own."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The parts of what is drawn; texts have lost what is not printable."""
+        """Render with unprintable characters removed from all text."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(sanitize_text(segment.text), segment.style)
 
 
 def out_tables(*renderables: RenderableType) -> None:
-    """Tables and texts on stdout."""
-    _draw(stdout_console(), renderables)
+    """Print tables and texts to stdout."""
+    _print(stdout_console(), renderables)
 
 
 def out_first_that_fits(*tables: Table) -> None:
-    """One of several forms of a table on stdout, widest first; the last one as wide as it is, never cut off."""
+    """Print the first table that fits the terminal, widest first, or else the last one, without cutting it."""
     width, unlimited = stdout_console().width, SanitizingConsole(highlight=False, width=UNLIMITED)
     fitting = (table for table in tables if unlimited.measure(table).maximum <= width)
-    _draw(unlimited, [next(fitting, tables[-1])])
+    _print(unlimited, [next(fitting, tables[-1])])
 
 
-def _draw(drawn: SanitizingConsole, renderables: Iterable[RenderableType]) -> None:
-    with drawn.capture() as captured:
+def _print(target: SanitizingConsole, renderables: Iterable[RenderableType]) -> None:
+    with target.capture() as captured:
         for each in renderables:
-            drawn.print(each)
+            target.print(each)
     text = captured.get()
-    if not drawn.is_terminal:
+    if not target.is_terminal:
         text = "".join(f"{line.rstrip(' ')}\n" for line in text.split("\n")[:-1])
     console.write(sys.stdout, text)
 
 
 def stdout_console() -> SanitizingConsole:
-    """As wide as the terminal, or without limit."""
-    found = SanitizingConsole(highlight=False)
-    return found if found.is_terminal else SanitizingConsole(highlight=False, width=UNLIMITED)
+    """A console as wide as the terminal, or without limit if stdout is not one."""
+    terminal = SanitizingConsole(highlight=False)
+    return terminal if terminal.is_terminal else SanitizingConsole(highlight=False, width=UNLIMITED)
 
 
 def cell(text: object) -> Text:
-    """Text from outside as one line of a table, never read as markup."""
+    """Untrusted text as one line of a table, never parsed as markup."""
     return Text(sanitize_line(str(text)))
 
 
 def light_table(*columns: str) -> Table:
-    """Light lines, the first column left, numbers right; when it gets narrow, the first column is folded."""
+    """A table with light lines: first column left-aligned and folded if space is short, others right-aligned."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for index, column in enumerate(columns):
         justify: JustifyMethod = "right" if index else "left"
@@ -70,5 +70,5 @@ def light_table(*columns: str) -> Table:
 
 
 def titled(title: str, body: Table | Text) -> Group:
-    """With an empty line and a bold title above."""
+    """A table or text below an empty line and a bold title."""
     return Group(Text(f"\n{sanitize_line(title)}", style="bold"), body)

@@ -1,7 +1,7 @@
-"""What defines a run: frozen, built once by the command line, written as the recording's header.
+"""The configuration of a run: frozen, built once by the command line, stored in the header of the recording.
 
-`--config RUN.servetop` builds it again from there. `to_data` and `from_data` go to and from plain dictionaries, lists,
-numbers and strings (JSON, TOML).
+`--config RUN.servetop` reads it from there. `to_data` and `from_data` convert to and from dictionaries, lists, numbers
+and strings (JSON, TOML).
 """
 
 from __future__ import annotations
@@ -19,137 +19,137 @@ from servetop.core.errors import UsageError
 from servetop.core.failure_limit import DEFAULT_MAX_FAILURES
 
 RANDOM = ("random", "prefix_repetition")
-"""Names of `dataset` that read no file."""
+"""Names of `dataset` that do not read a file."""
 CONVERSATIONS = ("mtbench", "conversations")
-"""Datasets of conversations of several turns."""
+"""Datasets of conversations with several turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionConfig:
-    """How to reach a server at a URL; `core.connection` decides what applies. It holds no secret."""
+    """How to reach a server at a URL; `engines.control.connection` decides what applies. Contains no secrets."""
 
     transport: str = ""
-    """`raw` or `httpx`; empty: raw, unless a proxy or a client certificate applies."""
+    """`raw` or `httpx`; empty for raw, or httpx with a proxy or a client certificate."""
     proxy: str | None = field(default=None, repr=False)
-    """`http://host:port`; None: what the environment says."""
+    """`http://host:port`; None for the proxy of the environment."""
     ca_cert: str | None = None
-    """PEM file of authorities to trust besides the system's."""
+    """PEM file of certificate authorities to trust in addition to the system's."""
     client_cert: str | None = None
-    """PEM file that says who we are, its key in it or in `client_key`."""
+    """PEM file of the client certificate; its key is in the same file or in `client_key`."""
     client_key: str | None = None
     insecure: bool = False
-    """Believe any certificate."""
+    """Accept any certificate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
-    """Which engine to start, or, with `url`, to attach to."""
+    """The engine to start, or with `url` to attach to."""
 
     name: str = "sim"
-    """An entry point of group `servetop.engines`; `auto` recognises whatever answers at `url`."""
+    """An entry point of group `servetop.engines`; `auto` detects the engine at `url`."""
     model: str = "llama-2-7b"
-    """As the user wrote it: an alias, a hub name or a local path; empty when attached: the server's first model."""
+    """Alias, Hugging Face name or local path, as given; empty for the first model of the server at `url`."""
     url: str | None = None
     more_urls: tuple[str, ...] = ()
     """Replicas of the server at `url`: the same engine and model."""
     front_door: str | None = None
-    """Where requests go, if not to the replicas themselves; whose metrics are read all the same."""
+    """URL of the load balancer that receives the requests; None sends them to the replicas themselves."""
     metrics_url: str | None = None
-    """Where its metrics are, or a Prometheus server that has them; None: where the engine usually has them."""
+    """Metrics page, or a Prometheus server that scrapes it; None for the engine's usual page."""
     port: int | None = None
-    """Port for an engine that servetop starts; None takes a free one."""
+    """Port of an engine that servetop starts; None for a free one."""
     max_num_seqs: int | None = None
-    """The engine's batch-size limit; None leaves the engine's default."""
+    """The engine's batch size limit; None for its default."""
     extra_args: tuple[str, ...] = ()
-    """Passed to the engine's own command line as they are."""
+    """Arguments added to the engine's own command line."""
     command: tuple[str, ...] = ()
-    """Replaces the engine's own executable, as in `/opt/venv/bin/python -m vllm.entrypoints.openai.api_server`."""
+    """Replaces the engine's executable, as in `/opt/venv/bin/python -m vllm.entrypoints.openai.api_server`."""
     start_timeout: float = 1800.0
-    """Seconds that loading may take."""
+    """Time limit in seconds for the engine to load."""
     attach_timeout: float = 30.0
-    """Seconds that a server at `url` gets for its first answers."""
+    """Time limit in seconds for the first responses of a server at `url`."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the API key; the key itself is never stored."""
     connection: ConnectionConfig = ConnectionConfig()
     launcher: str = ""
-    """`docker` or `podman`: run the engine in a container; empty: as a program of this machine."""
+    """`docker` or `podman` to run the engine in a container; empty to run it as a program."""
     image: str = ""
-    """Of that container; empty: the one that the engine's makers publish."""
+    """Container image; empty for the engine's official one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadConfig:
-    """What each request asks for, and how requests are spaced."""
+    """What each request contains, and how requests are spaced."""
 
     input_len: int = 128
     """Prompt tokens."""
     output_len: int = 128
-    """Most output tokens (exactly so many with `ignore_eos`)."""
+    """Maximum number of output tokens, and with `ignore_eos` the exact number."""
     lengths: str = ""
-    """Law of prompt and output lengths, as in `lognormal:input_mean=512`; empty: the dataset's own, else fixed."""
+    """Distribution of prompt and output lengths, as in `lognormal:input_mean=512`; empty: the dataset's, else fixed."""
     range_ratio: float = 0.0
-    """Uniform lengths within ± this share of `input_len` and `output_len`, 0 to below 1 (vLLM's meaning)."""
+    """Draw lengths uniformly within ± this fraction of `input_len` and `output_len`; 0 to below 1, as in vLLM."""
     dataset: str = "random"
-    """What prompts are made of, or the trace that is replayed."""
+    """Source of the prompts, or the trace to replay."""
     dataset_path: str = ""
     num_turns: str = ""
-    """Law of the turns of a conversation, as in `3` or `uniform:min=2,max=6`; at most so many of a dataset's."""
+    """Distribution of turns per conversation, as in `3` or `uniform:min=2,max=6`; for a dataset, a maximum."""
     dataset_column: str = ""
-    """Of a table, the column with the prompts; empty: `prompt`."""
+    """Column of a table with the prompts; empty for `prompt`."""
     prefix_len: int = 0
-    """Tokens in front of every prompt that it shares with others."""
+    """Length in tokens of the shared prefix of the prompts."""
     num_prefixes: int = 1
-    """Size of the pool that each request draws its prefix from."""
+    """Number of prefixes that requests draw from."""
     exact_lengths: bool = False
-    """Cut texts to tokens by the engine's own `/tokenize`, or by `tokenizer`."""
+    """Cut texts to their exact length with the engine's `/tokenize`, or with `tokenizer`."""
     tokenizer: str = ""
-    """File, folder or tiktoken encoding whose tokens count, on this machine; empty: the engine's, else estimates."""
+    """Local file, folder or tiktoken encoding that counts tokens; empty: the engine's counts, else estimates."""
     skip_bad_rows: bool = False
-    """Leave out malformed rows of a dataset, and count them, instead of refusing it."""
+    """Skip malformed rows of a dataset and count them, instead of failing."""
     clip_lengths: bool = False
-    """Shorten what does not fit the model's longest context, and count it."""
+    """Shorten requests that exceed the model's context, and count them."""
     arrivals: str = ""
-    """Law of arrival, as in `burst` or `sinusoid:period=60`; empty: a trace's own times, else gamma."""
+    """Arrival process, as in `burst` or `sinusoid:period=60`; empty: a trace's own times, else gamma."""
     burstiness: float = 1.0
-    """Gamma shape of the gaps between requests: 1 is Poisson, below 1 burstier, inf constant."""
+    """Gamma shape of the inter-arrival times: 1 is Poisson, below 1 burstier, inf constant."""
     time_scale: float = 1.0
-    """A replayed trace takes so many times as long as it took."""
+    """Factor that stretches the timestamps of a trace."""
     trace_rate: float | None = None
-    """Mean requests per second of a trace as recorded; measured when the run is set up."""
+    """Mean rate of a trace as recorded, in requests per second; measured when the run is set up."""
     jitter: float | None = None
-    """Seconds by which a trace's arrivals are spread at random; None: what the trace's own time grid needs."""
+    """Maximum random delay of a trace's arrivals, in seconds; None for the resolution of its timestamps."""
     think_time: str = ""
-    """Pause between an answer and the same user's next request, as in `2` or `exponential:mean=2`."""
+    """Pause between a response and the same user's next request, as in `2` or `exponential:mean=2`."""
     ignore_eos: bool = True
     endpoint: str = "completions"
-    """`completions`, `chat`, `responses`, or `generate` for the engine's own wire; empty: the usual one of an engine
+    """`completions`, `chat`, `responses`, or `generate` for the engine's own API; empty for the usual one of an engine
     that is not known yet."""
     temperature: float | None = None
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Sent with every request, besides the usual ones."""
+    """Additional headers of every request."""
     header_env: Mapping[str, str] = field(default_factory=dict)
-    """Further headers, each with the environment variable that holds its value, which is never stored."""
+    """Environment variables that hold the values of further headers; the values are never stored."""
     stream: bool = True
-    """Ask for a stream; without, an answer is one chunk and its first token comes at its end."""
+    """Request a stream; without it, a response is one chunk, and its first token arrives with the last."""
     n: int = 1
-    """Answers wanted to each prompt."""
+    """Completions for each prompt."""
     cancel_fraction: float = 0.0
-    """Share of the requests, 0 to 1, that the client breaks off somewhere in the middle of their answer."""
+    """Fraction of the requests, 0 to 1, that the client cancels mid-stream."""
     model_mix: Mapping[str, float] = field(default_factory=dict)
-    """Weights by served name: each request asks for one of these models; empty: all for the one model."""
+    """Weights by served model: each request is sent to one of these models; empty: all to the one model."""
     timeout: float = 600.0
-    """Seconds after which an unfinished request is given up."""
+    """Time limit of a request in seconds."""
     store_texts: bool = False
 
     @property
     def in_messages(self) -> bool:
-        """What was said before goes as messages, not as text."""
+        """Whether earlier turns are sent as messages rather than as text."""
         return self.endpoint in ("chat", "responses")
 
     @property
     def conversational(self) -> bool:
-        """Requests are turns of conversations."""
+        """Whether requests are turns of conversations."""
         return bool(self.num_turns) or self.dataset in CONVERSATIONS
 
 
@@ -160,17 +160,17 @@ class StageConfig:
     request_rate: float = math.inf
     """Requests per second; inf sends whenever the concurrency allows."""
     ramp_from: float | None = None
-    """Rate at which the stage begins, to reach `request_rate` at its end; None: `request_rate` throughout."""
+    """Rate at the beginning of a stage that ends with `request_rate`; None for a constant rate."""
     ramp_strategy: str = "linear"
-    """How the rate gets from `ramp_from` to `request_rate`: `linear` or `exponential` in time."""
+    """How the rate changes from `ramp_from` to `request_rate`: `linear` or `exponential`."""
     max_concurrency: int | None = None
     max_num_seqs: int | None = None
-    """Batch size wanted of the engine; None keeps what is in force."""
+    """Batch size limit of the engine; None keeps the current one."""
     duration: float | None = None
     num_prompts: int | None = None
     repeat: int = 0
     warmup: bool = False
-    """Its requests prepare the engine and count in no total."""
+    """Whether it is a warm-up stage, whose requests are excluded from all totals."""
 
     @property
     def label(self) -> str:
@@ -187,7 +187,7 @@ class StageConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedCell:
-    """What the simulator said of one cell of a sweep before it was measured."""
+    """The simulator's prediction of one cell of a sweep."""
 
     max_num_seqs: int | None
     request_rate: float
@@ -208,27 +208,27 @@ class RunConfig:
     goodput: Mapping[str, float] = field(default_factory=dict)
     """Service-level objectives by metric (`ttft`, `ttfot`, `tpot`, `e2el`), in seconds."""
     thresholds: tuple[str, ...] = ()
-    """Conditions on keys of the summary, such as `p99_ttft_ms<=500`; unmet: exit code 99."""
+    """Conditions on the summary, such as `p99_ttft_ms<=500`; the exit code is 99 if one is not met."""
     max_failures: str = DEFAULT_MAX_FAILURES
-    """Requests, such as `10`, or a share of them, such as `2%` or `0.02`, that may fail; more: exit code 1."""
+    """Number or share of requests that may fail, such as `10`, `2%` or `0.02`; beyond it the exit code is 1."""
     drain_at_stages: bool = False
-    """Let all requests of a stage finish before the next one starts (sweeps)."""
+    """Whether all requests of a stage finish before the next one starts (sweeps)."""
     drain_timeout: float = 120.0
-    """Seconds that requests in flight get to finish at the end."""
+    """Time limit in seconds for requests in flight at the end."""
     cooldown: float = 0.0
-    """Requests due in the last so many seconds of each stage's load count in no total."""
+    """Seconds at the end of each stage whose requests are excluded from all totals."""
     workers: int = 1
-    """Sender processes that share the load; 0 is `auto`: one, and others join in when the load is too much for it."""
+    """Number of sender processes; 0 is `auto`: starts with one and adds more under load."""
     metric_percentiles: tuple[float, ...] = ()
-    """Percentiles of the summary besides the 50th, 90th, 95th and 99th, 0 to 100."""
+    """Percentiles of the summary in addition to 50, 90, 95 and 99."""
     label: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     predicted: tuple[PredictedCell, ...] = ()
-    """Of a sweep whose file says what the simulator is to take the machine for."""
+    """Predictions of a sweep whose file describes the simulated machine."""
 
 
 def to_data(config: object) -> Any:
-    """Plain data: what is None is left out; infinity becomes the string `inf`, as JSON has none."""
+    """Convert to plain data, without fields that are None; infinity becomes the string `inf`."""
     if dataclasses.is_dataclass(config):
         pairs = ((each.name, getattr(config, each.name)) for each in dataclasses.fields(config))
         return {name: to_data(value) for name, value in pairs if value is not None}
@@ -243,7 +243,7 @@ _Config = TypeVar("_Config")
 
 
 def from_data(kind: type[_Config], data: Mapping[str, Any], *, strict: bool = True, where: str = "config") -> _Config:
-    """Build a config dataclass; UsageError names an unknown key and the nearest valid one, or a wrong type.
+    """Build a configuration; UsageError for a wrong type, or an unknown key with the nearest valid one.
 
     With `strict=False` unknown keys are ignored (a header written by a newer version).
     """
@@ -280,4 +280,4 @@ def _scalar(hint: Any, value: Any, where: str) -> Any:
         return float(value)
     if isinstance(hint, type) and isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
         return value
-    raise UsageError(f"{where}: {value!r} is no {getattr(hint, '__name__', hint)}")
+    raise UsageError(f"{where}: {value!r} is not {getattr(hint, '__name__', hint)}")

@@ -36,7 +36,7 @@ class RunResult:
 
     recording: Path
     exit_code: int
-    """0 for success, else as docs/reference/exit-codes.md says."""
+    """0 for success; see docs/reference/exit-codes.md."""
     reason: str
     """Why the run ended as it did; empty for success."""
     summary: Mapping[str, Any]

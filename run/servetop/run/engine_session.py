@@ -103,9 +103,9 @@ class EngineSession:
     def _keep_log_line(self, line: LogLine) -> None:
         self._log_lines.append(line)
 
-    def _replica_changed(self, back: bool, words: str) -> None:
+    def _replica_changed(self, back: bool, text: str) -> None:
         severity = Severity.INFO if back else Severity.WARNING
-        self._notes.append(Note(at=self._clock.now(), severity=severity, source="engine", text=words))
+        self._notes.append(Note(at=self._clock.now(), severity=severity, source="engine", text=text))
 
     @property
     def handle(self) -> EngineHandle | ReplicaGroup:
@@ -196,8 +196,8 @@ class EngineSession:
         exported = set(GAUGES) - set(self._handle.facts.not_exported) - self._lost_fields
         lost = sorted(name for name in exported if any(getattr(sample, name) is None for sample in samples))
         if lost:
-            words = f"no usable value of {', '.join(lost)}: missing, negative, NaN or above {LARGEST_VALUE:g}"
-            self._notes.append(Note(at=self._clock.now(), severity=Severity.WARNING, source="metrics", text=words))
+            text = f"no usable value of {', '.join(lost)}: missing, negative, NaN or above {LARGEST_VALUE:g}"
+            self._notes.append(Note(at=self._clock.now(), severity=Severity.WARNING, source="metrics", text=text))
         self._lost_fields.update(lost)
 
     async def final_scrape(self) -> None:

@@ -1,1 +1,1 @@
-"""`servetop doctor`: what this machine has and what that means for a run."""
+"""`servetop doctor`: checks of this machine."""

@@ -1,4 +1,4 @@
-"""`servetop doctor`: what this machine has, what that means for a run, and what to do about it."""
+"""`servetop doctor`: checks whether this machine can run a load, and what to change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DoctorCheck = Callable[[], Iterable[Finding]]
 
 
 def run_doctor(*, as_json: bool) -> int:
-    """Print the findings; RUN_FAILED when something must be fixed before servetop can run."""
+    """Print the findings; the exit code is RUN_FAILED if something must be fixed before servetop can run."""
     findings = examine(CHECKS)
     worst = checks.verdict(findings)
     if as_json:
@@ -29,27 +29,27 @@ def run_doctor(*, as_json: bool) -> int:
 
 
 def examine(named: Sequence[tuple[str, DoctorCheck]]) -> list[Finding]:
-    """All findings in order. A check that fails is a finding too: whatever the machine is like, there is a report."""
+    """All findings, in order. A check that raises becomes a finding, so that there is a report on any machine."""
     found: list[Finding] = []
     for name, check in named:
         try:
             found += check()
-        except Exception as error:  # of a machine that nobody has seen yet: anything
-            words = " ".join(f"{type(error).__name__}: {error}".split())
-            found.append(Finding(name, Status.NOTE, f"cannot be looked at ({words})"))
+        except Exception as error:  # an unknown machine may raise anything
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            found.append(Finding(name, Status.NOTE, f"check failed ({reason})"))
     return found
 
 
 def report_lines(findings: Sequence[Finding]) -> list[str]:
-    """One line for each finding, what to do below it, and a sum of all in the last line."""
+    """A line for each finding, its advice below it, and a summary in the last line."""
     width = max((len(finding.name) for finding in findings), default=0)
     lines = []
     for finding in findings:
         lines.append(f"{finding.status:<4}  {finding.name:<{width}}  {finding.found}")
         lines += [f"{'':<4}  {'':<{width}}  → {finding.advice}"] if finding.advice else []
     count = sum(finding.status is Status.FIX for finding in findings)
-    sums = {0: "all is well enough to run: try servetop", 1: "one thing must be fixed"}
-    return [*lines, "", sums.get(count, f"{count} things must be fixed")]
+    summaries = {0: "ready to run: try servetop", 1: "1 problem must be fixed"}
+    return [*lines, "", summaries.get(count, f"{count} problems must be fixed")]
 
 
 def _python() -> list[Finding]:

@@ -1,4 +1,4 @@
-"""What `servetop doctor` thinks of a machine: pure functions from facts, of which None is not known, to findings."""
+"""Pure functions from facts about a machine to findings of `servetop doctor`; a fact of None is unknown."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from servetop.core.units import GIB
 STREAMS = 10_000
 """Requests in flight that a client machine should be able to hold."""
 SPARE_FILES = 200
-"""Open files besides one for each stream."""
+"""Open files in addition to one for each stream."""
 FEWEST_FILES = 512
-"""Below it not even a small run has room."""
+"""Open files that even a small run needs."""
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
-"""Clock sources of which one reading takes a microsecond or more."""
+"""Clock sources that take a microsecond or more to read."""
 NETWORK_FILE_SYSTEMS = (
     "9p", "afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "gpfs", "lustre", "nfs", "nfs4", "smb3",
     "smbfs",
 )  # fmt: skip
 LEAST_DISK, ENOUGH_DISK = 100e6, 2e9
-"""Bytes: for a short run; for an hour with many requests."""
+"""Bytes for a short run, and for an hour with many requests."""
 MUCH_SLACK = 1e-3
-"""Seconds that a timer may be late without anybody's fault."""
+"""Timer slack in seconds from which requests are sent noticeably late."""
 
 
 class Status(StrEnum):
-    """How a check came out, best first."""
+    """The result of a check, best first."""
 
     OK = "ok"
     NOTE = "note"
     FIX = "fix"
-    """servetop cannot do its work before this is done."""
+    """servetop cannot run until this is fixed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,40 +43,40 @@ class Finding:
     status: Status
     found: str
     advice: str = ""
-    """What to do; empty when there is nothing to do."""
+    """What to do; empty if nothing."""
 
 
 def verdict(findings: Sequence[Finding]) -> Status:
-    """The worst of all; OK when there are none."""
+    """The worst status of all findings; OK without findings."""
     order = list(Status)
     return max((finding.status for finding in findings), key=order.index, default=Status.OK)
 
 
 def python_finding(version: tuple[int, int, int], servetop: str) -> Finding:
-    """The interpreter and servetop's own version."""
-    words = f"{'.'.join(map(str, version))}, servetop {servetop}"
+    """The versions of Python and of servetop."""
+    text = f"{'.'.join(map(str, version))}, servetop {servetop}"
     if version < (3, 11, 0):
-        return Finding("python", Status.FIX, words, "servetop needs Python 3.11 or later: install it in such a one")
-    return Finding("python", Status.OK, words)
+        return Finding("python", Status.FIX, text, "servetop needs Python 3.11 or later: install it there")
+    return Finding("python", Status.OK, text)
 
 
 def packages_finding(missing: Sequence[str], other: Sequence[str]) -> Finding:
-    """Packages that servetop needs and that are not there, or of a version that it is not made for."""
+    """Required packages that are missing or have an unsupported version."""
     troubles = [*(f"{name} is missing" for name in missing), *other]
     if troubles:
         return Finding(
             "packages", Status.FIX, ", ".join(troubles), "install servetop again: pip install --upgrade servetop"
         )
-    return Finding("packages", Status.OK, "all that servetop needs are installed")
+    return Finding("packages", Status.OK, "all required packages are installed")
 
 
 def checkout_finding() -> Finding:
-    """What it needs is written into an installed servetop."""
+    """The finding for a checkout, whose requirements are unknown until it is installed."""
     return Finding("packages", Status.NOTE, "servetop runs from a checkout that was not installed", "pip install -e .")
 
 
 def extras_finding(extras: Mapping[str, bool]) -> Finding:
-    """Which optional parts are installed; none of them is needed."""
+    """Which optional extras are installed."""
     there = ", ".join(name for name, installed in extras.items() if installed) or "none"
     absent = [name for name, installed in extras.items() if not installed]
     hint = f"; not installed: {', '.join(absent)} (pip install 'servetop[{absent[0]}]')" if absent else ""
@@ -84,154 +84,152 @@ def extras_finding(extras: Mapping[str, bool]) -> Finding:
 
 
 def engine_findings(here: Mapping[str, str], absent: Sequence[str]) -> list[Finding]:
-    """A line for each engine that can be started here, with its command line; one for all that cannot."""
+    """A finding for each engine that can be started here, with its command, and one for all others."""
     found = [Finding(f"engine {name}", Status.OK, command) for name, command in here.items()]
     if absent:
-        advice = "servetop engines says how to get them"
+        advice = "servetop engines shows how to install them"
         found.append(Finding("engines", Status.NOTE, f"not installed here: {', '.join(absent)}", advice))
     return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One GPU as it is now; memory in bytes."""
+    """The state of one GPU; memory in bytes."""
 
     name: str
     used: int
     total: int
     holders: tuple[str, ...] = ()
-    """Who holds memory of it, in words."""
+    """The processes that use its memory, as text."""
 
 
 def gpu_findings(devices: Sequence[Device], *, driver: str, trouble: str) -> list[Finding]:
-    """The driver, and each device with its free memory; `trouble` is why devices that exist cannot be read."""
+    """The driver, and each device with its free memory; `trouble` is why existing devices cannot be read."""
     if trouble:
-        advice = "see what nvidia-smi says: the driver has to be loaded and to fit its library"
+        advice = "run nvidia-smi: the driver must be loaded and match its library"
         return [Finding("gpu", Status.FIX, trouble, advice)]
     if not devices:
-        advice = "the simulator needs none; engines elsewhere are watched by --url"
-        return [Finding("gpu", Status.NOTE, "none that can be read", advice)]
+        advice = "the simulator needs none; use --url for an engine on another machine"
+        return [Finding("gpu", Status.NOTE, "no readable GPU", advice)]
     return [Finding("gpu driver", Status.OK, driver), *(_device(index, each) for index, each in enumerate(devices))]
 
 
 def _device(index: int, device: Device) -> Finding:
     free = device.total - device.used
-    words = f"{device.name}, {free / GIB:.1f} of {device.total / GIB:.1f} GiB free"
+    text = f"{device.name}, {free / GIB:.1f} of {device.total / GIB:.1f} GiB free"
     if not device.total or free >= device.total / 2:
-        return Finding(f"gpu {index}", Status.OK, words)
-    by = f", the rest is held by {'; '.join(device.holders)}" if device.holders else ""
-    advice = "stop what holds it, or give the engine a smaller share of the memory"
-    return Finding(f"gpu {index}", Status.NOTE, words + by, advice)
+        return Finding(f"gpu {index}", Status.OK, text)
+    by = f", the rest is used by {'; '.join(device.holders)}" if device.holders else ""
+    advice = "stop those processes, or give the engine a smaller share of the memory"
+    return Finding(f"gpu {index}", Status.NOTE, text + by, advice)
 
 
 def port_finding(port: int, purpose: str, *, holder: str | None) -> Finding:
-    """Whether a default port is free; a run does not need it."""
+    """Whether a default port is free; a run does not depend on it."""
     if holder is None:
         return Finding(f"port {port}", Status.OK, f"free ({purpose})")
-    return Finding(f"port {port}", Status.NOTE, f"in use by {holder}", f"{purpose}: give another port")
+    return Finding(f"port {port}", Status.NOTE, f"in use by {holder}", f"use another port for {purpose}")
 
 
 def free_port_finding(port: int | None) -> Finding:
-    """Whether the system gives a free port, which every started engine needs."""
+    """Whether the system has a free port, which every started engine needs."""
     if port is None:
-        advice = "close what holds them, or look at net.ipv4.ip_local_port_range"
-        return Finding("free ports", Status.FIX, "the system gives none", advice)
-    return Finding("free ports", Status.OK, "an engine gets one of its own")
+        advice = "close the programs that use them, or widen net.ipv4.ip_local_port_range"
+        return Finding("free ports", Status.FIX, "none", advice)
+    return Finding("free ports", Status.OK, "available for engines")
 
 
 def ephemeral_finding(low_high: tuple[int, int] | None) -> Finding:
-    """Ports for the client's end of connections: to one server each connection takes one."""
+    """Ports for the client's end of connections: each connection to one server needs one."""
     if low_high is None:
-        return Finding("connections", Status.OK, "range of local ports not known")
+        return Finding("connections", Status.OK, "range of local ports unknown")
     low, high = low_high
     count = high - low + 1
-    words = f"{count:,} local ports ({low}-{high})"
+    text = f"{count:,} local ports ({low}-{high})"
     if count < STREAMS + SPARE_FILES:
         advice = f"for {STREAMS:,} streams: sysctl -w net.ipv4.ip_local_port_range='1024 65535'"
-        return Finding("connections", Status.NOTE, words, advice)
-    return Finding("connections", Status.OK, words)
+        return Finding("connections", Status.NOTE, text, advice)
+    return Finding("connections", Status.OK, text)
 
 
 def files_finding(hard_limit: int | None) -> Finding:
-    """Open files: the sender raises its own limit as far as it may, so that the hard one counts."""
+    """Open files: the sender raises its soft limit, so the hard limit applies."""
     if hard_limit is None:
-        return Finding("open files", Status.OK, "no limit, or none that is known")
-    words = f"at most {hard_limit:,} open files"
+        return Finding("open files", Status.OK, "no known limit")
+    text = f"at most {hard_limit:,} open files"
     if hard_limit >= STREAMS + SPARE_FILES:
-        return Finding("open files", Status.OK, words)
+        return Finding("open files", Status.OK, text)
     status = Status.NOTE if hard_limit >= FEWEST_FILES else Status.FIX
     return Finding(
-        "open files", status, words, f"for {STREAMS:,} streams raise the hard limit (ulimit -Hn) to {2 * STREAMS}"
+        "open files", status, text, f"for {STREAMS:,} streams raise the hard limit (ulimit -Hn) to {2 * STREAMS}"
     )
 
 
 def clock_finding(source: str | None, *, slack: float | None) -> Finding:
-    """What the kernel's clock reads, and how late (seconds) it may wake a process up."""
-    words = f"clock source {source or 'not known'}"
-    words += "" if slack is None else f", timers to {slack * 1e6:.0f} µs"
+    """The kernel's clock source, and its timer slack in seconds."""
+    text = f"clock source {source or 'unknown'}"
+    text += "" if slack is None else f", timers to {slack * 1e6:.0f} µs"
     if source in SLOW_CLOCKS:
-        return Finding("clock", Status.NOTE, words, "reading it is slow, times get rough: boot with clocksource=tsc")
+        return Finding("clock", Status.NOTE, text, "slow to read, so times are imprecise: boot with clocksource=tsc")
     if slack is not None and slack >= MUCH_SLACK:
-        return Finding(
-            "clock", Status.NOTE, words, "requests go out late: start servetop where the timer slack is small"
-        )
-    return Finding("clock", Status.OK, words)
+        return Finding("clock", Status.NOTE, text, "requests are sent late: start servetop with a smaller timer slack")
+    return Finding("clock", Status.OK, text)
 
 
 def processors_finding(count: int, load: float | None) -> Finding:
-    """Processors that servetop may use, and how many are wanted on average (one minute)."""
-    words = f"{count} processor{'s' * (count != 1)}" + ("" if load is None else f", load {load:.1f}")
+    """The processors that servetop may use, and the load average of the last minute."""
+    text = f"{count} processor{'s' * (count != 1)}" + ("" if load is None else f", load {load:.1f}")
     if count < 2:
-        advice = "sender and engine take turns: on an engine of this machine latencies count both"
-        return Finding("processors", Status.NOTE, words, advice)
+        advice = "sender and engine share it, so latencies of an engine on this machine include the sender"
+        return Finding("processors", Status.NOTE, text, advice)
     if load is not None and load > 0.75 * count:
-        return Finding("processors", Status.NOTE, words, "others use this machine: what you measure is theirs as well")
-    return Finding("processors", Status.OK, words)
+        return Finding("processors", Status.NOTE, text, "other programs use this machine and affect the measurement")
+    return Finding("processors", Status.OK, text)
 
 
 def limits_finding(processors: float | None, memory: int | None) -> Finding:
-    """What a container, or a control group, lets servetop and its engine have; None: no limit."""
+    """The limits of the container or control group; None for no limit."""
     parts = [] if processors is None else [f"{processors:g} processors"]
     parts += [] if memory is None else [f"{memory / GIB:.1f} GiB of memory"]
-    words = f"held to {' and '.join(parts)}" if parts else "none"
+    text = f"limited to {' and '.join(parts)}" if parts else "none"
     if processors is not None and processors < 2:
-        advice = "the sender is stopped when the share is used up: give the container two processors or more"
-        return Finding("limits", Status.NOTE, words, advice)
-    return Finding("limits", Status.OK, words)
+        advice = "the sender is throttled: give the container at least 2 processors"
+        return Finding("limits", Status.NOTE, text, advice)
+    return Finding("limits", Status.OK, text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """The place of recordings."""
+    """The disk of the recordings folder."""
 
     folder: str
     writable: bool
     free: float | None = None
     """Bytes."""
     file_system: str | None = None
-    """As the mount table calls it: `ext4`, `nfs4`."""
+    """Type as in the mount table, such as `ext4` or `nfs4`."""
 
 
 def disk_finding(disk: Disk) -> Finding:
-    """Space, and whether SQLite's write-ahead log works there (not over a network: sqlite.org/wal.html)."""
+    """The free space, and whether SQLite's write-ahead log works (sqlite.org/wal.html: not on network file systems)."""
     free = "" if disk.free is None else f", {disk.free / GIB:.1f} GiB free"
-    words = f"{disk.folder} ({disk.file_system or 'file system not known'}{free})"
+    text = f"{disk.folder} ({disk.file_system or 'unknown file system'}{free})"
     elsewhere = "set SERVETOP_RECORDINGS to a folder on a local disk"
     if not disk.writable:
-        return Finding("recordings", Status.FIX, f"{words} cannot be written", elsewhere)
+        return Finding("recordings", Status.FIX, f"{text} cannot be written", elsewhere)
     if disk.free is not None and disk.free < LEAST_DISK:
-        return Finding("recordings", Status.FIX, words, f"the disk is full: free some space, or {elsewhere}")
+        return Finding("recordings", Status.FIX, text, f"the disk is full: free some space, or {elsewhere}")
     if disk.file_system in NETWORK_FILE_SYSTEMS:
         advice = f"SQLite cannot share a growing file over a network: {elsewhere}"
-        return Finding("recordings", Status.NOTE, words, advice)
+        return Finding("recordings", Status.NOTE, text, advice)
     if disk.free is not None and disk.free < ENOUGH_DISK:
-        return Finding("recordings", Status.NOTE, words, "a long run needs more: free some space")
-    return Finding("recordings", Status.OK, words)
+        return Finding("recordings", Status.NOTE, text, "a long run needs more space: free some")
+    return Finding("recordings", Status.OK, text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminal:
-    """Where the dashboard would be drawn."""
+    """The terminal that the dashboard would use."""
 
     is_terminal: bool
     columns: int = 80
@@ -242,19 +240,19 @@ class Terminal:
 
 
 def terminal_finding(terminal: Terminal) -> Finding:
-    """Size, characters and colours."""
+    """The size, encoding and colours of the terminal."""
     if not terminal.is_terminal:
         return Finding("terminal", Status.NOTE, "none", "the dashboard needs one: run with --headless here")
-    words = f"{terminal.columns}×{terminal.lines}, {terminal.encoding}, {terminal.colours or 'no TERM'}"
+    text = f"{terminal.columns}×{terminal.lines}, {terminal.encoding}, {terminal.colours or 'no TERM'}"
     if terminal.encoding.lower().replace("-", "") != "utf8":
-        return Finding("terminal", Status.NOTE, words, "charts need Unicode: export LC_ALL=C.UTF-8")
+        return Finding("terminal", Status.NOTE, text, "charts need Unicode: export LC_ALL=C.UTF-8")
     if terminal.columns < 80 or terminal.lines < 24:
-        return Finding("terminal", Status.NOTE, words, "the dashboard is made for 80×24 and more: enlarge the window")
+        return Finding("terminal", Status.NOTE, text, "the dashboard needs at least 80×24: enlarge the window")
     if terminal.colours in ("", "dumb"):
-        return Finding("terminal", Status.NOTE, words, "it says that it has no colours: export TERM=xterm-256color")
-    return Finding("terminal", Status.OK, words)
+        return Finding("terminal", Status.NOTE, text, "no colours: export TERM=xterm-256color")
+    return Finding("terminal", Status.OK, text)
 
 
 def runtimes_finding(found: Sequence[str]) -> Finding:
-    """Container runtimes: needed for engines that ship as images only."""
-    return Finding("containers", Status.OK, ", ".join(found) or "no docker, no podman: engines are started as programs")
+    """The container runtimes, needed for --launcher."""
+    return Finding("containers", Status.OK, ", ".join(found) or "no docker, no podman: engines run as programs")

@@ -1,4 +1,4 @@
-"""What `servetop doctor` reads of the machine; a reader may fail in any way, the caller sees to that."""
+"""Reads the facts about this machine; a reader may raise any error, which the caller handles."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ TIMER_SLACK = Path("/proc/self/timerslack_ns")
 PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 CGROUPS = Path("/sys/fs/cgroup")
 NO_LIMIT = 1 << 60
-"""Bytes: what version 1 of control groups says where there is none."""
+"""Bytes from which a limit of control groups version 1 means no limit."""
 
 _EXTRA = re.compile(r"extra == [\"']([\w-]+)[\"']")
 _NOT_FOR_USERS = ("dev", "bench")
 
 
 def requirements() -> list[str]:
-    """What servetop says that it needs; PackageNotFoundError in a checkout that was never installed."""
+    """The requirements of servetop; PackageNotFoundError in a checkout that was never installed."""
     return metadata.requires("servetop") or []
 
 
 def unmet(needed: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Packages that are missing, and those of a version that servetop is not made for; extras are left out."""
+    """Required packages that are missing, and those with an unsupported version; without extras."""
     missing, other = [], []
     for requirement in map(Requirement, needed):
-        if not _concerns(requirement, extra=""):
+        if not _applies(requirement, extra=""):
             continue
         version = _version(requirement.name)
         if version is None:
@@ -45,7 +45,7 @@ def unmet(needed: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def extras(needed: Iterable[str]) -> dict[str, bool]:
-    """Each extra that a user may want, and whether all that it needs is installed."""
+    """Each extra for users, and whether all its requirements are installed."""
     requirements = [Requirement(text) for text in needed]
     names = {name for each in requirements if each.marker for name in _EXTRA.findall(str(each.marker))}
     return {
@@ -55,10 +55,10 @@ def extras(needed: Iterable[str]) -> dict[str, bool]:
 
 
 def _is_of_extra(requirement: Requirement, name: str) -> bool:
-    return _concerns(requirement, extra=name) and not _concerns(requirement, extra="")
+    return _applies(requirement, extra=name) and not _applies(requirement, extra="")
 
 
-def _concerns(requirement: Requirement, *, extra: str) -> bool:
+def _applies(requirement: Requirement, *, extra: str) -> bool:
     return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
 
 
@@ -70,7 +70,7 @@ def _version(package: str) -> str | None:
 
 
 def hard_file_limit() -> int | None:
-    """Most open files that a process may ask for; None: as many as it likes, or the system has no such limit."""
+    """The hard limit of open files; None if there is none."""
     try:
         import resource
     except ImportError:
@@ -81,8 +81,8 @@ def hard_file_limit() -> int | None:
 
 def local_ports() -> tuple[int, int] | None:
     """First and last port for the client's end of a connection."""
-    words = _read(PORT_RANGE).split()
-    return (int(words[0]), int(words[1])) if len(words) == 2 else None
+    bounds = _read(PORT_RANGE).split()
+    return (int(bounds[0]), int(bounds[1])) if len(bounds) == 2 else None
 
 
 def clock_source() -> tuple[str | None, float | None]:
@@ -98,7 +98,7 @@ def processors() -> tuple[int, float | None]:
 
 
 def group_limits(root: Path = CGROUPS) -> tuple[float | None, int | None]:
-    """Processors and bytes that the control group allows, by version 2 or version 1 of its files; None: no limit."""
+    """Processors and bytes of memory that the control group (version 2 or 1) allows; None for no limit."""
     quota, _, period = _read(root / "cpu.max").partition(" ")
     if not quota:
         quota, period = _read(root / "cpu/cpu.cfs_quota_us"), _read(root / "cpu/cpu.cfs_period_us")
@@ -109,16 +109,16 @@ def group_limits(root: Path = CGROUPS) -> tuple[float | None, int | None]:
 
 
 def recordings_disk(folder: Path) -> Disk:
-    """The place of recordings, which may not exist yet: then the nearest folder above it that does."""
+    """The disk of the recordings folder; of its nearest parent if it does not exist yet."""
     import psutil
 
-    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     mounts = {part.mountpoint: part.fstype for part in psutil.disk_partitions(all=True)}
     return Disk(
         folder=str(folder),
-        writable=there.is_dir() and os.access(there, os.W_OK | os.X_OK),
-        free=float(shutil.disk_usage(there).free),
-        file_system=file_system_of(there.resolve(), mounts),
+        writable=existing.is_dir() and os.access(existing, os.W_OK | os.X_OK),
+        free=float(shutil.disk_usage(existing).free),
+        file_system=file_system_of(existing.resolve(), mounts),
     )
 
 
@@ -140,7 +140,7 @@ def terminal() -> Terminal:
 
 
 def runtimes() -> list[str]:
-    """Container runtimes on the path."""
+    """The container runtimes in PATH."""
     return [path for name in ("docker", "podman") if (path := shutil.which(name))]
 
 

@@ -1,4 +1,4 @@
-"""Typer's command classes without what is slow to import: plain help grouped by panel, plain option values."""
+"""Typer's command classes without slow imports: plain help grouped by panel, plain option values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
 
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-"""Context settings of every command that prints such a page; columns."""
+"""Context settings of the commands; the width is in columns."""
 
 
 class PlainCommand(TyperCommand):
@@ -34,13 +34,13 @@ class PlainCommand(TyperCommand):
 class PlainGroup(TyperGroup):
     """A group of commands whose own options are listed by panel.
 
-    Ctrl-C aborts them (`typer.Abort`), for Typer would make a silent exit code of it.
+    Ctrl-C raises `typer.Abort`; Typer itself would exit silently.
     """
 
-    def make_context(self, *words: Any, **settings: Any) -> Context:
-        """Read the command line."""
+    def make_context(self, *arguments: Any, **settings: Any) -> Context:
+        """Parse the command line."""
         with _interrupts_abort():
-            return super().make_context(*words, **settings)
+            return super().make_context(*arguments, **settings)
 
     def invoke(self, ctx: Context) -> Any:
         """Run the command."""
@@ -58,7 +58,7 @@ class PlainGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write each command with its whole first sentence; Typer's own cuts it at the width of the terminal."""
+        """Write each command with its whole first sentence, which Typer would cut at the width of the terminal."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section(typer.style("Commands", bold=True)):
             formatter.write_dl([(name, each.get_short_help_str(1000)) for name, each in commands if each is not None])

@@ -1,6 +1,6 @@
 """A run without a dashboard: progress on stderr while it runs, the summary on stdout at its end.
 
-What a run does not need before its first request is loaded after it: progress, summary and tables.
+Modules for progress, summary and tables are imported after the first request.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ def run_headless(
     throw_away: bool = False,
     sender: FirstSender | None = None,
 ) -> int:
-    """Play the run here and print what came of it; the exit code. A recording to throw away is not named.
+    """Execute the run in this process and print its summary; return its exit code.
 
-    Signals that come when the run is over end nothing: the summary is printed, and the exit code is the recording's.
+    With `throw_away` the recording is not named. Signals after the end of the run are ignored: the summary is printed,
+    and the exit code is that of the recording.
     """
     with RunSignals().caught() as signals:
         context = RunContext(signals=signals, observer=HeadlessObserver(config, recording))
@@ -53,7 +54,7 @@ def _print_run(run: FinishedRun, *, as_json: bool, throw_away: bool) -> None:
         summary = dict(run.summary or run_summary(reader)) | {"exit_code": run.end.exit_code}
         if throw_away:
             summary["recording"] = None
-        summary["error"] = run.end.reason if run.end.exit_code else None  # also where the disk refused the end
+        summary["error"] = run.end.reason if run.end.exit_code else None  # also if the end could not be recorded
         if unrecorded is not None:
             summary |= {"recording_state": "incomplete", "not_recorded": dataclasses.asdict(unrecorded)}
         if as_json or summary["num_prompts"]:
@@ -62,7 +63,7 @@ def _print_run(run: FinishedRun, *, as_json: bool, throw_away: bool) -> None:
 
 
 class HeadlessObserver:
-    """Says on stderr how far a run is, and what happens to it."""
+    """Prints the progress and the warnings of a run on stderr."""
 
     def __init__(self, config: RunConfig, recording: Path) -> None:
         self._config = config
@@ -70,8 +71,10 @@ class HeadlessObserver:
         self._progress: HeadlessProgress | None = None
 
     async def follow(self) -> None:
-        """Show the run's progress until cancelled, and once more then; as long as its recording can be read."""
-        with contextlib.suppress(RecordingError, OSError):  # OSError: files that cannot be opened are told by the run
+        """Show the progress until cancelled, and a last time then, while the recording can be read."""
+        with contextlib.suppress(
+            RecordingError, OSError
+        ):  # OSError: the run itself reports files that cannot be opened
             try:
                 while True:
                     await asyncio.sleep(POLL_SECONDS)
@@ -82,7 +85,7 @@ class HeadlessObserver:
     def alert(self, line: str) -> None:
         """Print a line at once."""
         if self._progress is not None:
-            self._progress.say(line)
+            self._progress.print_line(line)
         else:
             console.status(line)
 

@@ -15,11 +15,11 @@ from servetop.run import console
 from servetop.run.process.recording_trouble import RECORDER
 
 MOST_TICKS = 400
-"""Ticks kept in memory: more than twice those of the window that the status line shows."""
+"""Ticks kept in memory: more than twice the window of the status line."""
 
 
 class HeadlessProgress:
-    """Reads the growing recording, as a dashboard would, and says how far it is."""
+    """Follows the growing recording, as a dashboard does, and prints the progress."""
 
     def __init__(self, config: RunConfig, recording: Path) -> None:
         self._reader = RecordingReader.open(recording)
@@ -31,15 +31,15 @@ class HeadlessProgress:
         self._progress: Progress = BarProgress(self._plan) if console.shows_status() else LineProgress(self._plan)
 
     def show(self) -> None:
-        """Print what is new, and where the run stands."""
+        """Print new notes, and the state of the run."""
         update = self._reader.poll()
         for tick in update.ticks:
             self._history.append(tick)
         if update.log_lines:
-            self._boot.hear([line.text for line in update.log_lines], update.log_lines[-1].at)
+            self._boot.add([line.text for line in update.log_lines], update.log_lines[-1].at)
         for note in update.notes:
-            if self._is_news(note):
-                self._progress.say(_words(note))
+            if self._is_printed(note):
+                self._progress.print_line(f"{note.severity.value}: {note.source}: {note.text}")
         if len(self._history) > MOST_TICKS:  # a day has 345,600: the line shows a window and sums
             self._history.forget(len(self._history) - MOST_TICKS // 2)
         if len(self._history):
@@ -49,23 +49,19 @@ class HeadlessProgress:
             ):
                 self._progress.show(live_stats(self._history, newest.end, span=1.0), self._boot)
 
-    def _is_news(self, note: Note) -> bool:
-        """Not of an earlier sitting; those of the run are said at its end, and those of the recorder before."""
-        said = note.source in ("run", RECORDER)
-        return note.severity is not Severity.INFO and not said and note.at >= self._resumed_at
+    def _is_printed(self, note: Note) -> bool:
+        """Whether a note is printed here: not one of an earlier session, nor of the run or the recorder."""
+        elsewhere = note.source in ("run", RECORDER)
+        return note.severity is not Severity.INFO and not elsewhere and note.at >= self._resumed_at
 
-    def say(self, words: str) -> None:
+    def print_line(self, line: str) -> None:
         """Print a line at once."""
-        self._progress.say(words)
+        self._progress.print_line(line)
 
     def close(self) -> None:
-        """Show the last of it, and leave the terminal tidy."""
+        """Show the final state, and restore the terminal."""
         try:
             self.show()
         finally:
             self._progress.finish()
             self._reader.close()
-
-
-def _words(note: Note) -> str:
-    return f"{note.severity.value}: {note.source}: {note.text}"

@@ -1,4 +1,4 @@
-"""How far a headless run is: a bar on a terminal, a line every few seconds in a log."""
+"""The progress of a headless run: a bar on a terminal, a line every few seconds in a log."""
 
 from __future__ import annotations
 
@@ -16,47 +16,47 @@ from servetop.tui.drawing import formats
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BETWEEN_REPEATS = 30.0
-"""While an engine loads and says nothing new."""
+"""Seconds between lines while an engine loads and logs nothing new."""
 LINE_LENGTH = 100
-"""Characters of an engine's line that are shown."""
+"""Characters shown of a log line."""
 
 
 class Progress(Protocol):
-    """What a follower tells its progress to."""
+    """Shows the progress of a run."""
 
     def due(self, at: float, *, loading: bool, boot: BootLog) -> bool:
-        """Whether `show` would show anything at this run time, in an engine's boot or after it."""
+        """Whether `show` would print anything at this run time; `loading` before the first stage."""
         ...
 
     def show(self, stats: LiveStats, boot: BootLog) -> None:
-        """The state now."""
+        """Show the current state."""
         ...
 
-    def say(self, words: str) -> None:
-        """Something that must be seen."""
+    def print_line(self, line: str) -> None:
+        """Print a line at once."""
         ...
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """Restore the terminal; nothing follows."""
         ...
 
 
 class BootLog:
-    """What an engine that loads says: its step, its newest line cut to a glance, and since when it is silent."""
+    """The start-up log of an engine: its current step, its newest line, and how long it has been silent."""
 
     def __init__(self) -> None:
         self.line = ""
         self._step = ""
-        self._heard_at = 0.0
+        self._newest_at = 0.0
 
-    def hear(self, lines: Sequence[str], at: float) -> None:
-        """Take new lines of its output, which came by `at`."""
+    def add(self, lines: Sequence[str], at: float) -> None:
+        """Add new lines of output, received by `at`."""
         self._step = boot_step(lines) or self._step
-        self.line, self._heard_at = lines[-1], at
+        self.line, self._newest_at = lines[-1], at
 
-    def words(self, at: float, *, repeated: bool = False) -> str:
-        """Step, line and silence; without the line where that was said before."""
-        silent = at - self._heard_at
+    def text(self, at: float, *, repeated: bool = False) -> str:
+        """Step, line and time without output; without the line if it is `repeated`."""
+        silent = at - self._newest_at
         parts = [self._step]
         if self.line and not repeated:
             parts.append(self.line if len(self.line) <= LINE_LENGTH else self.line[:LINE_LENGTH] + "…")
@@ -67,13 +67,13 @@ class BootLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a sitting of a run is to play."""
+    """The stages of one session of a run."""
 
     stages: Sequence[StageConfig]
     first: int = 0
-    """Index of its first stage: a resumed run goes on counting."""
+    """Index of its first stage; a resumed run continues the numbers."""
     attached: bool = False
-    """The engine is there already."""
+    """Whether the engine was already running."""
 
     @classmethod
     def of(cls, config: RunConfig, *, first: int = 0) -> Plan:
@@ -81,12 +81,12 @@ class Plan:
         return cls(stages=config.stages, first=first, attached=config.engine.url is not None)
 
     def position(self, stage: int) -> int:
-        """A stage's place in this sitting, counted from 0; negative before its first stage."""
+        """The position of a stage in this session, from 0; negative before the first stage."""
         return stage - self.first
 
 
 def status_line(stats: LiveStats, plan: Plan, *, boot: str) -> str:
-    """The run in one line; before its load, `boot` says what the engine does."""
+    """The state of the run in one line; before the load, `boot` describes the start of the engine."""
     number = plan.position(stats.load.stage) + 1
     if number < 1:
         engine = "attaching to the server" if plan.attached else "engine is loading"
@@ -109,62 +109,62 @@ def status_line(stats: LiveStats, plan: Plan, *, boot: str) -> str:
 
 
 class LineProgress:
-    """For logs: a plain line when something happens, else every few seconds."""
+    """Plain lines for logs: one for each event, and one every few seconds."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._next = 0.0
         self._repeat_at = 0.0
-        self._said: str | None = None
+        self._shown_line: str | None = None
 
     def due(self, at: float, *, loading: bool, boot: BootLog) -> bool:
-        """Some seconds after the last line; while an engine loads, later if it has said nothing new."""
-        return at >= (self._repeat_at if loading and boot.line == self._said else self._next)
+        """Whether the time for the next line has come; later while a loading engine logs nothing new."""
+        return at >= (self._repeat_at if loading and boot.line == self._shown_line else self._next)
 
     def show(self, stats: LiveStats, boot: BootLog) -> None:
-        """A line, unless there was one just now; while an engine loads, what it said is not said again."""
+        """Print a line if one is due; a log line of a loading engine is not repeated."""
         loading = self._plan.position(stats.load.stage) < 0
-        repeated = loading and boot.line == self._said
+        repeated = loading and boot.line == self._shown_line
         if not self.due(stats.at, loading=loading, boot=boot):
             return
         self._next, self._repeat_at = stats.at + SECONDS_BETWEEN_LINES, stats.at + SECONDS_BETWEEN_REPEATS
-        self._said = boot.line
-        self.say(status_line(stats, self._plan, boot=boot.words(stats.at, repeated=repeated)))
+        self._shown_line = boot.line
+        self.print_line(status_line(stats, self._plan, boot=boot.text(stats.at, repeated=repeated)))
 
-    def say(self, words: str) -> None:
-        """A line at once."""
-        console.status(words)
+    def print_line(self, line: str) -> None:
+        """Print a line."""
+        console.status(line)
 
     def finish(self) -> None:
-        """Nothing to tidy."""
+        """Do nothing: lines need no clean-up."""
 
 
 class DoneShare:
-    """How much of the planned load is done, 0-1: stages weigh by their seconds, or alike when some have no duration."""
+    """The finished share of the planned load, 0-1: stages weigh by duration, or equally if one has no duration."""
 
     def __init__(self, stages: Sequence[StageConfig]) -> None:
         self._stages = stages
         seconds = [stage.duration for stage in stages]
         self._weights = [1.0 if None in seconds else second or 0.0 for second in seconds]
         self._stage = -1
-        self._began_at = 0.0
+        self._started_at = 0.0
         self._completed_before = 0
 
     def after(self, stage: int, at: float, completed: int) -> float:
-        """`stage` is in force at `at`, and so many requests of the whole run are completed."""
+        """The share at time `at` in `stage`, with this number of completed requests in the whole run."""
         if stage != self._stage:
-            self._stage, self._began_at, self._completed_before = stage, at, completed
+            self._stage, self._started_at, self._completed_before = stage, at, completed
         if not 0 <= stage < len(self._stages):
             return float(stage > 0)
         plan = self._stages[stage]
-        by_time = (at - self._began_at) / plan.duration if plan.duration else 0.0
+        by_time = (at - self._started_at) / plan.duration if plan.duration else 0.0
         by_count = (completed - self._completed_before) / plan.num_prompts if plan.num_prompts else 0.0
         done = sum(self._weights[:stage]) + self._weights[stage] * min(1.0, max(by_time, by_count))
         return done / sum(self._weights)
 
 
 class BarProgress:
-    """For terminals: how much of the planned load is done, and the status line."""
+    """A progress bar and the status line, for terminals."""
 
     def __init__(self, plan: Plan) -> None:
         from rich.progress import BarColumn, TextColumn  # not for a run without a terminal
@@ -188,20 +188,20 @@ class BarProgress:
         self._bar.start()
 
     def due(self, at: float, *, loading: bool, boot: BootLog) -> bool:  # noqa: ARG002
-        """Always."""
+        """Always true: the bar is redrawn every time."""
         return True
 
     def show(self, stats: LiveStats, boot: BootLog) -> None:
-        """Redraw."""
-        status = status_line(stats, self._plan, boot=boot.words(stats.at))
+        """Redraw the bar and the status line."""
+        status = status_line(stats, self._plan, boot=boot.text(stats.at))
         done = self._done.after(self._plan.position(stats.load.stage), stats.at, stats.totals.completed)
         with contextlib.suppress(OSError):  # the terminal is gone
             self._bar.update(self._task, completed=done, status=sanitize_line(status))
 
-    def say(self, words: str) -> None:
-        """Above the bar."""
+    def print_line(self, line: str) -> None:
+        """Print a line above the bar."""
         with contextlib.suppress(OSError):
-            self._bar.console.print(sanitize_line(words), markup=False, highlight=False)
+            self._bar.console.print(sanitize_line(line), markup=False, highlight=False)
 
     def finish(self) -> None:
         """Remove the bar."""

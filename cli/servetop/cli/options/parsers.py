@@ -83,18 +83,18 @@ def _positive(option: str, text: str, kind: Callable[[str], _Number]) -> tuple[_
 
 def parse_metadata(texts: Sequence[str]) -> dict[str, str]:
     """A dictionary from KEY=VALUE texts."""
-    return _pairs("--metadata", texts, example="")
+    return _pairs("--metadata", texts, example="card=a100")
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, str]:
     """Settings of the simulator's model from KEY=VALUE texts."""
-    return _pairs("--set", texts, example=", as in kv_blocks=2000")
+    return _pairs("--set", texts, example="kv_blocks=2000")
 
 
 def _pairs(option: str, texts: Sequence[str], *, example: str) -> dict[str, str]:
     bad = next((text for text in texts if "=" not in text or text.startswith("=")), None)
     if bad is not None:
-        raise UsageError(f"{option} {bad}: use KEY=VALUE{example}")
+        raise UsageError(f"{option} {bad}: use KEY=VALUE, as in {example}")
     return dict(text.split("=", 1) for text in texts)
 
 
