@@ -8,7 +8,7 @@ INSTALL := PYTHON=$(PYTHON) bash locks/pip_install.sh
 unexport PYTHONDONTWRITEBYTECODE
 LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
-.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate lock audit sbom bench bench-client bench-tui picture options clean
+.PHONY: help demo test test-lowest test-newest check format integration integration-all gpu-check chaos chaos-quick soak validate lock audit sbom bench bench-client bench-tui picture options schema clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -95,6 +95,9 @@ picture: .venv/.installed  ## draw docs/dashboard.svg from a canned run
 
 options: .venv/.product  ## write docs/reference/options.md from the declared options
 	$(BIN)/python -m servetop.cli.options.reference docs/reference/options.md
+
+schema: .venv/.product  ## write docs/schema/summary.json from the summary's types
+	@$(BIN)/python -m servetop.analysis.summary.summary_schema > docs/schema/summary.json
 
 lock: .venv-audit/.installed  ## pin and hash the newest versions of what CI installs (locks/)
 	.venv-audit/bin/uv pip compile $(LOCK) pyproject.toml --extra dev locks/build.in --output-file locks/ci.txt

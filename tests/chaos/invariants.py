@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestStatus, RunEnd
 from servetop.core.tick import Tick
@@ -69,7 +70,7 @@ def read(path: Path) -> Recorded | None:
             Row(RequestStatus(status), tokens) for status, tokens in reader.request_rows(("status", "output_tokens"))
         ]
         origin = reader.header.anchor.origin_ns * 1e-9
-        return Recorded(origin, update.end, reader.ticks(), rows, run_summary(reader), reader.damage)
+        return Recorded(origin, update.end, reader.ticks(), rows, summary_json(run_summary(reader)), reader.damage)
 
 
 def check_words(ended: Ended, result: Result, *, signalled: bool = False, coloured: bool = False) -> None:

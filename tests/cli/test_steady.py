@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from servetop.analysis.summary.summary_types import StageSummary
 from servetop.cli.configuration.sweep_file import read_sweep, sweep_config
 from servetop.cli.report.steady_table import steady_lines, steady_mark, steady_seconds
 from servetop.core.errors import UsageError
 from servetop.recordings.read.reader import RecordingReader
+from tests.cli.summaries import NO_STEADY, stage
 from tests.harness import Servetop
 
 pytestmark = pytest.mark.integration
@@ -58,19 +60,20 @@ def test_a_sweep_file_has_a_cool_down_for_every_cell(tmp_path: Path) -> None:
         sweep_config(read_sweep(str(file)))
 
 
-def stage(label: str, *, seconds: float | None = None, reason: str | None = None) -> dict[str, Any]:
-    return {"label": label, "steady": {"start": None if reason else 0.0, "seconds": seconds, "reason": reason}}
+def steady(label: str, *, seconds: float | None = None, reason: str | None = None) -> StageSummary:
+    start = None if reason else 0.0
+    return stage(label, steady=replace(NO_STEADY, start=start, end=seconds, seconds=seconds, reason=reason))
 
 
-def test_tables_mark_what_was_not_steady_and_lines_say_why() -> None:
-    steady, ramp = stage("8 req/s", seconds=17.25), stage("8 to 16 req/s", reason="ramped")
-    assert (steady_seconds(steady), steady_seconds(ramp)) == ("17.2", "–")
-    assert (steady_mark([steady]), steady_mark([steady, ramp]), steady_mark([])) == ("", " ~", "")
+def test_tables_mark_what_was_not_steady_and_lines_give_the_reason() -> None:
+    found, ramp = steady("8 req/s", seconds=17.25), steady("8 to 16 req/s", reason="ramped")
+    assert (steady_seconds(found.steady), steady_seconds(ramp.steady)) == ("17.2", "–")
+    assert [steady_mark(each) for each in ([found.steady], [found.steady, ramp.steady], [])] == ["", " ~", ""]
     assert steady_lines([ramp]) == ["steady     none: ramped"]
-    assert steady_lines([steady, ramp]) == ["steady     none in 8 to 16 req/s: ramped"]
-    many = [stage(f"{rate} req/s", reason="short") for rate in (1, 2, 3)]
+    assert steady_lines([found, ramp]) == ["steady     none in 8 to 16 req/s: ramped"]
+    many = [steady(f"{rate} req/s", reason="short") for rate in (1, 2, 3)]
     assert steady_lines([*many, ramp]) == [
         "steady     none in 1 req/s and 2 more: short",
         "steady     none in 8 to 16 req/s: ramped",
     ]
-    assert steady_lines([steady]) == []
+    assert steady_lines([found]) == []

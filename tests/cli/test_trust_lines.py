@@ -1,34 +1,35 @@
-"""What a summary says under its tables."""
+"""The lines below the tables of a summary."""
 
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
+from servetop.analysis.summary.summary_types import RunSummary
 from servetop.cli.report.trust_lines import trust_lines
+from tests.cli.summaries import TRUST, run, stage
 
-NOTHING_CAME = "no metrics page of the engine came while requests were in flight, for 1 s"
+NO_SCRAPE = "no metrics page of the engine came while requests were in flight, for 1 s"
+SUSPECT = replace(TRUST, verdict="suspect", reasons=("a", "b"), token_source="usage")
+LIMITED = replace(SUSPECT, sent_rate=7.0, offered_rate=10.0, sent_exemption="limited to 13 in flight")
 
 
-def summary(*stages: str | None, whole: str | None = None) -> dict[str, Any]:
-    return {
-        "trust": {"verdict": "suspect", "reasons": ["a", "b"], "token_source": "usage"},
-        "server": {"peaks_reason": whole},
-        "stages": [{"label": f"s{i}", "server": {"peaks_reason": each}} for i, each in enumerate(stages)],
-    }
+def summary(*stages: str | None, **fields: object) -> RunSummary:
+    return run(*(stage(f"s{i}", peaks_reason=each) for i, each in enumerate(stages)), **{"trust": SUSPECT} | fields)
 
 
 @pytest.mark.parametrize(
-    ("told", "lines"),
+    ("summary", "lines"),
     [
         (summary(None, None), []),
-        (summary(NOTHING_CAME, whole=NOTHING_CAME), [f"no peaks   {NOTHING_CAME}"]),
+        (summary(NO_SCRAPE, peaks_reason=NO_SCRAPE), [f"no peaks   {NO_SCRAPE}"]),
         (
-            summary(None, NOTHING_CAME, NOTHING_CAME),
-            ["no peaks   of s1, s2: no metrics page of the engine came while they ran"],
+            summary(None, NO_SCRAPE, NO_SCRAPE),
+            ["no peaks   of s1, s2: no scrape of the engine's metrics while they ran"],
         ),
-        (summary(None) | {"itl_reason": "why"}, ["no ITL     why"]),
+        (summary(None, itl_reason="why"), ["no ITL     why"]),
+        (summary(None, trust=LIMITED), ["not judged sent / offered 70.0 %: limited to 13 in flight"]),
     ],
-    ids=["all known", "of the run", "of stages", "no ITL"],
+    ids=["all known", "of the run", "of stages", "no ITL", "exempt"],
 )
-def test_missing_figures_have_their_reason_under_the_verdict(told: dict[str, Any], lines: list[str]) -> None:
-    assert trust_lines(told) == ["trust      suspect: a; b; tokens by usage", *lines]
+def test_missing_figures_have_their_reason_under_the_verdict(summary: RunSummary, lines: list[str]) -> None:
+    assert trust_lines(summary) == ["trust      suspect: a; b; tokens by usage", *lines]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.events import EngineSample, GpuSample, RequestRecord, RequestStatus, RunEnd, StageChange
@@ -106,7 +107,7 @@ def summary_of(tmp_path: Path, header: RunHeader) -> Callable[..., dict[str, Any
             recorder.commit(TickTransaction(tick=tick))
         recorder.close(RunEnd(at=20.0, exit_code=0, reason=""))
         with contextlib.closing(RecordingReader.open(recorder.path)) as reader:
-            result = run_summary(reader)
+            result = summary_json(run_summary(reader))
         json.dumps(result, allow_nan=False)
         return result
 

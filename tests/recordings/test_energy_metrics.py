@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+from servetop.analysis.summary.summary_types import EnergySummary
 from servetop.core.events import GpuSample, RequestRecord, StageChange
 from servetop.core.tick import Tick
-from servetop.recordings.summary.energy_metrics import ENERGY
 
 MakeRequest = Callable[..., RequestRecord]
 MakeTick = Callable[..., Tick]
@@ -93,4 +94,4 @@ def test_without_a_gpu_every_figure_is_null(
     summary_of: Summarise, make_request: MakeRequest, ticks: Sequence[Tick]
 ) -> None:
     summary = summary_of(make_request(0, 10.0), ticks=ticks, stages=[stage(0, 10.0)])
-    assert summary["energy"] == dict.fromkeys(ENERGY)
+    assert summary["energy"] == dataclasses.asdict(EnergySummary())

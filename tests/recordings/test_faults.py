@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestRecord, RunEnd, Severity
 from servetop.core.interfaces.recording_store import RecordingState
@@ -60,7 +61,7 @@ def test_a_run_killed_with_9_leaves_everything_up_to_its_last_tick(left_behind: 
         assert [tick.index for tick in reader.poll().ticks] == list(range(50))
         assert reader.request_count() == 200
         assert (reader.end, reader.damage) == (None, None)
-        assert run_summary(reader)["recording_state"] == "broken-off"
+        assert summary_json(run_summary(reader))["recording_state"] == "broken-off"
     assert describe(left_behind).state is RecordingState.BROKEN_OFF
 
 
@@ -130,7 +131,7 @@ def test_of_a_torn_file_what_lies_before_the_tear_is_shown(finished: Path, share
         assert note.severity is Severity.ERROR
         assert f"the first {len(update.ticks) * 0.25:.1f} s could be read, what follows is lost" in note.text
         assert reader.poll() == type(update)()
-        assert run_summary(reader)["recording_state"] == "damaged"
+        assert summary_json(run_summary(reader))["recording_state"] == "damaged"
 
 
 def test_a_file_torn_within_its_first_page_cannot_be_read(finished: Path) -> None:
@@ -152,7 +153,7 @@ def test_noise_anywhere_in_a_file_never_ends_in_anything_but_our_own_error(
     with contextlib.suppress(RecordingError), closing(RecordingReader.open(copy)) as reader:
         reader.poll()
         reader.requests(0.0, 100.0)
-        run_summary(reader)
+        summary_json(run_summary(reader))
     assert describe(copy).path == copy
 
 

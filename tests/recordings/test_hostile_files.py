@@ -12,6 +12,7 @@ import pytest
 
 from servetop.analysis.live_stats import live_stats
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestRecord, RunEnd, StageChange
 from servetop.core.interfaces.recording_store import RecordingState
@@ -68,7 +69,7 @@ def look_at(path: Path) -> tuple[str, dict[str, object]]:
                 live_stats(history, tick.end)
             reader.requests(0.0, 100.0)
             reader.requests(0.0, 100.0, most=5)
-            summary = run_summary(reader)
+            summary = summary_json(run_summary(reader))
             json.dumps(summary, allow_nan=False)
             return reader.damage or "", summary
     except RecordingError as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.events import RequestRecord, RunEnd
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.recordings.read.reader import RecordingReader
@@ -36,7 +37,7 @@ def older(tmp_path: Path, header: RunHeader, make_request: MakeRequest) -> Path:
 
 def test_an_older_file_is_summed_up_without_what_it_lacks(older: Path) -> None:
     with contextlib.closing(RecordingReader.open(older)) as reader:
-        summary = run_summary(reader)
+        summary = summary_json(run_summary(reader))
     assert (summary["completed"], summary["mean_ttft_ms"]) == (1, pytest.approx(100.0))
     assert "mean_ttfot_ms" not in summary
 
@@ -46,4 +47,4 @@ def test_an_older_file_is_gone_on_with(older: Path, make_request: MakeRequest) -
     recorder.commit(TickTransaction(requests=[make_request(2, 1.0, reasoning_tokens=1, first_output_at=1.2)]))
     recorder.close(INTERRUPTED)
     with contextlib.closing(RecordingReader.open(older)) as reader:
-        assert run_summary(reader)["total_reasoning_tokens"] == 1
+        assert summary_json(run_summary(reader))["total_reasoning_tokens"] == 1

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import ConnectionConfig, EngineConfig, RunConfig, WorkloadConfig
 from servetop.core.events import LogLine, Note, RequestRecord, RequestStatus, RunEnd, Severity, StageChange
@@ -145,7 +146,7 @@ def test_none_of_60_planted_secrets_is_found_in_a_recording_its_name_its_log_or_
     reason = "; ".join(f"{name} {value}" for name, value in environment.items())
     recorder.close(RunEnd(at=0.5, exit_code=1, reason=reason))
     with closing(RecordingReader.open(path)) as reader:
-        contents += [path.read_bytes(), json.dumps(run_summary(reader)).encode()]
+        contents += [path.read_bytes(), json.dumps(summary_json(run_summary(reader))).encode()]
         contents += [each.name.encode() for each in files]
         arguments = reader.header.config.engine.extra_args
         headers = reader.header.config.workload.headers

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.events import EngineSample, RequestRecord, RunEnd
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, Tick
@@ -75,7 +76,7 @@ def test_one_absurd_metric_value_costs_no_other_figure(tmp_path: Path, header: R
     absurd = [sample(at, running=1e308, generation_tokens_total=1e308 * (at > 1.0), waiting=2.0) for at in (1.0, 2.0)]
     recorder.commit(TickTransaction(engine_samples=[*absurd, sample(3.0, running=4.0, waiting=1.0)]))
     with closing(RecordingReader.open(recorder.path)) as reader:
-        server = run_summary(reader)["server"]
+        server = summary_json(run_summary(reader))["server"]
     recorder.close(RunEnd(at=3.0, exit_code=0, reason=""))
     assert (server["max_running"], server["max_waiting"]) == (4.0, 2.0)
     assert server["generation_tokens"] == 0.0
@@ -132,7 +133,7 @@ def test_a_run_that_broke_off_knows_by_its_ticks_when_requests_were_in_flight(
         gauges = LoadGauges(in_flight=int(4 <= index < 12))
         recorder.commit(TickTransaction(tick=Tick(client=ClientTick(index=index, gauges=gauges))))
     with closing(RecordingReader.open(recorder.path)) as reader:
-        server = run_summary(reader)["server"]
+        server = summary_json(run_summary(reader))["server"]
     recorder.close(RunEnd(at=4.0, exit_code=0, reason=""))
     assert server["max_running"] is None
     assert server["peaks_reason"].startswith("no metrics page of the engine came while requests were in flight")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from servetop.analysis.summary.summary_json import summary_json
 from servetop.analysis.verdicts.steady_state import METHOD
 from servetop.core.events import RequestRecord, RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader
@@ -109,7 +110,7 @@ def test_several_stages_have_windows_of_their_own_and_the_run_has_none(
     assert first["end"] <= 15.0 <= second["start"]
     assert summary["steady"]["start"] is None
     assert summary["steady"]["p99_ttft_ms"] is None
-    assert summary["steady"]["reason"] == "each stage is a load of its own: 2 of 2 had a steady state, see stages"
+    assert summary["steady"]["reason"] == "each stage is a separate load: 2 of 2 had a steady state, see stages"
 
 
 def test_a_cool_down_counts_in_no_total(
@@ -157,7 +158,7 @@ def change(path: Path, steady: str | None) -> None:
 
 def steady_of(path: Path) -> dict[str, Any]:
     with closing(RecordingReader.open(path)) as reader:
-        return dict(run_summary(reader)["steady"])
+        return dict(summary_json(run_summary(reader))["steady"])
 
 
 def test_windows_are_stored_at_the_end_and_are_those_that_the_ticks_give(written: Path) -> None:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from servetop.analysis.summary.summary_json import set_up_json, summary_json
+from servetop.analysis.thresholds import threshold_keys
 from servetop.core.config import StageConfig
 from servetop.core.events import RequestRecord, RequestStatus, RunEnd
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.summary.summary import run_summary, summarise, without_figures
-from servetop.recordings.summary.thresholds import threshold_keys
+from servetop.recordings.summary.summary import period_summary, run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from tests.recordings.rows import sample, stage
@@ -180,7 +181,7 @@ def test_percentiles_that_were_asked_for_stand_beside_the_usual_ones(
     assert summary["p75_ttft_ms"] == pytest.approx(760)
     assert summary["p99.9_ttft_ms"] == pytest.approx(1009)
     with closing(RecordingReader.open(tmp_path / "run.servetop")) as reader:
-        again = run_summary(reader, percentiles=(10.0,))
+        again = summary_json(run_summary(reader, percentiles=(10.0,)))
     assert again["p10_ttft_ms"] == pytest.approx(110)
     assert "p75_ttft_ms" not in again
 
@@ -215,7 +216,7 @@ def test_the_engine_is_what_it_said_of_itself(tmp_path: Path, header: RunHeader)
     recorder = Recorder.create(tmp_path / "run.servetop", replace(header, engine=facts))
     recorder.commit(TickTransaction(engine_samples=[sample(1.0, max_num_seqs=64.0)]))
     with closing(RecordingReader.open(recorder.path)) as reader:
-        summary = run_summary(reader)
+        summary = summary_json(run_summary(reader))
     recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
     assert summary["engine"] == {"name": "vllm", "version": "0.32.0", "kv_blocks_total": 759, "max_num_seqs": 64}
     assert (summary["backend"], summary["model_id"], summary["recording_state"]) == ("vllm", "meta/L", "live")
@@ -226,10 +227,10 @@ def test_a_stage_or_a_time_window_can_be_summarised_alone(
 ) -> None:
     requests = [make_request(i, i * 1.0, stage=i // 2, tokens_at=[0.1 * (i + 1), 1.0]) for i in range(4)]
     recorder.commit(TickTransaction(requests=requests, stages=[stage(0, 0.0), stage(1, 2.0)]))
-    assert summarise(reader, stage=1)["mean_ttft_ms"] == pytest.approx(350.0)
-    assert summarise(reader, start=1.0, until=3.0)["mean_ttft_ms"] == pytest.approx(250.0)
-    assert summarise(reader, stage=1, until=3.0)["num_prompts"] == 1
-    assert summarise(reader)["num_prompts"] == 4
+    assert summary_json(period_summary(reader, stage=1))["mean_ttft_ms"] == pytest.approx(350.0)
+    assert summary_json(period_summary(reader, start=1.0, until=3.0))["mean_ttft_ms"] == pytest.approx(250.0)
+    assert summary_json(period_summary(reader, stage=1, until=3.0))["num_prompts"] == 1
+    assert summary_json(period_summary(reader))["num_prompts"] == 4
 
 
 def test_figures_from_blocks_are_the_figures_of_the_whole(
@@ -240,10 +241,10 @@ def test_figures_from_blocks_are_the_figures_of_the_whole(
         gaps = generator.gamma(2.0, 0.02, size=generator.integers(0, 9))
         requests = [make_request(number, number * 0.1, tokens_at=np.cumsum(gaps).tolist())]
         recorder.commit(TickTransaction(requests=requests))
-    whole = summarise(reader)
+    whole = summary_json(period_summary(reader))
     monkeypatch.setattr("servetop.recordings.read.request_columns.BLOCK", 7)
     monkeypatch.setattr("servetop.recordings.read.request_columns._MOST_PENDING", 20)
-    in_blocks = summarise(reader)
+    in_blocks = summary_json(period_summary(reader))
     for part in ("server", "energy", "trust"):
         assert in_blocks.pop(part) == whole.pop(part)
     assert in_blocks == pytest.approx(whole)
@@ -262,7 +263,7 @@ def test_a_run_that_failed_before_its_first_request_has_an_error_and_no_figures(
     recorder = Recorder.create(tmp_path / "run.servetop", header)
     recorder.close(RunEnd(at=3.0, exit_code=3, reason="nothing answers"))
     with closing(RecordingReader.open(recorder.path)) as reader:
-        summary = without_figures(run_summary(reader))
+        summary = set_up_json(run_summary(reader))
     assert (summary["error"], summary["exit_code"]) == ("nothing answers", 3)
     assert {"recording", "recording_state", "engine", "date"} <= set(summary)
     assert not {"num_prompts", "completed", "p99_ttft_ms", "server", "trust", "stages", "steady"} & set(summary)

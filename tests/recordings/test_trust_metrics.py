@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.events import EngineSample, RequestRecord, RunEnd
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, LogHistogram, Tick
@@ -181,10 +182,10 @@ def test_a_run_is_judged_by_the_figures_that_its_summary_has_once_it_ended(
         recorder.commit(TickTransaction(tick=make_tick(number), requests=[request], engine_samples=[sample]))
     end = RunEnd(at=2.0, exit_code=0, reason="")
     with closing(RecordingReader.open(recorder.path)) as reader:
-        before = run_summary(reader, end=end)["trust"]
+        before = summary_json(run_summary(reader, end=end))["trust"]
     recorder.close(end)
     with closing(RecordingReader.open(recorder.path)) as reader:
-        after = run_summary(reader)["trust"]
+        after = summary_json(run_summary(reader))["trust"]
     assert before == after
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from servetop.analysis.series.tick_history import TickHistory
+from servetop.analysis.summary.summary_json import summary_json
 from servetop.analysis.verdicts.live_trust import live_trust
 from servetop.analysis.verdicts.steady_state import METHOD, SteadyWindow
 from servetop.core.events import EngineSample, RequestRecord, RunEnd
@@ -105,7 +106,7 @@ def test_every_scope_gives_the_same_verdict(
     recorder.close(RunEnd(at=float(SECONDS), exit_code=0, reason=""), steady={0: window})
     with closing(RecordingReader.open(recorder.path)) as reader:
         history = TickHistory(reader.ticks())
-        summary = run_summary(reader)
+        summary = summary_json(run_summary(reader))
     (of_stage,) = summary["stages"]
     verdicts = {
         "live": str(live_trust(history, 80, 120).verdict),

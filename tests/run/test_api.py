@@ -22,8 +22,8 @@ CONFIG = RunConfig(
 def test_a_run_returns_its_summary_and_leaves_a_recording(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     result = api.run(CONFIG, tmp_path / "run.servetop")
     assert (result.exit_code, result.reason, result.recording) == (0, "", tmp_path / "run.servetop")
-    assert result.summary["completed"] == 10
-    assert api.summary(result.recording)["total_output_tokens"] == 40
+    assert result.summary.requests.completed == 10
+    assert api.summary(result.recording).requests.total_output_tokens == 40
     with contextlib.closing(api.open_recording(result.recording)) as reader:
         assert len(reader.requests(0.0, math.inf)) == 10
     assert capfd.readouterr() == ("", "")

@@ -19,7 +19,8 @@ from servetop.cli.doctor.doctor import report_lines
 from servetop.cli.doctor.doctor_checks import Finding, Status
 from servetop.cli.headless.progress import LineProgress, Plan
 from servetop.cli.main import main
-from servetop.cli.report.report import print_list, print_recorded_end
+from servetop.cli.report.recordings_list import print_list
+from servetop.cli.report.report import print_recorded_end
 from servetop.cli.tables import cell, light_table, out_tables
 from servetop.core.config import RunConfig
 from servetop.core.errors import EngineError, ServetopError

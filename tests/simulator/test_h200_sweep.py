@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.config import StageConfig
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
@@ -26,7 +27,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     path.write_bytes(lzma.decompress(RECORDING.read_bytes()))
     assert verify(path).verdict is VerifyVerdict.SOUND
     with contextlib.closing(RecordingReader.open(path)) as reader:
-        stages: list[dict[str, Any]] = run_summary(reader)["stages"]
+        stages: list[dict[str, Any]] = summary_json(run_summary(reader))["stages"]
     return stages
 
 

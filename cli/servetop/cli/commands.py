@@ -150,7 +150,7 @@ def verify(line: CommandLine[VerifyOptions]) -> int:
 
 def ls(line: CommandLine[ListOptions]) -> int:
     """List the recordings, newest first."""
-    from servetop.cli.report.report import print_recordings
+    from servetop.cli.report.recordings_list import print_recordings
 
     return print_recordings(line.options.folder, as_json=line.options.as_json)
 

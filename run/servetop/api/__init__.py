@@ -9,7 +9,7 @@
         stages=(StageConfig(request_rate=8, duration=60),),
     )
     result = api.run(config)
-    print(result.exit_code, result.summary["output_throughput"])
+    print(result.exit_code, result.summary.requests.output_throughput)
 
 Every function raises a `servetop.core.errors.ServetopError` with a one-line message when something is wrong.
 """
@@ -27,6 +27,7 @@ from servetop.core.clock import wall_clock
 from servetop.core.config import RunConfig
 
 if TYPE_CHECKING:
+    from servetop.analysis.summary.summary_types import RunSummary
     from servetop.recordings.read.reader import RecordingReader
 
 
@@ -39,8 +40,8 @@ class RunResult:
     """0 for success; see docs/reference/exit-codes.md."""
     reason: str
     """Why the run ended as it did; empty for success."""
-    summary: Mapping[str, Any]
-    """The summary, as `servetop summary --json` prints it."""
+    summary: RunSummary
+    """The summary; `servetop.analysis.summary.summary_json` gives what `servetop summary --json` prints."""
 
 
 def run(config: RunConfig, recording: Path | None = None) -> RunResult:
@@ -57,7 +58,7 @@ def run(config: RunConfig, recording: Path | None = None) -> RunResult:
     path = recording or new_recording_path(config, wall_clock())
     finished = execute(config, path, context=RunContext(signals=RunSignals(), observer=_Silent()))
     with contextlib.closing(finished.recorder.reader()) as reader:
-        summary = dict(finished.summary or run_summary(reader)) | {"exit_code": finished.end.exit_code}
+        summary = dataclasses.replace(finished.summary or run_summary(reader), exit_code=finished.end.exit_code)
     return RunResult(recording=path, exit_code=finished.end.exit_code, reason=finished.end.reason, summary=summary)
 
 
@@ -83,8 +84,8 @@ def open_recording(name: str | Path = "latest") -> RecordingReader:
     return RecordingReader.open(resolve(str(name)))
 
 
-def summary(name: str | Path = "latest") -> Mapping[str, Any]:
-    """The summary of a recording, as `servetop summary --json` prints it; names as in `open_recording`."""
+def summary(name: str | Path = "latest") -> RunSummary:
+    """The summary of a recording; names as in `open_recording`."""
     from servetop.recordings.summary.summary import run_summary
 
     with contextlib.closing(open_recording(name)) as reader:

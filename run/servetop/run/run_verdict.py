@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
+from servetop.analysis.summary.summary_types import RunSummary
+from servetop.analysis.thresholds import check_thresholds
 from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.analysis.verdicts.trust import TrustVerdict
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, RecordingError
 from servetop.core.events import RunEnd
@@ -16,12 +18,11 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.read.run_columns import RunColumns
 from servetop.recordings.summary.stored_steady import steady_windows
 from servetop.recordings.summary.summary import run_summary
-from servetop.recordings.summary.thresholds import check_thresholds
 from servetop.recordings.write.recorder import Recorder
 from servetop.run.outcome import decisive
 
 
-def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple[RunEnd, Mapping[str, Any] | None]:
+def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple[RunEnd, RunSummary | None]:
     """Close the recording; return how the run ended, with secrets redacted, and the summary if all is recorded.
 
     An incomplete recording makes the run a failed one.
@@ -46,14 +47,14 @@ def _with_missing_data(end: RunEnd, recorder: Recorder) -> RunEnd:
     return decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(missing))])
 
 
-def _judged(end: RunEnd, config: RunConfig, reader: RecordingReader) -> tuple[RunEnd, Mapping[str, Any] | None]:
+def _judged(end: RunEnd, config: RunConfig, reader: RecordingReader) -> tuple[RunEnd, RunSummary | None]:
     """The end of a run, which fails if it missed a threshold or was limited by the client, and its summary."""
     if end.exit_code != ExitCode.OK:
         return end, None
     summary = run_summary(reader, end=end)  # the figures that the user will see
     unmet = check_thresholds(summary, config.thresholds)
-    if summary["trust"]["verdict"] == "client-bound":
-        unmet.append("the client was the bottleneck: " + ", ".join(summary["trust"]["reasons"]))
+    if summary.measured.trust.verdict == TrustVerdict.CLIENT_BOUND:
+        unmet.append("the client was the bottleneck: " + ", ".join(summary.measured.trust.reasons))
     if not unmet:
         return end, summary
     return RunEnd(at=end.at, exit_code=int(ExitCode.THRESHOLDS), reason="; ".join(unmet)), summary

@@ -82,7 +82,7 @@ def extra_percentiles(wanted: Sequence[float], thresholds: Sequence[str]) -> tup
     """
     found = set(wanted)
     if thresholds:
-        from servetop.recordings.summary.thresholds import percentiles_needed  # numpy: not for every start
+        from servetop.analysis.thresholds import percentiles_needed  # not needed by every start
 
         found |= set(percentiles_needed(thresholds))
     return tuple(sorted(found - set(STANDARD_PERCENTILES)))

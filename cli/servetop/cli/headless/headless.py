@@ -46,18 +46,22 @@ def run_headless(
 
 
 def _print_run(run: FinishedRun, *, as_json: bool, throw_away: bool) -> None:
+    from servetop.analysis.summary.summary_types import UnrecordedSummary
     from servetop.cli.report.report import print_end, print_summary
     from servetop.recordings.summary.summary import run_summary
 
     unrecorded = run.recorder.unrecorded
     with contextlib.closing(run.recorder.reader()) as reader:
-        summary = dict(run.summary or run_summary(reader)) | {"exit_code": run.end.exit_code}
-        if throw_away:
-            summary["recording"] = None
-        summary["error"] = run.end.reason if run.end.exit_code else None  # also if the end could not be recorded
-        if unrecorded is not None:
-            summary |= {"recording_state": "incomplete", "not_recorded": dataclasses.asdict(unrecorded)}
-        if as_json or summary["num_prompts"]:
+        summary = run.summary or run_summary(reader)
+        summary = dataclasses.replace(
+            summary,
+            exit_code=run.end.exit_code,
+            error=run.end.reason if run.end.exit_code else None,  # also if the end could not be recorded
+            recording=None if throw_away else summary.recording,
+            recording_state=summary.recording_state if unrecorded is None else "incomplete",
+            not_recorded=None if unrecorded is None else UnrecordedSummary(**dataclasses.asdict(unrecorded)),
+        )
+        if as_json or summary.requests.num_prompts:
             print_summary(summary, as_json=as_json)
         print_end(run.end, reader, unrecorded=unrecorded)
 

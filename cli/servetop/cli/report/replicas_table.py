@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rich.console import Group
 
+from servetop.analysis.summary.summary_types import ReplicaSummary
 from servetop.cli.tables import cell, light_table, titled
 from servetop.tui.drawing import formats
 
 
-def replicas_table(replicas: Sequence[Mapping[str, Any]]) -> Group:
-    """One row a server: its requests and their latency, unknown behind a front door, and what it told itself."""
+def replicas_table(replicas: Sequence[ReplicaSummary]) -> Group:
+    """One row for each server: its requests, unknown behind a load balancer, and the metrics it exported."""
     names = ("ok", "fail", "tok/s", "TTFT\np50", "TTFT\np99")
     table = light_table("", *names, "tokens\nout", "most\nrun", "most\nwait", "KV\nmost", "preempt.")
     for each in replicas:
-        keys = ("output_throughput", "p50_ttft_ms", "p99_ttft_ms")
-        server = each["server"]
+        requests, server = each.requests, each.server
         table.add_row(
-            cell(each["url"].removeprefix("http://")),
-            *(formats.exact(each.get(key)) for key in ("completed", "failed")),
-            *(formats.number(each.get(key)) for key in keys),
-            *(formats.exact(server[key]) for key in ("generation_tokens", "max_running", "max_waiting")),
-            formats.percent(server["max_kv_usage"]),
-            formats.exact(server["preemptions"]),
+            cell(each.url.removeprefix("http://")),
+            formats.exact(None if requests is None else requests.completed),
+            formats.exact(None if requests is None else requests.failed),
+            formats.number(None if requests is None else requests.output_throughput),
+            *(formats.number(None if requests is None else requests.latency("ttft", q)) for q in ("p50", "p99")),
+            *map(formats.exact, (server.generation_tokens, server.max_running, server.max_waiting)),
+            formats.percent(server.max_kv_usage),
+            formats.exact(server.preemptions),
         )
     return titled("Replicas (latency in ms)", table)

@@ -2,64 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rich.console import Group
 
-from servetop.cli.report.energy_table import millijoules_per_token
+from servetop.analysis.summary.summary_types import Measurements, RunSummary, StageSummary, SteadySummary
 from servetop.cli.tables import light_table, titled
 from servetop.tui.drawing import formats
 
-Summary = Mapping[str, Any]
-
 UNSTEADY = "~"
-"""Behind a figure whose stage had no steady state."""
-_RATES = (
-    ("request_throughput", "Request throughput, req/s"),
-    ("output_throughput", "Output throughput, tok/s"),
-    ("total_token_throughput", "Total token throughput, tok/s"),
-    ("request_goodput", "Goodput, req/s"),
-    ("p50_ttft_ms", "TTFT p50, ms"),
-    ("p99_ttft_ms", "TTFT p99, ms"),
-    ("p50_tpot_ms", "TPOT p50, ms"),
-    ("p99_itl_ms", "ITL p99, ms"),
-    ("p99_e2el_ms", "E2EL p99, ms"),
-)
+"""Marks a figure whose stage had no steady state."""
 
 
-def steady_table(summary: Summary) -> Group | None:
-    """The figures that matter, of the whole run and of its steady window; None without one."""
-    steady = summary["steady"]
-    if steady["start"] is None:
+def steady_table(summary: RunSummary) -> Group | None:
+    """The main figures of the whole run and of its steady window; None without one."""
+    steady = summary.steady
+    if steady.start is None or steady.end is None or steady.measured is None:
         return None
     table = light_table("", "whole", "steady")
-    for key, name in _RATES:
-        if summary[key] is not None or steady[key] is not None:
-            table.add_row(name, formats.number(summary[key]), formats.number(steady[key]))
-    energy = [millijoules_per_token(each) for each in (summary, steady)]
-    if energy[1] is not None:
-        table.add_row("Energy, mJ/token", *map(formats.number, energy))
-    return titled(f"Steady state, {steady['start']:.1f} s to {steady['end']:.1f} s of the run", table)
+    whole, within = _figures(summary.measured), _figures(steady.measured)
+    for name, value in whole.items():
+        if value is not None or within[name] is not None:
+            table.add_row(name, formats.number(value), formats.number(within[name]))
+    energies = [each.energy.millijoules_per_token for each in (summary.measured, steady.measured)]
+    if energies[1] is not None:
+        table.add_row("Energy, mJ/token", *map(formats.number, energies))
+    return titled(f"Steady state, {steady.start:.1f} s to {steady.end:.1f} s of the run", table)
 
 
-def steady_seconds(stage: Summary) -> str:
-    """How long a stage was steady."""
-    seconds = stage["steady"]["seconds"]
-    return formats.UNKNOWN if seconds is None else formats.number(seconds)
+def _figures(measured: Measurements) -> dict[str, float | None]:
+    requests = measured.requests
+    return {
+        "Request throughput, req/s": requests.request_throughput,
+        "Output throughput, tok/s": requests.output_throughput,
+        "Total token throughput, tok/s": requests.total_token_throughput,
+        "Goodput, req/s": requests.request_goodput,
+        "TTFT p50, ms": requests.latency("ttft", "p50"),
+        "TTFT p99, ms": requests.latency("ttft", "p99"),
+        "TPOT p50, ms": requests.latency("tpot", "p50"),
+        "ITL p99, ms": requests.latency("itl", "p99"),
+        "E2EL p99, ms": requests.latency("e2el", "p99"),
+    }
 
 
-def steady_mark(stages: Sequence[Summary]) -> str:
-    """A mark when one of the repetitions of a cell was not steady."""
-    return f" {UNSTEADY}" if any(stage["steady"]["start"] is None for stage in stages) else ""
+def steady_seconds(steady: SteadySummary) -> str:
+    """Length of a stage's steady window."""
+    return formats.UNKNOWN if steady.seconds is None else formats.number(steady.seconds)
 
 
-def steady_lines(stages: Sequence[Summary]) -> list[str]:
+def steady_mark(windows: Sequence[SteadySummary]) -> str:
+    """A mark if one of the repetitions of a cell was not steady."""
+    return f" {UNSTEADY}" if any(steady.start is None for steady in windows) else ""
+
+
+def steady_lines(stages: Sequence[StageSummary]) -> list[str]:
     """Why stages had no steady state, one line for each reason."""
     labels: dict[str, list[str]] = {}
     for stage in stages:
-        if stage["steady"]["start"] is None:
-            labels.setdefault(str(stage["steady"]["reason"]), []).append(str(stage["label"]))
+        if stage.steady.start is None:
+            labels.setdefault(str(stage.steady.reason), []).append(stage.label)
     several = len(stages) > 1
     return [f"steady     none{f' in {_named(names)}' if several else ''}: {reason}" for reason, names in labels.items()]
 

@@ -1,45 +1,40 @@
-"""The energy of the GPUs while there was load, whole and for each output token and request."""
+"""Energy of the GPUs while there was load: in all, for each output token and for each request."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from servetop.analysis.energy import Energy, energy_between
+from servetop.analysis.summary.summary_types import EnergySummary
 from servetop.recordings.read.run_columns import Period, RunColumns
 
-ENERGY_NUMBERS = ("joules", "joules_per_output_token", "joules_per_request", "mean_power", "gpus", "known_share")
-ENERGY = (*ENERGY_NUMBERS, "source")
-"""Keys of `energy_figures`."""
 
+def energy_summary(run: RunColumns, period: Period) -> EnergySummary:
+    """Energy over the part of a period in which stages put load on the engine, warm-ups apart.
 
-def energy_figures(run: RunColumns, period: Period) -> dict[str, Any]:
-    """ENERGY over the part of a period in which stages put load on the engine, warm-ups apart; None where not known.
-
-    Tokens and requests are those of that time by the ticks: what arrived, and what ended well. Where the energy is
-    known for a share of the time only, that share is taken to stand for the rest.
+    Tokens and requests are those of the ticks of that time: received, and ended well. Where the energy is known for a
+    share of the time only, that share stands for the rest.
     """
     parts = _loaded(run, period)
     found = [energy for part in parts if (energy := energy_between(run.meters, part.start, part.until)) is not None]
     if not found:
-        return dict.fromkeys(ENERGY)
+        return EnergySummary()
     seconds = sum(part.until - part.start for part in parts)
     joules, known = sum(each.joules for each in found), _known(found, seconds)
     whole = joules / known
     within = [part.holds(run.load_ticks.start) for part in parts]
     tokens, requests = (sum(float(column[ticks].sum()) for ticks in within) for column in (run.output_tokens, run.ok))
-    return {
-        "joules": joules,
-        "joules_per_output_token": whole / tokens if tokens else None,
-        "joules_per_request": whole / requests if requests else None,
-        "mean_power": whole / seconds,
-        "gpus": max(each.devices for each in found),
-        "known_share": known,
-        "source": " and ".join(name for name in ("counter", "power") if any(name in each.source for each in found)),
-    }
+    return EnergySummary(
+        joules=joules,
+        joules_per_output_token=whole / tokens if tokens else None,
+        joules_per_request=whole / requests if requests else None,
+        mean_power=whole / seconds,
+        gpus=max(each.devices for each in found),
+        known_share=known,
+        source=" and ".join(name for name in ("counter", "power") if any(name in each.source for each in found)),
+    )
 
 
 def _loaded(run: RunColumns, period: Period) -> list[Period]:
-    """The stages' parts of a period, up to the last sign of life of any request."""
+    """The stages' parts of a period, up to the last tick in which any request was active."""
     alive = (run.in_flight > 0) | (run.output_tokens > 0) | (run.ok > 0)
     last = float(run.tick_ends[alive][-1]) if alive.any() else 0.0
     stages = [stage.period for stage in run.stages if not stage.change.warmup]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from typing import Any
 
-from servetop.analysis.failure_reasons import FAILED, FailureTally
+from servetop.analysis.failure_reasons import FAILED, Failure, FailureTally
 from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.read.request_columns import Selection
 
 MOST_REASONS = 10
-"""Reasons in a summary; what is rarer is counted as other reasons."""
+"""Reasons in a summary; rarer ones are counted as other reasons."""
 
 
-def failures(reader: RecordingReader, selection: Selection) -> list[dict[str, Any]]:
-    """The most frequent reasons, each with its count and when the first failed; empty when no request did."""
+def failure_reasons(reader: RecordingReader, selection: Selection) -> tuple[Failure, ...]:
+    """The most frequent reasons, each with its count and when the first failed; empty if no request failed."""
     where, parameters = selection.where
     failed = f"status IN ({', '.join('?' * len(FAILED))})"
     rows = reader.request_rows(
@@ -26,7 +24,7 @@ def failures(reader: RecordingReader, selection: Selection) -> list[dict[str, An
     )
     tally = FailureTally()
     for status, error, http_status, at in rows:
-        words = error if isinstance(error, str) else None  # a torn page may hold anything
+        text = error if isinstance(error, str) else None  # a torn page may hold anything
         instant = float(at) if isinstance(at, int | float) and math.isfinite(at) else None
-        tally.add(status, words, http_status=http_status, at=instant)
-    return [dataclasses.asdict(each) for each in tally.most_frequent(MOST_REASONS)]
+        tally.add(status, text, http_status=http_status, at=instant)
+    return tuple(tally.most_frequent(MOST_REASONS))

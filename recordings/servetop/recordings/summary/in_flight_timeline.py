@@ -1,4 +1,4 @@
-"""How many requests were in flight at the client at any instant of a run, from all of its raw rows."""
+"""Requests in flight at the client at any instant of a run, from its raw rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from servetop.recordings.read.run_columns import Period, RunColumns
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InFlightTimeline:
-    """Every instant at which a request was sent or ended, ascending, and how many were in flight after it."""
+    """Every instant at which a request was sent or ended, ascending, and the number in flight after it."""
 
     instants: FloatArray
     levels: IntArray
@@ -30,7 +30,7 @@ class InFlightTimeline:
 
     @classmethod
     def of(cls, sent: FloatArray, ended: FloatArray) -> InFlightTimeline:
-        """From both instants of each request."""
+        """Build the timeline from the two instants of each request."""
         instants = np.concatenate([ended, sent])
         steps = np.repeat(np.array([-1, 1]), [ended.size, sent.size])
         order = np.argsort(instants, kind="stable")  # ends first, where an end and a start coincide
@@ -42,13 +42,13 @@ class InFlightTimeline:
         return np.concatenate([[0], self.levels])[position]
 
     def in_flight(self, run: RunColumns, instants: FloatArray) -> FloatArray:
-        """The same; of a run that broke off, which has no rows of what was in flight at its end, by the ticks."""
+        """Requests in flight, from the ticks if the run was cut off: then there are no rows of its last requests."""
         if run.end is not None or not run.tick_ends.size:
             return self.at(instants).astype(np.float64)
         return np.interp(instants, run.tick_ends, run.in_flight)
 
     def busy(self, run: RunColumns, period: Period) -> Period | None:
-        """From the first to the last instant of the period at which requests were in flight; None when none was."""
+        """From the first to the last instant of the period with requests in flight; None without any."""
         edges = np.array([each for each in (period.start, period.until) if math.isfinite(each)])
         known = self.instants if run.end is not None or not run.tick_ends.size else run.tick_ends
         instants = np.sort(np.concatenate([edges, known[period.holds(known)]]))
@@ -58,7 +58,7 @@ class InFlightTimeline:
         last = min(int(loaded[-1]) + 1, instants.size - 1)  # what is in flight after an instant is so until the next
         return Period(start=float(instants[loaded[0]]), until=float(instants[last]))
 
-    def held_back(self, samples: RequestColumns, run: RunColumns) -> BoolArray:
+    def limited(self, samples: RequestColumns, run: RunColumns) -> BoolArray:
         """Which requests the concurrency limit made wait: it was reached at some time between due and sent."""
         if not np.isfinite(run.limits).any():
             return np.zeros(samples.due.shape, dtype=bool)

@@ -1,27 +1,22 @@
-"""The figures of each model, where requests asked for several."""
+"""The requests of each model, where the workload is a mix of models."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
+from servetop.analysis.summary.summary_types import ModelSummary
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.read.request_columns import Selection, collect_samples
 from servetop.recordings.read.run_columns import RunColumns
-from servetop.recordings.summary.request_metrics import request_figures
+from servetop.recordings.summary.request_metrics import request_summary
 
 
-def model_figures(reader: RecordingReader, run: RunColumns, selection: Selection) -> list[dict[str, Any]]:
-    """One summary for each model of the mix, in its order: requests and latencies, no server's figures."""
+def model_summaries(reader: RecordingReader, run: RunColumns, selection: Selection) -> tuple[ModelSummary, ...]:
+    """One summary for each model of the mix, in its order: requests and latencies, no server metrics."""
     config = run.header.config
-    figures = []
+    found = []
     for model, weight in config.workload.model_mix.items():
         samples = collect_samples(reader, dataclasses.replace(selection, model=model))
-        figures.append(
-            {
-                "model": model,
-                "weight": weight,
-                **request_figures(samples, goodput=config.goodput, percentiles=config.metric_percentiles),
-            }
-        )
-    return figures
+        requests = request_summary(samples, goodput=config.goodput, percentiles=config.metric_percentiles)
+        found.append(ModelSummary(model=model, weight=weight, requests=requests))
+    return tuple(found)

@@ -9,60 +9,55 @@ from typing import Any
 import numpy as np
 
 from servetop.analysis.percentiles import Distribution
+from servetop.analysis.summary.summary_types import (
+    METRICS,
+    PERCENTILES,
+    REASONING_METRICS,
+    LatencySummary,
+    RequestSummary,
+)
 from servetop.core.arrays import FloatArray
 from servetop.core.events import RequestStatus
 from servetop.core.units import MS_PER_S
 from servetop.recordings.read.request_columns import BoolArray, RequestColumns
 from servetop.recordings.summary.in_flight_timeline import InFlightTimeline
 
-METRICS = (
-    "ttft", "tpot", "itl", "e2el", "client_queue_time", "ttft_from_due", "e2el_from_due", "e2el_including_client_queue",
-)  # fmt: skip
-"""Latencies with statistics in milliseconds: `mean_ttft_ms`, …; the last four count from the due time, and the last
-is vLLM's name for the one before it."""
-REASONING_METRICS = ("ttfot",)
-"""With the same statistics, of runs in which a model reasoned."""
 _PER_TOKEN = ("itl", "tpot")
 UNSIZED_LIMIT = 0.01
-"""Share of the completed requests whose chunks may be of unknown size, and are left out of ITL."""
-PERCENTILES = (50.0, 90.0, 95.0, 99.0)
-"""Always there; --metric-percentiles adds others."""
-STATISTICS = ("mean", "median", "std", *(f"p{q:g}" for q in PERCENTILES))
-TOTALS = (
-    "num_prompts", "duration", "completed", "failed", "errors", "timeouts", "truncated", "cancelled",
-    "total_input_tokens", "total_output_tokens", "request_throughput", "request_goodput", "output_throughput",
-    "total_token_throughput", "max_output_tokens_per_s", "max_concurrent_requests",
-)  # fmt: skip
-FIGURES = (*TOTALS, *(f"{statistic}_{metric}_ms" for metric in METRICS for statistic in STATISTICS))
-"""Keys of `request_figures`."""
-REASONING_FIGURES = tuple(f"{statistic}_{metric}_ms" for metric in REASONING_METRICS for statistic in STATISTICS)
-"""And those of a run in which a model reasoned."""
+"""Share of the completed requests whose chunks may be of unknown size; these are left out of ITL."""
 
 
-def request_figures(
+def request_summary(
     samples: RequestColumns, *, goodput: Mapping[str, float], percentiles: Sequence[float] = ()
-) -> dict[str, Any]:
-    """TOTALS and the statistics of METRICS; latencies and tokens are those of requests that ended well.
+) -> RequestSummary:
+    """Totals and latencies; latencies and tokens are those of requests that ended well.
 
-    Where a model reasoned there are `total_reasoning_tokens` and the statistics of REASONING_METRICS besides.
-    `goodput` are limits in seconds by metric, `percentiles` those besides PERCENTILES; None stands where nothing
-    was measured.
+    `goodput` holds limits in seconds by metric, `percentiles` those besides PERCENTILES. REASONING_METRICS are computed
+    only where a model reasoned.
     """
     ok = samples.having(RequestStatus.OK)
     per_request = _per_request(samples)
     pools = {name: Distribution.of(values[ok]) for name, values in per_request.items()} | {"itl": samples.itl}
-    figures = _totals(samples, goodput_share=_good(per_request, goodput, ok=ok) if goodput else None)
-    thoughts = float(np.nansum(samples.reasoning_tokens[ok]))
-    if thoughts:
-        figures["total_reasoning_tokens"] = int(thoughts)
-    reason = figures["itl_reason"] = no_itl_reason(samples.sized[ok])
-    for metric in (*METRICS, *REASONING_METRICS) if thoughts else METRICS:
-        pool = Distribution.of(np.empty(0)) if reason and metric in _PER_TOKEN else pools[metric]
-        named = {f"p{q:.12g}": pool.percentile(q) for q in (*PERCENTILES, *percentiles)}
-        statistics = {"mean": pool.mean, "std": pool.std, "median": pool.percentile(50)} | named
-        for statistic, value in statistics.items():
-            figures[f"{statistic}_{metric}_ms"] = finite(value * MS_PER_S)
-    return figures
+    reasoning = int(float(np.nansum(samples.reasoning_tokens[ok])))
+    reason = no_itl_reason(samples.sized[ok])
+    if reason:
+        pools |= dict.fromkeys(_PER_TOKEN, Distribution.of(np.empty(0)))
+    metrics = (*METRICS, *REASONING_METRICS) if reasoning else METRICS
+    return RequestSummary(
+        **_totals(samples, goodput_share=_good(per_request, goodput, ok=ok) if goodput else None),
+        total_reasoning_tokens=reasoning or None,
+        itl_reason=reason,
+        latencies={metric: _latency(pools[metric], (*PERCENTILES, *percentiles)) for metric in metrics},
+    )
+
+
+def _latency(pool: Distribution, percentiles: Sequence[float]) -> LatencySummary:
+    return LatencySummary(
+        mean=finite(pool.mean * MS_PER_S),
+        std=finite(pool.std * MS_PER_S),
+        median=finite(pool.percentile(50) * MS_PER_S),
+        percentiles={f"p{q:.12g}": finite(pool.percentile(q) * MS_PER_S) for q in percentiles},
+    )
 
 
 def no_itl_reason(sized: BoolArray) -> str | None:

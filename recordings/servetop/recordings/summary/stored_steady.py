@@ -1,23 +1,22 @@
-"""The steady window of each stage of a recording: as stored at its end, else found from its ticks."""
+"""The steady window of each stage of a recording: as stored at the run's end, else found from its ticks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
+from servetop.analysis.summary.summary_types import Measurements, SteadySummary
 from servetop.analysis.verdicts.steady_state import METHOD, SteadyWindow, steady_window
-from servetop.recordings.format.steady_codec import window_data
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.read.run_columns import Period, RunColumns
-from servetop.recordings.summary.request_metrics import FIGURES
 
 _ROUNDING = 1e-6
 
 
 def steady_windows(run: RunColumns) -> dict[int, SteadyWindow]:
-    """By stage, warm-ups apart, found from the ticks that lie wholly within each stage."""
+    """The window of each stage, warm-ups apart, found from the ticks that lie wholly within the stage."""
     windows: dict[int, SteadyWindow] = {}
     for stage in run.stages:
         if not stage.change.warmup:
@@ -29,41 +28,50 @@ def steady_windows(run: RunColumns) -> dict[int, SteadyWindow]:
 
 
 def known_windows(reader: RecordingReader, run: RunColumns) -> Mapping[int, SteadyWindow]:
-    """Those that were stored, as long as this version would look for them in the same way."""
+    """The stored windows if this version's method found them, else those found now."""
     stored = reader.steady
     usable = bool(stored) and all(window.method == METHOD for window in stored.values())
     return stored if usable else steady_windows(run)
 
 
-def no_steady_state(window: SteadyWindow) -> dict[str, Any]:
-    """Why there is none, and null for every figure."""
-    return {**window_data(window), **dict.fromkeys(FIGURES)}
+def steady_summary(window: SteadyWindow, measured: Measurements | None) -> SteadySummary:
+    """A window and what was measured in it; without one, just the reason."""
+    return SteadySummary(
+        start=window.start,
+        end=window.end,
+        seconds=window.seconds,
+        method=window.method,
+        reason=window.reason or None,
+        measured=measured,
+    )
 
 
-def in_steady_state(figures: Mapping[str, Any], run: RunColumns, *, period: Period) -> dict[str, Any]:
-    """Figures of the requests that were due in a steady window, with the rates of what happened in it.
+def with_rates_within(measured: Measurements, run: RunColumns, period: Period) -> Measurements:
+    """The same measurements, with the rates of what happened in the period.
 
-    From first sent to last done would take in the time in which they end and others take their place.
+    First sent to last done would include the time in which its requests end while others take their place.
     """
     within = period.holds(run.load_ticks.start)
     seconds = period.until - period.start
-    requests, output, prompt = (float(each[within].sum()) for each in (run.ok, run.output_tokens, run.prompt_tokens))
-    good = figures["request_goodput"]
-    share = None if good is None or not figures["completed"] else good * figures["duration"] / figures["completed"]
-    return {
-        **figures,
-        "duration": seconds,
-        "request_throughput": requests / seconds,
-        "request_goodput": None if share is None else share * requests / seconds,
-        "output_throughput": output / seconds,
-        "total_token_throughput": (prompt + output) / seconds,
-    }
+    ended, output, prompt = (float(each[within].sum()) for each in (run.ok, run.output_tokens, run.prompt_tokens))
+    requests = measured.requests
+    good = requests.request_goodput
+    share = None if good is None or not requests.completed else good * requests.duration / requests.completed
+    rates = replace(
+        requests,
+        duration=seconds,
+        request_throughput=ended / seconds,
+        request_goodput=None if share is None else share * ended / seconds,
+        output_throughput=output / seconds,
+        total_token_throughput=(prompt + output) / seconds,
+    )
+    return replace(measured, requests=rates)
 
 
-def whole_steady(stages: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """A run's steady part from those of its stages: that of its only stage; several loads have none in common."""
+def whole_steady(stages: Sequence[SteadySummary]) -> SteadySummary:
+    """A run's steady window: that of its only stage; several stages have none in common."""
     if len(stages) == 1:
         return stages[0]
-    count = sum(stage["start"] is not None for stage in stages)
-    words = f"each stage is a load of its own: {count} of {len(stages)} had a steady state, see stages"
-    return no_steady_state(SteadyWindow(reason=words if stages else "the run had no load"))
+    count = sum(stage.start is not None for stage in stages)
+    several = f"each stage is a separate load: {count} of {len(stages)} had a steady state, see stages"
+    return steady_summary(SteadyWindow(reason=several if stages else "the run had no load"), None)

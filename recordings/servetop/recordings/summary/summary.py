@@ -1,209 +1,213 @@
-"""The final numbers of a run, exact, from raw rows, as one JSON-able dictionary (docs/reference/metrics.md)."""
+"""The final numbers of a run, exact, from raw rows (docs/reference/metrics.md defines each)."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from servetop.analysis.summary.summary_types import (
+    Measurements,
+    RampSummary,
+    RunSummary,
+    StageSummary,
+    SteadySummary,
+)
 from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.core.config import StageConfig
 from servetop.core.events import RunEnd, StageChange
-from servetop.recordings.format.steady_codec import window_data
 from servetop.recordings.library.run_sessions import finished_stages
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.read.request_columns import RequestColumns, Selection, collect_samples
 from servetop.recordings.read.run_columns import Period, RunColumns, StagePeriod
 from servetop.recordings.summary.cooldown import CoolDowns
-from servetop.recordings.summary.energy_metrics import energy_figures
-from servetop.recordings.summary.engine_metrics import engine_facts, server_figures
-from servetop.recordings.summary.failure_metrics import failures
+from servetop.recordings.summary.energy_metrics import energy_summary
+from servetop.recordings.summary.engine_metrics import engine_summary, server_summary
+from servetop.recordings.summary.failure_metrics import failure_reasons
 from servetop.recordings.summary.in_flight_timeline import InFlightTimeline
-from servetop.recordings.summary.model_metrics import model_figures
-from servetop.recordings.summary.replica_metrics import replica_figures
-from servetop.recordings.summary.request_metrics import FIGURES, REASONING_FIGURES, request_figures
-from servetop.recordings.summary.stored_steady import in_steady_state, known_windows, no_steady_state, whole_steady
-from servetop.recordings.summary.trust_metrics import trust_figures
-from servetop.recordings.summary.turn_metrics import turn_figures
+from servetop.recordings.summary.model_metrics import model_summaries
+from servetop.recordings.summary.replica_metrics import replica_summaries
+from servetop.recordings.summary.request_metrics import request_summary
+from servetop.recordings.summary.stored_steady import known_windows, steady_summary, whole_steady, with_rates_within
+from servetop.recordings.summary.trust_metrics import trust_summary
+from servetop.recordings.summary.turn_metrics import turn_summaries
 
 _ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat", "responses": "openai-responses"}
-"""What vLLM's benchmark calls them."""
-
-_PARTS = (
-    "failures", "cooldown_requests", "steady", "models", "replicas", "turns", "server", "energy", "trust", "stages",
-    "total_reasoning_tokens",
-)  # fmt: skip
-"""Keys of `run_summary` that are measured, besides figures."""
+"""Names of vLLM's benchmark."""
 
 
 def run_summary(
     reader: RecordingReader, *, percentiles: Sequence[float] | None = None, end: RunEnd | None = None
-) -> dict[str, Any]:
-    """The whole run but its warm-up: set-up, totals, statistics, engine, server, trust, and the same for each stage.
+) -> RunSummary:
+    """Summarise the whole run but its warm-up, and each stage.
 
-    `percentiles` takes the place of those that the run was asked for; `end` is how the run ended, where the recording
-    does not say so yet.
+    `percentiles` replaces those of the run's configuration; `end` is the end of a run that is not recorded yet.
     """
-    run, flights = RunColumns.load(reader), InFlightTimeline.load(reader)
-    run = run if end is None else dataclasses.replace(run, end=end)
-    if percentiles is not None:
-        run = _with_percentiles(run, percentiles)
-    windows, cooldowns = known_windows(reader, run), CoolDowns.load(reader, run)
-    warm_at = run.warm_at
+    source = _Source.load(reader, percentiles=percentiles, end=end)
+    run = source.run
+    warm_at, cooldowns = run.warm_at, CoolDowns.load(reader, run)
+    period = Period(start=warm_at)
     selection = Selection(start=None if warm_at == -math.inf else warm_at, left_out=tuple(cooldowns.starts.items()))
     samples = collect_samples(reader, selection)
-    whole = _summary(reader, run, flights=flights, selection=selection, period=Period(start=warm_at), samples=samples)
-    only = samples if len(run.stages) == 1 and warm_at == -math.inf else None  # they are the stage's, too
-    ended = finished_stages([stage.change for stage in run.stages], reader.notes(), end=run.end)
-    finished = {stage.index for stage in ended}
-    stages = [
-        _stage_summary(reader, run, flights=flights, stage=stage, cooldowns=cooldowns, samples=only)
-        | {"steady": _steady(reader, run, flights=flights, stage=stage.change.index, windows=windows)}
-        | {"finished": stage.change.index in finished}
-        for stage in run.stages
-        if not stage.change.warmup
-    ]
-    steady = {"steady": whole_steady([stage["steady"] for stage in stages])}
-    cooldown = {"cooldown_requests": sum(cooldowns.requests.values())}
-    models = model_figures(reader, run, selection)
-    replicas = replica_figures(reader, run, selection, flights=flights, period=Period(start=warm_at))
-    lists = {name: value for name, value in (("models", models), ("replicas", replicas)) if value}
-    reasons = {"failures": failures(reader, selection) if whole["failed"] else []}
-    parts = {**reasons, **cooldown, **steady, **lists}
-    return {**_set_up(reader, run), **_end(run), **whole, **parts, "stages": stages}
+    whole = source.measure(selection, period, samples=samples)
+    shared = samples if len(run.stages) == 1 and warm_at == -math.inf else None  # the only stage has the same requests
+    stages = _stage_summaries(source, cooldowns, samples=shared)
+    return RunSummary(
+        **_set_up(run),
+        recording=str(reader.path),
+        recording_state=_state(reader, run),
+        engine=engine_summary(run),
+        exit_code=None if run.end is None else run.end.exit_code,
+        error=run.end.reason if run.end is not None and run.end.exit_code else None,
+        measured=whole,
+        failures=failure_reasons(reader, selection) if whole.requests.failed else (),
+        cooldown_requests=sum(cooldowns.requests.values()),
+        steady=whole_steady([stage.steady for stage in stages]),
+        models=model_summaries(reader, run, selection) or None,
+        replicas=replica_summaries(reader, run, selection, timeline=source.timeline, period=period) or None,
+        stages=stages,
+    )
 
 
-def without_figures(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Set-up, error and recording of a run that failed before its first request: nothing in it was measured."""
-    figures = {*FIGURES, *REASONING_FIGURES, *_PARTS}
-    return {name: value for name, value in summary.items() if name not in figures}
-
-
-def _end(run: RunColumns) -> dict[str, Any]:
-    """The exit code, and the reason where the run failed; both are null while it goes on, and of one that broke off."""
-    code = None if run.end is None else run.end.exit_code
-    return {"exit_code": code, "error": run.end.reason if run.end is not None and code else None}
-
-
-def _with_percentiles(run: RunColumns, percentiles: Sequence[float]) -> RunColumns:
-    config = dataclasses.replace(run.header.config, metric_percentiles=tuple(percentiles))
-    return dataclasses.replace(run, header=dataclasses.replace(run.header, config=config))
-
-
-def summarise(
+def period_summary(
     reader: RecordingReader, *, stage: int | None = None, start: float | None = None, until: float | None = None
-) -> dict[str, Any]:
-    """Totals, statistics, server and trust of the requests that were due in a stage and/or between two instants.
+) -> Measurements:
+    """Measure the requests that were due in a stage and/or between two instants.
 
-    The server's figures are those of the stage's time, or of the time between the instants.
+    Server, energy and trust are those of the stage's time, or of the time between the instants.
     """
-    run, flights = RunColumns.load(reader), InFlightTimeline.load(reader)
-    periods = [each.period for each in run.stages if each.change.index == stage]
+    source = _Source.load(reader)
+    periods = [each.period for each in source.run.stages if each.change.index == stage]
     period = Period(
         start=max([-math.inf if start is None else start, *(each.start for each in periods[:1])]),
         until=min([math.inf if until is None else until, *(each.until for each in periods[-1:])]),
     )
-    selection = Selection(stage=stage, start=start, until=until)
-    return _summary(reader, run, flights=flights, selection=selection, period=period)
+    return source.measure(Selection(stage=stage, start=start, until=until), period)
 
 
-def _summary(
-    reader: RecordingReader,
-    run: RunColumns,
-    *,
-    flights: InFlightTimeline,
-    selection: Selection,
-    period: Period,
-    samples: RequestColumns | None = None,
-) -> dict[str, Any]:
-    """Of the selected requests, whose samples may be at hand."""
-    samples = samples or collect_samples(reader, selection)
-    return {
-        **request_figures(samples, goodput=run.header.config.goodput, percentiles=run.header.config.metric_percentiles),
-        **turn_figures(reader, selection),
-        "server": server_figures(run, period, flights=flights),
-        "energy": energy_figures(run, period),
-        "trust": trust_figures(run, samples, flights=flights, period=period),
-    }
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Source:
+    """What every part of a summary is computed from."""
+
+    reader: RecordingReader
+    run: RunColumns
+    timeline: InFlightTimeline
+
+    @classmethod
+    def load(
+        cls, reader: RecordingReader, *, percentiles: Sequence[float] | None = None, end: RunEnd | None = None
+    ) -> _Source:
+        run = RunColumns.load(reader)
+        run = run if end is None else dataclasses.replace(run, end=end)
+        if percentiles is not None:
+            config = dataclasses.replace(run.header.config, metric_percentiles=tuple(percentiles))
+            run = dataclasses.replace(run, header=dataclasses.replace(run.header, config=config))
+        return cls(reader=reader, run=run, timeline=InFlightTimeline.load(reader))
+
+    def measure(self, selection: Selection, period: Period, *, samples: RequestColumns | None = None) -> Measurements:
+        """Measure the selected requests, which may be loaded already, and the period."""
+        samples = samples or collect_samples(self.reader, selection)
+        config = self.run.header.config
+        return Measurements(
+            requests=request_summary(samples, goodput=config.goodput, percentiles=config.metric_percentiles),
+            turns=turn_summaries(self.reader, selection),
+            server=server_summary(self.run, period, timeline=self.timeline),
+            energy=energy_summary(self.run, period),
+            trust=trust_summary(self.run, samples, timeline=self.timeline, period=period),
+        )
 
 
-def _steady(
-    reader: RecordingReader,
-    run: RunColumns,
-    *,
-    flights: InFlightTimeline,
-    stage: int,
-    windows: Mapping[int, SteadyWindow],
-) -> dict[str, Any]:
-    """A stage's steady window with its figures; without one, just why there is none."""
-    window = windows.get(stage, SteadyWindow(reason="the run ended before it was looked for"))
+def _stage_summaries(
+    source: _Source, cooldowns: CoolDowns, *, samples: RequestColumns | None
+) -> tuple[StageSummary, ...]:
+    """All stages but warm-ups; `samples` are the requests of the only stage, if they are loaded already."""
+    run, windows = source.run, known_windows(source.reader, source.run)
+    ended = finished_stages([stage.change for stage in run.stages], source.reader.notes(), end=run.end)
+    finished = {stage.index for stage in ended}
+    return tuple(
+        _stage_summary(
+            source,
+            stage,
+            cooldowns=cooldowns,
+            samples=samples,
+            steady=_steady(source, stage.change.index, windows=windows),
+            finished=stage.change.index in finished,
+        )
+        for stage in run.stages
+        if not stage.change.warmup
+    )
+
+
+def _steady(source: _Source, stage: int, *, windows: Mapping[int, SteadyWindow]) -> SteadySummary:
+    window = windows.get(stage, SteadyWindow(reason="the run ended before the search for it"))
     if window.start is None or window.end is None:
-        return no_steady_state(window)
+        return steady_summary(window, None)
     period = Period(start=window.start, until=window.end)
-    selection = Selection(stage=stage, start=window.start, until=window.end)
-    figures = _summary(reader, run, flights=flights, selection=selection, period=period)
-    return {**window_data(window), **in_steady_state(figures, run, period=period)}
+    measured = source.measure(Selection(stage=stage, start=window.start, until=window.end), period)
+    return steady_summary(window, with_rates_within(measured, source.run, period))
 
 
 def _stage_summary(
-    reader: RecordingReader,
-    run: RunColumns,
-    *,
-    flights: InFlightTimeline,
+    source: _Source,
     stage: StagePeriod,
+    *,
     cooldowns: CoolDowns,
     samples: RequestColumns | None,
-) -> dict[str, Any]:
+    steady: SteadySummary,
+    finished: bool,
+) -> StageSummary:
     change, period = stage.change, stage.period
     left_out = tuple(pair for pair in cooldowns.starts.items() if pair[0] == change.index)
-    selection = Selection(stage=change.index, left_out=left_out)
-    figures = _summary(reader, run, flights=flights, selection=selection, period=period, samples=samples)
-    return {
-        "stage": change.index,
-        "label": change.label,
-        "repeat": change.repeat,
-        "request_rate": json_rate(change.request_rate),
-        "max_concurrency": change.max_concurrency,
-        "max_num_seqs": change.max_num_seqs,
-        "start": period.start,
-        "end": _last_instant(run) if math.isinf(period.until) else period.until,
-        "preemptions": figures["server"]["preemptions"],
-        "cooldown_requests": cooldowns.requests.get(change.index, 0),
-        **figures,
-    }
+    measured = source.measure(Selection(stage=change.index, left_out=left_out), period, samples=samples)
+    return StageSummary(
+        stage=change.index,
+        label=change.label,
+        repeat=change.repeat,
+        request_rate=change.request_rate,
+        max_concurrency=change.max_concurrency,
+        max_num_seqs=change.max_num_seqs,
+        start=period.start,
+        end=_last_instant(source.run) if math.isinf(period.until) else period.until,
+        preemptions=measured.server.preemptions,
+        cooldown_requests=cooldowns.requests.get(change.index, 0),
+        measured=measured,
+        steady=steady,
+        finished=finished,
+    )
 
 
-def _set_up(reader: RecordingReader, run: RunColumns) -> dict[str, Any]:
+def _set_up(run: RunColumns) -> dict[str, Any]:
+    """The fields of RunSummary that come from the configuration and the stages."""
     config, facts = run.header.config, run.header.engine
     changes = [stage.change for stage in run.stages if not stage.change.warmup]
     endpoint = config.workload.endpoint or (facts.endpoints[0] if facts else "completions")
-    set_up: dict[str, Any] = {
+    ramp = next((stage for stage in config.stages if stage.ramp_from is not None and not stage.warmup), None)
+    return {
+        "metadata": config.metadata,
         "date": datetime.fromtimestamp(run.header.anchor.wall_epoch_s).strftime("%Y%m%d-%H%M%S"),
         "endpoint_type": _ENDPOINT_TYPES.get(endpoint, endpoint),
         "backend": config.engine.name if facts is None else facts.name,
         "label": config.label or None,
         "model_id": (facts and facts.model) or config.engine.model or None,
         "tokenizer_id": config.workload.tokenizer or None,
-        "request_rate": json_rate(_common(changes, "request_rate")),
-        "burstiness": json_rate(config.workload.burstiness),
+        "request_rate": _common(changes, "request_rate"),
+        "burstiness": config.workload.burstiness,
         "max_concurrency": _common(changes, "max_concurrency"),
+        "ramp": None if ramp is None or len(changes) != 1 else _ramp_summary(ramp),
     }
-    ramp = next((stage for stage in config.stages if stage.ramp_from is not None and not stage.warmup), None)
-    if ramp is not None and len(changes) == 1:
-        set_up["ramp_up_strategy"] = ramp.ramp_strategy
-        set_up |= {"ramp_up_start_rps": ramp.ramp_from, "ramp_up_end_rps": ramp.request_rate}
-    own_keys = {"recording": str(reader.path), "recording_state": _state(reader, run), "engine": engine_facts(run)}
-    return {**config.metadata, **set_up, **own_keys}
 
 
-def json_rate(rate: float | None) -> float | str | None:
-    """A rate as vLLM's results have it: `inf` as a string."""
-    return "inf" if rate is not None and math.isinf(rate) else rate
+def _ramp_summary(stage: StageConfig) -> RampSummary:
+    return RampSummary(
+        ramp_up_strategy=stage.ramp_strategy, ramp_up_start_rps=stage.ramp_from, ramp_up_end_rps=stage.request_rate
+    )
 
 
 def _common(changes: Iterable[StageChange], name: str) -> Any:
-    """What all stages have in common; None when they differ."""
+    """A value that all stages share; None if they differ."""
     values = {getattr(change, name) for change in changes}
     return values.pop() if len(values) == 1 else None
 

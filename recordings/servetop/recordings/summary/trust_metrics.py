@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from servetop.analysis.summary.summary_types import TrustSummary
 from servetop.analysis.verdicts.consistency import EngineCounts, littles_law, token_error
 from servetop.analysis.verdicts.trust import COUNT_LIMIT, Trust, is_stamped, itl_uncertainty, limit_in_force
 from servetop.core.arrays import BoolArray
@@ -18,22 +18,17 @@ from servetop.recordings.read.run_columns import Period, RunColumns
 from servetop.recordings.summary.in_flight_timeline import InFlightTimeline
 from servetop.recordings.summary.request_metrics import finite, span_of
 
-TRUST = (
-    "slip_p99_ms", "loop_lag_p99_ms", "offered_rate", "sent_rate", "completed_rate", "littles_law_error", "token_error",
-    "itl_uncertainty_p99_ms",
-)  # fmt: skip
 
-
-def trust_figures(
-    run: RunColumns, samples: RequestColumns, *, flights: InFlightTimeline, period: Period
-) -> dict[str, Any]:
-    """TRUST with verdict, reasons, and on which requests the slip was measured; None is "cannot be said"."""
-    held = flights.held_back(samples, run)
+def trust_summary(
+    run: RunColumns, samples: RequestColumns, *, timeline: InFlightTimeline, period: Period
+) -> TrustSummary:
+    """The trust meter over a period, and on which requests the slip was measured."""
+    held = timeline.limited(samples, run)
     slip = samples.sent - samples.due
     free = slip[~held & ~np.isnan(slip)]
     within = period.holds(run.tick_ends)
     engine = _engine_counts(run, period)
-    law = littles_law(engine, flights.in_flight(run, engine.instants))
+    law = littles_law(engine, timeline.in_flight(run, engine.instants))
     lag = LogHistogram.merged(lag for lag, wanted in zip(run.loop_lags, within, strict=True) if wanted)
     trust = Trust(
         slip_p99=float(np.percentile(free, 99)) if free.size else math.nan,
@@ -55,7 +50,7 @@ def trust_figures(
         guessed=share_of(samples, TokenSource.CHUNKS, TokenSource.ESTIMATE),
         disputed=share_of(samples, TokenSource.DISPUTED),
     )
-    return {**_as_data(trust, basis=_basis(held)), "token_source": token_source(samples)}
+    return _trust_summary(trust, basis=_basis(held), source=token_source(samples))
 
 
 def late_share(run: RunColumns, samples: RequestColumns, period: Period) -> float:
@@ -131,22 +126,23 @@ def _basis(held: BoolArray) -> str:
     return f"{int((~held).sum())} requests that were due and sent while fewer than the limit were in flight"
 
 
-def _as_data(trust: Trust, *, basis: str) -> dict[str, Any]:
-    return {
-        "slip_p99_ms": finite(trust.slip_p99 * MS_PER_S),
-        "slip_basis": basis,
-        "loop_lag_p99_ms": finite(trust.loop_lag_p99 * MS_PER_S),
-        "stamped": trust.stamped,
-        "late_share": finite(trust.late_share),
-        "offered_rate": finite(trust.offered_rate),
-        "sent_rate": finite(trust.sent_rate),
-        "completed_rate": finite(trust.completed_rate),
-        "itl_uncertainty_p99_ms": finite(trust.itl_uncertainty_p99 * MS_PER_S),
-        "littles_law_error": finite(trust.littles_law_error),
-        "token_error": finite(trust.token_error),
-        "held_back": trust.limited,
-        "littles_law_limit": trust.littles_law_limit,
-        "sent_exemption": trust.checks["sent_share"].exemption or None,
-        "verdict": str(trust.verdict),
-        "reasons": list(trust.reasons),
-    }
+def _trust_summary(trust: Trust, *, basis: str, source: str | None) -> TrustSummary:
+    return TrustSummary(
+        slip_p99_ms=finite(trust.slip_p99 * MS_PER_S),
+        slip_basis=basis,
+        loop_lag_p99_ms=finite(trust.loop_lag_p99 * MS_PER_S),
+        stamped=trust.stamped,
+        late_share=finite(trust.late_share),
+        offered_rate=finite(trust.offered_rate),
+        sent_rate=finite(trust.sent_rate),
+        completed_rate=finite(trust.completed_rate),
+        itl_uncertainty_p99_ms=finite(trust.itl_uncertainty_p99 * MS_PER_S),
+        littles_law_error=finite(trust.littles_law_error),
+        token_error=finite(trust.token_error),
+        held_back=trust.limited,
+        littles_law_limit=trust.littles_law_limit,
+        sent_exemption=trust.checks["sent_share"].exemption or None,
+        verdict=str(trust.verdict),
+        reasons=trust.reasons,
+        token_source=source,
+    )

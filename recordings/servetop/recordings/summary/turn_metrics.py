@@ -1,4 +1,4 @@
-"""What each turn of the conversations met: the history grows, and with it prompts, waits and what a cache finds."""
+"""Summaries by turn of a conversation: with its history grow prompts, latencies and what a prefix cache finds."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from servetop.analysis.percentiles import Distribution
+from servetop.analysis.summary.summary_types import TurnSummary
 from servetop.core.arrays import FloatArray
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestStatus
@@ -21,13 +22,13 @@ _COLUMNS = (*_NUMBERS, "status", "token_source", "chunk_times", "chunk_tokens")
 _MEASURED = (*_NUMBERS, "ok", "first_tokens", "sized")
 
 
-def turn_figures(reader: RecordingReader, selection: Selection) -> dict[str, Any]:
-    """`turns`: for each turn, from 1, its requests and, of those that ended well, latencies and prompts.
+def turn_summaries(reader: RecordingReader, selection: Selection) -> tuple[TurnSummary, ...] | None:
+    """One summary for each turn, from 1: its requests, and latencies and prompts of those that ended well.
 
-    Empty for a workload without conversations.
+    None for a workload without conversations.
     """
     if not reader.header.config.workload.conversational:
-        return {}
+        return None
     where, parameters = selection.where
     rows = reader.request_rows(_COLUMNS, where=f"turn > 0 AND {where}" if where else "turn > 0", parameters=parameters)
     parts = [np.empty((0, len(_MEASURED)))]
@@ -37,11 +38,11 @@ def turn_figures(reader: RecordingReader, selection: Selection) -> dict[str, Any
         except (ValueError, TypeError) as error:
             raise RecordingError(f"{reader.path} is damaged: its request rows make no sense ({error})") from error
     columns = dict(zip(_MEASURED, np.concatenate(parts).T, strict=True))
-    return {"turns": [_figures(columns, turn) for turn in np.unique(columns["turn"])]}
+    return tuple(_turn_summary(columns, turn) for turn in np.unique(columns["turn"]))
 
 
 def _measured(columns: dict[str, tuple[Any, ...]]) -> FloatArray:
-    """What figures need of some requests; shape (requests, columns)."""
+    """The values that the summaries need; shape (requests, columns)."""
     numbers = {name: np.array(columns[name], dtype=np.float64) for name in _NUMBERS}
     chunks = Chunks.of(columns["chunk_times"], columns["chunk_tokens"])
     sources = np.array([each or "" for each in columns["token_source"]], dtype=np.str_)
@@ -53,26 +54,26 @@ def _measured(columns: dict[str, tuple[Any, ...]]) -> FloatArray:
     return np.stack([(numbers | more)[name] for name in _MEASURED], axis=1)
 
 
-def _figures(columns: dict[str, FloatArray], turn: float) -> dict[str, Any]:
+def _turn_summary(columns: dict[str, FloatArray], turn: float) -> TurnSummary:
     mine = columns["turn"] == turn
     ok = {name: values[mine & (columns["ok"] == 1)] for name, values in columns.items()}
     ttft = ok["first_token_at"] - ok["sent"]
     later = ok["output_tokens"] - ok["first_tokens"]
     tpot = (ok["done_at"] - ok["first_token_at"]) / np.where(later > 0, later, np.nan)
     reason = no_itl_reason(ok["sized"] == 1)
-    told = ~np.isnan(ok["cached_tokens"])
+    known = ~np.isnan(ok["cached_tokens"])
     prompts = ok["prompt_tokens"]
-    cached = ok["cached_tokens"][told].sum() / max(1.0, prompts[told].sum()) if told.any() else np.nan
-    return {
-        "turn": int(turn),
-        "requests": int(mine.sum()),
-        "completed": int(ok["turn"].size),
+    cached = ok["cached_tokens"][known].sum() / max(1.0, prompts[known].sum()) if known.any() else np.nan
+    return TurnSummary(
+        turn=int(turn),
+        requests=int(mine.sum()),
+        completed=int(ok["turn"].size),
         **_statistics("ttft", ttft),
         **_statistics("tpot", np.empty(0) if reason else tpot),
-        "tpot_reason": reason,
-        "mean_prompt_tokens": finite(prompts.mean()) if prompts.size else None,
-        "cached_share": finite(cached),
-    }
+        tpot_reason=reason,
+        mean_prompt_tokens=finite(prompts.mean()) if prompts.size else None,
+        cached_share=finite(cached),
+    )
 
 
 def _statistics(name: str, seconds: FloatArray) -> dict[str, float | None]:

@@ -13,10 +13,10 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from servetop.core.config import RunConfig, from_data
 from servetop.core.errors import ExitCode, ServetopError
@@ -28,6 +28,7 @@ from servetop.run.process.resource_limits import check_limits, exhausted_resourc
 from servetop.run.process.run_signals import RunSignals
 
 if TYPE_CHECKING:
+    from servetop.analysis.summary.summary_types import RunSummary
     from servetop.core.events import RunEnd
     from servetop.recordings.write.recorder import Recorder
     from servetop.recordings.write.resume import RunStart
@@ -54,7 +55,7 @@ class FinishedRun:
     end: RunEnd
     recorder: Recorder
     """Closed; its reader also has data that could not be written to disk."""
-    summary: Mapping[str, Any] | None = None
+    summary: RunSummary | None = None
     """The summary, without exit code and error, of a run that ended by itself and is completely recorded."""
 
 

@@ -1,11 +1,19 @@
 """Conditions on a summary."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import pytest
 
+from servetop.analysis.thresholds import parse_threshold, percentile_of, percentiles_needed
 from servetop.core.errors import UsageError
-from servetop.recordings.summary.thresholds import check_thresholds, parse_threshold, percentile_of, percentiles_needed
 
 SUMMARY = {"p99_ttft_ms": 640.0, "completed": 100, "request_goodput": None, "server": {"preemptions": 3.0}}
+
+
+def failures(numbers: Mapping[str, Any], thresholds: Sequence[str]) -> list[str]:
+    found = [parse_threshold(text).failure(numbers) for text in thresholds]
+    return [line for line in found if line is not None]
 
 
 @pytest.mark.parametrize(
@@ -22,30 +30,30 @@ SUMMARY = {"p99_ttft_ms": 640.0, "completed": 100, "request_goodput": None, "ser
     ],
 )
 def test_a_condition_holds_or_says_what_the_number_is(threshold: str, broken: list[str]) -> None:
-    assert check_thresholds(SUMMARY, [threshold]) == broken
+    assert failures(SUMMARY, [threshold]) == broken
 
 
-def test_all_unmet_conditions_are_told() -> None:
-    assert len(check_thresholds(SUMMARY, ["p99_ttft_ms<=500", "completed>=1", "server.preemptions<1"])) == 2
+def test_every_unmet_condition_is_reported() -> None:
+    assert len(failures(SUMMARY, ["p99_ttft_ms<=500", "completed>=1", "server.preemptions<1"])) == 2
 
 
-def test_any_percentile_can_be_asked_for() -> None:
+def test_a_condition_may_name_any_percentile() -> None:
     assert percentiles_needed(["p99.9_ttft_ms<=5", "completed>=1", "steady.p75_itl_ms<=9"]) == [99.9, 75]
-    assert check_thresholds({"p99.9_ttft_ms": 6.0}, ["p99.9_ttft_ms<=5"]) == ["p99.9_ttft_ms<=5: it is 6"]
-    assert check_thresholds({"steady": {"p99.9_itl_ms": 6.0}}, ["steady.p99.9_itl_ms<=9"]) == []
+    assert failures({"p99.9_ttft_ms": 6.0}, ["p99.9_ttft_ms<=5"]) == ["p99.9_ttft_ms<=5: it is 6"]
+    assert failures({"steady": {"p99.9_itl_ms": 6.0}}, ["steady.p99.9_itl_ms<=9"]) == []
     assert percentile_of("p101_ttft_ms") is None
 
 
 @pytest.mark.parametrize(
     ("threshold", "message"),
     [
-        ("p99_ttft_ms", "'p99_ttft_ms' is no threshold: give KEY<=NUMBER"),
-        ("p99_ttft<=500", "the summary has no 'p99_ttft': valid keys are p99_ttft_ms"),
+        ("p99_ttft_ms", "'p99_ttft_ms' is not a threshold: use KEY<=NUMBER"),
+        ("p99_ttft<=500", "unknown summary key 'p99_ttft': valid keys are p99_ttft_ms"),
         ("preemptions<=0", "valid keys are server.preemptions"),
-        ("completed>=many", "'many' is no number"),
-        ("completed>=nan", "'nan' is no number"),
-        ("", "is no threshold"),
-        ("<=5", "is no threshold"),
+        ("completed>=many", "'many' is not a number"),
+        ("completed>=nan", "'nan' is not a number"),
+        ("", "is not a threshold"),
+        ("<=5", "is not a threshold"),
     ],
 )
 def test_a_malformed_condition_is_the_users_mistake(threshold: str, message: str) -> None:

@@ -1,0 +1,109 @@
+"""JSON schema of the summary, derived from its types: `python -m servetop.analysis.summary.summary_schema`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from servetop.analysis.summary.summary_types import (
+    METRICS,
+    REASONING_METRICS,
+    LatencySummary,
+    RunSummary,
+    SteadySummary,
+    statistic_keys,
+)
+
+VERSION = "1.0"
+"""A new major version when a key goes or changes its meaning, a new minor version when one is added."""
+_STATISTIC = rf"^(mean|median|std|p\d+(\.\d+)?)_({'|'.join((*METRICS, *REASONING_METRICS))})_ms$"
+_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
+
+
+def summary_schema() -> dict[str, Any]:
+    """The schema as dictionaries and lists (JSON Schema, draft 2020-12)."""
+    definitions: dict[str, Any] = {}
+    root = _object(RunSummary, definitions)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:servetop:summary:{VERSION}",
+        "title": "Summary of a run (servetop summary --json)",
+        "version": VERSION,
+        **root,
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a dataclass; fields marked as flat add their keys to it."""
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    patterns: dict[str, Any] = {}
+    free = False
+    hints = typing.get_type_hints(kind)
+    for each in dataclasses.fields(kind):
+        inner, optional = _without_none(hints[each.name])
+        if "flat" not in each.metadata:
+            properties[each.name] = _field(hints[each.name], each.metadata, definitions)
+            required += [] if "omitted" in each.metadata else [each.name]
+        elif typing.get_origin(inner) is Mapping:
+            of_latencies = typing.get_args(inner)[1] is LatencySummary
+            patterns |= {_STATISTIC: {"type": ["number", "null"]}} if of_latencies else {}
+            required += statistic_keys(METRICS) if of_latencies else []
+            free = free or not of_latencies
+        else:
+            nested = _object(inner, definitions)
+            nullable = kind is SteadySummary
+            properties |= _nullable(nested["properties"]) if nullable else nested["properties"]
+            patterns |= nested.get("patternProperties", {})
+            required += [] if optional else nested["required"]
+    more = {"patternProperties": patterns} if patterns else {}
+    return {
+        "type": "object",
+        "description": (kind.__doc__ or "").partition("\n")[0],
+        "properties": properties,
+        **more,
+        "required": required,
+        "additionalProperties": free,
+    }
+
+
+def _field(hint: Any, metadata: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    found = _type(hint, definitions)
+    return {"anyOf": [found, {"const": "inf"}]} if "rate" in metadata else found
+
+
+def _type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    inner, optional = _without_none(hint)
+    if typing.get_origin(inner) is tuple:
+        return {"type": "array", "items": _type(typing.get_args(inner)[0], definitions)}
+    if dataclasses.is_dataclass(inner) and isinstance(inner, type):
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", inner.__name__).lower()
+        definitions.setdefault(name, _object(inner, definitions))
+        return {"$ref": f"#/$defs/{name}"}
+    return {"type": [_PLAIN[inner], "null"] if optional else _PLAIN[inner]}
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    """A type without its None, and whether it had one."""
+    members = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
+    others = [each for each in members if each is not types.NoneType]
+    return others[0], len(others) < len(members)
+
+
+def _nullable(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The same properties, each of which may be null: those of a window that does not exist."""
+    return {
+        name: each if "type" not in each or "null" in each["type"] or each["type"] == "array"
+        else {**each, "type": [each["type"], "null"]}
+        for name, each in properties.items()
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(json.dumps(summary_schema(), indent=2))  # noqa: T201

@@ -1,0 +1,294 @@
+"""The summary of a run as a tree of frozen dataclasses; docs/reference/metrics.md defines each figure.
+
+Fields stand in the order of the JSON keys. None is "not measured". Latencies are in milliseconds, as in the JSON form.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from servetop.analysis.failure_reasons import Failure
+
+METRICS = (
+    "ttft", "tpot", "itl", "e2el", "client_queue_time", "ttft_from_due", "e2el_from_due", "e2el_including_client_queue",
+)  # fmt: skip
+"""Latencies of every summary; the last four count from the due time, the last is vLLM's name for the one before it."""
+REASONING_METRICS = ("ttfot",)
+"""Latencies of runs in which a model reasoned."""
+PERCENTILES = (50.0, 90.0, 95.0, 99.0)
+"""In every summary; --metric-percentiles adds others."""
+
+FLAT = {"flat": True}
+"""Metadata of a field whose keys stand in the JSON object of its owner."""
+OMITTED = {"omitted": True}
+"""Metadata of a field whose key is absent, rather than null, where it is None."""
+RATE = {"rate": True}
+"""Metadata of a field whose infinity is the string `inf` in JSON, as in vLLM's results."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencySummary:
+    """Statistics of one latency in milliseconds; None where nothing was measured."""
+
+    mean: float | None
+    std: float | None
+    median: float | None
+    percentiles: Mapping[str, float | None]
+    """By name, such as `p99.9`."""
+
+    def items(self) -> Mapping[str, float | None]:
+        """All statistics by name."""
+        return {"mean": self.mean, "std": self.std, "median": self.median, **self.percentiles}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSummary:
+    """Totals, throughput and latencies of a set of requests."""
+
+    num_prompts: int
+    duration: float
+    """Seconds from the first request sent to the last one done."""
+    completed: int
+    failed: int
+    errors: int
+    timeouts: int
+    truncated: int
+    cancelled: int
+    total_input_tokens: int
+    total_output_tokens: int
+    request_throughput: float | None
+    request_goodput: float | None
+    output_throughput: float | None
+    total_token_throughput: float | None
+    max_output_tokens_per_s: float
+    max_concurrent_requests: int
+    total_reasoning_tokens: int | None = field(metadata=OMITTED)
+    itl_reason: str | None
+    """Why ITL and TPOT are None although tokens arrived."""
+    latencies: Mapping[str, LatencySummary] = field(metadata=FLAT)
+    """By metric."""
+
+    def latency(self, metric: str, statistic: str) -> float | None:
+        """One statistic, such as `p99` of `ttft`, in milliseconds; None also for one that was not computed."""
+        found = self.latencies.get(metric)
+        return None if found is None else found.items().get(statistic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnSummary:
+    """One turn of the conversations, from 1."""
+
+    turn: int
+    requests: int
+    completed: int
+    mean_ttft_ms: float | None
+    p50_ttft_ms: float | None
+    p99_ttft_ms: float | None
+    mean_tpot_ms: float | None
+    p50_tpot_ms: float | None
+    p99_tpot_ms: float | None
+    tpot_reason: str | None
+    mean_prompt_tokens: float | None
+    cached_share: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSummary:
+    """Peaks and counters that the engine exported over a period."""
+
+    max_kv_usage: float | None
+    preemptions: float | None
+    max_running: float | None
+    max_waiting: float | None
+    generation_tokens: float | None
+    prompt_tokens: float | None
+    prefix_cache_hits: float | None
+    prefix_cache_queries: float | None
+    prefix_cache_hit_rate: float | None
+    peaks_reason: str | None
+    """Why figures are None although the engine exports them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergySummary:
+    """Energy of the GPUs while there was load; all None where unknown."""
+
+    joules: float | None = None
+    joules_per_output_token: float | None = None
+    joules_per_request: float | None = None
+    mean_power: float | None = None
+    """Watts."""
+    gpus: int | None = None
+    known_share: float | None = None
+    """Share of the time for which the energy is known."""
+    source: str | None = None
+
+    @property
+    def millijoules_per_token(self) -> float | None:
+        """Energy for each output token."""
+        return None if self.joules_per_output_token is None else self.joules_per_output_token * 1e3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustSummary:
+    """The trust meter's verdict and the figures behind it."""
+
+    slip_p99_ms: float | None
+    slip_basis: str
+    loop_lag_p99_ms: float | None
+    stamped: bool
+    late_share: float | None
+    offered_rate: float | None
+    sent_rate: float | None
+    completed_rate: float | None
+    itl_uncertainty_p99_ms: float | None
+    littles_law_error: float | None
+    token_error: float | None
+    held_back: bool
+    """The concurrency limit queued requests at the client."""
+    littles_law_limit: float
+    sent_exemption: str | None
+    verdict: str
+    reasons: tuple[str, ...]
+    token_source: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurements:
+    """What was measured over one period: requests, server, energy and trust."""
+
+    requests: RequestSummary = field(metadata=FLAT)
+    turns: tuple[TurnSummary, ...] | None = field(metadata=OMITTED)
+    """None for a workload without conversations."""
+    server: ServerSummary
+    energy: EnergySummary
+    trust: TrustSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadySummary:
+    """A steady window and what was measured in it; without one, the reason."""
+
+    start: float | None
+    end: float | None
+    seconds: float | None
+    method: str
+    reason: str | None
+    measured: Measurements | None = field(metadata=FLAT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageSummary:
+    """One stage with a load, warm-ups apart."""
+
+    stage: int
+    label: str
+    repeat: int
+    request_rate: float | None = field(metadata=RATE)
+    max_concurrency: int | None
+    max_num_seqs: int | None
+    start: float
+    end: float | None
+    preemptions: float | None
+    cooldown_requests: int
+    measured: Measurements = field(metadata=FLAT)
+    steady: SteadySummary
+    finished: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSummary:
+    """The requests for one model of a mix."""
+
+    model: str
+    weight: float
+    requests: RequestSummary = field(metadata=FLAT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaSummary:
+    """One of several servers; behind a load balancer its requests are unknown."""
+
+    replica: int
+    url: str
+    requests: RequestSummary | None = field(metadata=FLAT | OMITTED)
+    server: ServerSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSummary:
+    """Name, version and sizes of the engine."""
+
+    name: str
+    version: str | None
+    kv_blocks_total: int | None
+    max_num_seqs: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RampSummary:
+    """The ramp of a run with one stage."""
+
+    ramp_up_strategy: str
+    ramp_up_start_rps: float | None
+    ramp_up_end_rps: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnrecordedSummary:
+    """What could not be written into the recording."""
+
+    ticks: int
+    requests: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """A whole run but its warm-up: set-up, measurements, and the same for each stage."""
+
+    metadata: Mapping[str, str] = field(metadata=FLAT)
+    """Each `--metadata KEY=VALUE`, unless the summary has that key."""
+    date: str
+    endpoint_type: str
+    backend: str
+    label: str | None
+    model_id: str | None
+    tokenizer_id: str | None
+    request_rate: float | None = field(metadata=RATE)
+    burstiness: float | None = field(metadata=RATE)
+    max_concurrency: int | None
+    ramp: RampSummary | None = field(metadata=FLAT | OMITTED)
+    recording: str | None
+    recording_state: str
+    engine: EngineSummary
+    exit_code: int | None
+    error: str | None
+    measured: Measurements = field(metadata=FLAT)
+    failures: tuple[Failure, ...]
+    cooldown_requests: int
+    steady: SteadySummary
+    models: tuple[ModelSummary, ...] | None = field(metadata=OMITTED)
+    replicas: tuple[ReplicaSummary, ...] | None = field(metadata=OMITTED)
+    stages: tuple[StageSummary, ...]
+    not_recorded: UnrecordedSummary | None = field(default=None, metadata=OMITTED)
+
+    @property
+    def requests(self) -> RequestSummary:
+        """The requests of the whole run."""
+        return self.measured.requests
+
+
+def statistic_keys(metrics: tuple[str, ...]) -> tuple[str, ...]:
+    """JSON keys of the usual statistics of some latencies, such as `p99_ttft_ms`."""
+    statistics = ("mean", "median", "std", *(f"p{q:g}" for q in PERCENTILES))
+    return tuple(f"{statistic}_{metric}_ms" for metric in metrics for statistic in statistics)
+
+
+_NO_NUMBERS = ("total_reasoning_tokens", "itl_reason", "latencies")
+TOTALS = tuple(each.name for each in dataclasses.fields(RequestSummary) if each.name not in _NO_NUMBERS)
+REQUEST_KEYS = (*TOTALS, *statistic_keys(METRICS))
+"""Keys of the numbers of any RequestSummary."""
+REASONING_KEYS = statistic_keys(REASONING_METRICS)

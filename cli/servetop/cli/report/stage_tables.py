@@ -1,0 +1,119 @@
+"""The stages of a run as tables: one row each, and batch size × request rate for a sweep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.console import Group
+from rich.text import Text
+
+from servetop.analysis.summary.summary_types import StageSummary
+from servetop.cli.report.steady_table import UNSTEADY, steady_mark, steady_seconds
+from servetop.cli.tables import cell, light_table, titled
+from servetop.tui.drawing import formats
+
+PLOT_WIDTH = 100
+"""Most cells of a plot."""
+Figure = Callable[[StageSummary], float | None]
+
+
+def _throughput(stage: StageSummary) -> float | None:
+    return stage.measured.requests.output_throughput
+
+
+GRIDS: Sequence[tuple[str, Figure]] = (
+    ("Output throughput, tok/s", _throughput),
+    ("TTFT p99, ms", lambda stage: stage.measured.requests.latency("ttft", "p99")),
+    ("Preemptions", lambda stage: stage.preemptions),
+)
+
+
+def stages_table(stages: Sequence[StageSummary]) -> Group:
+    """One row for each stage: totals, throughput and latencies."""
+    columns = ("", "ok", "fail", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99", "preempt.", "steady\ns")
+    energy = any(stage.measured.energy.millijoules_per_token is not None for stage in stages)
+    table = light_table(*columns, *(("mJ/\ntok",) if energy else ()))
+    for stage in stages:
+        requests = stage.measured.requests
+        latencies = (requests.latency("ttft", "p50"), requests.latency("ttft", "p99"), requests.latency("itl", "p99"))
+        table.add_row(
+            cell(stage.label + _remark(stage)),
+            formats.exact(requests.completed),
+            formats.exact(requests.failed),
+            *map(formats.number, (requests.request_throughput, requests.output_throughput, *latencies)),
+            formats.exact(stage.preemptions),
+            steady_seconds(stage.steady),
+            *((formats.number(stage.measured.energy.millijoules_per_token),) if energy else ()),
+        )
+    return titled("Stages (latency in ms)", table)
+
+
+def _remark(stage: StageSummary) -> str:
+    repeat = f" #{stage.repeat + 1}" if stage.repeat else ""
+    return repeat if stage.finished else f"{repeat} (cut short)"
+
+
+def grid_tables(stages: Sequence[StageSummary]) -> list[Group]:
+    """Batch size down, request rate across, one table for each figure; none with a single batch size."""
+    batches, rates = _axes(stages)
+    rows = {batch: _row(stages, batch) for batch in batches}
+    return [_grid(title, figure, rows=rows, rates=rates) for title, figure in GRIDS] if rows and rates else []
+
+
+def grid_plot(stages: Sequence[StageSummary], *, width: int) -> Group | None:
+    """Output throughput over the request rate, one curve for each batch size; None if there is no curve to draw."""
+    batches, rates = _axes(stages)
+    if len(rates) < 2 or not batches:
+        return None
+    from servetop.tui.drawing.report_plots import curves
+
+    named = {f"batch {batch}": _curve(_row(stages, batch), rates) for batch in batches}
+    measured = {name: points for name, points in named.items() if points}
+    if not measured:
+        return None
+    drawn = curves(measured, across="requests/s", up="tok/s", width=width)
+    return titled("Output throughput over request rate", Text(drawn))
+
+
+def _curve(row: Sequence[StageSummary], rates: Sequence[float]) -> list[tuple[float, float]]:
+    means = [(rate, _mean(row, rate, _throughput)) for rate in rates if math.isfinite(rate)]
+    return [(rate, mean) for rate, mean in means if mean is not None]
+
+
+def _axes(stages: Sequence[StageSummary]) -> tuple[list[int], list[float]]:
+    """Batch sizes and request rates of the finished stages, ascending; empty with a single batch size."""
+    finished = [stage for stage in stages if stage.finished]
+    batches = sorted({_batch(stage) for stage in finished})
+    rates = sorted({stage.request_rate for stage in finished if stage.request_rate is not None})
+    return (batches, rates) if len(batches) > 1 else ([], [])
+
+
+def _batch(stage: StageSummary) -> int:
+    return stage.max_num_seqs or stage.max_concurrency or 0
+
+
+def _row(stages: Sequence[StageSummary], batch: int) -> list[StageSummary]:
+    return [stage for stage in stages if stage.finished and _batch(stage) == batch]
+
+
+def _grid(title: str, figure: Figure, *, rows: Mapping[int, Sequence[StageSummary]], rates: Sequence[float]) -> Group:
+    table = light_table("batch", *(f"{rate:g}" for rate in rates))
+    for batch, row in rows.items():
+        table.add_row(str(batch), *(formats.number(_mean(row, rate, figure)) + _mark(row, rate) for rate in rates))
+    marked = any(_mark(row, rate) for row in rows.values() for rate in rates)
+    legend = f"batch size down, requests/s across{f'; {UNSTEADY} not steady' if marked else ''}"
+    return titled(f"{title} ({legend})", table)
+
+
+def _at(row: Sequence[StageSummary], rate: float) -> list[StageSummary]:
+    return [stage for stage in row if (stage.request_rate or 0.0) == rate]
+
+
+def _mark(row: Sequence[StageSummary], rate: float) -> str:
+    return steady_mark([stage.steady for stage in _at(row, rate)])
+
+
+def _mean(row: Sequence[StageSummary], rate: float, figure: Figure) -> float | None:
+    values = [value for stage in _at(row, rate) if (value := figure(stage)) is not None]
+    return sum(values) / len(values) if values else None
