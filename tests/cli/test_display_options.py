@@ -51,7 +51,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_trouble(tmp_path: Path, monkey
 
 
 def test_an_unknown_theme_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(UsageError, match="no theme 'purple': choose one of dark, light, contrast, ansi, mono"):
+    with pytest.raises(UsageError, match="invalid theme 'purple': use one of dark, light, contrast, ansi, mono"):
         check_theme("purple")
 
 

@@ -51,7 +51,7 @@ def test_a_detached_run_is_listed_watched_and_stopped(servetop: Servetop, tmp_pa
             wait_for(lambda: "● REC" in terminal.text, seconds=120, what="the dashboard")
             terminal.type("q")
             assert terminal.process.wait(120) == 0
-            assert f"Run {run_id} goes on" in terminal.text
+            assert f"Run {run_id} continues" in terminal.text
         assert in_state(servetop, "running")()
     finally:
         stopped = servetop("stop", "latest")

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from servetop.cli.viewing.dashboard import _with_page_server
+from servetop.cli.viewing.dashboard import _exit_condition
 from servetop.cli.viewing.viewer_signals import PAGE_SERVER, ViewerSignals
 
 
@@ -15,4 +15,4 @@ def test_a_server_that_is_not_the_parent_is_gone_even_if_it_went_before_the_view
     is_parent: bool, answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PAGE_SERVER, str(os.getppid() if is_parent else os.getpid()))
-    assert _with_page_server(ViewerSignals())() == answer
+    assert _exit_condition(ViewerSignals())() == answer

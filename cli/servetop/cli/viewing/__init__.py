@@ -1,1 +1,1 @@
-"""Commands that open a dashboard, on a run of their own or on a recording."""
+"""Commands that open a dashboard, on their own run or on a recording."""

@@ -1,4 +1,4 @@
-"""The dashboard in front of a run in another process, or of a recording."""
+"""Opens the dashboard on a run in another process, or on a recording."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from servetop.run.process.recording_trouble import RecordingTrouble, alert_note
 
 
 def replay_recording(name: str | None, display: DisplayOptions, *, read_only: bool = False) -> int:
-    """The dashboard on a finished or a growing recording; without a name, on the list of all, over the newest."""
+    """Shows a finished or growing recording; without a name, the newest, under the list of all recordings."""
     end_with_terminal()
-    gc.disable()  # until all is loaded: a tenth of the time to the first frame
+    gc.disable()  # until everything is loaded: saves a tenth of the time to the first frame
     from servetop.cli.viewing.read_only import ReadOnlyStore
     from servetop.recordings.library.catalog import resolve
     from servetop.recordings.library.folder_store import FolderStore
@@ -35,7 +35,7 @@ def replay_recording(name: str | None, display: DisplayOptions, *, read_only: bo
     store = FolderStore()
     shown = ReadOnlyStore(store) if read_only else store
     signals = ViewerSignals()
-    exit_requested = _with_page_server(signals)
+    exit_requested = _exit_condition(signals)
     first = store.newest() if name is None else resolve(name)
     try:
         source = shown.open(first)
@@ -54,26 +54,26 @@ def replay_recording(name: str | None, display: DisplayOptions, *, read_only: bo
     return int(ExitCode.INTERRUPTED if signals.exit_requested() else ExitCode.OK)
 
 
-def _with_page_server(signals: ViewerSignals) -> Callable[[], str]:
-    """How a viewer is asked to leave: by a signal, or, without a terminal, by the death of its page's server."""
+def _exit_condition(signals: ViewerSignals) -> Callable[[], str]:
+    """The condition that ends a viewer: a signal, or, without a terminal, the end of its web server."""
     named = os.environ.get(PAGE_SERVER, "")
     server = int(named) if named.isdecimal() else None if sys.stdin.isatty() else os.getppid()
 
-    def asked() -> str:
+    def reason() -> str:
         return signals.exit_requested() or ("abandoned" if server is not None and os.getppid() != server else "")
 
-    return asked
+    return reason
 
 
 def run_with_dashboard(
     config: RunConfig, recording: Path, *, display: DisplayOptions, resume: bool = False, throw_away: bool = False
 ) -> int:
-    """Start the run process, show its recording as it grows, tell how it ended; the run's exit code.
+    """Starts the run process, shows its recording as it grows, and returns the run's exit code.
 
-    The run process is started before anything heavy is loaded here: both load at the same time. Its engine and senders
-    are started after the first frame, which would wait for them otherwise.
+    The run process starts before anything heavy is loaded here, so that both load at the same time. Its engine and
+    senders start after the first frame, which they would delay.
     """
-    gc.disable()  # until all is loaded
+    gc.disable()  # until everything is loaded
     check_theme(display.theme)
     with stderr_file() as stderr:
         run = OwnedRun.start(config, recording, stderr=stderr, resume=resume, throw_away=throw_away, await_frame=True)
@@ -82,36 +82,36 @@ def run_with_dashboard(
         with signals.caught():
             left = _show(run, display, signals)
             if left == "detach" and not run.ended:
-                from servetop.cli.viewing.detached import find_registered, found_again
+                from servetop.cli.viewing.detached import find_registered, finding_hints
 
                 run.release()
-                console.out(*found_again(asyncio.run(find_registered(run)), recording))
+                console.out(*finding_hints(asyncio.run(find_registered(run)), recording))
                 return int(ExitCode.OK)
             if left in _BY_SIGNAL and not run.ended:
                 run.signal(_BY_SIGNAL[left])
             if not run.ended:
-                console.message(_WAITING.get(left, _WAITING[""]))
+                console.message(_WAIT_MESSAGES.get(left, _WAIT_MESSAGES[""]))
             return conclude(run)
 
 
-_WAITING = {
-    "stop": "finishing the run (Ctrl-C cancels what is in flight)",
-    "terminated": "finishing the run (a second SIGTERM cancels what is in flight)",
-    "stop by signal": "finishing the run (Ctrl-C cancels what is in flight)",
+_WAIT_MESSAGES = {
+    "stop": "finishing the run (Ctrl-C cancels the requests in flight)",
+    "terminated": "finishing the run (a second SIGTERM cancels the requests in flight)",
+    "stop by signal": "finishing the run (Ctrl-C cancels the requests in flight)",
     "cancel": "stopping the run",
     "cancel by signal": "stopping the run",
     "interrupted": "stopping the run",
-    "": "the dashboard failed, the run goes on (Ctrl-C cancels it)",
+    "": "the dashboard failed, the run continues (Ctrl-C cancels it)",
 }
-"""What is said while a run is waited for, by how its dashboard was left."""
+"""The message printed while waiting for a run, by the dashboard's result."""
 
 
 _BY_SIGNAL = {"stop by signal": signal.SIGTERM, "cancel by signal": signal.SIGINT}
-"""For a run whose recording takes no command."""
+"""The signal for a run whose recording accepts no command."""
 
 
 def _show(run: OwnedRun, display: DisplayOptions, signals: ViewerSignals) -> str:
-    """How the dashboard was left."""
+    """Shows the dashboard; returns its result."""
     from servetop.recordings.library.folder_store import FolderStore
     from servetop.tui.app import run_dashboard
 
@@ -134,7 +134,7 @@ def _show(run: OwnedRun, display: DisplayOptions, signals: ViewerSignals) -> str
 
 
 def conclude(run: OwnedRun) -> int:
-    """Wait for the run's end, then print its summary, and the reason of a failure; the exit code."""
+    """Waits for the end of the run, prints its summary or the reason of its failure, and returns its exit code."""
     from servetop.cli.report.report import print_recorded_end, print_recording
 
     try:

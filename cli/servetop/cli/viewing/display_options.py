@@ -1,4 +1,4 @@
-"""What a dashboard gets besides its run: the shelf of recordings, the theme that was chosen last, how it moves."""
+"""Options of the dashboard's display: theme, motion, and what happens when the terminal closes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _NO = ("", "0", "false", "no", "off")
 
 
 def check_theme(name: str) -> str:
-    """The name; UsageError for one that is no theme's."""
+    """Returns the name; UsageError if there is no such theme."""
     if name and name not in THEME_NAMES:
-        raise UsageError(f"there is no theme {name!r}: choose one of {', '.join(THEME_NAMES)}")
+        raise UsageError(f"invalid theme {name!r}: use one of {', '.join(THEME_NAMES)}")
     return name
 
 
@@ -42,7 +42,7 @@ def dashboard_options(
     read_only: bool = False,
     unrecorded_notes: Callable[[], Sequence[Note]] | None = None,
 ) -> DashboardOptions:
-    """The command line first, then the environment and what was remembered; UsageError for an unknown theme."""
+    """Options from the command line, then the environment and the remembered theme; UsageError for an unknown theme."""
     from servetop.tui.options import DashboardOptions
 
     remembered = remembered_theme()
@@ -59,7 +59,7 @@ def dashboard_options(
 
 
 def wants_less_motion(environment: Mapping[str, str]) -> bool:
-    """One of the two variables is set to anything but 0, false, no or off."""
+    """Whether one of the two variables is set to anything but 0, false, no or off."""
     return any(environment.get(name, "").strip().lower() not in _NO for name in MOTION_VARIABLES)
 
 
@@ -70,14 +70,14 @@ def _theme_file() -> Path:
 
 
 def remembered_theme() -> str:
-    """The theme chosen by key in an earlier dashboard; empty when there was none, or it cannot be read."""
+    """The theme selected by key in an earlier dashboard; empty if there was none or it cannot be read."""
     with contextlib.suppress(OSError, ValueError):
         return _theme_file().read_text(encoding="utf-8")[:40].strip()
     return ""
 
 
 def remember_theme(name: str) -> None:
-    """For the next dashboard; a folder that cannot be written to is no reason to complain."""
+    """Stores the theme for the next dashboard; ignores a folder that cannot be written."""
     with contextlib.suppress(OSError):
         file = _theme_file()
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -88,10 +88,10 @@ Handler = Callable[[int, FrameType | None], object]
 
 
 def end_with_terminal(handler: Handler | signal.Handlers = signal.SIG_DFL) -> None:
-    """A dashboard has nothing to do once its terminal is gone, also where `nohup` says to go on: `handler` ends it.
+    """Calls `handler` when the terminal closes, even under `nohup`: a dashboard is useless without its terminal.
 
-    The kernel tells the session's leader alone: under a shell that stays (or ignores the hang-up) nobody would tell
-    the dashboard, and it would read end after end of its input as fast as it can.
+    The kernel signals the session leader only. Under a shell that stays, or ignores the hang-up, the dashboard would
+    get no signal and would read end-of-file in a busy loop.
     """
     if not hasattr(signal, "SIGHUP"):
         return
@@ -102,6 +102,6 @@ def end_with_terminal(handler: Handler | signal.Handlers = signal.SIG_DFL) -> No
 
 def _hang_up_with(terminal: int) -> None:
     watch = select.poll()
-    watch.register(terminal, 0)  # a hang-up is told without being asked for
+    watch.register(terminal, 0)  # poll reports a hang-up without being asked to
     if any(what & select.POLLHUP for _, what in watch.poll()):
         os.kill(os.getpid(), signal.SIGHUP)

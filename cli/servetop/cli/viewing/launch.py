@@ -1,4 +1,4 @@
-"""Start a run: with a dashboard (the run in a process of its own), or headless (in this one)."""
+"""Starts a run: with a dashboard, the run in its own process, or headless, in this process."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Where a run's results go."""
+    """The destination of a run's results."""
 
     record: Path | None = None
     no_record: bool = False
     headless: bool = False
     detach: bool = False
-    """The run goes on in the background, without an owner."""
+    """The run continues in the background, without an owner."""
     as_json: bool = False
     display: DisplayOptions = field(default_factory=DisplayOptions)
     web: WebAddress | None = None
-    """Where the dashboard is served as a page; None: it is in this terminal."""
+    """The address at which the dashboard is served as a web page; None shows it in this terminal."""
     sender: FirstSender | None = None
-    """For a headless run: its first sender, if it has been started already."""
+    """The first sender of a headless run, if it was started already."""
 
 
 def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> int:
-    """Run and show it as wanted; `resume` is a recording to go on with. The exit code."""
+    """Runs and shows a configuration; `resume` is a recording to continue. Returns the exit code."""
     if output.record and output.no_record:
         raise UsageError("--record and --no-record exclude each other: give one of them")
     headless = output.headless or output.as_json
@@ -51,26 +51,26 @@ def launch(config: RunConfig, output: Output, *, resume: Path | None = None) -> 
     if not headless and not output.web and not output.detach and not console.is_terminal():
         raise UsageError("the dashboard needs a terminal: add --headless, or --detach")
     with _recording_path(config, output) as new_path:
-        place, again = resume or new_path, resume is not None
+        path, resumes = resume or new_path, resume is not None
         if output.detach:
             from servetop.cli.viewing.detached import start_detached
 
-            return start_detached(config, place, resume=again, as_json=output.as_json)
+            return start_detached(config, path, resume=resumes, as_json=output.as_json)
         if headless:
             from servetop.cli.headless.headless import run_headless
 
             return run_headless(
-                config, place, as_json=output.as_json, resume=again, throw_away=output.no_record, sender=output.sender
+                config, path, as_json=output.as_json, resume=resumes, throw_away=output.no_record, sender=output.sender
             )
         if output.web is not None:
             from servetop.cli.web.web import run_in_browser
 
             return run_in_browser(
-                config, place, address=output.web, display=output.display, resume=again, throw_away=output.no_record
+                config, path, address=output.web, display=output.display, resume=resumes, throw_away=output.no_record
             )
         from servetop.cli.viewing.dashboard import run_with_dashboard
 
-        return run_with_dashboard(config, place, display=output.display, resume=again, throw_away=output.no_record)
+        return run_with_dashboard(config, path, display=output.display, resume=resumes, throw_away=output.no_record)
 
 
 @contextlib.contextmanager
@@ -82,14 +82,14 @@ def _recording_path(config: RunConfig, output: Output) -> Iterator[Path]:
         try:
             yield recording
         finally:
-            if not _goes_on(recording):
+            if not _is_live(recording):
                 shutil.rmtree(recording.parent, ignore_errors=True)
     else:
         yield output.record or new_recording_path(config, wall_clock())
 
 
-def _goes_on(recording: Path) -> bool:
-    """Its run was left running, and removes the recording itself."""
+def _is_live(recording: Path) -> bool:
+    """Whether its run is still active; it then removes the recording itself."""
     from servetop.recordings.read.reader import RecordingReader
 
     try:

@@ -1,4 +1,4 @@
-"""`servetop ps`, `stop` and `attach`: the runs of this user that go on, wherever they were started."""
+"""`servetop ps`, `stop` and `attach`: the live runs of this user, wherever they were started."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
 from servetop.run.process.run_registry import RegisteredRun, RunRegistry
 
-LOOK_EVERY = 0.1
-"""Seconds between two looks whether a run has ended."""
+CHECK_SECONDS = 0.1
+"""Seconds between two checks whether a run has ended."""
 
 
 def print_runs(*, as_json: bool) -> int:
-    """All runs that go on, newest first; OK also when there are none."""
+    """Prints all live runs, newest first; OK even if there are none."""
     now = wall_clock()
     runs = RunRegistry().runs()
     if as_json:
         console.out_json([{**dataclasses.asdict(run), "age": now - run.began} for run in runs], default=str)
     elif not runs:
-        console.out("no run goes on")
+        console.out("no live runs")
     else:
         _print_table(runs, now)
     return int(ExitCode.OK)
@@ -48,19 +48,19 @@ def _print_table(runs: list[RegisteredRun], now: float) -> None:
 
 
 def stop_run(name: str, *, now: bool, timeout: float) -> int:
-    """Ask a run to drain, or to cancel, and wait until its process has ended; OK when it has."""
+    """Drains or cancels a run, and waits until its process has ended; OK if it has."""
     run = RunRegistry().find(name)
     console.message(f"{'cancelling' if now else 'draining'} {run.id} (Ctrl-C stops waiting, not the run)")
-    _ask_to_end(run, now=now)
+    _request_end(run, now=now)
     if not asyncio.run(_has_ended(run, within=timeout)):
-        advice = f"look at it with servetop attach {run.id}" if now else f"cancel it with servetop stop {run.id} --now"
-        raise ServetopError(f"{run.id} goes on after {timeout:g} s: wait longer with --timeout, or {advice}")
+        advice = f"watch it with servetop attach {run.id}" if now else f"cancel it with servetop stop {run.id} --now"
+        raise ServetopError(f"{run.id} is still running after {timeout:g} s: wait longer with --timeout, or {advice}")
     console.out(f"{run.id} {_how_it_ended(run)}", f"recording  {run.recording}")
     return int(ExitCode.OK)
 
 
-def _ask_to_end(run: RegisteredRun, *, now: bool) -> None:
-    """Through its recording, as a dashboard does, so that it says who asked; by a signal where that cannot be."""
+def _request_end(run: RegisteredRun, *, now: bool) -> None:
+    """Sends the command through the recording, as a dashboard does, which records its source; else by a signal."""
     if now:
         _send_signal(run, signal.SIGINT)
         return
@@ -72,7 +72,7 @@ def _ask_to_end(run: RegisteredRun, *, now: bool) -> None:
 
 
 def _send_signal(run: RegisteredRun, number: signal.Signals) -> None:
-    """To this very process: it is looked at once more when nobody else can get its number any more."""
+    """Signals exactly this process: checks it again once its pid can no longer be recycled."""
     with contextlib.suppress(ProcessLookupError):
         if not hasattr(os, "pidfd_open"):
             if run.process.is_alive():
@@ -91,7 +91,7 @@ async def _has_ended(run: RegisteredRun, *, within: float) -> bool:
     while run.process.is_alive():
         if clock.now() >= within:
             return False
-        await clock.sleep_until(clock.now() + LOOK_EVERY)
+        await clock.sleep_until(clock.now() + CHECK_SECONDS)
     return True
 
 
@@ -107,16 +107,16 @@ def _how_it_ended(run: RegisteredRun) -> str:
 
 
 def attach_run(name: str, display: DisplayOptions) -> int:
-    """The dashboard on a run that goes on; leaving it ends nothing."""
+    """Shows the dashboard on a live run; closing it does not end the run."""
     from servetop.cli.viewing.dashboard import replay_recording
 
     run = RunRegistry().find(name)
     code = replay_recording(str(run.recording), display)
     if run.process.is_alive():
-        console.out(*where_to_find(run))
+        console.out(*finding_hint(run))
     return code
 
 
-def where_to_find(run: RegisteredRun) -> tuple[str, ...]:
-    """How a run that goes on is watched and stopped."""
-    return (f"Run {run.id} goes on. Watch it: servetop attach {run.id} · stop it: servetop stop {run.id}",)
+def finding_hint(run: RegisteredRun) -> tuple[str, ...]:
+    """The line that states how to watch and stop a live run."""
+    return (f"Run {run.id} continues. Watch it: servetop attach {run.id} · stop it: servetop stop {run.id}",)

@@ -1,4 +1,4 @@
-"""Signals to a process that shows a run: it leaves its screen first, so that the terminal is as it was."""
+"""Signals to a process that shows a run: it leaves its screen first, which restores the terminal."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from types import FrameType
 _RESULTS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 PAGE_SERVER = "SERVETOP_PAGE_SERVER"
-"""Environment variable: the process whose pages a viewer draws. It may have ended before the viewer could look."""
+"""Environment variable with the pid of the web server that started a viewer; that process may have ended since."""
 
 
 class ViewerSignals:
-    """Remembers that SIGINT or SIGTERM came, and passes each on.
+    """Records that SIGINT or SIGTERM arrived, and forwards each.
 
-    Where there is nobody to pass it on to, the second one ends this process at once: it may be opening a recording.
+    If there is no one to forward it to, the second one ends this process at once: it may be opening a recording.
     """
 
     def __init__(self, pass_on: Callable[[signal.Signals], None] | None = None) -> None:
         self._pass_on = pass_on
-        self._asked = ""
+        self._reason = ""
 
     def exit_requested(self) -> str:
-        """The dashboard's result once a signal came, `interrupted` or `terminated`; empty before."""
-        return self._asked
+        """The dashboard's result after a signal, `interrupted` or `terminated`; empty before."""
+        return self._reason
 
     @contextlib.contextmanager
     def caught(self) -> Iterator[None]:
-        """Catch them meanwhile."""
+        """Handles both signals while the context is active."""
         before = {each: signal.signal(each, self._receive) for each in _RESULTS}
         try:
             yield
@@ -43,7 +43,7 @@ class ViewerSignals:
         received = signal.Signals(number)
         if self._pass_on is not None:
             self._pass_on(received)
-        elif self._asked:
+        elif self._reason:
             signal.signal(received, signal.SIG_DFL)
             os.kill(os.getpid(), received)
-        self._asked = _RESULTS[received]
+        self._reason = _RESULTS[received]

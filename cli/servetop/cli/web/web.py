@@ -1,4 +1,4 @@
-"""The dashboard in a browser: the run, or a recording, is served by viewers, one for each page that is open."""
+"""Shows a run or a recording in a browser: a server starts one viewer process per open page."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ WEB_PORT = 8765
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebAddress:
-    """Where the page is, the loopback address by default, and what it may do."""
+    """The address of the page, loopback by default, and its permissions."""
 
     host: str = "127.0.0.1"
     port: int = WEB_PORT
     steer: bool = False
-    """Who has the page may steer the run, rename and delete recordings; else pages only watch."""
+    """Pages may steer the run, and rename and delete recordings; else they are read-only."""
 
 
 def serve_recording(recording: Path, address: WebAddress, display: DisplayOptions) -> int:
-    """Serve viewers of a recording until ctrl+c."""
+    """Serves viewers of a recording until Ctrl-C."""
     check_web(display)
     signals = ViewerSignals()
     with signals.caught():
@@ -47,9 +47,9 @@ def run_in_browser(
     resume: bool,
     throw_away: bool = False,
 ) -> int:
-    """Start the run process once, and serve viewers of its recording; the signal that ends this ends both.
+    """Starts the run process once and serves viewers of its recording; the signal that ends this process ends both.
 
-    The exit code is the run's.
+    Returns the run's exit code.
     """
     from servetop.cli.viewing.dashboard import conclude
     from servetop.run.process.owned_run import OwnedRun, stderr_file
@@ -75,7 +75,7 @@ def run_in_browser(
 
 
 def check_web(display: DisplayOptions) -> None:
-    """UsageError when the server is not installed, or there is no such theme."""
+    """Raises UsageError if the server is not installed or there is no such theme."""
     import importlib.util
 
     check_theme(display.theme)
@@ -84,7 +84,7 @@ def check_web(display: DisplayOptions) -> None:
 
 
 def viewer_command(recording: Path, display: DisplayOptions, *, steer: bool) -> list[str]:
-    """What the server runs for each page: any number of viewers of one recording."""
+    """The command that the server runs for each page; any number of viewers may show one recording."""
     words = [sys.executable, "-m", "servetop", "replay", str(recording.absolute())]
     words += [] if steer else ["--read-only"]
     words += ["--theme", display.theme] if display.theme else []
@@ -93,7 +93,7 @@ def viewer_command(recording: Path, display: DisplayOptions, *, steer: bool) -> 
 
 
 def _serve(recording: Path, address: WebAddress, display: DisplayOptions, signals: ViewerSignals) -> None:
-    """Until a signal comes."""
+    """Serves until a signal arrives."""
     from servetop.cli.web.web_server import ViewerServer
 
     server = ViewerServer(

@@ -1,4 +1,4 @@
-"""By which names the page of --web may be asked for, and by which it is announced."""
+"""Host names of the page of --web: which ones requests may use, and which one is printed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _HOST = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(
 
 
 def page_url(address: WebAddress, token: str) -> str:
-    """The page with the token that opens it; for all addresses (0.0.0.0) the machine's name stands."""
+    """The address of the page with its token; with the machine's name if the server listens on all addresses."""
     host = socket.gethostname() if address.host in ("0.0.0.0", "::") else address.host
     return f"http://{f'[{host}]' if ':' in host else host}:{address.port}/?token={token}"
 
 
-def is_own_name(address: WebAddress, asked: str) -> bool:
-    """A Host header may stand for this server, whatever its port, which may be forwarded.
+def is_own_name(address: WebAddress, requested: str) -> bool:
+    """Whether a Host header may stand for this server; the port is ignored, because it may be forwarded.
 
-    A server of this machine alone goes by addresses and local names: any other may be a stranger's that resolves to
-    this machine (DNS rebinding). One for other machines may have names that nobody here knows.
+    A server on loopback accepts addresses and local names only: any other name may be a foreign one that resolves to
+    this machine (DNS rebinding). A server for other machines accepts any name, because it cannot know them all.
     """
-    parts = _HOST.fullmatch(asked)
+    parts = _HOST.fullmatch(requested)
     if parts is None:
         return False
     name = (parts["ipv6"] or parts["name"]).lower().rstrip(".")

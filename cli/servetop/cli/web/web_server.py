@@ -1,4 +1,4 @@
-"""The server behind --web: one viewer process for each page that is open; needs the extra `web`."""
+"""The web server of --web: one viewer process per open page; needs the extra `web`."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from servetop.core.system.package_data import package_path
 from servetop.run import console
 
 MOST_PAGES = 8
-"""Open at once; each has a viewer process."""
+"""Limit of open pages; each has a viewer process."""
 PAGE = "web_page/app_index.html"
-"""Unlike that of Textual's server it loads nothing from another host."""
+"""Loads nothing from another host, unlike the page of Textual's own server."""
 LARGEST_MESSAGE = 64 << 10
-"""Bytes of one message from a page: more than a person types or pastes."""
+"""Bytes of one message from a page: more than a user types or pastes."""
 HEARTBEAT = 15.0
-"""Seconds between two questions whether a page is still there."""
-_PATIENCE = 10.0
+"""Seconds between two WebSocket pings."""
+_SHUTDOWN_SECONDS = 10.0
 """Seconds that viewers may take to end."""
 _POLL_SECONDS = 0.1
-"""Seconds between two looks whether to leave."""
+"""Seconds between two calls of `exit_requested`."""
 _FONT_SIZES = range(6, 65)
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -44,17 +44,17 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Of every answer; the page itself may load its own files besides."""
+"""Headers of every response; the page itself may also load its own files."""
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ViewerServer:
-    """Serves the page to whoever knows the token, and to no page of another site."""
+    """Serves the page to clients that have the token, and to no page of another site."""
 
     def __init__(
         self, command: Sequence[str], address: WebAddress, *, token: str, exit_requested: Callable[[], str] = str
     ) -> None:
-        """`exit_requested`: asked ten times a second; the server ends with its first answer that is not empty."""
+        """`exit_requested` is polled; the server ends at its first non-empty return value."""
         self._command = command
         self._address = address
         self._token = token
@@ -64,9 +64,9 @@ class ViewerServer:
         self._endings: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
-        """Serve pages until asked to leave; signals are not the server's to handle. OSError: it cannot listen."""
-        logging.basicConfig(level=logging.ERROR, handlers=[_Complaints()])
-        runner = web.AppRunner(self.make_app(), access_log=None, shutdown_timeout=_PATIENCE)
+        """Serves pages until an exit is requested; the caller handles signals. OSError if it cannot listen."""
+        logging.basicConfig(level=logging.ERROR, handlers=[_ErrorPrinter()])
+        runner = web.AppRunner(self.make_app(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
         await runner.setup()
         try:
             await web.TCPSite(runner, self._address.host, self._address.port).start()
@@ -77,7 +77,7 @@ class ViewerServer:
             await runner.cleanup()
 
     def make_app(self) -> web.Application:
-        """The routes, behind the checks of who asks."""
+        """The routes, behind the access checks."""
         app = web.Application(middlewares=[self._check])
         package = find_spec("textual_serve")
         assert package is not None
@@ -94,20 +94,20 @@ class ViewerServer:
         return app
 
     async def _end_pages(self, app: web.Application) -> None:  # noqa: ARG002
-        """End the viewers of all pages, and wait for them."""
+        """Ends the viewers of all pages, and waits for them."""
         for page in self._pages:
             page.cancel()
         if self._pages:
-            await asyncio.wait(self._pages, timeout=_PATIENCE)
+            await asyncio.wait(self._pages, timeout=_SHUTDOWN_SECONDS)
         if self._endings:
-            await asyncio.wait(self._endings, timeout=_PATIENCE)
+            await asyncio.wait(self._endings, timeout=_SHUTDOWN_SECONDS)
 
     @web.middleware
     async def _check(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """The Host is ours (DNS rebinding), the page that asks is ours, and it knows the token."""
+        """Checks the Host (DNS rebinding), the Origin and the token of a request."""
         origin = request.headers.get("Origin")
         if not is_own_name(self._address, request.host) or (origin is not None and not _same(origin, request)):
-            raise web.HTTPForbidden(text="servetop: only pages of this server may ask\n")
+            raise web.HTTPForbidden(text="servetop: only pages of this server may send requests\n")
         if not any(self._is_token(each) for each in (request.query.get("token"), request.cookies.get(self._cookie))):
             raise web.HTTPForbidden(text="servetop: open the address that servetop printed, with its token\n")
         return await handler(request)
@@ -116,7 +116,7 @@ class ViewerServer:
         return given is not None and hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
-        """The page; its first answer moves the token from the address, which is seen and kept, into a cookie."""
+        """Serves the page; the first response moves the token from the address, which may be stored, to a cookie."""
         if "token" in request.query:
             kept = {key: value for key, value in request.query.items() if key != "token"}
             moved = web.HTTPSeeOther(request.rel_url.with_query(kept))
@@ -132,12 +132,12 @@ class ViewerServer:
         )
 
     async def _websocket(self, request: web.Request) -> web.StreamResponse:
-        """One page's viewer, as long as the page is open."""
+        """Runs one page's viewer while the page is open."""
         socket = web.WebSocketResponse(heartbeat=HEARTBEAT, max_msg_size=LARGEST_MESSAGE)
         if not socket.can_prepare(request):
             raise web.HTTPUpgradeRequired(text="servetop: this address is for the page's WebSocket\n")
         if len(self._pages) >= MOST_PAGES:
-            raise web.HTTPServiceUnavailable(text=f"servetop: {MOST_PAGES} pages are open already: close one\n")
+            raise web.HTTPServiceUnavailable(text=f"servetop: {MOST_PAGES} pages are open, the limit: close one\n")
         task: asyncio.Task[object] | None = asyncio.current_task()
         assert task is not None
         self._pages.add(task)
@@ -154,29 +154,29 @@ class ViewerServer:
         drawing = asyncio.ensure_future(_draw(viewer, socket))
         try:
             async for message in socket:
-                if message.type is not WSMsgType.TEXT or not await _obey(viewer, socket, message.data):
+                if message.type is not WSMsgType.TEXT or not await _apply(viewer, socket, message.data):
                     await socket.close(code=WSCloseCode.UNSUPPORTED_DATA)
         finally:
             drawing.cancel()
             ending = asyncio.ensure_future(viewer.stop())
             self._endings.add(ending)
             ending.add_done_callback(self._endings.discard)
-            await asyncio.shield(ending)  # the end of the server breaks the waiting off, not the ending
+            await asyncio.shield(ending)  # a cancelled server stops waiting, but the viewer still ends
 
 
 _USUAL_SIZE = {"width": 80, "height": 24}
 
 
 async def _draw(viewer: ViewerProcess, socket: web.WebSocketResponse) -> None:
-    """Until the viewer has ended: then its page is closed."""
+    """Sends the viewer's output until it ends, then closes the page."""
     await viewer.pump(socket.send_bytes)
-    if not socket.closed and (complaint := await viewer.complaint()):
-        console.message(f"a viewer failed: {complaint.removeprefix('servetop: ')}")
+    if not socket.closed and (error := await viewer.error()):
+        console.message(f"a viewer failed: {error.removeprefix('servetop: ')}")
     await socket.close()
 
 
-async def _obey(viewer: ViewerProcess, socket: web.WebSocketResponse, text: str) -> bool:
-    """Do what the page's script asks for; False when that makes no sense."""
+async def _apply(viewer: ViewerProcess, socket: web.WebSocketResponse, text: str) -> bool:
+    """Applies a message from the page's script; False if it is invalid."""
     try:
         match json.loads(text):
             case ["stdin", str(keys)]:
@@ -199,7 +199,7 @@ def _same(origin: str, request: web.Request) -> bool:
 
 
 def _policy(nonce: str, websocket: str) -> str:
-    """The page's own files and its own WebSocket; xterm.js makes style sheets as it goes."""
+    """Allows the page's own files and WebSocket; xterm.js creates style sheets at run time."""
     own = f"script-src 'self' 'nonce-{nonce}'; style-src 'self' 'unsafe-inline'; font-src 'self' data:; "
     return f"{_HEADERS['Content-Security-Policy']}; {own}img-src 'self' data:; connect-src 'self' {websocket}"
 
@@ -213,10 +213,10 @@ async def _add_headers(_request: web.Request, response: web.StreamResponse) -> N
         response.headers.setdefault(name, value)
 
 
-class _Complaints(logging.Handler):
-    """What goes wrong in the server, one line each."""
+class _ErrorPrinter(logging.Handler):
+    """Prints the server's errors, one line each."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Without the traceback: it may hold what a page sent."""
+        """Omits the traceback: it may contain what a page sent."""
         error: Any = record.exc_info[1] if record.exc_info else None
         console.message(f"{record.getMessage()}{f': {error}' if error else ''}")

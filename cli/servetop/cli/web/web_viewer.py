@@ -1,4 +1,4 @@
-"""The viewer process behind one page of --web: keys and sizes go in, the terminal's picture comes out."""
+"""The viewer process behind one page of --web: receives keys and sizes, and sends the terminal's output."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from collections.abc import Awaitable, Callable, Sequence
 from servetop.cli.viewing.viewer_signals import PAGE_SERVER
 
 MOST_COLUMNS, MOST_LINES = 500, 200
-"""A page's terminal is drawn no larger: its memory and its processor time grow with it."""
+"""Maximum size of a page's terminal: memory and processor time grow with it."""
 FEWEST = 2
 LARGEST_PACKET = 16 << 20
-"""Bytes that a viewer may send at once: its largest frame is a tenth of that."""
+"""Bytes of one packet from a viewer; its largest frame is a tenth of that."""
 STOP_SECONDS = 3.0
-"""A viewer that was asked to end and has not by then is killed."""
-LAST_WORDS = 4096
-"""Bytes of what a viewer complains of that are kept."""
+"""Seconds after which a viewer that should end is killed."""
+ERROR_BYTES = 4096
+"""Bytes of a viewer's error output that are kept."""
 _READY = b"__GANGLION__\n"
-"""Textual's web driver says this first."""
+"""The first line that Textual's web driver prints."""
 _LINES_BEFORE_READY = 10
 
 
 class ViewerProcess:
-    """A viewer whose terminal is Textual's web driver: packets of a type, a length, a payload on standard streams."""
+    """A viewer with Textual's web driver: packets of a type, a length and a payload on standard streams."""
 
     def __init__(self, process: Process, size: tuple[int, int]) -> None:
         self._process = process
         self._size = size
-        self._complaints = asyncio.ensure_future(_last_words(process.stderr))
+        self._error_lines = asyncio.ensure_future(_last_line(process.stderr))
 
     @classmethod
     async def start(cls, command: Sequence[str], *, width: int, height: int) -> ViewerProcess:
-        """Start it, for a terminal of that size."""
+        """Starts a viewer for a terminal of this size."""
         columns, lines = clamped(width, height)
         environment = os.environ | {
             "TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver",
@@ -49,11 +49,11 @@ class ViewerProcess:
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """The viewer's process id."""
         return self._process.pid
 
     async def pump(self, show: Callable[[bytes], Awaitable[None]]) -> None:
-        """Hand on what it draws until it ends; one that does not read slows the viewer down."""
+        """Forwards its output until it ends; a slow reader slows the viewer down."""
         output = self._process.stdout
         assert output is not None
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, ValueError):
@@ -72,36 +72,36 @@ class ViewerProcess:
                     return
 
     async def type(self, keys: str) -> None:
-        """What the terminal's user typed, or did with the mouse."""
+        """Sends what the user typed, or did with the mouse."""
         await self._send(b"D", keys.encode("utf-8", "replace"))
 
     async def resize(self, width: int, height: int) -> None:
-        """The page's terminal has another size."""
+        """Sends a new size of the page's terminal."""
         size = clamped(width, height)
         if size != self._size:
             self._size = size
-            await self._tell(type="resize", width=size[0], height=size[1])
+            await self._send_meta(type="resize", width=size[0], height=size[1])
 
     async def focus(self, *, gained: bool) -> None:
-        """The page came to the front, or left it."""
-        await self._tell(type="focus" if gained else "blur")
+        """Sends that the page gained or lost the focus."""
+        await self._send_meta(type="focus" if gained else "blur")
 
     async def stop(self) -> None:
-        """Ask it to end; kill it if it does not."""
+        """Ends the viewer; kills it if it does not end in time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECONDS):
-                await self._tell(type="quit")
+                await self._send_meta(type="quit")
                 await self._process.wait()
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         await self._process.wait()
-        await asyncio.wait({self._complaints}, timeout=STOP_SECONDS)
+        await asyncio.wait({self._error_lines}, timeout=STOP_SECONDS)
 
-    async def complaint(self) -> str:
-        """Its last words where it failed; to be asked once it has ended."""
-        return await self._complaints if await self._process.wait() > 0 else ""
+    async def error(self) -> str:
+        """The last line of its error output if it failed; call it once it has ended."""
+        return await self._error_lines if await self._process.wait() > 0 else ""
 
-    async def _tell(self, **message: str | int) -> None:
+    async def _send_meta(self, **message: str | int) -> None:
         await self._send(b"M", json.dumps(message).encode())
 
     async def _send(self, kind: bytes, payload: bytes) -> None:
@@ -112,14 +112,14 @@ class ViewerProcess:
             await stdin.drain()
 
 
-async def _last_words(stream: asyncio.StreamReader | None) -> str:
+async def _last_line(stream: asyncio.StreamReader | None) -> str:
     assert stream is not None
     kept = b""
-    while data := await stream.read(LAST_WORDS):
-        kept = (kept + data)[-LAST_WORDS:]
+    while data := await stream.read(ERROR_BYTES):
+        kept = (kept + data)[-ERROR_BYTES:]
     return (kept.decode("utf-8", "replace").splitlines() or [""])[-1]
 
 
 def clamped(width: int, height: int) -> tuple[int, int]:
-    """Columns and lines within what a viewer draws."""
+    """Columns and lines within the limits of a viewer."""
     return min(max(width, FEWEST), MOST_COLUMNS), min(max(height, FEWEST), MOST_LINES)

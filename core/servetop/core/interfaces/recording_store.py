@@ -1,4 +1,4 @@
-"""The recordings that there are, as a viewer that wants to choose one sees them. Nothing here reads a file."""
+"""The interface through which a viewer lists, opens, renames and deletes recordings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from servetop.core.interfaces.run_source import RunSource
 
 
 class RecordingState(StrEnum):
-    """What became of a recording's run."""
+    """The state of a recording's run."""
 
     LIVE = "live"
     FINISHED = "finished"
     BROKEN_OFF = "broken-off"
-    """Its process was killed; everything up to the last tick is there."""
+    """Its process was killed; everything up to the last tick is recorded."""
     UNREADABLE = "unreadable"
 
 
@@ -27,17 +27,17 @@ class RecordingInfo:
 
     path: Path
     started: float
-    """Unix time; of an unreadable file, when it was last written."""
+    """Unix time of the start; for an unreadable file, of the last write."""
     state: RecordingState
     engine: str = ""
     model: str = ""
     label: str = ""
     duration: float = 0.0
-    """Seconds from the run's origin to its end, or to its last tick."""
+    """Seconds from the start of the run to its end, or to its last tick."""
     requests: int = 0
-    """Requests that ended, however they did."""
+    """Finished requests, whatever their status."""
     peak_output_tokens_per_s: float = 0.0
-    """In the busiest whole second."""
+    """Peak over the whole seconds of the run."""
     exit_code: int | None = None
     problem: str = ""
     """One line: why it is unreadable, or what is damaged."""
@@ -45,37 +45,37 @@ class RecordingInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingPreview:
-    """A recording in one row of a browser."""
+    """A recording with its throughput over time."""
 
     info: RecordingInfo
     output_rates: tuple[float, ...] = ()
-    """Output tokens/s in equal bins from second 0 to the last tick; 0 where there are no ticks."""
+    """Output tokens/s in equal bins from second 0 to the last tick; 0 in bins without ticks."""
 
 
 class RecordingStore(Protocol):
-    """A folder of recordings. What it refuses, it refuses by RecordingError, in one line."""
+    """A folder of recordings. Operations that are not possible raise RecordingError with a one-line message."""
 
     @property
     def location(self) -> str:
-        """Where it is."""
+        """The path of the folder, for display."""
         ...
 
     def paths(self) -> Sequence[Path]:
-        """Every recording, last written first; opens none of them, so that thousands take milliseconds."""
+        """Returns every recording, last written first, without opening any: thousands take milliseconds."""
         ...
 
     def preview(self, path: Path, *, bins: int) -> RecordingPreview:
-        """What is in one; milliseconds, from any thread. An unreadable one is told by its state, not raised."""
+        """Reads one recording, in milliseconds, from any thread. An unreadable one is reported by its state."""
         ...
 
     def open(self, path: Path) -> RunSource:
-        """Open one to be watched; closes the one that was opened before."""
+        """Opens a recording; closes the previous one."""
         ...
 
     def rename(self, path: Path, name: str) -> Path:
-        """Another name in the same folder, with or without the suffix; never over a file that is there."""
+        """Renames a recording within the folder, with or without the suffix; never overwrites a file."""
         ...
 
     def delete(self, path: Path) -> None:
-        """Remove it for good; refused while its run goes on, or may go on."""
+        """Deletes a recording; raises if its run is live, or may be."""
         ...

@@ -1,4 +1,4 @@
-"""What a viewer reads a run from: a recording, finished or growing. Nothing here says which."""
+"""The interface from which a viewer reads a run: a recording, finished or growing, without a difference."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from servetop.core.tick import Tick
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFacts:
-    """What is known of the engine once it answers; None is not known."""
+    """What is known about the engine once it is ready; None is unknown."""
 
     name: str
     """Adapter name, such as `vllm`."""
     title: str
-    """As its makers write it, such as `vLLM`."""
+    """The name as its makers spell it, such as `vLLM`."""
     version: str | None = None
     model: str | None = None
-    """The name that requests must ask for."""
+    """The model name for requests."""
     models: tuple[str, ...] = ()
-    """All that it serves, by its own list; empty where it has none."""
+    """All models in the server's own list; empty if it has none."""
     url: str | None = None
     replica_urls: tuple[str, ...] = ()
-    """Of all servers, where there are several; `kv_blocks_total` is then that of all of them."""
+    """The replicas' addresses if there are several; `kv_blocks_total` is then their sum."""
     managed: bool = False
-    """servetop started it, and will stop it."""
+    """servetop started it and will stop it."""
     pid: int | None = None
     kv_blocks_total: int | None = None
     """Usable KV blocks."""
@@ -43,19 +43,19 @@ class EngineFacts:
     not_exported: tuple[str, ...] = ()
     """Fields of EngineSample that this engine does not export."""
     endpoints: tuple[str, ...] = ("completions", "chat", "responses")
-    """What `--endpoint` may name, the usual one first."""
+    """Valid values of `--endpoint`, the default first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunHeader:
-    """What a recording says of its run before anything happens; `engine` is filled in when it answers."""
+    """The header of a recording, written before anything happens; `engine` is added when it is ready."""
 
     config: RunConfig
     anchor: ClockAnchor
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of servetop, Python and the packages that matter."""
+    """Versions of servetop, Python and the packages that matter."""
     host: Mapping[str, Any] = field(default_factory=dict)
-    """Name, processors, memory, kernel of the client machine."""
+    """Name, processors, memory and kernel of the client machine."""
     engine: EngineFacts | None = None
     pid: int | None = None
     """The process that writes the recording."""
@@ -63,60 +63,60 @@ class RunHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunUpdate:
-    """What was added to a run since it was asked last, each in order of time."""
+    """What was added to a run since the last call, each sequence in order of time."""
 
     ticks: Sequence[Tick] = ()
     stages: Sequence[StageChange] = ()
     notes: Sequence[Note] = ()
     commands: Sequence[Command] = ()
-    """New commands, and older ones again whose reply came since."""
+    """New commands, and earlier ones whose reply has arrived."""
     replica_samples: Sequence[ReplicaSample] = ()
-    """Where there are several servers, of each alone."""
+    """Samples of each replica, if there are several."""
     log_lines: Sequence[LogLine] = ()
     header: RunHeader | None = None
-    """When it changed: the engine's facts came in."""
+    """Set when it changed: the engine is ready."""
     end: RunEnd | None = None
     more: bool = False
-    """These are some of the ticks that are there; those that follow, and all else, come with the next calls."""
+    """There are more ticks than these; they and everything else follow with the next calls."""
 
 
 class RunSource(Protocol):
-    """A run that can be looked at, and, while it lives, steered."""
+    """A run that can be read and, while it is live, steered."""
 
     @property
     def name(self) -> str:
-        """Short name for titles."""
+        """A short name for titles."""
         ...
 
     @property
     def header(self) -> RunHeader:
-        """As of now."""
+        """The current header."""
         ...
 
     def poll(self, *, most_ticks: int | None = None) -> RunUpdate:
-        """All that is new since the last call; the first call gives everything so far. Takes milliseconds.
+        """Returns everything new since the last call, the whole run in the first call. Takes milliseconds.
 
-        Where more than `most_ticks` are new it gives so many of them, and nothing else.
+        If more than `most_ticks` ticks are new, returns that many ticks and nothing else.
         """
         ...
 
     def is_live(self) -> bool:
-        """The run has not ended and its process is there: more will come, and commands will be obeyed."""
+        """Whether the run has not ended and its process is alive: it will grow, and commands will be applied."""
         ...
 
     def send(self, action: Action, *, value: float | None = None, text: str = "") -> None:
-        """Ask the run for a change; what becomes of it comes back through `poll`."""
+        """Sends a command to the run; `poll` returns its reply."""
         ...
 
     def requests(
         self, start: float, until: float, *, ended_by: float = math.inf, most: int | None = None
     ) -> Sequence[RequestRecord]:
-        """Finished requests that were in flight at any time between two instants, by due time.
+        """Returns finished requests that were in flight between two times, by due time.
 
-        `ended_by` leaves out those that ended later, and need not look at them; `most` keeps those due last.
+        `ended_by` excludes requests that ended later, without reading them; `most` limits the result to those due last.
         """
         ...
 
     def past_ticks(self, first: int, last: int) -> Sequence[Tick]:
-        """Ticks that `poll` gave before, from number `first` to number `last`, both included."""
+        """Returns ticks that `poll` returned before, from number `first` to number `last`, both included."""
         ...
