@@ -94,7 +94,7 @@ picture: .venv/.installed  ## draw docs/dashboard.svg from a canned run
 	$(BIN)/python -m tests.tui.picture docs/dashboard.svg
 
 options: .venv/.product  ## write docs/reference/options.md from the declared options
-	$(BIN)/python -m servetop.cli.options.reference docs/reference/options.md
+	$(BIN)/python -m servetop.cli.option_reference docs/reference/options.md
 
 schema: .venv/.product  ## write docs/schema/summary.json from the summary's types
 	@$(BIN)/python -m servetop.analysis.summary.summary_schema > docs/schema/summary.json

@@ -10,10 +10,10 @@ import pytest
 from servetop.cli.configuration.configure import engine_config
 from servetop.cli.configuration.workload_settings import workload_config
 from servetop.cli.framework.command_line import help_of, unit_of
+from servetop.cli.option_reference import option_reference
 from servetop.cli.options.conversion import read_options
 from servetop.cli.options.declaration import GivenValues, Option, declared
 from servetop.cli.options.file_keys import file_options
-from servetop.cli.options.reference import option_reference
 from servetop.cli.options.run_options import RunOptions
 from servetop.core.config import EngineConfig, RunConfig, WorkloadConfig
 from servetop.core.errors import UsageError

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from servetop.cli.framework.command_classes import HELP_SETTINGS, PlainGroup
+from servetop.cli.framework.command_classes import HELP_SETTINGS, PlainCommand, PlainGroup
 from servetop.cli.framework.command_line import CommandLine, typer_callback
 from servetop.cli.framework.lazy_commands import CommandSpec, lazy_group
-from servetop.cli.options.completions import ServeCommand
+from servetop.cli.options.completions import starting_with
 from servetop.cli.options.run_options import AttachOptions, ReplayOptions, RunOptions, SweepOptions
 from servetop.cli.options.tool_options import (
     EnginesOptions,
@@ -23,6 +23,8 @@ from servetop.cli.options.tool_options import (
 )
 
 if TYPE_CHECKING:
+    from typer._click import Context
+    from typer._click.shell_completion import CompletionItem
     from typer.core import TyperGroup
 
     from servetop.cli.options.output_options import WebOptions
@@ -185,6 +187,18 @@ def validate(line: CommandLine[JsonOptions]) -> int:
     from servetop.cli.predict_command import run_validate
 
     return run_validate(as_json=line.options.as_json)
+
+
+class ServeCommand(PlainCommand):
+    """`servetop serve`, whose options are those of the simulator's server."""
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """The server's options that start with the incomplete text."""
+        from typer._click.shell_completion import CompletionItem
+
+        from servetop.simulator.server.server import option_names
+
+        return [CompletionItem(each) for each in starting_with(incomplete, option_names())]
 
 
 def serve(line: CommandLine[ServeOptions]) -> int:

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import typer
-
-from servetop.cli.framework.command_classes import PlainCommand
-
-if TYPE_CHECKING:
-    from typer._click import Context
-    from typer._click.shell_completion import CompletionItem
 
 
 def engines(incomplete: str) -> list[str]:
     """Engines for --engine."""
     from servetop.engines.registry import engine_names
 
-    return _starting_with(incomplete, engine_names())
+    return starting_with(incomplete, engine_names())
 
 
 def sweeps(incomplete: str) -> list[str]:
     """Presets, and TOML files."""
     from servetop.run.sweep.presets import preset_names
 
-    return _starting_with(incomplete, [*preset_names(), *_files(incomplete, ".toml")])
+    return starting_with(incomplete, [*preset_names(), *_files(incomplete, ".toml")])
 
 
 def recordings(incomplete: str) -> list[str]:
@@ -34,19 +27,19 @@ def recordings(incomplete: str) -> list[str]:
     from servetop.recordings.library.paths import recordings_folder
 
     known = sorted((each.stem for each in recordings_folder().glob("*.servetop")), reverse=True)
-    return _starting_with(incomplete, ["latest", *known, *sample_names(), *_files(incomplete, ".servetop")])
+    return starting_with(incomplete, ["latest", *known, *sample_names(), *_files(incomplete, ".servetop")])
 
 
 def configs(incomplete: str) -> list[str]:
     """Recordings and TOML files for --config."""
-    return list(dict.fromkeys([*recordings(incomplete), *_starting_with(incomplete, _files(incomplete, ".toml"))]))
+    return list(dict.fromkeys([*recordings(incomplete), *starting_with(incomplete, _files(incomplete, ".toml"))]))
 
 
 def datasets(incomplete: str) -> list[str]:
     """Datasets for --dataset-name."""
     from servetop.workload.datasets.catalogue import DATASETS
 
-    return _starting_with(incomplete, DATASETS)
+    return starting_with(incomplete, DATASETS)
 
 
 def models(incomplete: str) -> list[str]:
@@ -66,26 +59,14 @@ def engine_profiles(incomplete: str) -> list[str]:
 
 def endpoints(incomplete: str) -> list[str]:
     """APIs for --endpoint."""
-    return _starting_with(incomplete, ("completions", "chat", "responses", "generate"))
+    return starting_with(incomplete, ("completions", "chat", "responses", "generate"))
 
 
 def themes(incomplete: str) -> list[str]:
     """Themes for --theme."""
     from servetop.tui.drawing.palette import THEME_NAMES
 
-    return _starting_with(incomplete, THEME_NAMES)
-
-
-class ServeCommand(PlainCommand):
-    """`servetop serve`, whose options are those of the simulator's server."""
-
-    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """The server's options that start with the incomplete text."""
-        from typer._click.shell_completion import CompletionItem
-
-        from servetop.simulator.server.server import option_names
-
-        return [CompletionItem(each) for each in _starting_with(incomplete, option_names())]
+    return starting_with(incomplete, THEME_NAMES)
 
 
 def server_values(context: typer.Context, incomplete: str) -> list[str]:
@@ -98,10 +79,11 @@ def server_values(context: typer.Context, incomplete: str) -> list[str]:
 def _profiles(kind: str, incomplete: str) -> list[str]:
     from servetop.simulator.model.profiles import profile_names
 
-    return _starting_with(incomplete, profile_names(kind))
+    return starting_with(incomplete, profile_names(kind))
 
 
-def _starting_with(incomplete: str, names: Iterable[str]) -> list[str]:
+def starting_with(incomplete: str, names: Iterable[str]) -> list[str]:
+    """The names that start with the incomplete text."""
     return [name for name in names if name.startswith(incomplete)]
 
 

@@ -7,7 +7,6 @@ import dataclasses
 import tempfile
 from pathlib import Path
 
-from servetop.cli.viewing.live_runs import finding_hint
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode
@@ -54,3 +53,8 @@ def finding_hints(run: RegisteredRun | None, recording: Path) -> tuple[str, ...]
     if run is None:
         return (f"The run continues. Watch it: servetop replay {recording}",)
     return (*finding_hint(run), f"recording  {recording}")
+
+
+def finding_hint(run: RegisteredRun) -> tuple[str, ...]:
+    """The line that states how to watch and stop a live run."""
+    return (f"Run {run.id} continues. Watch it: servetop attach {run.id} · stop it: servetop stop {run.id}",)

@@ -9,6 +9,7 @@ import os
 import signal
 
 from servetop.cli.options.output_options import DisplayOptions
+from servetop.cli.viewing.detached import finding_hint
 from servetop.core.clock import MonotonicClock, wall_clock
 from servetop.core.errors import ExitCode, RecordingError, ServetopError
 from servetop.core.events import Action
@@ -115,8 +116,3 @@ def attach_run(name: str, display: DisplayOptions) -> int:
     if run.process.is_alive():
         console.out(*finding_hint(run))
     return code
-
-
-def finding_hint(run: RegisteredRun) -> tuple[str, ...]:
-    """The line that states how to watch and stop a live run."""
-    return (f"Run {run.id} continues. Watch it: servetop attach {run.id} · stop it: servetop stop {run.id}",)

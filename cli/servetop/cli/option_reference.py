@@ -1,4 +1,4 @@
-"""Writes the option reference from the declarations: `python -m servetop.cli.options.reference FILE.md`."""
+"""Writes the option reference from the declarations: `python -m servetop.cli.option_reference FILE.md`."""
 
 from __future__ import annotations
 
