@@ -31,7 +31,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return stages
 
 
-def test_the_sweep_lost_no_request_and_its_figures_can_be_trusted(cells: list[dict[str, Any]]) -> None:
+def test_the_sweep_lost_no_request_and_is_trusted(cells: list[dict[str, Any]]) -> None:
     assert [(cell["max_num_seqs"], cell["request_rate"]) for cell in cells] == [
         (batch, rate) for batch in (64, 128, 256) for rate in (16, 32, 64)
     ]

@@ -1,4 +1,4 @@
-"""Predictions: the JSON that others read, the sweep files that they come from, replicas, prefix cache."""
+"""Predictions: their JSON, the sweep files that they read, the clients of each load, replicas, prefix cache."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_time_scale_multiplies_every_duration_the_clients_too(load: dict[str
 
 
 @pytest.mark.parametrize("load", [{}, {"max_concurrency": 2}, {"max_concurrency": 2, "request_rate": 5.0}])
-def test_requests_beyond_the_context_of_the_model_are_refused_and_counted(load: dict[str, Any]) -> None:
+def test_requests_beyond_the_context_are_refused_and_counted(load: dict[str, Any]) -> None:
     cell = cell_of(num_prompts=3, input_len=2000, output_len=49, **load)
     assert (cell["completed"], cell["refused"], cell["output_throughput"]) == (0, 3, 0.0)
 
@@ -109,7 +109,7 @@ def test_a_cell_that_cannot_start_has_an_error_and_the_others_are_predicted() ->
         (spec_of(lengths="long"), "unknown 'long'"),
     ],
 )
-def test_nonsense_is_refused_in_one_line(spec: PredictSpec, words: str) -> None:
+def test_an_invalid_prediction_is_rejected_in_one_line(spec: PredictSpec, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         predict(spec)
 
@@ -215,7 +215,7 @@ def test_a_concurrency_limit_bounds_the_requests_inside_the_engine(load: dict[st
     assert limited["e2el_ms"]["p99"] < free["e2el_ms"]["p99"]
 
 
-def test_users_who_think_send_less() -> None:
+def test_think_time_delays_the_requests_of_a_user() -> None:
     eager = cell_of(max_concurrency=4, num_prompts=100)
     thoughtful = cell_of(max_concurrency=4, num_prompts=100, think_time="1")
     assert thoughtful["duration"] == pytest.approx(eager["duration"] + 24, rel=0.05)
@@ -279,7 +279,7 @@ def test_predicted_cells_honour_the_lengths_of_the_workload(tmp_path: Path) -> N
     assert preemptions.min() <= PREEMPTED <= preemptions.max()
 
 
-def test_a_cell_serves_the_very_lengths_that_a_run_sends(tmp_path: Path) -> None:
+def test_a_cell_serves_the_requests_that_a_run_sends(tmp_path: Path) -> None:
     lengths = "lognormal:input_mean=1000,output_mean=300"
     (spec,) = predict_specs(stored(tmp_path, GRID.format(lengths=lengths)))
     prompts = prompts_for(spec.workload, (spec.seed, 0)).prompts()
@@ -301,7 +301,7 @@ def test_warm_ups_and_repeats_take_their_requests_as_in_a_run(tmp_path: Path) ->
     assert tokens[1][:3] == tokens[0][1:]
 
 
-def test_log_normal_lengths_cost_what_their_tail_costs(tmp_path: Path) -> None:
+def test_the_tail_of_log_normal_lengths_lowers_the_throughput(tmp_path: Path) -> None:
     rates, _ = predicted(tmp_path, "lognormal:input_mean=1000,output_mean=300")
     narrow, _ = predicted(tmp_path, "lognormal:input_mean=1000,input_sigma=0.05,output_mean=300,output_sigma=0.05")
     assert (abs(narrow.mean(axis=0) / HONOURED - 1) < 0.05).all()
@@ -345,7 +345,7 @@ def test_copies_of_a_model_double_the_throughput_of_a_saturated_one() -> None:
     assert two["kv_blocks_total"] == 2 * one["kv_blocks_total"]
 
 
-def test_replicas_that_a_router_feeds_one_by_one_match_a_single_engine_of_one() -> None:
+def test_replicas_are_no_slower_than_a_single_engine() -> None:
     alone, routed = (
         cell_of(model="opt-1.3b", num_prompts=50, request_rate=3.0, arrivals="constant", replicas=count)
         for count in (1, 2)
@@ -386,7 +386,7 @@ prefixed = st.builds(
     st.sampled_from(("chunked", "recompute", "reserve")),
 )
 @MANY
-def test_a_prefix_cache_loses_no_block_and_no_request(requests: list[SimRequest], blocks: int, policy: str) -> None:
+def test_a_prefix_cache_keeps_all_blocks_and_requests(requests: list[SimRequest], blocks: int, policy: str) -> None:
     keys = {"kv_blocks": blocks, "max_num_seqs": 6, "policy": policy, "prefix_cache": True}
     engine = VirtualEngine(build_scheduler(sim_spec("opt-125m", gpu="a100-40", engine="vllm-0.2.1", settings=keys)))
     engine.run(OpenLoop(requests, [index / 400 for index in range(len(requests))]))

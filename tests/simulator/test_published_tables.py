@@ -1,4 +1,4 @@
-"""The simulator reproduces the published tables to the accuracy that its reference promises."""
+"""The simulator reproduces the published tables with the required accuracy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_every_target_of_the_table_is_met(tables: list[Table], name: str) -> Non
     assert not missed
 
 
-def test_the_report_says_what_was_calibrated_and_what_passed(tables: list[Table]) -> None:
+def test_the_report_marks_calibrated_rows_and_passed_targets(tables: list[Table]) -> None:
     data = report(tables)
     assert data["passed"]
     first = data["tables"][0]

@@ -1,4 +1,4 @@
-"""Virtual time and real time make the same decisions for the same arrivals; a client that leaves frees its blocks."""
+"""Virtual time and real time make the same decisions for the same arrivals; disconnected clients free their blocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANY = settings(max_examples=200, deadline=None)
 
 @dataclass
 class Tokens:
-    """A sink that notes when its tokens came."""
+    """A sink that records the times of its tokens."""
 
     clock: HandMovedClock
     times: list[float] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Tokens:
 
 @dataclass
 class HandMovedClock:
-    """Moves only when told, and wakes the engine at the instants it asked for."""
+    """A clock that is advanced by the test, and wakes the engine at the times that it set."""
 
     now: float = 0.0
     alarm: float = math.inf
@@ -48,7 +48,7 @@ class HandMovedClock:
             self.now = until
 
     def go_just_before(self, until: float, engine: RealTimeEngine) -> None:
-        """What is due at that very instant is still to come: as in virtual time, who arrives then comes first."""
+        """Stop before what is due at that time: as in virtual time, an arrival at that time comes first."""
         self._ring(until, engine)
         self.now = until
 
@@ -82,14 +82,14 @@ def real_time(core: Scheduler) -> tuple[RealTimeEngine, HandMovedClock]:
 lengths = st.builds(SimRequest, st.integers(1, 30), st.integers(1, 30), st.just(0), st.just(()))
 gaps = st.floats(1e-6, 0.08)
 AT_THE_GATE = [(0.0625, SimRequest(1, 1, 0, ())), (0.05, SimRequest(1, 1, 0, ()))]
-"""The second one arrives at the very instant at which the first one's batch was to begin without it."""
+"""The second request arrives at the very time at which the batch of the first would start without it."""
 loads = st.lists(st.tuples(gaps, lengths), min_size=1, max_size=20)
 
 
 @given(st.sampled_from(POLICIES), st.integers(15, 60), st.integers(1, 8), loads)
 @example("dynamic", 15, 2, AT_THE_GATE)
 @MANY
-def test_both_drivers_schedule_alike(
+def test_virtual_and_real_time_make_the_same_decisions(
     policy: str, kv_blocks: int, limit: int, load: list[tuple[float, SimRequest]]
 ) -> None:
     times = [sum(gap for gap, _ in load[: index + 1]) for index in range(len(load))]
@@ -115,7 +115,7 @@ def test_both_drivers_schedule_alike(
 
 @given(st.sampled_from(POLICIES), loads, st.data())
 @MANY
-def test_clients_that_leave_free_their_blocks_and_disturb_nobody(
+def test_disconnected_clients_free_their_blocks_and_do_not_affect_others(
     policy: str, load: list[tuple[float, SimRequest]], data: st.DataObject
 ) -> None:
     engine, clock = real_time(scheduler(policy, 40, 6))
@@ -137,7 +137,7 @@ def test_clients_that_leave_free_their_blocks_and_disturb_nobody(
     assert all(sink.complete and len(sink.times) == seq.output_tokens for seq, sink in staying)
 
 
-def test_a_dropped_request_is_out_at_the_next_iteration_boundary() -> None:
+def test_a_dropped_request_leaves_at_the_next_iteration_boundary() -> None:
     engine, clock = real_time(scheduler("recompute", 60, 8))
     long = engine.submit(SimRequest(10, 30), Tokens(clock))
     clock.go_to(0.005, engine)
@@ -148,7 +148,7 @@ def test_a_dropped_request_is_out_at_the_next_iteration_boundary() -> None:
     assert engine.scheduler.blocks.used == 0
 
 
-def test_a_smaller_batch_limit_keeps_what_runs_and_admits_no_more() -> None:
+def test_a_smaller_batch_limit_keeps_running_requests_and_admits_no_more() -> None:
     engine, clock = real_time(scheduler("recompute", 60, 8))
     for _ in range(6):
         engine.submit(SimRequest(4, 20), Tokens(clock))
@@ -164,7 +164,7 @@ def test_a_smaller_batch_limit_keeps_what_runs_and_admits_no_more() -> None:
     assert late.complete
 
 
-def test_tokens_come_at_their_deadlines_even_when_the_engine_was_kept_from_running() -> None:
+def test_tokens_are_due_at_their_deadlines_when_the_engine_was_delayed() -> None:
     engine, clock = real_time(scheduler("recompute", 60, 8))
     undisturbed = VirtualEngine(scheduler("recompute", 60, 8))
     undisturbed.run(OpenLoop([SimRequest(8, 20)], [0.0]))

@@ -1,4 +1,4 @@
-"""Arrival processes: their rates, their spread, their order, their seeds."""
+"""Arrival processes: rate, spread, order and seed."""
 
 import itertools
 import math
@@ -20,13 +20,13 @@ def first(process: ArrivalProcess, count: int) -> Sequence[float]:
     return list(itertools.islice(process.due_times(), count))
 
 
-def test_constant_arrivals_begin_at_zero_and_keep_exact_spacing() -> None:
+def test_constant_arrivals_start_at_zero_and_keep_exact_spacing() -> None:
     assert first(ConstantArrivals(8.0), 4) == [0.0, 0.125, 0.25, 0.375]
     assert first(ConstantArrivals(3.0), 3001)[-1] == 1000.0
 
 
 @pytest.mark.parametrize("burstiness", [0.25, 1.0, 4.0])
-def test_gamma_gaps_have_the_wanted_mean_and_coefficient_of_variation(burstiness: float) -> None:
+def test_gamma_gaps_have_the_given_mean_and_coefficient_of_variation(burstiness: float) -> None:
     times = np.array(first(GammaArrivals(50.0, burstiness, (7,)), 40_000))
     gaps = np.diff(times, prepend=0.0)
     assert gaps.mean() == pytest.approx(1 / 50.0, rel=0.03)
@@ -47,7 +47,7 @@ def test_due_times_ascend_from_zero_and_are_fixed_by_the_seed(rate: float, burst
     assert times == first(arrivals_for(rate, burstiness=burstiness, seed=(seed, 1)), 600)
 
 
-def test_another_seed_gives_other_times() -> None:
+def test_another_seed_gives_different_times() -> None:
     assert first(GammaArrivals(5.0, 1.0, (1, 0)), 5) != first(GammaArrivals(5.0, 1.0, (1, 1)), 5)
 
 

@@ -1,4 +1,4 @@
-"""Scripts of conversations: datasets in their forms, bad rows, synthetic ones; the same seed, the same talk."""
+"""Conversation scripts: dataset formats, malformed rows, random conversations, and seeds."""
 
 import itertools
 import json
@@ -44,7 +44,7 @@ def file_of(path: Path, *rows: object, array: bool = False) -> WorkloadConfig:
     return WorkloadConfig(dataset="conversations", dataset_path=str(path), endpoint="chat")
 
 
-def test_mt_bench_comes_along_eighty_conversations_of_two_turns() -> None:
+def test_mt_bench_has_eighty_conversations_of_two_turns() -> None:
     config, replay = resolve_workload(WorkloadConfig(dataset="mtbench", output_len=64))
     assert replay is None
     prompts = first(config, 81)
@@ -68,7 +68,7 @@ def test_messages_turns_and_sharegpts_conversations_are_read_from_lines_and_arra
     assert [each.messages for each in prompts] == [(("system", "Be brief."),), (), ()]
 
 
-def test_on_a_wire_of_one_text_what_the_system_says_stands_in_front(tmp_path: Path) -> None:
+def test_a_text_dialect_puts_the_system_prompt_before_the_first_question(tmp_path: Path) -> None:
     config = file_of(tmp_path / "talk", {"messages": MESSAGES})
     (opening,) = first(WorkloadConfig(dataset="conversations", dataset_path=config.dataset_path), 1)
     assert (opening.text, opening.messages) == ("Be brief.\n\nOne?", ())
@@ -78,7 +78,7 @@ def test_on_a_wire_of_one_text_what_the_system_says_stands_in_front(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("row", "words"),
+    ("row", "message"),
     [
         ('{"turns": []}', "line 2, column 'turns': expected a list of questions or messages, found []"),
         ('{"turns": ["One?", " "]}', "line 2, column 'turns': expected a question, found ' '"),
@@ -90,13 +90,13 @@ def test_on_a_wire_of_one_text_what_the_system_says_stands_in_front(tmp_path: Pa
         ("5", "line 2, column 'messages'"),
     ],
 )
-def test_a_row_that_is_no_conversation_is_told_or_skipped_and_counted(tmp_path: Path, row: str, words: str) -> None:
+def test_a_malformed_conversation_is_rejected_or_skipped_and_counted(tmp_path: Path, row: str, message: str) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_text('{"turns": ["Fine?"]}\n' + row + '\n{"turns": ["Fine too?"]}\n')
     config = WorkloadConfig(dataset="conversations", dataset_path=str(path))
     with pytest.raises(UsageError) as refused:
         resolve_workload(config)
-    assert words in str(refused.value)
+    assert message in str(refused.value)
     assert str(refused.value).endswith("fix it, or add --skip-bad-rows")
     texts, skipped = texts_of(config), SkippedRows()
     assert texts is not None
@@ -105,7 +105,7 @@ def test_a_row_that_is_no_conversation_is_told_or_skipped_and_counted(tmp_path: 
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=4)))
-def test_whatever_a_column_holds_it_is_a_conversation_or_a_bad_row(value: Any) -> None:
+def test_any_column_value_is_a_conversation_or_a_bad_row(value: Any) -> None:
     try:
         row = turns_row(1, {"messages": value})
     except BadRow:
@@ -114,7 +114,7 @@ def test_whatever_a_column_holds_it_is_a_conversation_or_a_bad_row(value: Any) -
     assert all(turn.question.strip() for turn in row.turns)
 
 
-def test_synthetic_conversations_have_so_many_turns_of_lengths_of_their_own() -> None:
+def test_random_conversations_have_the_requested_turns_with_drawn_lengths() -> None:
     config = WorkloadConfig(num_turns="uniform:min=2,max=4", lengths="uniform:ratio=0.5", input_len=20, output_len=10)
     prompts = first(config, 200)
     assert {len(each.script.turns) for each in prompts} == {2, 3, 4}
@@ -129,7 +129,7 @@ def test_synthetic_conversations_have_so_many_turns_of_lengths_of_their_own() ->
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "message"),
     [
         ({"num_turns": "0"}, "--num-turns"),
         ({"num_turns": "2.5"}, "--num-turns 2.5: give integers from 1"),
@@ -141,13 +141,13 @@ def test_synthetic_conversations_have_so_many_turns_of_lengths_of_their_own() ->
         ({"dataset": "conversations"}, "--dataset-name conversations reads a file: give --dataset-path"),
     ],
 )
-def test_conversations_that_make_no_sense_are_refused(fields: dict[str, Any], words: str) -> None:
+def test_invalid_conversation_options_are_rejected(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as refused:
         resolve_workload(WorkloadConfig(**fields))
-    assert words in str(refused.value)
+    assert message in str(refused.value)
 
 
-def test_a_conversation_known_to_outgrow_the_model_is_refused_unless_clipped() -> None:
+def test_conversations_longer_than_the_context_are_rejected_unless_clipped() -> None:
     config = WorkloadConfig(num_turns="uniform:min=1,max=5", input_len=100, output_len=20)
     check_fits(config, 600)
     with pytest.raises(UsageError, match=r"each conversation needs 500 \+ 100 tokens, but the model.s context has 599"):
@@ -156,7 +156,7 @@ def test_a_conversation_known_to_outgrow_the_model_is_refused_unless_clipped() -
     check_fits(WorkloadConfig(dataset="mtbench", input_len=9999), 4096)
 
 
-def test_users_think_in_open_loops_too_where_they_converse() -> None:
+def test_conversations_of_open_loops_have_think_times() -> None:
     from servetop.core.config import StageConfig
 
     stages = [StageConfig(request_rate=4.0, duration=5.0)]

@@ -1,4 +1,4 @@
-"""Laws of prompt and answer lengths: their means, their bounds, their seeds."""
+"""Length distributions: means, bounds and seeds."""
 
 import itertools
 from typing import Any
@@ -20,38 +20,38 @@ def drawn(count: int = 20_000, seed: int = 3, **workload: Any) -> IntArray:
 
 
 @given(st.sampled_from(sorted(set(LENGTH_DISTRIBUTIONS) - {"sharegpt"})), st.integers(1, 5000), st.integers(1, 5000))
-def test_every_length_is_a_token_or_more_and_fixed_by_the_seed(law: str, prompt: int, answer: int) -> None:
-    pairs = drawn(300, lengths=law, input_len=prompt, output_len=answer)
+def test_every_length_is_a_token_or_more_and_fixed_by_the_seed(distribution: str, prompt: int, output: int) -> None:
+    pairs = drawn(300, lengths=distribution, input_len=prompt, output_len=output)
     assert pairs.min() >= 1
-    assert (pairs == drawn(300, lengths=law, input_len=prompt, output_len=answer)).all()
+    assert (pairs == drawn(300, lengths=distribution, input_len=prompt, output_len=output)).all()
 
 
-def test_without_a_law_lengths_are_fixed() -> None:
+def test_lengths_are_fixed_by_default() -> None:
     assert set(map(tuple, drawn(50, input_len=7, output_len=9).tolist())) == {(7, 9)}
     assert drawn(2, lengths="fixed:output=3", input_len=7).tolist() == [[7, 3], [7, 3]]
 
 
-def test_a_range_ratio_gives_uniform_lengths_around_the_wanted_ones() -> None:
+def test_a_range_ratio_gives_uniform_lengths_around_the_means() -> None:
     pairs = drawn(input_len=100, output_len=10, range_ratio=0.3)
     assert (pairs.min(axis=0).tolist(), pairs.max(axis=0).tolist()) == ([70, 7], [130, 13])
     assert pairs.mean(axis=0) == pytest.approx([100, 10], rel=0.02)
 
 
 @pytest.mark.parametrize(
-    ("law", "mean", "spread"),
+    ("distribution", "mean", "spread"),
     [
         ("normal:output_mean=200,output_std=20", 200, 20),
         ("lognormal:output_mean=200,output_sigma=0.5", 200, 200 * 0.533),
         ("capped-exponential:output_mean=200", 200, 200),
     ],
 )
-def test_a_law_keeps_its_mean_and_spread(law: str, mean: float, spread: float) -> None:
-    outputs = drawn(lengths=law)[:, 1]
+def test_a_distribution_keeps_its_mean_and_spread(distribution: str, mean: float, spread: float) -> None:
+    outputs = drawn(lengths=distribution)[:, 1]
     assert outputs.mean() == pytest.approx(mean, rel=0.04)
     assert outputs.std() == pytest.approx(spread, rel=0.06)
 
 
-def test_a_capped_exponential_is_drawn_again_above_its_cap_so_that_no_length_piles_up() -> None:
+def test_capped_exponential_lengths_do_not_pile_up_at_the_cap() -> None:
     outputs = drawn(lengths="capped-exponential:output_mean=128,output_cap=32")[:, 1]
     assert outputs.max() <= 32
     assert (outputs == 32).mean() < 2 * (outputs == 30).mean()
@@ -62,7 +62,7 @@ def test_caps_bound_normal_and_lognormal_lengths() -> None:
     assert pairs.max(axis=0).tolist() == [900, 50]
 
 
-def test_zipf_lengths_halve_as_the_exponent_says() -> None:
+def test_zipf_lengths_follow_their_exponent() -> None:
     inputs = drawn(lengths="zipf:exponent=1,input_cap=1000")[:, 0]
     assert (inputs == 1).mean() / (inputs == 2).mean() == pytest.approx(2.0, rel=0.15)
     assert inputs.max() <= 1000
@@ -109,7 +109,7 @@ def test_capped_exponential_lengths_have_the_means_of_anyscales_study(cap: int, 
 
 
 @pytest.mark.parametrize(
-    ("workload", "words"),
+    ("workload", "message"),
     [
         ({"lengths": "sharegpt:subset=60000"}, "subset=60000: give 54982 or less"),
         ({"lengths": "gaussian"}, "--lengths: unknown 'gaussian'"),
@@ -120,6 +120,6 @@ def test_capped_exponential_lengths_have_the_means_of_anyscales_study(cap: int, 
         ({"range_ratio": 0.5, "lengths": "normal"}, "--random-range-ratio is for uniform lengths"),
     ],
 )
-def test_lengths_that_make_no_sense_are_refused(workload: dict[str, Any], words: str) -> None:
-    with pytest.raises(UsageError, match=words):
+def test_invalid_lengths_are_rejected(workload: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         drawn(1, **workload)

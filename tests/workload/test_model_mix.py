@@ -1,4 +1,4 @@
-"""Several models by weight: what is drawn, what is refused, and that nothing else changes by it."""
+"""Requests for several models by weight."""
 
 import itertools
 from collections import Counter
@@ -29,13 +29,13 @@ def test_models_are_drawn_by_weight_and_seed() -> None:
     assert set(drawn(1)) == {None}
 
 
-def test_the_questions_are_the_same_with_and_without_a_mix() -> None:
+def test_prompts_are_the_same_with_and_without_a_mix() -> None:
     mixed, plain = (prompts_for(WorkloadConfig(model_mix=mix), (1,)).prompts() for mix in (MIX, {}))
     assert [next(mixed).token_ids for _ in range(20)] == [next(plain).token_ids for _ in range(20)]
 
 
 @pytest.mark.parametrize("endpoint", ["completions", "chat"])
-def test_each_body_names_its_own_model(endpoint: str) -> None:
+def test_each_body_names_the_drawn_model(endpoint: str) -> None:
     workload = WorkloadConfig(model_mix={"a/b": 1}, endpoint=endpoint)
     (prompt,) = itertools.islice(prompts_for(workload, (1,)).prompts(), 1)
     body = orjson.loads(dialect_for(endpoint, model="m", continuous_usage=True).body(prompt, workload))
@@ -50,22 +50,22 @@ def test_each_body_names_its_own_model(endpoint: str) -> None:
         ("org/x=y=0.5", {"org/x=y": 0.5}),
     ],
 )
-def test_a_mix_as_people_write_it(text: str, mix: dict[str, float]) -> None:
+def test_a_mix_is_parsed_from_text(text: str, mix: dict[str, float]) -> None:
     assert parse_model_mix(text) == mix
 
 
 @pytest.mark.parametrize("text", ["a=b", "a=", "=3", "a=-1", "a=nan", "a=inf", "", "a,,b", "a=0,b=0"])
-def test_a_mix_that_makes_no_sense_is_refused(text: str) -> None:
+def test_an_invalid_mix_is_rejected(text: str) -> None:
     with pytest.raises(UsageError, match="--model-mix"):
         resolve_workload(WorkloadConfig(model_mix=parse_model_mix(text)))
 
 
-def test_a_body_of_ones_own_must_not_name_another_model() -> None:
+def test_an_extra_body_must_not_name_a_model_besides_a_mix() -> None:
     with pytest.raises(UsageError, match="give one of the two"):
         resolve_workload(WorkloadConfig(model_mix=MIX, extra_body={"model": "x"}))
 
 
-def test_a_model_that_is_not_served_is_told_with_those_that_are() -> None:
+def test_an_unserved_model_is_rejected_with_the_served_ones() -> None:
     with pytest.raises(UsageError) as refusal:
         check_served({"base": 1.0, "lora": 1.0}, ["base", "sql"])
     assert str(refusal.value) == "--model-mix: the server does not serve lora: it serves base, sql"

@@ -1,4 +1,4 @@
-"""Prompts have the length that was asked for and are fixed by their seed."""
+"""Prompts have the requested length and are fixed by their seed."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from servetop.workload.prompts.prompt_source import FIRST_ID, LAST_ID
 
 
 @given(st.integers(1, 300), st.integers(0, 1000))
-def test_token_prompts_are_exactly_as_long_as_asked(length: int, seed: int) -> None:
+def test_token_prompts_have_exactly_the_requested_length(length: int, seed: int) -> None:
     source = prompts_for(WorkloadConfig(input_len=length, output_len=9), (seed,))
     once, again = (list(itertools.islice(source.prompts(), 3)) for _ in range(2))
     assert once == again
@@ -27,7 +27,7 @@ def test_prompts_differ_from_their_first_token_on() -> None:
     assert len({prompt.token_ids[:3] for prompt in prompts if prompt.token_ids is not None}) == 50
 
 
-def test_chat_prompts_are_words_as_many_as_tokens_are_wanted() -> None:
+def test_chat_prompts_have_one_word_for_each_token() -> None:
     prompt = next(prompts_for(WorkloadConfig(input_len=40, endpoint="chat"), (1,)).prompts())
     assert prompt.token_ids is None
     assert len(prompt.text.split()) == prompt.input_tokens == 40

@@ -1,4 +1,4 @@
-"""The lengths that a prediction reads are those of the prompts that a run sends."""
+"""The lengths of a prediction are those of the prompts that a run sends."""
 
 import itertools
 from typing import Any

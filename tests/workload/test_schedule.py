@@ -1,4 +1,4 @@
-"""The schedule: what is due when, stage after stage, and what commands do to it. No clock, no network."""
+"""The schedule: due times over all stages, and the effect of commands. No clock, no network."""
 
 import math
 
@@ -56,12 +56,12 @@ def test_a_late_call_gives_every_request_its_own_due_time() -> None:
     assert times(schedule, 100.0) == [(0, 0.5)]
 
 
-def test_a_plan_that_comes_late_begins_at_once() -> None:
+def test_a_plan_with_a_past_start_starts_immediately() -> None:
     plan = LoadPlan(segments=((0, TWO),), begin=1.0)
     assert [due.at for due in Schedule(plan, arrivals=EVEN, now=7.0).due(7.6)] == [7.0, 7.5]
 
 
-def test_a_stage_may_end_by_its_number_of_prompts() -> None:
+def test_a_stage_can_end_by_its_number_of_prompts() -> None:
     schedule = schedule_of(StageConfig(request_rate=10.0, num_prompts=3), FOUR)
     assert times(schedule, 0.5) == [(0, 0.0), (0, 0.1), (0, 0.2), (1, 0.2), (1, 0.45)]
 
@@ -72,7 +72,7 @@ def test_an_infinite_rate_without_a_limit_is_all_at_once() -> None:
     assert schedule.draining_since == 2.0
 
 
-def test_a_closed_loop_wants_a_request_for_every_free_place() -> None:
+def test_a_closed_loop_sends_a_request_for_every_free_slot() -> None:
     schedule = schedule_of(StageConfig(max_concurrency=2, num_prompts=3), begin=2.0)
     assert schedule.take_slot(1.0) is None
     assert times(schedule, 2.1) == []
@@ -83,13 +83,13 @@ def test_a_closed_loop_wants_a_request_for_every_free_place() -> None:
     assert schedule.draining_since == 2.6
 
 
-def test_a_closed_loop_wants_nothing_after_its_time() -> None:
+def test_a_closed_loop_sends_nothing_after_its_duration() -> None:
     schedule = schedule_of(StageConfig(max_concurrency=2, duration=1.0))
     schedule.due(0.5)
     assert schedule.take_slot(1.0) is None
 
 
-def test_draining_between_stages_puts_the_next_one_off() -> None:
+def test_draining_between_stages_delays_the_next_one() -> None:
     schedule = schedule_of(TWO, FOUR, drain=True)
     assert times(schedule, 1.5) == [(0, 0.0), (0, 0.5)]
     assert schedule.drain_deadline == 6.0
@@ -98,7 +98,7 @@ def test_draining_between_stages_puts_the_next_one_off() -> None:
     assert times(schedule, 2.6) == [(1, 2.25), (1, 2.5)]
 
 
-def test_holding_keeps_the_load_going_and_the_stage_from_ending() -> None:
+def test_holding_continues_the_load_and_keeps_the_stage_from_ending() -> None:
     schedule = schedule_of(TWO, FOUR)
     schedule.due(0.0)
     assert tell(schedule, Action.HOLD_STAGE, 0.25) == "holding at 2 req/s"
@@ -108,7 +108,7 @@ def test_holding_keeps_the_load_going_and_the_stage_from_ending() -> None:
     assert schedule.changes[-1].at == 4.0
 
 
-def test_requests_of_a_held_stage_do_not_use_up_its_number() -> None:
+def test_requests_of_a_held_stage_do_not_count_towards_num_prompts() -> None:
     schedule = schedule_of(StageConfig(request_rate=2.0, num_prompts=2))
     schedule.due(0.0)
     tell(schedule, Action.HOLD_STAGE, 0.1)
@@ -117,7 +117,7 @@ def test_requests_of_a_held_stage_do_not_use_up_its_number() -> None:
     assert times(schedule, 9.0) == [(0, 2.0)]
 
 
-def test_pausing_puts_everything_off_by_the_pause() -> None:
+def test_pausing_delays_everything_by_the_length_of_the_pause() -> None:
     schedule = schedule_of(TWO, FOUR)
     schedule.due(0.0)
     assert tell(schedule, Action.PAUSE_LOAD, 0.25) is not None
@@ -127,7 +127,7 @@ def test_pausing_puts_everything_off_by_the_pause() -> None:
     assert times(schedule, 11.3) == [(0, 10.5), (1, 11.0), (1, 11.25)]
 
 
-def test_a_new_rate_counts_from_now_and_leaves_the_stage_its_time() -> None:
+def test_a_new_rate_applies_at_once_and_keeps_the_duration() -> None:
     schedule = schedule_of(TWO, FOUR)
     schedule.due(0.0)
     assert tell(schedule, Action.SET_RATE, 0.1, 10.0) == "sending 10 requests/s"
@@ -136,7 +136,7 @@ def test_a_new_rate_counts_from_now_and_leaves_the_stage_its_time() -> None:
     assert found[-1][0] == 1
 
 
-def test_a_rate_set_in_a_pause_counts_from_its_end() -> None:
+def test_a_rate_set_during_a_pause_applies_from_its_end() -> None:
     schedule = schedule_of(TWO)
     schedule.due(0.0)
     tell(schedule, Action.PAUSE_LOAD, 0.25)
@@ -145,7 +145,7 @@ def test_a_rate_set_in_a_pause_counts_from_its_end() -> None:
     assert times(schedule, 2.4) == [(0, 2.25), (0, 2.375)]
 
 
-def test_the_next_stage_begins_when_asked_for() -> None:
+def test_next_stage_ends_the_current_one() -> None:
     schedule = schedule_of(TWO, FOUR)
     schedule.due(0.0)
     assert tell(schedule, Action.NEXT_STAGE, 0.3) == "stage ended, 1 remaining"
@@ -163,7 +163,7 @@ def test_stopping_ends_all_stages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "value", "words"),
+    ("action", "value", "message"),
     [
         (Action.SET_RATE, 0.0, "must be above 0"),
         (Action.SET_RATE, None, "must be above 0"),
@@ -178,12 +178,12 @@ def test_stopping_ends_all_stages() -> None:
         (Action.RESUME_LOAD, None, "not paused"),
     ],
 )
-def test_every_command_is_answered_in_words(action: Action, value: float | None, words: str) -> None:
+def test_every_command_has_a_reply(action: Action, value: float | None, message: str) -> None:
     schedule = schedule_of(TWO)
     schedule.due(0.0)
     reply = tell(schedule, action, 0.1, value)
     assert reply is not None
-    assert words in reply
+    assert message in reply
 
 
 def test_a_closed_loop_keeps_a_limit_or_gets_a_rate_first() -> None:
@@ -196,14 +196,14 @@ def test_a_closed_loop_keeps_a_limit_or_gets_a_rate_first() -> None:
     assert tell(schedule, Action.SET_CONCURRENCY, 0.3, 0) == "no concurrency limit"
 
 
-def test_commands_without_a_stage_are_answered_too() -> None:
+def test_commands_without_a_stage_have_a_reply() -> None:
     schedule = schedule_of(TWO, begin=5.0)
     assert tell(schedule, Action.HOLD_STAGE, 1.0) == "no stage is running"
     assert tell(schedule, Action.NEXT_STAGE, 1.0) == "no stage is running"
     assert tell(schedule, Action.MARK, 1.0) is None
 
 
-def test_connections_are_wanted_for_what_comes_soon() -> None:
+def test_connections_are_opened_for_requests_due_soon() -> None:
     closed = schedule_of(StageConfig(max_concurrency=48, duration=1.0), begin=1.0)
     assert closed.connections_wanted(0) == 48
     closed.due(1.0)
@@ -230,7 +230,7 @@ actions = st.sampled_from(
     st.lists(st.tuples(st.floats(0.0, 1.0), actions), max_size=12),
     st.booleans(),
 )
-def test_whatever_is_asked_due_times_ascend_and_the_plan_ends(
+def test_due_times_ascend_and_the_plan_ends_after_any_commands(
     plan: list[StageConfig], steps: list[tuple[float, Action]], drain: bool
 ) -> None:
     schedule = schedule_of(*plan, drain=drain)
@@ -263,7 +263,7 @@ def test_a_loop_is_closed_at_a_concurrency_and_opened_at_a_rate() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 0.0, -1.0, float("inf"), float("nan")])
-def test_a_loop_without_a_usable_figure_stays_as_it_is(value: float | None) -> None:
+def test_a_loop_without_a_valid_value_is_unchanged(value: float | None) -> None:
     schedule = schedule_of(TWO)
     schedule.due(0.0)
     assert "needs" in str(tell(schedule, Action.CLOSE_LOOP, 0.1, value))

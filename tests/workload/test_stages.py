@@ -1,4 +1,4 @@
-"""Ramps as people write them, and what cannot be played."""
+"""Parsing of ramps, and invalid stages."""
 
 import math
 
@@ -27,14 +27,14 @@ def test_two_rates_are_a_ramp_from_one_to_the_other() -> None:
     assert [each.label for each in stages] == ["2 to 16 req/s", "16 to 2 req/s · batch 8"]
 
 
-def test_an_infinite_rate_takes_the_concurrency_limit() -> None:
+def test_an_infinite_rate_uses_the_concurrency_limit() -> None:
     assert parse_ramp("inf:10s", max_concurrency=4) == (
         StageConfig(request_rate=math.inf, max_concurrency=4, duration=10.0),
     )
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("", "the ramp is empty"),
         ("8", "'8' has no duration"),
@@ -50,20 +50,20 @@ def test_an_infinite_rate_takes_the_concurrency_limit() -> None:
         ("8:30q", "'30q' is no duration"),
     ],
 )
-def test_a_faulty_part_is_named(text: str, words: str) -> None:
+def test_the_error_names_the_faulty_part(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_ramp(text)
-    assert words in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_the_default_ramp_can_be_played_and_ends() -> None:
+def test_the_default_ramp_is_valid_and_ends() -> None:
     plan = LoadPlan(segments=tuple(enumerate(default_ramp())), begin=0.0)
     assert all(stage.duration is not None for _, stage in plan.segments)
 
 
 @pytest.mark.parametrize(
-    ("stage", "words"),
+    ("stage", "message"),
     [
         (StageConfig(request_rate=0.0, duration=1.0), "sends nothing"),
         (StageConfig(request_rate=-1.0, duration=1.0), "sends nothing"),
@@ -75,11 +75,11 @@ def test_the_default_ramp_can_be_played_and_ends() -> None:
         (StageConfig(max_concurrency=0), "a concurrency of 0"),
     ],
 )
-def test_a_stage_that_cannot_be_played_is_refused(stage: StageConfig, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
+def test_an_invalid_stage_is_rejected(stage: StageConfig, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         LoadPlan(segments=((0, stage),), begin=0.0)
 
 
-def test_a_plan_without_stages_is_refused() -> None:
+def test_a_plan_without_stages_is_rejected() -> None:
     with pytest.raises(UsageError, match="no stages"):
         LoadPlan(segments=(), begin=0.0)

@@ -1,4 +1,4 @@
-"""Datasets of texts and corpora, and what their prompts are made of."""
+"""Prompts from text datasets and corpora."""
 
 import itertools
 import json
@@ -22,7 +22,7 @@ from servetop.workload.datasets.texts import conversation_values
 from servetop.workload.prompts.dataset_prompts import corpus_text
 from servetop.workload.validation import resolve_workload
 
-TALK = [
+CONVERSATIONS_FILE = [
     {"id": "a", "conversations": [{"from": "human", "value": "Who " * 8}, {"from": "gpt", "value": "I am " * 10}]},
     {"id": "b", "conversations": [{"from": "human", "value": "No answer came"}]},
     {"id": "c", "conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello, who are you?"}]},
@@ -35,9 +35,9 @@ def taken(config: WorkloadConfig, count: int, **more: Any) -> list[Prompt]:
     return list(itertools.islice(prompts_for(config, (5, 0), **more).prompts(), count))
 
 
-def test_sharegpt_asks_first_questions_and_wants_answers_as_long_as_theirs(tmp_path: Path) -> None:
-    path = tmp_path / "talk.json"
-    path.write_text(json.dumps(TALK, indent=1))
+def test_sharegpt_prompts_are_first_questions_with_the_lengths_of_their_answers(tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(CONVERSATIONS_FILE, indent=1))
     config = WorkloadConfig(dataset="sharegpt", dataset_path=str(path))
     skipped = SkippedRows()
     prompts = taken(config, 3, skipped=skipped)
@@ -57,7 +57,7 @@ json_items = st.recursive(
 
 
 @given(st.lists(st.dictionaries(st.text(max_size=9), json_items, max_size=4)), st.sampled_from([None, 1, "\t"]))
-def test_an_array_is_read_item_by_item_as_json_would_read_it(
+def test_an_array_is_decoded_item_by_item_like_json(
     tmp_path_factory: pytest.TempPathFactory, items: list[dict[str, Any]], indent: int | str | None
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "array.json"
@@ -65,7 +65,7 @@ def test_an_array_is_read_item_by_item_as_json_would_read_it(
     assert [item for _, item in conversation_values(path)] == items
 
 
-def test_an_array_larger_than_one_read_is_put_together_and_keeps_its_line_numbers(tmp_path: Path) -> None:
+def test_an_array_larger_than_one_read_keeps_its_line_numbers(tmp_path: Path) -> None:
     items = [{"value": "x" * 300_000, "number": number} for number in range(9)]
     path = tmp_path / "large.json"
     path.write_text("[\n" + ",\n".join(map(json.dumps, items)) + "\n]")
@@ -74,9 +74,9 @@ def test_an_array_larger_than_one_read_is_put_together_and_keeps_its_line_number
     ]
 
 
-def test_an_array_that_breaks_off_ends_with_a_bad_row(tmp_path: Path) -> None:
+def test_a_truncated_array_ends_with_a_bad_row(tmp_path: Path) -> None:
     path = tmp_path / "torn.json"
-    path.write_text(json.dumps(TALK)[:-60])
+    path.write_text(json.dumps(CONVERSATIONS_FILE)[:-60])
     skipped = SkippedRows()
     texts = texts_of(WorkloadConfig(dataset="sharegpt", dataset_path=str(path)))
     assert texts is not None
@@ -86,7 +86,7 @@ def test_an_array_that_breaks_off_ends_with_a_bad_row(tmp_path: Path) -> None:
         resolve_workload(WorkloadConfig(dataset="sharegpt", dataset_path=str(path)))
 
 
-def test_json_lines_and_tables_are_asked_by_column(tmp_path: Path) -> None:
+def test_json_lines_and_tables_are_read_by_column(tmp_path: Path) -> None:
     lines, table = tmp_path / "a.jsonl", tmp_path / "a.csv"
     lines.write_text('{"prompt": "One?", "output_tokens": 7}\n\n{"prompt": "Two, and more?"}\n')
     table.write_text('id,question,output_len\n1,"One,\nin two lines?",7\n2,Two?,\n')
@@ -99,7 +99,7 @@ def test_json_lines_and_tables_are_asked_by_column(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "words"),
+    ("name", "text", "message"),
     [
         ("custom", '{"question": "x"}\n', "line 1, column 'prompt': expected a value"),
         ("custom", '{"prompt": "x"}\n{"prompt": 5}\n', "line 2, column 'prompt': expected a prompt, found 5"),
@@ -109,14 +109,16 @@ def test_json_lines_and_tables_are_asked_by_column(tmp_path: Path) -> None:
         ("custom", "", "has no usable prompts"),
     ],
 )
-def test_a_row_that_is_no_prompt_is_told(tmp_path: Path, name: str, text: str, words: str) -> None:
+def test_a_row_without_a_prompt_is_rejected(tmp_path: Path, name: str, text: str, message: str) -> None:
     path = tmp_path / "data"
     path.write_text(text)
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(UsageError, match=message):
         resolve_workload(WorkloadConfig(dataset=name, dataset_path=str(path)))
 
 
-def test_parquet_and_saved_datasets_need_an_extra_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_and_saved_datasets_name_the_extra_that_they_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -146,7 +148,7 @@ def test_parquet_and_saved_datasets_are_read_by_column(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["sonnet", "shakespeare"])
-def test_passages_of_a_corpus_are_four_characters_a_token_and_go_around_its_end(name: str) -> None:
+def test_passages_of_a_corpus_have_four_characters_a_token_and_wrap_around(name: str) -> None:
     config = WorkloadConfig(dataset=name, input_len=300, output_len=7, prefix_len=20)
     prompts = taken(config, 30)
     assert prompts == taken(config, 30)
@@ -157,14 +159,14 @@ def test_passages_of_a_corpus_are_four_characters_a_token_and_go_around_its_end(
     assert len(taken(whole, 1)[0].text) == 24_000  # longer than the text
 
 
-def test_with_the_engines_own_tokens_passages_are_exact() -> None:
+def test_passages_of_token_ids_have_the_exact_length() -> None:
     config = WorkloadConfig(dataset="sonnet", input_len=30, prefix_len=5)
     prompts = taken(config, 5, corpus_ids=tuple(range(100)))
     assert {len(prompt.token_ids or ()) for prompt in prompts} == {35}
     assert {(prompt.token_ids or ())[:5] for prompt in prompts} == {(0, 1, 2, 3, 4)}
 
 
-def test_shared_prefixes_come_from_a_pool_on_top_of_the_length() -> None:
+def test_shared_prefixes_are_drawn_from_a_pool_and_add_to_the_length() -> None:
     prompts = taken(WorkloadConfig(input_len=10, prefix_len=40, num_prefixes=3), 60)
     assert {len(prompt.token_ids or ()) for prompt in prompts} == {50}
     assert len({(prompt.token_ids or ())[:40] for prompt in prompts}) == 3
@@ -174,7 +176,7 @@ def test_shared_prefixes_come_from_a_pool_on_top_of_the_length() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "message"),
     [
         ({"dataset": "sonet"}, "--dataset-name: unknown 'sonet': did you mean sonnet"),
         ({"dataset": "csv"}, "--dataset-name csv reads a file: give --dataset-path"),
@@ -190,25 +192,27 @@ def test_shared_prefixes_come_from_a_pool_on_top_of_the_length() -> None:
         ({"n": 0}, "--n 0"),
     ],
 )
-def test_a_workload_that_makes_no_sense_is_refused(fields: dict[str, Any], words: str) -> None:
-    with pytest.raises(UsageError, match=words):
+def test_an_invalid_workload_is_rejected(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         resolve_workload(WorkloadConfig(**fields))
 
 
-def test_every_kind_of_prompts_is_fixed_by_its_seed(write_talk: Callable[[], Path]) -> None:
+def test_every_kind_of_prompts_is_fixed_by_its_seed(write_conversations: Callable[[], Path]) -> None:
     datasets = ("random", "prefix_repetition", "sonnet", "azure-conv", "sharegpt")
     for dataset, endpoint in itertools.product(datasets, ("completions", "chat")):
-        config = WorkloadConfig(dataset=dataset, dataset_path=str(write_talk()), endpoint=endpoint, lengths="normal")
+        config = WorkloadConfig(
+            dataset=dataset, dataset_path=str(write_conversations()), endpoint=endpoint, lengths="normal"
+        )
         assert taken(config, 40) == taken(config, 40)
         tokens = taken(config, 40)[0].token_ids
         assert (tokens is None) == (endpoint == "chat" or dataset in ("sonnet", "sharegpt"))
 
 
 @pytest.fixture
-def write_talk(tmp_path: Path) -> Callable[[], Path]:
+def write_conversations(tmp_path: Path) -> Callable[[], Path]:
     def written() -> Path:
-        path = tmp_path / "talk.json"
-        path.write_text(json.dumps(TALK))
+        path = tmp_path / "conversations.json"
+        path.write_text(json.dumps(CONVERSATIONS_FILE))
         return path
 
     return written

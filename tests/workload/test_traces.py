@@ -1,4 +1,4 @@
-"""Traces: layouts, bad rows, jitter, and replay at any rate."""
+"""Traces: formats, bad rows, jitter, and replay at any rate."""
 
 import gzip
 import itertools
@@ -81,7 +81,7 @@ def first(prompts: Any, count: int) -> list[Prompt]:
         (PLAIN.replace("10", "10.0"), [(0.0, 10, 5), (0.5, 20, 6), (2.0, 30, 7)]),
     ],
 )
-def test_a_tables_layout_is_told_by_its_header(write: Write, text: str, rows: list[tuple[float, int, int]]) -> None:
+def test_the_header_selects_the_format_of_a_table(write: Write, text: str, rows: list[tuple[float, int, int]]) -> None:
     assert shape(list(trace(write(text), jitter=0.0).rows())) == rows
 
 
@@ -91,7 +91,7 @@ def test_azures_times_have_seven_digits(write: Write) -> None:
     assert rows[1].at == pytest.approx(4.314579, abs=1e-5)
 
 
-def test_the_shipped_azure_traces_are_whole() -> None:
+def test_the_shipped_azure_traces_are_complete() -> None:
     facts = {name: measure(trace(Path(), name)) for name in ("azure-conv", "azure-code")}
     assert {name: each.rows for name, each in facts.items()} == {"azure-conv": 19_366, "azure-code": 8_819}
     assert facts["azure-conv"].rate == pytest.approx(5.53, abs=0.01)
@@ -132,7 +132,7 @@ def test_a_timed_trace_has_seconds_and_blocks_of_sixteen(write: Write) -> None:
     assert one[:16] != two[:16]
 
 
-def test_a_replay_keeps_the_times_and_begins_anew_a_mean_gap_after_the_end(write: Write) -> None:
+def test_a_replay_keeps_the_times_and_restarts_a_mean_gap_after_the_end(write: Write) -> None:
     resolved, replay = resolve_workload(workload(write(PLAIN)))
     assert replay is not None
     assert (resolved.arrivals, replay.rate, replay.requests) == ("trace", 1.0, 3)
@@ -142,7 +142,7 @@ def test_a_replay_keeps_the_times_and_begins_anew_a_mean_gap_after_the_end(write
     assert lengths == [(10, 5), (20, 6), (30, 7), (10, 5)]
 
 
-def test_another_rate_stretches_the_times_and_goes_on_where_the_replay_was(write: Write) -> None:
+def test_another_rate_stretches_the_times_and_continues_at_the_current_row(write: Write) -> None:
     resolved, _ = resolve_workload(workload(write(PLAIN)))
     arrivals = arrivals_of(resolved, seed=1)
     twice_as_fast = arrivals(2.0).due_times()
@@ -157,7 +157,7 @@ def test_a_time_scale_makes_the_nominal_rate(write: Write) -> None:
     assert replay.rate == 4.0
 
 
-def test_other_arrivals_take_a_traces_lengths_only(write: Write) -> None:
+def test_other_arrivals_use_only_the_lengths_of_a_trace(write: Write) -> None:
     resolved, replay = resolve_workload(workload(write(PLAIN), arrivals="poisson"))
     assert (resolved.arrivals, replay) == ("poisson", None)
     lengths = prompts_for(workload(write(PLAIN), lengths="fixed:input=3,output=2"), (1, 0))
@@ -177,28 +177,30 @@ BAD_ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("line", "words"), BAD_ROWS)
-def test_a_bad_row_is_told_with_line_and_column_or_skipped_and_counted(write: Write, line: str, words: str) -> None:
+@pytest.mark.parametrize(("line", "message"), BAD_ROWS)
+def test_a_bad_row_is_rejected_with_line_and_column_or_skipped_and_counted(
+    write: Write, line: str, message: str
+) -> None:
     path = write(PLAIN.replace("0.5,20,6", line))
     with pytest.raises(UsageError) as caught:
         resolve_workload(workload(path))
-    assert f"line 3, {words}" in str(caught.value)
+    assert f"line 3, {message}" in str(caught.value)
     assert "\n" not in str(caught.value)
     resolve_workload(workload(path, skip_bad_rows=True))
     skipped = SkippedRows()
     assert len(list(trace(path).rows(skipped))) == 2
-    assert (skipped.skipped, words in skipped.first_skipped) == (1, True)
+    assert (skipped.skipped, message in skipped.first_skipped) == (1, True)
     assert skipped.remarks() == [f"1 bad rows of the dataset were skipped; the first: {skipped.first_skipped}"]
     assert skipped.remarks() == []
 
 
-def test_a_time_that_goes_back_is_a_bad_row(write: Write) -> None:
+def test_a_time_before_the_previous_row_is_a_bad_row(write: Write) -> None:
     with pytest.raises(UsageError, match="line 4, column 'arrival_s': expected a time not before the row above"):
         resolve_workload(workload(write(PLAIN.replace("2,30", "0.4,30"))))
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "words"),
+    ("name", "text", "message"),
     [
         ("trace", "", "is empty"),
         ("trace", "a,b\n1,2\n", "line 1: expected the columns TIMESTAMP,ContextTokens"),
@@ -212,13 +214,13 @@ def test_a_time_that_goes_back_is_a_bad_row(write: Write) -> None:
         ("azure", AZURE.replace("2023", "XXXX"), "expected a date and time"),
     ],
 )
-def test_a_file_that_is_no_such_trace_is_told_in_one_line(write: Write, name: str, text: str, words: str) -> None:
-    with pytest.raises(UsageError, match=words) as caught:
+def test_a_file_in_another_format_is_rejected_in_one_line(write: Write, name: str, text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
         resolve_workload(workload(write(text), name))
     assert "\n" not in str(caught.value)
 
 
-def test_a_broken_gzip_and_a_missing_file_are_told(write: Write, tmp_path: Path) -> None:
+def test_a_truncated_gzip_and_a_missing_file_are_rejected(write: Write, tmp_path: Path) -> None:
     path = write(PLAIN + "2,1,1\n" * 500, "trace.csv.gz")
     path.write_bytes(path.read_bytes()[:-12])
     with pytest.raises(UsageError, match="is not a complete gzip file"):
@@ -228,7 +230,7 @@ def test_a_broken_gzip_and_a_missing_file_are_told(write: Write, tmp_path: Path)
 
 
 @given(st.text(), st.sampled_from(["trace", "mooncake", "timed_trace", "azure", "custom", "sharegpt", "csv"]))
-def test_whatever_a_file_holds_nothing_but_a_usage_error_comes_of_it(
+def test_any_file_content_gives_rows_or_a_usage_error(
     tmp_path_factory: pytest.TempPathFactory, text: str, name: str
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "file"
@@ -246,7 +248,7 @@ cells = st.one_of(st.integers(-5, 10**12).map(str), st.floats().map(str), st.tex
 
 
 @given(st.lists(st.tuples(cells, cells, cells), max_size=20))
-def test_whatever_the_rows_hold_what_passes_is_in_order_and_has_tokens(
+def test_rows_that_parse_are_in_order_and_have_tokens(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "file.csv"
@@ -272,7 +274,7 @@ def test_jitter_moves_arrivals_later_within_its_bound_and_loses_none(
     assert all(-1e-9 <= each <= jitter + 1e-9 for each in moved)
 
 
-def test_what_the_model_cannot_take_is_refused_or_clipped_when_asked(write: Write) -> None:
+def test_requests_beyond_the_context_are_rejected_or_clipped(write: Write) -> None:
     config = workload(write(PLAIN))
     check_fits(config, 37)
     with pytest.raises(UsageError, match=r"line 4 of the trace needs 30 \+ 7 tokens, but the model.s context has 36"):

@@ -55,12 +55,12 @@ class Schedule:
 
     def _begin_stage(self) -> None:
         index, config = self._following.pop(0)
-        began, self._starts_at = self._starts_at, math.inf
+        started_at, self._starts_at = self._starts_at, math.inf
         self.continues_conversations = True
-        self.stage = self.latest_stage = StageRun(index, config, began=began, arrivals=self._arrivals)
+        self.stage = self.latest_stage = StageRun(index, config, started_at=started_at, arrivals=self._arrivals)
         self.changes.append(
             StageChange(
-                at=began,
+                at=started_at,
                 index=index,
                 label=config.label,
                 request_rate=config.request_rate,

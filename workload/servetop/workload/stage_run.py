@@ -34,22 +34,22 @@ class StageRun:
     ends the ramp.
     """
 
-    def __init__(self, index: int, config: StageConfig, *, began: float, arrivals: Arrivals) -> None:
+    def __init__(self, index: int, config: StageConfig, *, started_at: float, arrivals: Arrivals) -> None:
         self.index = index
         self.config = config
-        self.began = began
+        self.started_at = started_at
         self.rate = config.request_rate
         self.limit = config.max_concurrency
         self._arrivals = arrivals
-        self._ends = math.inf if config.duration is None else began + config.duration
+        self._ends = math.inf if config.duration is None else started_at + config.duration
         self._left = math.inf if config.num_prompts is None else config.num_prompts
-        self._last_due = began
+        self._last_due = started_at
         self._held = False
         self._paused_since: float | None = None
         self._stopped_since: float | None = None
         self._ramp = _ramp(config)
         self._ramp_left: RampCurve | None = None
-        self._restart_arrivals(began)
+        self._restart_arrivals(started_at)
 
     def _restart_arrivals(self, base: float) -> None:
         self._base = base
@@ -104,7 +104,7 @@ class StageRun:
 
     def take_slot(self, at: float) -> Due | None:
         """Take the request of a user slot that became free at `at`; None when the stage has none left."""
-        due = max(at, self.began)
+        due = max(at, self.started_at)
         if not self.closed or self.paused or self.exhausted or due >= self.end():
             return None
         return self._counted(due)

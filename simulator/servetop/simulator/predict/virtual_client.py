@@ -44,7 +44,7 @@ class VirtualSender:
             process = self._arrivals(stage.request_rate)
             assert isinstance(process, InProcessBursts)
             return InProcessClient(stage, self._requests, bursts=process, scale=self._scale)
-        run = StageRun(0, stage, began=0.0, arrivals=self._arrivals)
+        run = StageRun(0, stage, started_at=0.0, arrivals=self._arrivals)
         slots = UserSlots(self._pauses if self._thinking else None)
         feedback = stage.max_concurrency is not None or self._conversational
         return StageClient(run, self._requests, slots=slots, pauses=self._pauses, feedback=feedback, scale=self._scale)
