@@ -1,0 +1,36 @@
+"""Predictions of single cells, for tests."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.simulator.predict.predict import PredictSpec, predict
+
+
+def spec_of(*, label: str = "", model: str = "opt-125m", stage: StageConfig | None = None, **keys: Any) -> PredictSpec:
+    """One cell: what is no field of PredictSpec is one of StageConfig or of WorkloadConfig."""
+    own = {each.name for each in dataclasses.fields(PredictSpec)}
+    of_stage = {each.name for each in dataclasses.fields(StageConfig)}
+    stage_keys = {"num_prompts": 40, **{key: value for key, value in keys.items() if key in of_stage}}
+    workload = {key: value for key, value in keys.items() if key not in own | of_stage}
+    return PredictSpec(
+        label=label,
+        model=model,
+        stages=(stage or StageConfig(**stage_keys),),
+        workload=WorkloadConfig(**workload),
+        **{key: value for key, value in keys.items() if key in own},
+    )
+
+
+def cell_of(**keys: Any) -> dict[str, Any]:
+    cell: dict[str, Any] = predict(spec_of(**keys))["cells"][0]
+    return cell
+
+
+def stored(folder: Path, text: str) -> str:
+    file = folder / "grid.toml"
+    file.write_text(text)
+    return str(file)

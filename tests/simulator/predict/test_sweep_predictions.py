@@ -1,0 +1,132 @@
+"""Predictions of sweep files: presets, variants, and the workload that a run sends."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from servetop.cli.configuration.prediction import predict_specs
+from servetop.core.arrays import FloatArray
+from servetop.core.errors import UsageError
+from servetop.run.sweep.presets import preset_names
+from servetop.simulator.predict.predict import predict
+from servetop.simulator.scheduling.build import build_scheduler, sim_spec
+from servetop.workload.build import prompts_for
+from tests.simulator.predict.cells import stored
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_describes_cells_that_start(name: str) -> None:
+    specs = predict_specs(name)
+    assert specs
+    for spec in specs:
+        keys = {key: value for key, value in spec.settings.items() if key != "padded_input_tokens"}
+        build_scheduler(sim_spec(spec.model, gpu=spec.gpu, engine=spec.engine_profile, settings=keys))
+
+
+VARIANTS = """
+max_num_seqs = [64, 128]
+request_rate = [1, "inf"]
+num_prompts = 7
+[engine]
+model = "opt-1.3b"
+[workload]
+input_len = 10
+arrivals = "constant"
+[sim]
+gpu = "h100"
+settings = { c1 = 1e-4, c0 = 0.0 }
+[[sim.variants]]
+label = "a"
+[[sim.variants]]
+gpu = "l4"
+lengths = "normal"
+max_num_seqs = 3
+"""
+
+
+def test_each_variant_is_the_file_with_some_keys_replaced_and_settings_win(tmp_path: Path) -> None:
+    first, second = predict_specs(stored(tmp_path, VARIANTS), settings={"c1": "2e-4", "seed": "5"})
+    assert (first.label, first.gpu, first.model) == ("a", "h100", "opt-1.3b")
+    assert (second.label, second.gpu, second.workload.input_len) == ("grid", "l4", 10)
+    assert [(stage.max_num_seqs, stage.request_rate) for stage in first.stages] == [
+        *((64, 1.0), (64, math.inf), (128, 1.0), (128, math.inf))
+    ]
+    assert [stage.max_num_seqs for stage in second.stages] == [3, 3]
+    assert (first.workload.lengths, second.workload.lengths, second.workload.arrivals) == ("", "normal", "constant")
+    assert first.settings["c1"] == "2e-4"
+    assert first.seed == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[sim]\ngpus = "l4"', r"unknown key 'gpus' in \[sim\]: did you mean 'gpu'\?"),
+        ('[sim]\nlengths = "sharegpt"', r"unknown key 'lengths' in \[sim\]: state the load once"),
+        ('[[sim.variants]]\nlenghts = "normal"', "variant 1 of .sim.: unknown key 'lenghts': did you mean 'lengths'"),
+        ('[[sim.variants]]\nlengths = "norml"', "unknown 'norml': did you mean normal"),
+    ],
+)
+def test_a_key_of_the_simulator_that_is_unknown_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        predict_specs(stored(tmp_path, f"request_rate = 1\nnum_prompts = 3\n{text}"))
+
+
+GRID = """
+max_num_seqs = [16, 64]
+request_rate = [4, 8]
+num_prompts = 60
+[workload]
+lengths = "{lengths}"
+[sim]
+gpu = "a100-40"
+"""
+HONOURED, PREEMPTED = [618, 639, 745, 793], 5
+"""Output tokens/s of the cells, and preemptions of the last one, that means of 1000 and 300 tokens make (seed 0)."""
+
+
+def predicted(folder: Path, lengths: str) -> tuple[FloatArray, FloatArray]:
+    """Output tokens/s by seed and cell, and preemptions of the last cell by seed."""
+    file = stored(folder, GRID.format(lengths=lengths))
+    cells = [predict(predict_specs(file, settings={"seed": str(seed)}))["cells"] for seed in range(20)]
+    rates = np.array([[cell["output_throughput"] for cell in run] for run in cells])
+    return rates, np.array([float(run[-1]["preemptions"]) for run in cells])
+
+
+def test_predicted_cells_honour_the_lengths_of_the_workload(tmp_path: Path) -> None:
+    rates, preemptions = predicted(tmp_path, "fixed:input=1000,output=300")
+    assert (abs(rates.mean(axis=0) - HONOURED) < 2 * rates.std(axis=0)).all()
+    assert preemptions.min() <= PREEMPTED <= preemptions.max()
+
+
+def test_a_cell_serves_the_requests_that_a_run_sends(tmp_path: Path) -> None:
+    lengths = "lognormal:input_mean=1000,output_mean=300"
+    (spec,) = predict_specs(stored(tmp_path, GRID.format(lengths=lengths)))
+    prompts = prompts_for(spec.workload, (spec.seed, 0)).prompts()
+    for cell in predict([spec])["cells"]:
+        sent = [prompt.input_tokens + prompt.output_tokens for prompt in itertools.islice(prompts, 60)]
+        served = [tokens for tokens in sent if tokens <= 4096]
+        assert (cell["completed"], cell["refused"]) == (len(served), 60 - len(served))
+        assert cell["total_token_throughput"] * cell["duration"] == pytest.approx(sum(served))
+
+
+def test_warm_ups_and_repeats_take_their_requests_as_in_a_run(tmp_path: Path) -> None:
+    grid = GRID.format(lengths="lognormal:input_mean=100,output_mean=30")
+    whole, warmed = (
+        predict(predict_specs(stored(tmp_path, text)))["cells"]
+        for text in (grid, grid.replace("num_prompts = 60", "num_prompts = 60\nrepeats = 2\nnum_warmups = 60"))
+    )
+    tokens = [[round(cell["output_throughput"] * cell["duration"]) for cell in cells] for cells in (whole, warmed)]
+    assert len(warmed) == 2 * len(whole)
+    assert tokens[1][:3] == tokens[0][1:]
+
+
+def test_the_tail_of_log_normal_lengths_lowers_the_throughput(tmp_path: Path) -> None:
+    rates, _ = predicted(tmp_path, "lognormal:input_mean=1000,output_mean=300")
+    narrow, _ = predicted(tmp_path, "lognormal:input_mean=1000,input_sigma=0.05,output_mean=300,output_sigma=0.05")
+    assert (abs(narrow.mean(axis=0) / HONOURED - 1) < 0.05).all()
+    assert (rates.mean(axis=0) < 0.9 * narrow.mean(axis=0)).all()

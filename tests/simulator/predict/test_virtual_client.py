@@ -1,0 +1,112 @@
+"""Clients in virtual time: arrivals, limits, think time, conversations, cancellation."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Any
+
+import numpy as np
+import pytest
+
+from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.simulator.predict.virtual_client import InProcessClient, OpenLoop, VirtualSender
+from servetop.simulator.predict.virtual_time import Client
+from servetop.simulator.scheduling.build import sim_spec
+from servetop.simulator.scheduling.sim_request import SimRequest
+from tests.simulator.predict.cells import cell_of
+
+TINY = sim_spec("opt-125m", gpu="a100-40", engine="vllm-0.2.1")
+
+
+@pytest.mark.parametrize(
+    ("load", "expected"),
+    [
+        ({"num_prompts": 5, "input_len": 7}, {"completed": 5}),
+        ({"duration": 2.0, "request_rate": 10.0, "arrivals": "constant", "num_prompts": None}, {"completed": 20}),
+        ({"duration": 2.0, "request_rate": 4.0, "arrivals": "burst:period=0.5", "num_prompts": None}, {"completed": 8}),
+        ({"n": 3, "num_prompts": 5}, {"completed": 15}),
+        ({"num_turns": "3", "num_prompts": 5, "input_len": 20}, {"completed": 15}),
+        (
+            {
+                "dataset": "azure-conv",
+                "arrivals": "trace",
+                "trace_rate": 5.3,
+                "request_rate": 5.3,
+                "clip_lengths": True,
+            },
+            {"completed": 40},
+        ),
+    ],
+)
+def test_a_cell_sends_the_requests_of_its_stage(load: dict[str, Any], expected: dict[str, int]) -> None:
+    cell = cell_of(**load)
+    assert {key: cell[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize("load", [{"request_rate": 50.0}, {}])
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_concurrency_limit_bounds_the_requests_inside_the_engine(load: dict[str, Any], replicas: int) -> None:
+    limited, free = (
+        cell_of(max_concurrency=limit, replicas=replicas, model="opt-1.3b", num_prompts=200, **load)
+        for limit in (4, 200)
+    )
+    assert limited["completed"] == free["completed"] == 200
+    assert 3.5 < limited["mean_running"] <= 4.0 + 1e-6
+    assert free["mean_running"] > 20
+    assert limited["e2el_ms"]["p99"] < free["e2el_ms"]["p99"]
+
+
+def test_think_time_delays_the_requests_of_a_user() -> None:
+    eager = cell_of(max_concurrency=4, num_prompts=100)
+    thoughtful = cell_of(max_concurrency=4, num_prompts=100, think_time="1")
+    assert thoughtful["duration"] == pytest.approx(eager["duration"] + 24, rel=0.05)
+
+
+def test_a_turn_of_a_conversation_is_sent_after_the_pause_and_holds_all_before() -> None:
+    cell = cell_of(num_prompts=1, num_turns="3", think_time="2", input_len=10, output_len=20)
+    assert cell["duration"] > 4.0
+    prompts = 10 + (10 + 20 + 10) + (40 + 20 + 10)
+    assert cell["total_token_throughput"] * cell["duration"] == pytest.approx(3 * 20 + prompts)
+
+
+def test_cancelled_requests_and_stopped_completions_are_shorter() -> None:
+    whole, cancelled, stopped = (
+        cell_of(num_prompts=200, output_len=400, **keys)
+        for keys in ({}, {"cancel_fraction": 0.5}, {"ignore_eos": False})
+    )
+    tokens = [cell["output_throughput"] * cell["duration"] / 200 for cell in (whole, cancelled, stopped)]
+    assert tokens == pytest.approx([400, 300, tokens[2]], rel=0.1)
+    assert tokens[2] < 350
+
+
+def test_lengths_are_clipped_to_the_context_where_a_run_clips_them() -> None:
+    cell = cell_of(num_prompts=5, input_len=3000, output_len=100, clip_lengths=True)
+    assert (cell["completed"], cell["refused"]) == (5, 0)
+
+
+def land_all(client: Client, *, late: float = 0.0) -> list[tuple[float, int]]:
+    landed = []
+    while (due := client.due()) < math.inf:
+        at, requests = client.land(due + late)
+        landed.append((at, len(requests)))
+    return landed
+
+
+def client_of(arrivals: str, *, rate: float, count: int) -> Client:
+    workload = WorkloadConfig(arrivals=arrivals)
+    return VirtualSender(workload, TINY, seed=2).client(StageConfig(request_rate=rate, num_prompts=count))
+
+
+def test_in_process_bursts_wait_for_the_boundary_and_the_next_second_starts_there() -> None:
+    client = client_of("in-process-burst", rate=4.0, count=10)
+    assert isinstance(client, InProcessClient)
+    assert land_all(client, late=0.25) == [(0.25, 4), (1.5, 4)]
+
+
+def test_requests_of_an_open_loop_keep_their_due_times() -> None:
+    assert land_all(OpenLoop([SimRequest(1, 1)] * 2, [0.5, 1.0]), late=9.0) == [(0.5, 1), (1.0, 1)]
+    assert land_all(client_of("constant", rate=4.0, count=3), late=9.0) == [(0.0, 1), (0.25, 1), (0.5, 1)]
+    assert land_all(client_of("spaced", rate=96.0, count=3)) == [(0.0, 1), (0.010, 1), (0.020, 1)]
+    times = [at for at, _ in land_all(client_of("poisson", rate=8.0, count=4000))]
+    assert statistics.stdev(np.diff(times)) == pytest.approx(1 / 8, rel=0.1)
