@@ -17,6 +17,7 @@ from servetop.loadgen.sender.sender import Sender
 from servetop.loadgen.worker.sender_pool import SenderPool
 from servetop.workload.plan import LoadPhase, LoadPlan
 from tests.harness import SLOW_MACHINE
+from tests.loadgen.scripted_server import SSE_HEAD
 
 ARGV = (sys.executable, "-m", "servetop.run.process.sender_program")
 
@@ -145,12 +146,19 @@ class PoolRun:
 
 
 async def respond_never(request: Any) -> None:
-    await request.raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+    await request.raw(SSE_HEAD)
     await request.token(1)
     await asyncio.Event().wait()
 
 
 async def slow_tokens(request: Any) -> None:
-    await request.raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+    await request.raw(SSE_HEAD)
     await request.tokens(2, gap=0.03)
+    await request.end()
+
+
+async def slow_response(request: Any) -> None:
+    """Respond with three tokens in about 0.3 s."""
+    await request.raw(SSE_HEAD)
+    await request.tokens(3, gap=0.1)
     await request.end()

@@ -12,18 +12,12 @@ from typing import Any
 import pytest
 
 from servetop.core.config import StageConfig
-from servetop.core.events import Action, RequestStatus, TokenSource
+from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.tick import TICK_SECONDS
+from tests.loadgen.load_run import slow_response
 
 Start = Callable[..., Any]
 needs_stamps = pytest.mark.skipif(sys.platform != "linux", reason="only Linux stamps what arrives")
-
-
-async def slow(request: Any) -> None:
-    """Respond with three tokens in about 0.3 s."""
-    await request.raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
-    await request.tokens(3, gap=0.1)
-    await request.end()
 
 
 async def test_an_open_loop_sends_and_records_every_request(server: Any, start: Start) -> None:
@@ -131,7 +125,7 @@ async def test_the_wait_for_a_concurrency_limit_is_counted_apart_from_slip(serve
 
     async def held(request: Any) -> None:
         await all_are_due.wait()
-        await slow(request)
+        await slow_response(request)
 
     server.script = held
     run = start(server.url, burstiness=math.inf)
@@ -160,18 +154,6 @@ async def test_the_concurrency_limit_holds_although_the_sender_was_blocked_for_t
     assert sum(record.sent is not None for record in run.records) <= 1
 
 
-async def test_a_closed_loop_keeps_its_concurrency(server: Any, start: Start) -> None:
-    server.script = slow
-    run = start(server.url)
-    run.begin(StageConfig(max_concurrency=3, duration=0.7))
-    await run.finish()
-    assert server.most_active == 3
-    assert 3 <= len(run.records) <= 9
-    waits = [record.sent - record.due for record in run.records]
-    assert max(waits) < 0.2
-    assert run.total.client_wait.count == 0
-
-
 async def test_stages_are_reported_and_recorded_with_each_request(server: Any, start: Start) -> None:
     run = start(server.url, burstiness=math.inf)
     run.begin(StageConfig(request_rate=20.0, duration=0.3), StageConfig(request_rate=40.0, duration=0.3))
@@ -183,7 +165,7 @@ async def test_stages_are_reported_and_recorded_with_each_request(server: Any, s
 
 
 async def test_draining_between_stages_leaves_nothing_in_flight(server: Any, start: Start) -> None:
-    server.script = slow
+    server.script = slow_response
     run = start(server.url)
     run.begin(StageConfig(num_prompts=2), StageConfig(num_prompts=2), drain=True)
     await run.finish()
@@ -214,81 +196,6 @@ async def test_a_second_plan_continues_the_numbering(server: Any, start: Start) 
     await run.until(lambda: len(run.records) == 4)
     await run.until(lambda: len(run.reports) > reported)
     assert [record.id for record in run.records] == [0, 1, 2, 3]
-
-
-async def test_rate_and_burst_commands_change_the_load_at_once(server: Any, start: Start) -> None:
-    run = start(server.url, burstiness=math.inf)
-    run.begin(StageConfig(request_rate=0.1, duration=60.0))
-    await run.until(lambda: len(run.records) == 1)
-    run.command(Action.BURST, 5)
-    await run.until(lambda: len(run.records) == 6)
-    run.command(Action.SET_RATE, 50)
-    await run.until(lambda: len(run.records) >= 20)
-    assert run.reports[-1].tick.gauges.request_rate == 50
-    run.command(Action.STOP)
-    await run.finish()
-    assert run.replies[:2] == ["sending 5 requests now", "sending 50 requests/s"]
-    assert run.replies[2].startswith("no further requests are sent, waiting for")
-
-
-async def test_nothing_is_sent_between_pause_and_resume(server: Any, start: Start) -> None:
-    run = start(server.url, burstiness=math.inf)
-    run.begin(StageConfig(request_rate=100.0, duration=60.0))
-    await run.until(lambda: len(run.records) >= 5)
-    run.command(Action.PAUSE_LOAD)
-    await run.until(lambda: run.reports[-1].tick.gauges.paused and run.reports[-1].tick.gauges.in_flight == 0)
-    before = len(server.served)
-    reports = len(run.reports)
-    await run.until(lambda: len(run.reports) > reports)
-    assert len(server.served) == before
-    run.command(Action.RESUME_LOAD)
-    await run.until(lambda: len(server.served) > before)
-
-
-async def test_gauges_show_the_current_concurrency_limit_and_hold(server: Any, start: Start) -> None:
-    server.script = slow
-    run = start(server.url)
-    run.begin(StageConfig(max_concurrency=1, duration=60.0))
-    await run.until(lambda: server.most_active == 1)
-    run.command(Action.SET_CONCURRENCY, 4)
-    run.command(Action.HOLD_STAGE)
-    await run.until(lambda: server.most_active == 4)
-    await run.until(lambda: run.reports[-1].tick.gauges.holding)
-    assert run.reports[-1].tick.gauges.max_concurrency == 4
-
-
-async def test_cancel_ends_all_requests_and_records_the_queued_ones(server: Any, start: Start) -> None:
-    server.script = lambda request: asyncio.sleep(30)
-    run = start(server.url)
-    run.begin(StageConfig(request_rate=0.1, max_concurrency=2, duration=60.0))
-    await run.until(lambda: run.reports)
-    run.command(Action.BURST, 5)
-    await run.until(lambda: server.active == 2)
-    run.command(Action.CANCEL)
-    await run.finish()
-    assert {record.status for record in run.records} == {RequestStatus.CANCELLED}
-    assert sum(record.sent is None for record in run.records) == len(run.records) - 2
-    assert run.replies[-1] == f"{len(run.records)} requests cancelled"
-    assert run.total.cancelled == run.total.due == len(run.records)
-
-
-async def test_commands_before_any_load_get_a_reply(server: Any, start: Start) -> None:
-    run = start(server.url)
-    run.command(Action.SET_RATE, 5)
-    run.command(Action.BURST, 5)
-    run.command(Action.CANCEL)
-    await run.finish()
-    assert run.replies == ["no load has been started yet", "no load has been started yet", "0 requests cancelled"]
-
-
-async def test_invalid_bursts_and_unsupported_commands_are_rejected(server: Any, start: Start) -> None:
-    run = start(server.url)
-    run.begin(StageConfig(request_rate=1.0, duration=60.0), ahead=0.0)
-    run.command(Action.BURST, 1e9)
-    run.command(Action.BURST, None)
-    run.command(Action.MARK)
-    await run.until(lambda: len(run.replies) == 3)
-    assert run.replies == ["invalid burst: use 1 to 10,000 requests"] * 2 + ["the load generator does not support mark"]
 
 
 async def test_https_with_a_trusted_certificate(

@@ -1,33 +1,23 @@
 """Tokenizer files of each supported kind: counting, exact lengths, and invalid files."""
 
-import base64
 import io
 import itertools
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from servetop.core.config import StageConfig, WorkloadConfig
+from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.core.events import TokenSource
-from servetop.loadgen.transport.remote_tokenizer import corpus_tokens
 from servetop.workload.build import prompts_for
 from servetop.workload.prompts.dataset_prompts import corpus_text
 from servetop.workload.prompts.local_tokenizer import fitted, load_tokenizer
 from servetop.workload.validation import resolve_workload
+from tests.workload.tokenizer_files import write_ranks
 
 
 @pytest.fixture
 def ranks(tmp_path: Path) -> Path:
-    """A tiktoken file whose tokens are all bytes, ` the` and ` a`."""
-    pytest.importorskip("tiktoken")
-    tokens = [*(bytes([value]) for value in range(256)), b" t", b"he", b" the", b" a"]
-    lines = (f"{base64.b64encode(token).decode()} {rank}\n" for rank, token in enumerate(tokens))
-    file = tmp_path / "tiny.tiktoken"
-    file.write_text("".join(lines))
-    return file
+    return write_ranks(tmp_path)
 
 
 @pytest.fixture
@@ -105,32 +95,6 @@ def test_dataset_prompts_are_counted_and_not_changed(ranks: Path, tmp_path: Path
 def test_random_token_ids_do_not_depend_on_the_tokenizer(ranks: Path) -> None:
     with_it, without = (next(prompts_for(WorkloadConfig(tokenizer=name), (1,)).prompts()) for name in (str(ranks), ""))
     assert with_it == without
-
-
-async def test_a_corpus_is_tokenized_without_an_engine(ranks: Path) -> None:
-    workload = WorkloadConfig(dataset="sonnet", exact_lengths=True, tokenizer=str(ranks))
-    ids = await corpus_tokens(workload, "http://nobody.invalid", model="m")
-    assert load_tokenizer(str(ranks)).decode(ids) == corpus_text("sonnet")
-
-
-async def test_completions_are_counted_if_the_server_does_not_count(
-    server: Any, start: Callable[..., Any], sse_head: bytes, ranks: Path
-) -> None:
-    async def without_usage(request: Any) -> None:
-        await request.raw(sse_head)
-        for text in ("on", " the", " a"):
-            await request.event({"choices": [{"index": 0, "delta": {"content": text}}]})
-        await request.end()
-
-    server.script = without_usage
-    for tokenizer, tokens, source in ((str(ranks), 4, TokenSource.TOKENIZER), ("", 3, TokenSource.ESTIMATE)):
-        run = start(server.url, endpoint="chat", tokenizer=tokenizer, continuous_usage=False)
-        run.begin(StageConfig(num_prompts=1))
-        await run.finish()
-        (record,) = run.records
-        assert (record.output_tokens, record.token_source) == (tokens, source)
-        assert (record.prompt_text, record.output_text) == (None, None)
-        assert run.total.output_tokens == tokens
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"a"', b"\x00\x01nothing", b"aGk= 0\nbroken"])

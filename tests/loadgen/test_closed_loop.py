@@ -1,0 +1,49 @@
+"""A closed loop against a real server: concurrency, think time, warm-up."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from servetop.core.config import StageConfig
+from servetop.core.events import RequestStatus
+from tests.loadgen.load_run import slow_response
+
+Start = Callable[..., Any]
+
+
+async def test_a_closed_loop_keeps_its_concurrency(server: Any, start: Start) -> None:
+    server.script = slow_response
+    run = start(server.url)
+    run.begin(StageConfig(max_concurrency=3, duration=0.7))
+    await run.finish()
+    assert server.most_active == 3
+    assert 3 <= len(run.records) <= 9
+    waits = [record.sent - record.due for record in run.records]
+    assert max(waits) < 0.2
+    assert run.total.client_wait.count == 0
+
+
+async def test_a_closed_loop_request_is_due_one_think_time_after_the_previous_one_ended(
+    start: Callable[..., Any], server: Any
+) -> None:
+    run = start(server.url, think_time="300ms")
+    run.begin(StageConfig(max_concurrency=2, num_prompts=6))
+    await run.finish()
+    assert [record.status for record in run.records] == [RequestStatus.OK] * 6
+    ends = sorted(record.done_at for record in run.records)
+    dues = sorted(record.due for record in run.records)
+    assert dues[2:] == pytest.approx([end + 0.3 for end in ends[:4]])
+    assert run.total.slip.percentile(50) < 0.1
+    assert server.most_active <= 2
+
+
+async def test_warm_up_requests_end_before_the_next_stage_starts(start: Callable[..., Any], server: Any) -> None:
+    run = start(server.url)
+    run.begin(StageConfig(max_concurrency=2, num_prompts=4, warmup=True), StageConfig(request_rate=50.0, num_prompts=5))
+    await run.finish()
+    warm = [record for record in run.records if record.stage == 0]
+    measured = [record for record in run.records if record.stage == 1]
+    assert (len(warm), len(measured)) == (4, 5)
+    assert max(record.done_at for record in warm) <= min(record.due for record in measured)
+    assert [change.warmup for report in run.reports for change in report.stages] == [True, False]

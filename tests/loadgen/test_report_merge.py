@@ -1,0 +1,83 @@
+"""Reports of several senders are merged as if one sender had done all the work."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from servetop.core.events import Action, Command, Note, Severity, StageChange
+from servetop.core.tick import ClientTick, LoadGauges
+from servetop.loadgen.messages import SenderReport
+from servetop.loadgen.worker.report_merge import ReplyMerger, merge_notes, merge_ticks, new_stages, slowest_phase
+from servetop.workload.plan import LoadPhase
+
+
+def report(
+    *,
+    gauges: LoadGauges | None = None,
+    notes: Sequence[str] = (),
+    stages: Sequence[int] = (),
+    reply: str | None = None,
+    action: Action = Action.SET_RATE,
+    ok: int = 0,
+) -> SenderReport:
+    return SenderReport(
+        state=LoadPhase.RUNNING,
+        tick=ClientTick(index=4, gauges=gauges or LoadGauges(), ok=ok),
+        notes=tuple(Note(at=1.0, severity=Severity.INFO, source="load", text=text) for text in notes),
+        stages=tuple(
+            StageChange(at=1.0, index=index, label="", request_rate=1.0, max_concurrency=None, max_num_seqs=None)
+            for index in stages
+        ),
+        replies=() if reply is None else (Command(id=1, at=0.0, action=action, reply=reply),),
+    )
+
+
+def test_gauges_and_counts_are_added_and_lost_requests_are_errors() -> None:
+    working = LoadGauges(stage=2, request_rate=5.0, max_concurrency=3, in_flight=2, queued=1, paused=True)
+    standby = LoadGauges(stage=1, max_concurrency=0)
+    tick = merge_ticks({0: report(gauges=working, ok=4), 1: report(gauges=standby, ok=1)}, lost=2)
+    assert tick.gauges == LoadGauges(
+        stage=2, request_rate=5.0, max_concurrency=3, in_flight=2, queued=1, holding=False, paused=True
+    )
+    assert (tick.ok, tick.errors) == (5, 2)
+
+
+def test_a_note_of_several_senders_is_given_once_and_one_of_a_single_sender_names_it() -> None:
+    notes = merge_notes({0: report(notes=["a", "b"]), 3: report(notes=["b", "c"])})
+    assert [note.text for note in notes] == ["sender 0: a", "b", "sender 3: c"]
+
+
+def test_each_stage_is_reported_once() -> None:
+    reported: set[int] = {0}
+    found = new_stages({0: report(stages=[0, 1]), 1: report(stages=[1, 2])}, reported)
+    assert [stage.index for stage in found] == [1, 2]
+    assert reported == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("phases", "slowest"),
+    [
+        ([LoadPhase.FINISHED, LoadPhase.DRAINING], LoadPhase.DRAINING),
+        ([LoadPhase.RUNNING, LoadPhase.DRAINING], LoadPhase.RUNNING),
+        ([], LoadPhase.FINISHED),
+    ],
+)
+def test_the_load_is_as_far_as_its_slowest_sender(phases: list[LoadPhase], slowest: LoadPhase) -> None:
+    assert slowest_phase(phases) is slowest
+
+
+def test_replies_are_merged_when_all_living_senders_have_replied() -> None:
+    merger = ReplyMerger()
+    merger.add({0: report(reply="4 requests cancelled", action=Action.CANCEL)})
+    assert list(merger.complete(alive={0, 1}, playing={0, 1})) == []
+    merger.add({1: report(reply="3 requests cancelled", action=Action.CANCEL)})
+    (reply,) = merger.complete(alive={0, 1}, playing={0, 1})
+    assert reply.reply == "7 requests cancelled"
+    assert list(merger.complete(alive={0, 1}, playing={0, 1})) == []
+
+
+def test_the_reply_of_a_sender_that_takes_part_is_preferred() -> None:
+    merger = ReplyMerger()
+    merger.add({0: report(reply="no stage is running"), 1: report(reply="sending 5 requests/s")})
+    (reply,) = merger.complete(alive={0, 1}, playing={1})
+    assert reply.reply == "sending 5 requests/s"
