@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.summary.summary_json import summary_json
 from servetop.analysis.verdicts.steady_state import METHOD
 from servetop.core.events import RequestRecord, RunEnd, StageChange
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import TICK_SECONDS, Tick
 from servetop.recordings.format.steady_codec import decode_windows
+from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.read.run_columns import RunColumns
-from servetop.recordings.summary.stored_steady import steady_windows
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import resume_recording
@@ -145,7 +145,7 @@ def written(tmp_path: Path, header: RunHeader, ticks: Sequence[Tick]) -> Path:
     for tick in ticks:
         recorder.commit(TickTransaction(tick=tick))
     with closing(RecordingReader.open(recorder.path)) as reader:
-        windows = steady_windows(RunColumns.load(reader))
+        windows = steady_windows(load_run(reader))
     recorder.close(RunEnd(at=40.0, exit_code=0, reason=""), steady=windows)
     return recorder.path
 
@@ -164,7 +164,7 @@ def steady_of(path: Path) -> dict[str, Any]:
 def test_windows_are_stored_at_the_end_and_are_those_that_the_ticks_give(written: Path) -> None:
     with closing(RecordingReader.open(written)) as reader:
         stored = reader.steady
-        assert stored == steady_windows(RunColumns.load(reader))
+        assert stored == steady_windows(load_run(reader))
         assert reader.poll().header is not None
     found = steady_of(written)
     assert (found["start"], found["end"]) == (stored[0].start, stored[0].end)

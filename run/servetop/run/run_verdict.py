@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 
+from servetop.analysis.summary.steady_metrics import steady_windows
 from servetop.analysis.summary.summary_types import RunSummary
 from servetop.analysis.thresholds import check_thresholds
 from servetop.analysis.verdicts.steady_state import SteadyWindow
@@ -14,9 +15,8 @@ from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, RecordingError
 from servetop.core.events import RunEnd
 from servetop.core.text.known_secrets import redactor_of
+from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.read.run_columns import RunColumns
-from servetop.recordings.summary.stored_steady import steady_windows
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.run.outcome import decisive
@@ -32,7 +32,7 @@ def close_recording(recorder: Recorder, end: RunEnd, config: RunConfig) -> tuple
     try:
         with contextlib.closing(recorder.reader()) as reader:
             end, summary = _judged(end, config, reader)
-            steady = steady_windows(RunColumns.load(reader))
+            steady = steady_windows(load_run(reader))
     except RecordingError as error:
         end = decisive([end, RunEnd(at=end.at, exit_code=int(ExitCode.RUN_FAILED), reason=str(error))])
     recorder.close(_with_missing_data(end, recorder), steady=steady)

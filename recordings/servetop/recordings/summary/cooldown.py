@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from servetop.analysis.columns.run_columns import RunColumns
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.read.run_columns import RunColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

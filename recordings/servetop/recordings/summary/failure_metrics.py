@@ -6,8 +6,8 @@ import math
 
 from servetop.analysis.failure_reasons import FAILED, Failure, FailureTally
 from servetop.recordings.format.request_codec import ENDED
+from servetop.recordings.read.load_requests import Selection
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.read.request_columns import Selection
 
 MOST_REASONS = 10
 """Reasons in a summary; rarer ones are counted as other reasons."""

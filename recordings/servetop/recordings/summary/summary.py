@@ -9,6 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from servetop.analysis.columns.request_columns import RequestColumns
+from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod
+from servetop.analysis.summary.energy_metrics import energy_summary
+from servetop.analysis.summary.engine_metrics import engine_summary, server_summary
+from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
+from servetop.analysis.summary.request_metrics import request_summary
+from servetop.analysis.summary.steady_metrics import steady_summary, steady_windows, whole_steady, with_rates_within
 from servetop.analysis.summary.summary_types import (
     Measurements,
     RampSummary,
@@ -16,23 +23,17 @@ from servetop.analysis.summary.summary_types import (
     StageSummary,
     SteadySummary,
 )
-from servetop.analysis.verdicts.steady_state import SteadyWindow
+from servetop.analysis.summary.trust_metrics import trust_summary
+from servetop.analysis.verdicts.steady_state import METHOD, SteadyWindow
 from servetop.core.config import StageConfig
 from servetop.core.events import RunEnd, StageChange
 from servetop.recordings.library.run_sessions import finished_stages
+from servetop.recordings.read.load_requests import Selection, load_requests, load_timeline
+from servetop.recordings.read.load_run import load_run
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.read.request_columns import RequestColumns, Selection, collect_samples
-from servetop.recordings.read.run_columns import Period, RunColumns, StagePeriod
+from servetop.recordings.summary.breakdowns import model_summaries, replica_summaries
 from servetop.recordings.summary.cooldown import CoolDowns
-from servetop.recordings.summary.energy_metrics import energy_summary
-from servetop.recordings.summary.engine_metrics import engine_summary, server_summary
 from servetop.recordings.summary.failure_metrics import failure_reasons
-from servetop.recordings.summary.in_flight_timeline import InFlightTimeline
-from servetop.recordings.summary.model_metrics import model_summaries
-from servetop.recordings.summary.replica_metrics import replica_summaries
-from servetop.recordings.summary.request_metrics import request_summary
-from servetop.recordings.summary.stored_steady import known_windows, steady_summary, whole_steady, with_rates_within
-from servetop.recordings.summary.trust_metrics import trust_summary
 from servetop.recordings.summary.turn_metrics import turn_summaries
 
 _ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat", "responses": "openai-responses"}
@@ -51,7 +52,7 @@ def run_summary(
     warm_at, cooldowns = run.warm_at, CoolDowns.load(reader, run)
     period = Period(start=warm_at)
     selection = Selection(start=None if warm_at == -math.inf else warm_at, left_out=tuple(cooldowns.starts.items()))
-    samples = collect_samples(reader, selection)
+    samples = load_requests(reader, selection)
     whole = source.measure(selection, period, samples=samples)
     shared = samples if len(run.stages) == 1 and warm_at == -math.inf else None  # the only stage has the same requests
     stages = _stage_summaries(source, cooldowns, samples=shared)
@@ -100,16 +101,16 @@ class _Source:
     def load(
         cls, reader: RecordingReader, *, percentiles: Sequence[float] | None = None, end: RunEnd | None = None
     ) -> _Source:
-        run = RunColumns.load(reader)
+        run = load_run(reader)
         run = run if end is None else dataclasses.replace(run, end=end)
         if percentiles is not None:
             config = dataclasses.replace(run.header.config, metric_percentiles=tuple(percentiles))
             run = dataclasses.replace(run, header=dataclasses.replace(run.header, config=config))
-        return cls(reader=reader, run=run, timeline=InFlightTimeline.load(reader))
+        return cls(reader=reader, run=run, timeline=load_timeline(reader))
 
     def measure(self, selection: Selection, period: Period, *, samples: RequestColumns | None = None) -> Measurements:
         """Measure the selected requests, which may be loaded already, and the period."""
-        samples = samples or collect_samples(self.reader, selection)
+        samples = samples or load_requests(self.reader, selection)
         config = self.run.header.config
         return Measurements(
             requests=request_summary(samples, goodput=config.goodput, percentiles=config.metric_percentiles),
@@ -124,7 +125,7 @@ def _stage_summaries(
     source: _Source, cooldowns: CoolDowns, *, samples: RequestColumns | None
 ) -> tuple[StageSummary, ...]:
     """All stages but warm-ups; `samples` are the requests of the only stage, if they are loaded already."""
-    run, windows = source.run, known_windows(source.reader, source.run)
+    run, windows = source.run, _known_windows(source.reader, source.run)
     ended = finished_stages([stage.change for stage in run.stages], source.reader.notes(), end=run.end)
     finished = {stage.index for stage in ended}
     return tuple(
@@ -139,6 +140,13 @@ def _stage_summaries(
         for stage in run.stages
         if not stage.change.warmup
     )
+
+
+def _known_windows(reader: RecordingReader, run: RunColumns) -> Mapping[int, SteadyWindow]:
+    """The stored windows if this version's method found them, else those found now."""
+    stored = reader.steady
+    usable = bool(stored) and all(window.method == METHOD for window in stored.values())
+    return stored if usable else steady_windows(run)
 
 
 def _steady(source: _Source, stage: int, *, windows: Mapping[int, SteadyWindow]) -> SteadySummary:

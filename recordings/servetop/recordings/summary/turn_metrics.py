@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from servetop.analysis.percentiles import Distribution
+from servetop.analysis.summary.request_metrics import finite, no_itl_reason
 from servetop.analysis.summary.summary_types import TurnSummary
 from servetop.core.arrays import FloatArray
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestStatus
 from servetop.core.units import MS_PER_S
+from servetop.recordings.read.load_requests import BLOCK, Chunks, Selection
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.read.request_columns import BLOCK, Chunks, Selection
-from servetop.recordings.summary.request_metrics import finite, no_itl_reason
 
 _NUMBERS = ("turn", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens", "cached_tokens")
 _COLUMNS = (*_NUMBERS, "status", "token_source", "chunk_times", "chunk_tokens")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.energy import Energy, energy_between
 from servetop.analysis.summary.summary_types import EnergySummary
-from servetop.recordings.read.run_columns import Period, RunColumns
 
 
 def energy_summary(run: RunColumns, period: Period) -> EnergySummary:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.engine_gauges import kv_usages
+from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.summary_types import EngineSummary, ServerSummary
 from servetop.core.arrays import FloatArray
-from servetop.recordings.read.run_columns import Period, RunColumns
-from servetop.recordings.summary.in_flight_timeline import InFlightTimeline
 
 
 def server_summary(run: RunColumns, period: Period, *, timeline: InFlightTimeline) -> ServerSummary:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from servetop.analysis.columns.request_columns import RequestColumns
 from servetop.analysis.percentiles import Distribution
+from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.summary_types import (
     METRICS,
     PERCENTILES,
@@ -16,11 +18,9 @@ from servetop.analysis.summary.summary_types import (
     LatencySummary,
     RequestSummary,
 )
-from servetop.core.arrays import FloatArray
+from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.events import RequestStatus
 from servetop.core.units import MS_PER_S
-from servetop.recordings.read.request_columns import BoolArray, RequestColumns
-from servetop.recordings.summary.in_flight_timeline import InFlightTimeline
 
 _PER_TOKEN = ("itl", "tpot")
 UNSIZED_LIMIT = 0.01

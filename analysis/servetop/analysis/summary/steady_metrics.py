@@ -1,16 +1,15 @@
-"""The steady window of each stage of a recording: as stored at the run's end, else found from its ticks."""
+"""The steady window of each stage, and its summary."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from servetop.analysis.columns.run_columns import Period, RunColumns
 from servetop.analysis.summary.summary_types import Measurements, SteadySummary
-from servetop.analysis.verdicts.steady_state import METHOD, SteadyWindow, steady_window
-from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.read.run_columns import Period, RunColumns
+from servetop.analysis.verdicts.steady_state import SteadyWindow, steady_window
 
 _ROUNDING = 1e-6
 
@@ -25,13 +24,6 @@ def steady_windows(run: RunColumns) -> dict[int, SteadyWindow]:
             ticks = run.load_ticks.part(first, max(first, stop))
             windows[stage.change.index] = steady_window(ticks, cooldown=run.header.config.cooldown)
     return windows
-
-
-def known_windows(reader: RecordingReader, run: RunColumns) -> Mapping[int, SteadyWindow]:
-    """The stored windows if this version's method found them, else those found now."""
-    stored = reader.steady
-    usable = bool(stored) and all(window.method == METHOD for window in stored.values())
-    return stored if usable else steady_windows(run)
 
 
 def steady_summary(window: SteadyWindow, measured: Measurements | None) -> SteadySummary:

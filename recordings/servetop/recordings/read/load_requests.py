@@ -1,4 +1,4 @@
-"""Columns of many requests, and what their chunks add up to, streamed from raw rows in blocks."""
+"""Loads requests as columns, and the sums over their chunks, streamed from raw rows in blocks."""
 
 from __future__ import annotations
 
@@ -9,23 +9,21 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from servetop.analysis.columns.request_columns import STATUSES, RequestColumns, StringArray
 from servetop.analysis.percentiles import Distribution
-from servetop.core.arrays import FloatArray, IntArray
+from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
+from servetop.core.arrays import BoolArray, FloatArray, IntArray
 from servetop.core.chunk_codec import chunk_sizes_known, unpack_counts
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.units import US_PER_S
 from servetop.recordings.format.column_bounds import ALWAYS_THERE, LONGEST_RUN
+from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.read.reader import RecordingReader
-
-BoolArray = npt.NDArray[np.bool_]
-StringArray = npt.NDArray[np.str_]
 
 BLOCK = 5000
 """Requests whose chunks are in memory at a time."""
-STATUSES = tuple(RequestStatus)
 _NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
             "first_output_at", "reasoning_tokens")  # fmt: skip
 _COLUMNS = (*_NUMBERS, "status", "token_source", "chunk_times", "chunk_tokens")
@@ -73,44 +71,6 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RequestColumns:
-    """Of the selected requests. Arrays have shape (requests,); NaN is "did not get that far"."""
-
-    due: FloatArray
-    sent: FloatArray
-    first_token_at: FloatArray
-    done_at: FloatArray
-    prompt_tokens: FloatArray
-    output_tokens: FloatArray
-    first_output_at: FloatArray
-    reasoning_tokens: FloatArray
-    """NaN: no reasoning."""
-    status: IntArray
-    """Index in STATUSES."""
-    token_source: StringArray
-    """Where the counts come from; empty in files that do not say."""
-    first_tokens: FloatArray
-    """Tokens of the first chunk, 1 where there is none."""
-    sized: BoolArray
-    """The tokens of each chunk are known: together they are those of the answer."""
-    itl: Distribution
-    """Gaps between chunks / tokens of the later chunk, weighted by those tokens, of requests that ended well and are
-    `sized`."""
-    tokens_by_second: FloatArray
-    """Output tokens that arrived in each whole second of the run, of all selected requests."""
-
-    def having(self, status: RequestStatus) -> BoolArray:
-        """Which requests ended so."""
-        return np.asarray(self.status == STATUSES.index(status))
-
-    @property
-    def ended_at(self) -> FloatArray:
-        """When a request left the engine as far as is known."""
-        first_or_sent = np.where(np.isnan(self.first_token_at), self.sent, self.first_token_at)
-        return np.where(np.isnan(self.done_at), first_or_sent, self.done_at)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Block:
     numbers: dict[str, FloatArray]
     status: IntArray
@@ -121,7 +81,7 @@ class _Block:
     tokens_by_second: FloatArray
 
 
-def collect_samples(reader: RecordingReader, selection: Selection) -> RequestColumns:
+def load_requests(reader: RecordingReader, selection: Selection) -> RequestColumns:
     """Read the selected requests; memory grows by some 60 bytes a request, texts and chunks are not kept."""
     numbers: dict[str, list[FloatArray]] = {name: [np.empty(0)] for name in _NUMBERS}
     arrays: dict[str, list[Any]] = {name: [empty] for name, empty in _PLAIN.items()}
@@ -138,6 +98,13 @@ def collect_samples(reader: RecordingReader, selection: Selection) -> RequestCol
             gaps = [Distribution.merged(gaps)]
     columns: dict[str, Any] = {name: np.concatenate(parts) for name, parts in (numbers | arrays).items()}
     return RequestColumns(**columns, itl=Distribution.merged(gaps), tokens_by_second=by_second)
+
+
+def load_timeline(reader: RecordingReader) -> InFlightTimeline:
+    """Read when each request was sent and ended (an index holds both); 16 bytes a request."""
+    rows = reader.request_rows(("sent", ENDED), where=f"{ENDED} IS NOT NULL")
+    pairs = np.fromiter(rows, dtype=[("sent", "f8"), ("ended", "f8")])
+    return InFlightTimeline.of(pairs["sent"], pairs["ended"])
 
 
 def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[_Block]:

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from servetop.core.arrays import FloatArray, IntArray
-from servetop.recordings.format.request_codec import ENDED
-from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.read.request_columns import BoolArray, RequestColumns
-from servetop.recordings.read.run_columns import Period, RunColumns
+from servetop.analysis.columns.request_columns import RequestColumns
+from servetop.analysis.columns.run_columns import Period, RunColumns
+from servetop.core.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,13 +18,6 @@ class InFlightTimeline:
 
     instants: FloatArray
     levels: IntArray
-
-    @classmethod
-    def load(cls, reader: RecordingReader) -> InFlightTimeline:
-        """Read when each request was sent and ended (an index holds both); 16 bytes a request."""
-        rows = reader.request_rows(("sent", ENDED), where=f"{ENDED} IS NOT NULL")
-        pairs = np.fromiter(rows, dtype=[("sent", "f8"), ("ended", "f8")])
-        return cls.of(pairs["sent"], pairs["ended"])
 
     @classmethod
     def of(cls, sent: FloatArray, ended: FloatArray) -> InFlightTimeline:

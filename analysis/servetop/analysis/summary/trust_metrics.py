@@ -6,6 +6,10 @@ import math
 
 import numpy as np
 
+from servetop.analysis.columns.request_columns import RequestColumns
+from servetop.analysis.columns.run_columns import Period, RunColumns
+from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
+from servetop.analysis.summary.request_metrics import finite, span_of
 from servetop.analysis.summary.summary_types import TrustSummary
 from servetop.analysis.verdicts.consistency import EngineCounts, littles_law, token_error
 from servetop.analysis.verdicts.trust import COUNT_LIMIT, Trust, is_stamped, itl_uncertainty, limit_in_force
@@ -13,10 +17,6 @@ from servetop.core.arrays import BoolArray
 from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.histogram import LogHistogram
 from servetop.core.units import MS_PER_S
-from servetop.recordings.read.request_columns import RequestColumns
-from servetop.recordings.read.run_columns import Period, RunColumns
-from servetop.recordings.summary.in_flight_timeline import InFlightTimeline
-from servetop.recordings.summary.request_metrics import finite, span_of
 
 
 def trust_summary(

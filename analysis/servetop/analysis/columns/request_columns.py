@@ -1,0 +1,53 @@
+"""Requests as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from servetop.analysis.percentiles import Distribution
+from servetop.core.arrays import BoolArray, FloatArray, IntArray
+from servetop.core.events import RequestStatus
+
+StringArray = npt.NDArray[np.str_]
+STATUSES = tuple(RequestStatus)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RequestColumns:
+    """Of the selected requests. Arrays have shape (requests,); NaN is "did not get that far"."""
+
+    due: FloatArray
+    sent: FloatArray
+    first_token_at: FloatArray
+    done_at: FloatArray
+    prompt_tokens: FloatArray
+    output_tokens: FloatArray
+    first_output_at: FloatArray
+    reasoning_tokens: FloatArray
+    """NaN: no reasoning."""
+    status: IntArray
+    """Index in STATUSES."""
+    token_source: StringArray
+    """Where the counts come from; empty in files that do not say."""
+    first_tokens: FloatArray
+    """Tokens of the first chunk, 1 where there is none."""
+    sized: BoolArray
+    """The tokens of each chunk are known: together they are those of the answer."""
+    itl: Distribution
+    """Gaps between chunks / tokens of the later chunk, weighted by those tokens, of requests that ended well and are
+    `sized`."""
+    tokens_by_second: FloatArray
+    """Output tokens that arrived in each whole second of the run, of all selected requests."""
+
+    def having(self, status: RequestStatus) -> BoolArray:
+        """Which requests ended so."""
+        return np.asarray(self.status == STATUSES.index(status))
+
+    @property
+    def ended_at(self) -> FloatArray:
+        """When a request left the engine as far as is known."""
+        first_or_sent = np.where(np.isnan(self.first_token_at), self.sent, self.first_token_at)
+        return np.where(np.isnan(self.done_at), first_or_sent, self.done_at)

@@ -1,0 +1,62 @@
+"""Loads the columns of a recorded run."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod, engine_columns, sample_column
+from servetop.analysis.energy import energy_meters
+from servetop.analysis.verdicts.steady_state import TickColumns
+from servetop.core.arrays import FloatArray
+from servetop.core.events import StageChange
+from servetop.core.tick import Tick
+from servetop.recordings.read.reader import RecordingReader
+
+
+def load_run(reader: RecordingReader) -> RunColumns:
+    """Read everything but the requests."""
+    reader.refresh()
+    reader.check_requests()
+    ticks, samples = reader.ticks(), reader.engine_samples()
+    return RunColumns(
+        header=reader.header,
+        end=reader.end,
+        stages=_stage_periods(reader.stages()),
+        tick_ends=np.array([tick.end for tick in ticks], dtype=np.float64),
+        in_flight=_gauges(ticks, "in_flight"),
+        queued=_gauges(ticks, "queued"),
+        limits=np.nan_to_num(_gauges(ticks, "max_concurrency"), nan=math.inf),
+        output_tokens=np.array([tick.client.output_tokens for tick in ticks], dtype=np.float64),
+        prompt_tokens=np.array([tick.client.prompt_tokens for tick in ticks], dtype=np.float64),
+        finished_tokens=np.array([tick.client.output_len.total for tick in ticks], dtype=np.float64),
+        ok=np.array([tick.client.ok for tick in ticks], dtype=np.float64),
+        load_ticks=TickColumns.of(ticks),
+        loop_lags=[tick.client.loop_lag for tick in ticks],
+        itl_uncertainties=[tick.client.itl_uncertainty for tick in ticks],
+        chunks=np.array([tick.client.chunks for tick in ticks], dtype=np.float64),
+        stamped=np.array([tick.client.stamped for tick in ticks], dtype=np.float64),
+        scrape_starts=sample_column(samples, "scrape_start"),
+        scrape_ends=sample_column(samples, "scrape_end"),
+        engine=engine_columns(samples),
+        meters=energy_meters(reader.gpu_samples()),
+    )
+
+
+def _gauges(ticks: Sequence[Tick], name: str) -> FloatArray:
+    return np.array([getattr(tick.client.gauges, name) for tick in ticks], dtype=np.float64)
+
+
+def _stage_periods(changes: Sequence[StageChange]) -> list[StagePeriod]:
+    """Consecutive changes of one stage are one period; stages without a load are left out."""
+    periods: list[StagePeriod] = []
+    ends = [*(change.at for change in changes), math.inf][1:]
+    loaded = [(change, end) for change, end in zip(changes, ends, strict=True) if change.request_rate is not None]
+    for _, group in itertools.groupby(loaded, key=lambda pair: pair[0].index):
+        pairs = list(group)
+        period = Period(start=pairs[0][0].at, until=pairs[-1][1])
+        periods.append(StagePeriod(change=pairs[-1][0], period=period))
+    return periods
