@@ -53,3 +53,12 @@ def test_a_guides_example_works(guide: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert len(tests) >= 2
     for each in tests:
         each()
+
+
+def test_the_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    example = blocks(TOP / "docs" / "how-to" / "use-from-python.md")["example.py"]
+    names: dict[str, object] = {}
+    exec(compile(example, "example.py", "exec"), names)
+    assert (tmp_path / "run.servetop").exists()
+    assert isinstance(names["slowest"], float)
