@@ -15,7 +15,8 @@ from servetop.cli.viewing.display_options import (
     remembered_theme,
     wants_less_motion,
 )
-from servetop.cli.web.web import WebAddress, check_web, viewer_command
+from servetop.cli.web.web import check_web, viewer_command
+from servetop.cli.web.web_address import WebAddress
 from servetop.core.errors import UsageError
 from servetop.recordings.library.folder_store import FolderStore
 from tests.harness import Servetop

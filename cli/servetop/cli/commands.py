@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typer.core import TyperGroup
 
     from servetop.cli.options.output_options import WebOptions
-    from servetop.cli.web.web import WebAddress
+    from servetop.cli.web.web_address import WebAddress
 
 
 def run(line: CommandLine[RunOptions]) -> int:
@@ -61,7 +61,7 @@ def run(line: CommandLine[RunOptions]) -> int:
 def _address(options: WebOptions) -> WebAddress | None:
     if not options.web:
         return None
-    from servetop.cli.web.web import WebAddress
+    from servetop.cli.web.web_address import WebAddress
 
     return WebAddress(host=options.web_host, port=options.web_port, steer=options.web_steer)
 

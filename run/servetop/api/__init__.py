@@ -51,15 +51,13 @@ def run(config: RunConfig, recording: Path | None = None) -> RunResult:
     RecordingError if the file cannot be created; a run that fails later returns its exit code.
     """
     from servetop.recordings.library.paths import new_recording_path
-    from servetop.recordings.summary.summary import run_summary
-    from servetop.run.process.run_process import RunContext, execute
+    from servetop.run.process.run_process import RunContext, execute, final_summary
     from servetop.run.process.run_signals import RunSignals
 
     path = recording or new_recording_path(config, wall_clock())
     finished = execute(config, path, context=RunContext(signals=RunSignals(), observer=_Silent()))
-    with contextlib.closing(finished.recorder.reader()) as reader:
-        summary = dataclasses.replace(finished.summary or run_summary(reader), exit_code=finished.end.exit_code)
-    return RunResult(recording=path, exit_code=finished.end.exit_code, reason=finished.end.reason, summary=summary)
+    end = finished.end
+    return RunResult(recording=path, exit_code=end.exit_code, reason=end.reason, summary=final_summary(finished))
 
 
 class _Silent:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from servetop.core.config import RunConfig
 from servetop.core.errors import RecordingError
 from servetop.run import console
-from servetop.run.process.run_process import FinishedRun, RunContext, execute
+from servetop.run.process.run_process import FinishedRun, RunContext, execute, final_summary
 from servetop.run.process.run_signals import RunSignals
 
 if TYPE_CHECKING:
@@ -46,24 +46,15 @@ def run_headless(
 
 
 def _print_run(run: FinishedRun, *, as_json: bool, throw_away: bool) -> None:
-    from servetop.analysis.summary.summary_types import UnrecordedSummary
     from servetop.cli.report.report import print_end, print_summary
-    from servetop.recordings.summary.summary import run_summary
 
-    unrecorded = run.recorder.unrecorded
+    summary = final_summary(run)
+    if throw_away:
+        summary = dataclasses.replace(summary, recording=None)
+    if as_json or summary.requests.num_prompts:
+        print_summary(summary, as_json=as_json)
     with contextlib.closing(run.recorder.reader()) as reader:
-        summary = run.summary or run_summary(reader)
-        summary = dataclasses.replace(
-            summary,
-            exit_code=run.end.exit_code,
-            error=run.end.reason if run.end.exit_code else None,  # also if the end could not be recorded
-            recording=None if throw_away else summary.recording,
-            recording_state=summary.recording_state if unrecorded is None else "incomplete",
-            not_recorded=None if unrecorded is None else UnrecordedSummary(**dataclasses.asdict(unrecorded)),
-        )
-        if as_json or summary.requests.num_prompts:
-            print_summary(summary, as_json=as_json)
-        print_end(run.end, reader, unrecorded=unrecorded)
+        print_end(run.end, reader, unrecorded=run.recorder.unrecorded)
 
 
 class HeadlessObserver:

@@ -17,7 +17,7 @@ from servetop.core.errors import RecordingError, UsageError
 from servetop.run import console
 
 if TYPE_CHECKING:
-    from servetop.cli.web.web import WebAddress
+    from servetop.cli.web.web_address import WebAddress
     from servetop.run.process.first_sender import FirstSender
 
 

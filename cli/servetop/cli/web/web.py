@@ -6,27 +6,15 @@ import asyncio
 import secrets
 import signal
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from servetop.cli.options.output_options import DisplayOptions
 from servetop.cli.viewing.display_options import check_theme
 from servetop.cli.viewing.viewer_signals import ViewerSignals
+from servetop.cli.web.web_address import WebAddress
 from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode, UsageError
 from servetop.run import console
-
-WEB_PORT = 8765
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebAddress:
-    """The address of the page, loopback by default, and its permissions."""
-
-    host: str = "127.0.0.1"
-    port: int = WEB_PORT
-    steer: bool = False
-    """Pages may steer the run, and rename and delete recordings; else they are read-only."""
 
 
 def serve_recording(recording: Path, address: WebAddress, display: DisplayOptions) -> int:

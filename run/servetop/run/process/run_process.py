@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -81,6 +81,24 @@ def execute(
 
         end, summary = close_recording(recorder, end, config)
     return FinishedRun(end=end, recorder=recorder, summary=summary)
+
+
+def final_summary(run: FinishedRun) -> RunSummary:
+    """The summary of a run that has ended, with its exit code, error and the data that could not be recorded."""
+    from servetop.analysis.summary.summary_types import UnrecordedSummary
+    from servetop.recordings.summary.summary import run_summary
+
+    unrecorded, summary = run.recorder.unrecorded, run.summary
+    if summary is None:
+        with contextlib.closing(run.recorder.reader()) as reader:
+            summary = run_summary(reader)
+    return replace(
+        summary,
+        exit_code=run.end.exit_code,
+        error=run.end.reason if run.end.exit_code else None,  # also if the end could not be recorded
+        recording_state=summary.recording_state if unrecorded is None else "incomplete",
+        not_recorded=None if unrecorded is None else UnrecordedSummary(**asdict(unrecorded)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

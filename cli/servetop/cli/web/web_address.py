@@ -1,14 +1,24 @@
-"""Host names of the page of --web: which ones requests may use, and which one is printed."""
+"""The address of the page of --web: the URL that is printed, and the host names that requests may use."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
 import socket
+from dataclasses import dataclass
 
-from servetop.cli.web.web import WebAddress
-
+WEB_PORT = 8765
 _HOST = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebAddress:
+    """The address of the page, loopback by default, and its permissions."""
+
+    host: str = "127.0.0.1"
+    port: int = WEB_PORT
+    steer: bool = False
+    """Pages may steer the run, and rename and delete recordings; else they are read-only."""
 
 
 def page_url(address: WebAddress, token: str) -> str:
