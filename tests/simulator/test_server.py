@@ -100,7 +100,9 @@ def test_a_whole_answer_carries_text_and_usage(client: httpx.Client) -> None:
     assert len(body["choices"][0]["text"].split()) == 4
     assert body["usage"]["completion_tokens"] == 4
     chat = client.post("/v1/chat/completions", json={"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2})
-    assert chat.json()["choices"][0]["message"]["role"] == "assistant"
+    message = chat.json()["choices"][0]["message"]
+    assert message["role"] == "assistant"
+    assert set(message) == {"role", "content", "refusal", "tool_calls"}
 
 
 def test_without_ignore_eos_some_answers_stop_and_some_reach_the_limit(client: httpx.Client) -> None:

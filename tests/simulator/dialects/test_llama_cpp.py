@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from servetop.simulator.dialects.server_dialect import EmulationOptions
-from tests.simulator.dialects.asking import events, names, samples, served
 from tests.simulator.dialects.captured import body, captured_events, keys_of
+from tests.simulator.dialects.served import events, names, samples, served
 
 SETTINGS: dict[str, Any] = {"kv_blocks": 4096, "max_num_seqs": 4}
 

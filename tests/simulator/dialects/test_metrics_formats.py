@@ -10,7 +10,7 @@ from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.simulator.dialects.asking import served
+from tests.simulator.dialects.served import served
 
 openmetrics: Callable[[str], Iterable[Metric]] = openmetrics_families
 

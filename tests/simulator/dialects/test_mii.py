@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.simulator.dialects.asking import events, served
+from tests.simulator.dialects.served import events, served
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from servetop.simulator.dialects.server_dialect import EmulationOptions
-from tests.simulator.dialects.asking import events, names, samples, served
+from tests.simulator.dialects.served import events, names, samples, served
 
 LABELS = "unified tiny 0 0"
 GAUGES = {

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.simulator.dialects.asking import events, samples, served
+from tests.simulator.dialects.served import events, samples, served
 
 ITERATION_KEYS = {
     "iter",

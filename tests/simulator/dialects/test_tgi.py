@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from servetop.simulator.dialects.server_dialect import EmulationOptions
-from tests.simulator.dialects.asking import events, names, samples, served
+from tests.simulator.dialects.served import events, names, samples, served
 
 WHOLE_HEADERS = {"x-queue-time", "x-inference-time", "x-time-per-token", "x-prompt-tokens", "x-generated-tokens"}
 NAMES = {  # of those in the router's and backend's source, the ones that a simulator can count
@@ -81,8 +81,8 @@ def test_the_openai_routes_end_with_done_and_tell_a_texts_counts_unasked(client:
     messages = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2, "stream": True}
     _, last = events(client.post("/v1/chat/completions", json=messages), prefix="data:", done=True)
     assert (last["usage"], last["choices"][0]["finish_reason"]) == (None, "length")
-    asking = {**messages, "stream_options": {"include_usage": True}}
-    _, last = events(client.post("/v1/chat/completions", json=asking), prefix="data:", done=True)
+    generation_route = {**messages, "stream_options": {"include_usage": True}}
+    _, last = events(client.post("/v1/chat/completions", json=generation_route), prefix="data:", done=True)
     assert last["usage"]["completion_tokens"] == 2
     whole = client.post("/v1/chat/completions", json={**messages, "stream": False})
     assert whole.json()["choices"][0]["message"]["role"] == "assistant"

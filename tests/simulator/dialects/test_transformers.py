@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.simulator.dialects.asking import events, served
 from tests.simulator.dialects.captured import body, captured_events, keys_of
+from tests.simulator.dialects.served import events, served
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 

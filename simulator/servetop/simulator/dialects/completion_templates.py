@@ -7,11 +7,13 @@ for JSON values or, within quotes, for what they contain.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import orjson
 
 from servetop.simulator.dialects.metric_counters import phases_of
-from servetop.simulator.dialects.vllm_completions import ResponseHeader, VllmCompletion
+from servetop.simulator.server.admission import CompletionFactories
+from servetop.simulator.server.completion import Completion, ResponseHeader
 from servetop.simulator.server.generation_request import GenerationRequest
 from servetop.simulator.server.httpd import STREAM_END, Connection, chunk
 
@@ -43,17 +45,32 @@ class CompletionTemplate:
     """In streams, the words for an answer that its limit ended, and that the model ended."""
 
 
-class ShapedAnswer(VllmCompletion):
-    """An answer that fills templates."""
+_NO_TEMPLATE = CompletionTemplate(token="", whole="")
 
-    def __init__(self, generation: GenerationRequest, connection: Connection, *, heading: ResponseHeader) -> None:
-        super().__init__(generation, connection, heading=heading)
+
+class TemplateCompletion(Completion):
+    """A completion that fills templates; without `shape` a subclass writes the events itself."""
+
+    def __init__(
+        self,
+        generation: GenerationRequest,
+        connection: Connection,
+        *,
+        header: ResponseHeader,
+        template: CompletionTemplate = _NO_TEMPLATE,
+    ) -> None:
+        super().__init__(generation, connection, header=header)
+        self.template = template
         self.words: list[bytes] = []
-        self._heading = {
-            "$id": heading.identity,
-            "$created": str(heading.created),
-            "$model": orjson.dumps(heading.model)[1:-1].decode(),
+        self._header = {
+            "$id": header.identity,
+            "$created": str(header.created),
+            "$model": orjson.dumps(header.model)[1:-1].decode(),
         }
+        self.begin()
+
+    def begin(self) -> None:
+        """Send or prepare what precedes the first token; a stream sends its HTTP head."""
 
     def values(self) -> dict[str, str]:
         """What the placeholders stand for as of now, besides the heading's and the words."""
@@ -61,7 +78,7 @@ class ShapedAnswer(VllmCompletion):
 
     def fill(self, template: str, *, finish: str) -> bytes:
         """The template as of now; `$word` is left in it."""
-        for name, value in {**self._heading, **self.values(), "$finish": finish}.items():
+        for name, value in {**self._header, **self.values(), "$finish": finish}.items():
             if name in template:
                 template = template.replace(name, value)
         return template.encode()
@@ -79,35 +96,28 @@ class ShapedAnswer(VllmCompletion):
         return b"".join(self.words)
 
 
-class ShapedStream(ShapedAnswer):
+class TemplateStream(TemplateCompletion):
     """One event per token. What is the same in all of them is made once, unless it changes from token to token."""
 
     live = False
     """Whether a token's event contains values that change."""
 
-    def __init__(
-        self,
-        generation: GenerationRequest,
-        connection: Connection,
-        *,
-        heading: ResponseHeader,
-        shape: CompletionTemplate,
-    ) -> None:
-        super().__init__(generation, connection, heading=heading)
-        self._shape = shape
-        self._before, _, self._after = self._event(shape.token, finish=shape.unfinished).partition(_WORD)
-        connection.start_stream()
+    def begin(self) -> None:
+        """Split the token's event at its text and send the HTTP head."""
+        template = self.template
+        self._before, _, self._after = self._event(template.token, finish=template.unfinished).partition(_WORD)
+        self.connection.start_stream()
 
     def token(self, *, last: bool) -> None:
         """Send the token's event, and what the engine sends before the first and after the last one."""
-        shape, events = self._shape, b""
-        if not self.sent and shape.role:
-            events = chunk(self._event(shape.role, finish=shape.unfinished))
+        template, events = self.template, b""
+        if not self.sent and template.role:
+            events = chunk(self._event(template.role, finish=template.unfinished))
         word = self.next_word()
-        if last and not shape.closing:
-            events += chunk(self._event(shape.last or shape.token, finish=self._reason).replace(_WORD, word))
+        if last and not template.closing:
+            events += chunk(self._event(template.last or template.token, finish=self._reason).replace(_WORD, word))
         elif self.live:
-            events += chunk(self._event(shape.token, finish=shape.unfinished).replace(_WORD, word))
+            events += chunk(self._event(template.token, finish=template.unfinished).replace(_WORD, word))
         else:
             events += chunk(self._before + word + self._after)
         self.connection.send(events + self._ending() if last else events)
@@ -116,40 +126,29 @@ class ShapedStream(ShapedAnswer):
 
     @property
     def _reason(self) -> str:
-        length, stop = self._shape.reasons
+        length, stop = self.template.reasons
         return f'"{length if self.finish_reason == "length" else stop}"'
 
     def _event(self, template: str, *, finish: str) -> bytes:
-        return self._shape.prefix.encode() + self.fill(template, finish=finish) + b"\n\n"
+        return self.template.prefix.encode() + self.fill(template, finish=finish) + b"\n\n"
 
     def _ending(self) -> bytes:
-        shape, events = self._shape, b""
-        if shape.closing:
-            events += chunk(self._event(shape.closing, finish=self._reason))
-        if shape.usage and self.generation.include_usage:
-            events += chunk(self._event(shape.usage, finish=self._reason))
-        return events + (chunk(b"data: [DONE]\n\n") if shape.done else b"") + STREAM_END
+        template, events = self.template, b""
+        if template.closing:
+            events += chunk(self._event(template.closing, finish=self._reason))
+        if template.usage and self.generation.include_usage:
+            events += chunk(self._event(template.usage, finish=self._reason))
+        return events + (chunk(b"data: [DONE]\n\n") if template.done else b"") + STREAM_END
 
 
-class ShapedWhole(ShapedAnswer):
+class TemplateResponse(TemplateCompletion):
     """Collects the text and sends one object at the end."""
-
-    def __init__(
-        self,
-        generation: GenerationRequest,
-        connection: Connection,
-        *,
-        heading: ResponseHeader,
-        shape: CompletionTemplate,
-    ) -> None:
-        super().__init__(generation, connection, heading=heading)
-        self._shape = shape
 
     def token(self, *, last: bool) -> None:
         """Keep the word; answer with the last one."""
         self.next_word()
         if last:
-            body = self.fill(self._shape.whole, finish=f'"{self.finish_reason}"').replace(b"$text", self.text)
+            body = self.fill(self.template.whole, finish=f'"{self.finish_reason}"').replace(b"$text", self.text)
             self.connection.respond(200, body, headers=self.headers())
 
     def headers(self) -> dict[str, object]:
@@ -157,9 +156,14 @@ class ShapedWhole(ShapedAnswer):
         return {}
 
 
-def seconds_of(answer: VllmCompletion) -> dict[str, float]:
+def phase_seconds(answer: Completion) -> dict[str, float]:
     """`queue`, `prefill`, `decode`, `inference`, `e2e` and `per_token` seconds of an answer up to its last token."""
     assert answer.seq is not None
     phases = phases_of(answer.seq, tokens=answer.sent)
     names = ("queue", "prefill", "decode", "inference", "e2e", "per_token")
     return {name: getattr(phases, name) for name in names}
+
+
+def template_kinds(template: CompletionTemplate) -> CompletionFactories:
+    """Return the factories of a streamed and of a whole response that fill `template`."""
+    return partial(TemplateStream, template=template), partial(TemplateResponse, template=template)

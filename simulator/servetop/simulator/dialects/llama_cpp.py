@@ -14,19 +14,19 @@ import orjson
 
 from servetop.simulator.dialects.llama_cpp_completions import (
     BUILD,
-    CHAT_SHAPE,
+    CHAT_TEMPLATE,
     PARAMS,
-    TEXT_SHAPE,
+    TEXT_TEMPLATE,
+    LlamaCppNativeResponse,
     LlamaCppNativeStream,
-    LlamaCppNativeWhole,
-    LlamaStream,
-    LlamaWhole,
+    LlamaCppResponse,
+    LlamaCppStream,
     params_of,
 )
-from servetop.simulator.dialects.llama_cpp_metrics import LlamaTally
-from servetop.simulator.dialects.server_dialect import TEXT, Handler, ServerContext, ServerDialect, telling
+from servetop.simulator.dialects.llama_cpp_metrics import LlamaCppCounters
+from servetop.simulator.dialects.server_dialect import TEXT, Handler, ServerContext, ServerDialect, json_route
 from servetop.simulator.scheduling.sim_request import SimSequence
-from servetop.simulator.server.admission import AnswerKind
+from servetop.simulator.server.admission import CompletionFactories
 from servetop.simulator.server.generation_request import ApiError, GenerationRequest, read_body, read_generation
 from servetop.simulator.server.httpd import Connection, HttpRequest
 from servetop.simulator.server.realtime import RealTimeEngine
@@ -50,47 +50,46 @@ class LlamaCppServerDialect(ServerDialect):
 
     title = f"llama.cpp {BUILD}"
     profile = "llama-cpp"
-    counts: LlamaTally
+    counters: LlamaCppCounters
 
-    def __init__(self, site: ServerContext) -> None:
-        super().__init__(site, LlamaTally())
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context, LlamaCppCounters())
         self._places: dict[int, int] = {}
         """Slots of running sequences, both by number."""
 
     def open(self, engine: RealTimeEngine) -> None:
         """See Wire."""
         super().open(engine)
-        self.counts.engine = engine
         blocks = engine.scheduler.blocks
-        share = blocks.total // self.site.spec.batch_limit * blocks.block_size
-        self.slot_tokens = min(share, self.site.spec.context_limit)
+        share = blocks.total // self.context.spec.batch_limit * blocks.block_size
+        self.slot_tokens = min(share, self.context.spec.context_limit)
 
     def routes(self) -> dict[tuple[str, str], Handler]:
         """See Wire."""
-        text = (partial(LlamaStream, shape=TEXT_SHAPE), partial(LlamaWhole, shape=TEXT_SHAPE))
-        chat = (partial(LlamaStream, shape=CHAT_SHAPE), partial(LlamaWhole, shape=CHAT_SHAPE))
-        native = partial(self._complete, chat=False, kinds=(LlamaCppNativeStream, LlamaCppNativeWhole))
+        text = (partial(LlamaCppStream, template=TEXT_TEMPLATE), partial(LlamaCppResponse, template=TEXT_TEMPLATE))
+        chat = (partial(LlamaCppStream, template=CHAT_TEMPLATE), partial(LlamaCppResponse, template=CHAT_TEMPLATE))
+        native = partial(self._complete, chat=False, kinds=(LlamaCppNativeStream, LlamaCppNativeResponse))
         return {
             ("POST", "/completion"): native,
             ("POST", "/completions"): native,
             ("POST", "/v1/completions"): partial(self._complete, chat=False, kinds=text),
             ("POST", "/v1/chat/completions"): partial(self._complete, chat=True, kinds=chat),
-            ("GET", "/v1/models"): telling(self._models),
-            ("GET", "/models"): telling(self._models),
-            ("GET", "/health"): telling(lambda: {"status": "ok"}),
-            ("GET", "/props"): telling(self._props),
-            ("GET", "/slots"): telling(self._slots),
-            ("GET", "/metrics"): telling(self.page, kind=TEXT),
+            ("GET", "/v1/models"): json_route(self._models),
+            ("GET", "/models"): json_route(self._models),
+            ("GET", "/health"): json_route(lambda: {"status": "ok"}),
+            ("GET", "/props"): json_route(self._props),
+            ("GET", "/slots"): json_route(self._slots),
+            ("GET", "/metrics"): json_route(self.page, kind=TEXT),
         }
 
     def page(self) -> bytes:
         """See Wire; ApiError as by a server that was started without `--metrics`."""
-        if not self.site.switches.metrics:
+        if not self.context.options.metrics:
             text = "This server does not support metrics endpoint. Start it with `--metrics`"
             raise ApiError(text, status=501, kind="not_supported_error")
-        return self.counts.page()
+        return self.counters.page()
 
-    def refusal(self, error: ApiError) -> bytes:
+    def error_body(self, error: ApiError) -> bytes:
         """`{"error": {"code", "message", "type"}}`, with the counts of a prompt that is too long."""
         kind = {"BadRequestError": "invalid_request_error"}.get(error.kind, error.kind)
         fields = {"code": error.status, "message": str(error), "type": kind}
@@ -100,12 +99,10 @@ class LlamaCppServerDialect(ServerDialect):
         """See Wire."""
         return ApiError("File Not Found", status=404, kind="not_found_error")
 
-    def _complete(
-        self, request: HttpRequest, to: Connection, *, chat: bool, kinds: tuple[AnswerKind, AnswerKind]
-    ) -> None:
+    def _complete(self, request: HttpRequest, to: Connection, *, chat: bool, kinds: CompletionFactories) -> None:
         generation = self._read(read_body(request.body), chat=chat)
         kind = kinds[0 if generation.stream else 1]
-        self.intake.take(generation, to, kind=kind, model=self.site.names[0], prefix="chatcmpl-")
+        self.admission.submit(generation, to, kind=kind, model=self.context.names[0], prefix="chatcmpl-")
 
     def _read(self, data: dict[str, Any], *, chat: bool) -> GenerationRequest:
         """The request; its limit is what the slot has room for, as the server ends an answer there."""
@@ -119,24 +116,24 @@ class LlamaCppServerDialect(ServerDialect):
         return dataclasses.replace(generation, max_tokens=min(limit, room), min_tokens=1)
 
     def _models(self) -> dict[str, object]:
-        spec, name = self.site.spec, self.site.names[0]
+        spec, name = self.context.spec, self.context.names[0]
         meta = {"n_ctx": self.slot_tokens, "n_ctx_train": spec.model.max_model_len, "n_embd": spec.model.hidden}
         meta |= {"n_params": int(spec.model.parameters), "size": int(spec.model.weight_bytes)}
-        one = {"id": name, "aliases": [name], "tags": [], "object": "model", "created": self.born}
+        one = {"id": name, "aliases": [name], "tags": [], "object": "model", "created": self.started_at}
         listed = {"name": name, "model": name, "type": "model", "capabilities": ["completion"]}
         return {"models": [listed], "object": "list", "data": [{**one, "owned_by": "llamacpp", "meta": meta}]}
 
     def _props(self) -> dict[str, object]:
         return {
             "default_generation_settings": {"params": PARAMS, "n_ctx": self.slot_tokens},
-            "total_slots": self.site.spec.batch_limit,
-            "model_alias": self.site.names[0],
+            "total_slots": self.context.spec.batch_limit,
+            "model_alias": self.context.names[0],
             "model_ftype": "F16",
-            "model_path": self.site.spec.model.hub_name,
+            "model_path": self.context.spec.model.hub_name,
             "modalities": {"vision": False, "video": False, "audio": False},
             "endpoint_slots": True,
             "endpoint_props": False,
-            "endpoint_metrics": self.site.switches.metrics,
+            "endpoint_metrics": self.context.options.metrics,
             "chat_template": "{% for m in messages %}{{m['content']}}{% endfor %}",
             "bos_token": "<s>",
             "eos_token": "</s>",
@@ -148,13 +145,13 @@ class LlamaCppServerDialect(ServerDialect):
         scheduler = self.engine.scheduler
         running = {**scheduler.prefilling, **scheduler.batch.members}
         self._places = {index: slot for index, slot in self._places.items() if index in running}
-        free = [slot for slot in range(self.site.spec.batch_limit) if slot not in self._places.values()]
+        free = [slot for slot in range(self.context.spec.batch_limit) if slot not in self._places.values()]
         self._places |= dict(zip([index for index in running if index not in self._places], free, strict=False))
         busy = {slot: running[index] for index, slot in self._places.items()}
         common = {"n_ctx": self.slot_tokens, "speculative": False}
         return [
             {"id": slot, **common, "is_processing": slot in busy, **(_task(busy[slot]) if slot in busy else {})}
-            for slot in range(self.site.spec.batch_limit)
+            for slot in range(self.context.spec.batch_limit)
         ]
 
 

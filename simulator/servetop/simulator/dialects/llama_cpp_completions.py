@@ -8,14 +8,13 @@ import orjson
 
 from servetop.simulator.dialects.completion_templates import (
     CompletionTemplate,
-    ShapedAnswer,
-    ShapedStream,
-    ShapedWhole,
-    seconds_of,
+    TemplateCompletion,
+    TemplateResponse,
+    TemplateStream,
+    phase_seconds,
 )
-from servetop.simulator.dialects.vllm_completions import ResponseHeader
 from servetop.simulator.server.generation_request import GenerationRequest
-from servetop.simulator.server.httpd import STREAM_END, Connection, chunk
+from servetop.simulator.server.httpd import STREAM_END, chunk
 from servetop.simulator.server.tokens import token_ids
 
 BUILD = "b1-0c1e570"
@@ -24,12 +23,12 @@ _TEXT, _CHUNK, _CHAT = (_HEAD % kind for kind in ("text_completion", "chat.compl
 _CHOICE = '"choices":[{"text":"%s","index":0,"logprobs":null,"finish_reason":$finish}]'
 _DELTA = '"choices":[{"finish_reason":$finish,"index":0,"delta":%s}]'
 _SAID = '"choices":[{"finish_reason":$finish,"index":0,"message":{"role":"assistant","content":"$text"}}]'
-TEXT_SHAPE = CompletionTemplate(
+TEXT_TEMPLATE = CompletionTemplate(
     token=f'{{{_CHOICE % "$word"},{_TEXT},"id":"$id","timings":$timings}}',
     closing=f'{{{_CHOICE % ""},{_TEXT},"usage":$usage,"id":"$id","timings":$timings}}',
     whole=f'{{{_CHOICE % "$text"},{_TEXT},"usage":$usage,"id":"$id","timings":$timings}}',
 )
-CHAT_SHAPE = CompletionTemplate(
+CHAT_TEMPLATE = CompletionTemplate(
     role=f'{{{_DELTA % """{"role":"assistant","content":null}"""},"id":"$id",{_CHUNK}}}',
     token=f'{{{_DELTA % """{"content":"$word"}"""},"id":"$id",{_CHUNK}}}',
     closing=f'{{{_DELTA % "{}"},"id":"$id",{_CHUNK}$unasked}}',
@@ -80,9 +79,9 @@ def params_of(generation: GenerationRequest) -> dict[str, Any]:
     return {**PARAMS, **own, "ignore_eos": generation.ignore_eos, "reasoning_format": "deepseek"}
 
 
-def timings_of(answer: ShapedAnswer) -> dict[str, Any]:
+def timings_of(answer: TemplateCompletion) -> dict[str, Any]:
     """Milliseconds of prompt and generation so far; the first token counts for the prompt's time."""
-    seconds = seconds_of(answer)
+    seconds = phase_seconds(answer)
     assert answer.seq is not None
     cached, prompt = answer.seq.cached_tokens, answer.generation.prompt_tokens - answer.seq.cached_tokens
     times = {"prompt": (prompt, seconds["prefill"]), "predicted": (answer.sent, seconds["decode"])}
@@ -97,7 +96,7 @@ def timings_of(answer: ShapedAnswer) -> dict[str, Any]:
     return timings
 
 
-class _Timed(ShapedAnswer):
+class _Timed(TemplateCompletion):
     def values(self) -> dict[str, str]:
         """See ShapedAnswer; in chats the timings come with the counts for those who ask for these."""
         if self.seq is None:
@@ -108,26 +107,20 @@ class _Timed(ShapedAnswer):
         return {"$unasked": unasked, "$timings": timings, "$usage": orjson.dumps(usage).decode()}
 
 
-class LlamaStream(_Timed, ShapedStream):
+class LlamaCppStream(_Timed, TemplateStream):
     """An event per token; those of a text carry the timings so far."""
 
-    def __init__(
-        self,
-        generation: GenerationRequest,
-        connection: Connection,
-        *,
-        heading: ResponseHeader,
-        shape: CompletionTemplate,
-    ) -> None:
-        self.live = "$timings" in shape.token
-        super().__init__(generation, connection, heading=heading, shape=shape)
+    def begin(self) -> None:
+        """Events with timings change from token to token."""
+        self.live = "$timings" in self.template.token
+        super().begin()
 
 
-class LlamaWhole(_Timed, ShapedWhole):
+class LlamaCppResponse(_Timed, TemplateResponse):
     """One object with the timings."""
 
 
-class _Native(ShapedAnswer):
+class _Native(TemplateCompletion):
     """`/completion`."""
 
     def final(self, *, content: str) -> bytes:
@@ -140,7 +133,7 @@ class _Native(ShapedAnswer):
             "tokens": [],
             "id_slot": self.seq.index,
             "stop": True,
-            "model": self.heading.model,
+            "model": self.header.model,
             "tokens_predicted": self.sent,
             "tokens_evaluated": generation.prompt_tokens,
             "generation_settings": params_of(generation),
@@ -158,9 +151,9 @@ class _Native(ShapedAnswer):
 class LlamaCppNativeStream(_Native):
     """An event per token, then one with timings. No `[DONE]`."""
 
-    def __init__(self, generation: GenerationRequest, connection: Connection, *, heading: ResponseHeader) -> None:
-        super().__init__(generation, connection, heading=heading)
-        connection.start_stream()
+    def begin(self) -> None:
+        """Send the HTTP head."""
+        self.connection.start_stream()
 
     def token(self, *, last: bool) -> None:
         """Send the token's event, and the final one after the last."""
@@ -178,7 +171,7 @@ class LlamaCppNativeStream(_Native):
             self.connection.finish()
 
 
-class LlamaCppNativeWhole(_Native):
+class LlamaCppNativeResponse(_Native):
     """One object at the end."""
 
     def token(self, *, last: bool) -> None:

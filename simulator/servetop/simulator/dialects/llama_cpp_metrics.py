@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from servetop.simulator.dialects.metric_counters import Metric, MetricCounters, page_of, series
 from servetop.simulator.scheduling.sim_request import SimSequence
-from servetop.simulator.server.realtime import RealTimeEngine
 
 
-class LlamaTally(MetricCounters):
+class LlamaCppCounters(MetricCounters):
     """With the number of busy slots in each decode."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.engine: RealTimeEngine | None = None
         self._busy = 0
         self._longest = 0
         self._prompt_seconds = 0.0

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.server.exposition import Histogram, Labels, SampleSeries
+from servetop.simulator.server.realtime import RealTimeEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,8 @@ class MetricCounters:
     """Sums since the server began: tokens as they are made, and those of requests at their end (`finished_…`)."""
 
     def __init__(self, measures: Mapping[str, Measure] | None = None, *, labels: Labels | None = None) -> None:
+        self.engine: RealTimeEngine | None = None
+        """The simulated engine, from which gauges are read; set when the server starts."""
         self._measures = measures or {}
         self.histograms = {
             name: Histogram(name, measure.text, bounds=measure.bounds, labels=labels or {})
@@ -111,8 +114,12 @@ class MetricCounters:
             self.histograms[name].observe(getattr(phases, measure.phase))
 
     def aborted(self) -> None:
-        """A client went away before its answer was complete."""
+        """Count a request whose client disconnected."""
         self.aborts += 1
+
+    def page(self) -> bytes:
+        """Return the metrics page in Prometheus text format; empty for an engine without metrics."""
+        return b""
 
 
 class Metric(NamedTuple):

@@ -25,7 +25,7 @@ class ServerDialectClass(Protocol):
     profile: str
     title: str
 
-    def __call__(self, site: ServerContext) -> ServerDialect:
+    def __call__(self, context: ServerContext) -> ServerDialect:
         """The wire of one server."""
         ...
 

@@ -11,7 +11,7 @@ import orjson
 from servetop.core.clock import wall_clock
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.scheduling.sim_request import SimSequence
-from servetop.simulator.server.admission import Admission, AnswerKind
+from servetop.simulator.server.admission import Admission, CompletionFactories
 from servetop.simulator.server.exposition import openmetrics
 from servetop.simulator.server.generation_request import ApiError, read_body, read_generation
 from servetop.simulator.server.httpd import Connection, HttpRequest
@@ -22,8 +22,11 @@ TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = b"application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-class CountedEvents(Events, Protocol):
-    """The engine's events, summed up. Tokens since the server began."""
+class EventCounters(Events, Protocol):
+    """Counters updated by the engine's events; tokens are counted from the start of the server."""
+
+    engine: RealTimeEngine | None
+    """The simulated engine, from which gauges are read; set when the server starts."""
 
     @property
     def prompted(self) -> int:
@@ -32,11 +35,15 @@ class CountedEvents(Events, Protocol):
 
     @property
     def generated(self) -> int:
-        """Output tokens given out."""
+        """Output tokens sent."""
         ...
 
     def aborted(self) -> None:
-        """A client went away before its answer was complete."""
+        """Count a request whose client disconnected."""
+        ...
+
+    def page(self) -> bytes:
+        """Return the metrics page in Prometheus text format."""
         ...
 
 
@@ -60,30 +67,32 @@ class ServerContext:
     names: tuple[str, ...]
     clock: Callable[[], float]
     seed: int = 0
-    switches: EmulationOptions = EmulationOptions()
+    options: EmulationOptions = EmulationOptions()
 
 
 class ServerDialect:
-    """One engine's HTTP face. Subclasses give `routes`, and errors in the engine's shape by `refusal`."""
+    """One engine's HTTP face. Subclasses give `routes`, and errors in the engine's shape by `error_body`."""
 
     title: ClassVar[str]
     """The engine and version that is imitated, for the log."""
     profile: ClassVar[str]
     """The engine profile unless another is asked for."""
-    metrics_apart: ClassVar[bool] = False
+    separate_metrics_port: ClassVar[bool] = False
     """Whether the metrics have a port of their own (`route_metrics`)."""
 
-    def __init__(self, site: ServerContext, counts: CountedEvents) -> None:
-        self.site = site
-        self.counts = counts
-        self.born = int(wall_clock())
+    def __init__(self, context: ServerContext, counters: EventCounters) -> None:
+        self.context = context
+        self.counters = counters
+        self.started_at = int(wall_clock())
         self._routes: dict[tuple[str, str], Handler] = {}
 
     def open(self, engine: RealTimeEngine) -> None:
         """Begin to serve this engine; before that no route works."""
-        self.engine = engine
-        site = self.site
-        self.intake = Admission(engine, site.spec, served_names=site.names, aborted=self.counts.aborted, seed=site.seed)
+        self.engine = self.counters.engine = engine
+        context = self.context
+        self.admission = Admission(
+            engine, context.spec, served_names=context.names, aborted=self.counters.aborted, seed=context.seed
+        )
         self._routes = self.routes()
 
     def routes(self) -> dict[tuple[str, str], Handler]:
@@ -98,7 +107,7 @@ class ServerDialect:
                 raise self.unknown(request)
             handler(request, to)
         except ApiError as error:
-            to.respond(error.status, self.refusal(error))
+            to.respond(error.status, self.error_body(error))
 
     def route_metrics(self, request: HttpRequest, to: Connection) -> None:
         """Answer one request to the port of the metrics, where there is one."""
@@ -108,10 +117,10 @@ class ServerDialect:
             to.respond(404, b"", kind=b"text/plain")
 
     def page(self) -> bytes:
-        """The metrics in Prometheus' text format, as of now."""
-        raise NotImplementedError
+        """Return the metrics page in Prometheus text format."""
+        return self.counters.page()
 
-    def refusal(self, error: ApiError) -> bytes:
+    def error_body(self, error: ApiError) -> bytes:
         """The body of an error answer; vLLM's unless the engine has its own."""
         return error.body()
 
@@ -121,24 +130,51 @@ class ServerDialect:
         text, status = ("Method Not Allowed", 405) if known else ("Not Found", 404)
         return ApiError(text, status=status, kind=text.replace(" ", ""))
 
-    def ask(
-        self, data: dict[str, Any], to: Connection, *, chat: bool, kinds: tuple[AnswerKind, AnswerKind], prefix: str
+    def model_list(self, owner: str, *, rooted: bool = False, **fields: object) -> dict[str, object]:
+        """Return the body of `/v1/models`; `rooted` adds the name as `root`, and `fields` are added to each model."""
+        common = {"object": "model", "created": self.started_at, "owned_by": owner}
+        roots = {name: {"root": name} if rooted else {} for name in self.context.names}
+        return {
+            "object": "list",
+            "data": [{"id": name, **common, **roots[name], **fields} for name in self.context.names],
+        }
+
+    def generate(
+        self,
+        data: dict[str, Any],
+        to: Connection,
+        *,
+        chat: bool,
+        kinds: CompletionFactories,
+        prefix: str,
     ) -> SimSequence:
         """Take a request in the OpenAI API's fields; `kinds` answer a streamed and a whole one."""
-        name = self.intake.asked_model(data.get("model"))
-        generation = read_generation(data, chat=chat, context_limit=self.site.spec.context_limit)
-        return self.intake.take(generation, to, kind=kinds[0 if generation.stream else 1], model=name, prefix=prefix)
+        name = self.admission.resolve_model(data.get("model"))
+        generation = read_generation(data, chat=chat, context_limit=self.context.spec.context_limit)
+        return self.admission.submit(
+            generation, to, kind=kinds[0 if generation.stream else 1], model=name, prefix=prefix
+        )
 
-    def asking(self, *, chat: bool, kinds: tuple[AnswerKind, AnswerKind], prefix: str) -> Handler:
-        """The handler of a route that `ask`s."""
-        return lambda request, to: _ignore(self.ask(read_body(request.body), to, chat=chat, kinds=kinds, prefix=prefix))
+    def generation_route(self, *, chat: bool, kinds: CompletionFactories, prefix: str) -> Handler:
+        """Return the handler of a route that calls `generate`."""
+
+        def handle(request: HttpRequest, to: Connection) -> None:
+            self.generate(read_body(request.body), to, chat=chat, kinds=kinds, prefix=prefix)
+
+        return handle
 
 
-def _ignore(_: object) -> None:
-    """A handler gives nothing back."""
+def flat_error(error: ApiError, **fields: object) -> bytes:
+    """Return an OpenAI error without the enclosing `error` object, as several engines send it."""
+    return orjson.dumps({"object": "error", "message": str(error), **fields, "code": error.status})
 
 
-def negotiated(page: Callable[[], bytes]) -> Handler:
+def framework_error(error: ApiError) -> bytes | None:
+    """Return FastAPI's body of 404 and 405 for an unknown path or method; None for every other error."""
+    return orjson.dumps({"detail": str(error)}) if error.kind in ("NotFound", "MethodNotAllowed") else None
+
+
+def metrics_route(page: Callable[[], bytes]) -> Handler:
     """The handler of a metrics page that is OpenMetrics for who accepts it, as Python's Prometheus client has it."""
 
     def tell(request: HttpRequest, to: Connection) -> None:
@@ -150,7 +186,7 @@ def negotiated(page: Callable[[], bytes]) -> Handler:
     return tell
 
 
-def telling(body: Callable[[], object], *, kind: bytes = b"application/json") -> Handler:
+def json_route(body: Callable[[], object], *, kind: bytes = b"application/json") -> Handler:
     """The handler of a route that answers 200 with what `body` gives: bytes as they are, else as JSON."""
 
     def tell(_: HttpRequest, to: Connection) -> None:

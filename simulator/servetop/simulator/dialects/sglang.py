@@ -6,23 +6,28 @@ captured answer was at hand.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import orjson
 
 from servetop.simulator.dialects.completion_templates import (
     CompletionTemplate,
-    ShapedAnswer,
-    ShapedStream,
-    ShapedWhole,
-    seconds_of,
+    TemplateCompletion,
+    phase_seconds,
+    template_kinds,
 )
-from servetop.simulator.dialects.server_dialect import Handler, ServerContext, ServerDialect, negotiated, telling
-from servetop.simulator.dialects.sglang_metrics import SglangTally
+from servetop.simulator.dialects.server_dialect import (
+    Handler,
+    ServerContext,
+    ServerDialect,
+    flat_error,
+    framework_error,
+    json_route,
+    metrics_route,
+)
+from servetop.simulator.dialects.sglang_metrics import SglangCounters
 from servetop.simulator.server.generation_request import ApiError, read_body, read_generation
 from servetop.simulator.server.httpd import STREAM_END, Connection, HttpRequest, chunk
-from servetop.simulator.server.realtime import RealTimeEngine
 from servetop.simulator.server.tokens import token_ids
 
 VERSION = "0.5.23"
@@ -32,13 +37,13 @@ _ENDS = '"logprobs":null,"finish_reason":$finish,"matched_stop":null'
 _DELTA = '{"role":%s,"content":"%s","reasoning_content":null,"tool_calls":null}'
 _BEGUN = _DELTA % ('"assistant"', "")
 _SAID = '{"role":"assistant","content":"$text","reasoning_content":null,"tool_calls":null}'
-TEXT_SHAPE = CompletionTemplate(
+TEXT_TEMPLATE = CompletionTemplate(
     token=f'{{{_TEXT},"choices":[{{"index":0,"text":"$word",{_ENDS}}}],"usage":null}}',
     closing=f'{{{_TEXT},"choices":[{{"index":0,"text":"",{_ENDS}}}],"usage":null}}',
     usage=f'{{{_TEXT},"choices":[],"usage":$usage}}',
     whole=f'{{{_TEXT},"choices":[{{"index":0,"text":"$text",{_ENDS}}}],"usage":$usage}}',
 )
-CHAT_SHAPE = CompletionTemplate(
+CHAT_TEMPLATE = CompletionTemplate(
     role=f'{{{_CHUNK},"choices":[{{"index":0,"delta":{_BEGUN},{_ENDS}}}],"usage":null}}',
     token=f'{{{_CHUNK},"choices":[{{"index":0,"delta":{_DELTA % ("null", "$word")},{_ENDS}}}],"usage":null}}',
     closing=f'{{{_CHUNK},"choices":[{{"index":0,"delta":{_DELTA % ("null", "")},{_ENDS}}}],"usage":null}}',
@@ -54,45 +59,34 @@ class SglangServerDialect(ServerDialect):
 
     title = f"SGLang {VERSION}"
     profile = "sglang-current"
-    counts: SglangTally
+    counters: SglangCounters
 
-    def __init__(self, site: ServerContext) -> None:
-        super().__init__(site, SglangTally(site.names[0]))
-
-    def open(self, engine: RealTimeEngine) -> None:
-        """See Wire."""
-        super().open(engine)
-        self.counts.engine = engine
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context, SglangCounters(context.names[0]))
 
     def routes(self) -> dict[tuple[str, str], Handler]:
         """See Wire."""
-        text = (partial(ShapedStream, shape=TEXT_SHAPE), partial(ShapedWhole, shape=TEXT_SHAPE))
-        chat = (partial(ShapedStream, shape=CHAT_SHAPE), partial(ShapedWhole, shape=CHAT_SHAPE))
-        empty, server, model = telling(lambda: b""), telling(self._server_info), telling(self._model_info)
+        text, chat = template_kinds(TEXT_TEMPLATE), template_kinds(CHAT_TEMPLATE)
+        empty, server, model = json_route(lambda: b""), json_route(self._server_info), json_route(self._model_info)
         table: dict[tuple[str, str], Handler] = {
             ("POST", "/generate"): self._generate,
-            ("POST", "/v1/completions"): self.asking(chat=False, kinds=text, prefix=""),
-            ("POST", "/v1/chat/completions"): self.asking(chat=True, kinds=chat, prefix=""),
-            ("GET", "/v1/models"): telling(self._models),
+            ("POST", "/v1/completions"): self.generation_route(chat=False, kinds=text, prefix=""),
+            ("POST", "/v1/chat/completions"): self.generation_route(chat=True, kinds=chat, prefix=""),
+            ("GET", "/v1/models"): json_route(
+                lambda: self.model_list("sglang", rooted=True, max_model_len=self.context.spec.context_limit)
+            ),
             ("POST", "/set_internal_state"): self._set_internal_state,
         }
         table |= {("GET", path): empty for path in ("/health", "/health_generate", "/ready")}
         table |= {("GET", path): server for path in ("/server_info", "/get_server_info")}
         table |= {("GET", path): model for path in ("/model_info", "/get_model_info")}
-        if self.site.switches.metrics:
-            table["GET", "/metrics"] = negotiated(self.page)
+        if self.context.options.metrics:
+            table["GET", "/metrics"] = metrics_route(self.page)
         return table
 
-    def page(self) -> bytes:
-        """See Wire."""
-        return self.counts.page()
-
-    def refusal(self, error: ApiError) -> bytes:
+    def error_body(self, error: ApiError) -> bytes:
         """The OpenAI error without the object around it; of a path that does not exist, FastAPI's."""
-        if error.status in (404, 405) and error.kind in ("NotFound", "MethodNotAllowed"):
-            return orjson.dumps({"detail": str(error)})
-        fields = {"object": "error", "message": str(error), "type": error.kind, "param": error.param}
-        return orjson.dumps({**fields, "code": error.status})
+        return framework_error(error) or flat_error(error, type=error.kind, param=error.param)
 
     def _generate(self, request: HttpRequest, to: Connection) -> None:
         data = read_body(request.body)
@@ -105,24 +99,24 @@ class SglangServerDialect(ServerDialect):
             "seed": asked.get("sampling_seed"),
             "stream": data.get("stream"),
         }
-        generation = read_generation(body, chat=False, context_limit=self.site.spec.context_limit)
-        kind = SglangNativeStream if generation.stream else SglangNativeWhole
-        self.intake.take(generation, to, kind=kind, model=self.site.names[0], prefix="")
+        generation = read_generation(body, chat=False, context_limit=self.context.spec.context_limit)
+        kind = SglangNativeStream if generation.stream else SglangNativeResponse
+        self.admission.submit(generation, to, kind=kind, model=self.context.names[0], prefix="")
 
     def _set_internal_state(self, request: HttpRequest, to: Connection) -> None:
         asked = read_body(request.body).get("server_args")
         limit = asked.get(BATCH) if isinstance(asked, dict) and set(asked) == {BATCH} else None
-        updated = isinstance(limit, int) and 1 <= limit <= self.site.spec.batch_limit
+        updated = isinstance(limit, int) and 1 <= limit <= self.context.spec.batch_limit
         if isinstance(limit, int) and updated:
             self.engine.set_max_num_seqs(limit)
         to.respond(200, orjson.dumps({"updated": updated, "server_args": asked}))
 
     def _server_info(self) -> dict[str, object]:
-        scheduler, spec = self.engine.scheduler, self.site.spec
+        scheduler, spec = self.engine.scheduler, self.context.spec
         tokens = scheduler.blocks.total * scheduler.blocks.block_size
         return {
             "model_path": spec.model.hub_name,
-            "served_model_name": self.site.names[0],
+            "served_model_name": self.context.names[0],
             "context_length": spec.context_limit,
             "max_running_requests": spec.batch_limit,
             "mem_fraction_static": spec.engine.memory_utilization,
@@ -130,7 +124,7 @@ class SglangServerDialect(ServerDialect):
             "page_size": scheduler.blocks.block_size,
             "chunked_prefill_size": spec.batched_tokens,
             "tp_size": spec.tensor_parallel,
-            "enable_metrics": self.site.switches.metrics,
+            "enable_metrics": self.context.options.metrics,
             "disable_radix_cache": not spec.engine.prefix_cache,
             "status": "ready",
             "version": VERSION,
@@ -138,18 +132,14 @@ class SglangServerDialect(ServerDialect):
         }
 
     def _model_info(self) -> dict[str, object]:
-        return {"model_path": self.site.spec.model.hub_name, "is_generation": True, "preferred_sampling_params": None}
-
-    def _models(self) -> dict[str, object]:
-        common = {"object": "model", "created": self.born, "owned_by": "sglang"}
-        limit = self.site.spec.context_limit
         return {
-            "object": "list",
-            "data": [{"id": name, **common, "root": name, "max_model_len": limit} for name in self.site.names],
+            "model_path": self.context.spec.model.hub_name,
+            "is_generation": True,
+            "preferred_sampling_params": None,
         }
 
 
-class _Native(ShapedAnswer):
+class _Native(TemplateCompletion):
     """`/generate`."""
 
     def so_far(self, *, last: bool) -> bytes:
@@ -157,14 +147,14 @@ class _Native(ShapedAnswer):
         assert self.seq is not None
         ends = {"length": {"type": "length", "length": self.sent}, "stop": {"type": "stop", "matched": 2}}
         meta: dict[str, Any] = {
-            "id": self.heading.identity,
+            "id": self.header.identity,
             "finish_reason": ends[self.finish_reason] if last else None,
             "prompt_tokens": self.generation.prompt_tokens,
             "completion_tokens": self.sent,
             "cached_tokens": self.seq.cached_tokens,
         }
         if last:
-            meta["e2e_latency"] = seconds_of(self)["e2e"]
+            meta["e2e_latency"] = phase_seconds(self)["e2e"]
         ids = [token_ids(word.decode())[0] for word in self.words]
         return b'{"text":"%b","output_ids":%b,"meta_info":%b}' % (self.text, orjson.dumps(ids), orjson.dumps(meta))
 
@@ -172,8 +162,8 @@ class _Native(ShapedAnswer):
 class SglangNativeStream(_Native):
     """An event per token with all text so far, then `[DONE]`."""
 
-    def __init__(self, *args: Any, **heading: Any) -> None:
-        super().__init__(*args, **heading)
+    def begin(self) -> None:
+        """Send the HTTP head."""
         self.connection.start_stream()
 
     def token(self, *, last: bool) -> None:
@@ -187,7 +177,7 @@ class SglangNativeStream(_Native):
             self.connection.finish()
 
 
-class SglangNativeWhole(_Native):
+class SglangNativeResponse(_Native):
     """One object at the end."""
 
     def token(self, *, last: bool) -> None:

@@ -36,13 +36,12 @@ _TEXTS = {
 }
 
 
-class SglangTally(MetricCounters):
+class SglangCounters(MetricCounters):
     """Gauges that lag, as SGLang's do."""
 
     def __init__(self, model_name: str) -> None:
         self._labels = {"model_name": model_name, "engine_type": "unified", "tp_rank": "0", "pp_rank": "0"}
         super().__init__(_MEASURES, labels=self._labels)
-        self.engine: RealTimeEngine | None = None
         name = "sglang:inter_token_latency_seconds"
         text = "Histogram of inter-token latency in seconds."
         self.histograms[name] = self._gaps = Histogram(name, text, bounds=_GAP, labels=self._labels)

@@ -7,15 +7,17 @@ Source: NVIDIA/TensorRT-LLM, `tensorrt_llm/serve/openai_server.py`; as started w
 
 from __future__ import annotations
 
-from functools import partial
-
-import orjson
-
-from servetop.simulator.dialects.completion_templates import CompletionTemplate, ShapedStream, ShapedWhole
-from servetop.simulator.dialects.server_dialect import Handler, ServerContext, ServerDialect, negotiated, telling
-from servetop.simulator.dialects.tensorrt_llm_metrics import TrtllmTally
+from servetop.simulator.dialects.completion_templates import CompletionTemplate, template_kinds
+from servetop.simulator.dialects.server_dialect import (
+    Handler,
+    ServerContext,
+    ServerDialect,
+    flat_error,
+    json_route,
+    metrics_route,
+)
+from servetop.simulator.dialects.tensorrt_llm_metrics import TensorRtLlmCounters
 from servetop.simulator.server.generation_request import ApiError
-from servetop.simulator.server.realtime import RealTimeEngine
 
 VERSION = "1.2.1"
 _HEAD = '"id":"$id","object":"%s","created":$created,"model":"$model"'
@@ -23,12 +25,12 @@ _TEXT_HEAD, _CHUNK_HEAD = _HEAD % "text_completion", _HEAD % "chat.completion.ch
 _ENDS = '"logprobs":null,"finish_reason":$finish,"stop_reason":null,"disaggregated_params":null'
 _CHUNK_ENDS = '"logprobs":null,"finish_reason":$finish,"stop_reason":null'
 _SAID = '{"role":"assistant","content":"$text","reasoning_content":null,"tool_calls":[]}'
-TEXT_SHAPE = CompletionTemplate(
+TEXT_TEMPLATE = CompletionTemplate(
     token=f'{{{_TEXT_HEAD},"choices":[{{"index":0,"text":"$word","token_ids":null,{_ENDS}}}],"usage":null}}',
     usage=f'{{{_TEXT_HEAD},"choices":[],"usage":$usage}}',
     whole=f'{{{_TEXT_HEAD},"choices":[{{"index":0,"text":"$text","token_ids":null,{_ENDS}}}],"usage":$usage}}',
 )
-CHAT_SHAPE = CompletionTemplate(
+CHAT_TEMPLATE = CompletionTemplate(
     role=f'{{{_CHUNK_HEAD},"choices":[{{"index":0,"delta":{{"role":"assistant","content":""}},{_CHUNK_ENDS}}}],"usage":null}}',
     token=f'{{{_CHUNK_HEAD},"choices":[{{"index":0,"delta":{{"content":"$word"}},{_CHUNK_ENDS}}}],"usage":null}}',
     usage=f'{{{_CHUNK_HEAD},"choices":[],"usage":$usage}}',
@@ -41,45 +43,27 @@ class TensorRtLlmServerDialect(ServerDialect):
 
     title = f"TensorRT-LLM {VERSION}"
     profile = "tensorrt-llm-2024"
-    counts: TrtllmTally
+    counters: TensorRtLlmCounters
 
-    def __init__(self, site: ServerContext) -> None:
-        super().__init__(site, TrtllmTally())
-
-    def open(self, engine: RealTimeEngine) -> None:
-        """See Wire."""
-        super().open(engine)
-        self.counts.engine = engine
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context, TensorRtLlmCounters())
 
     def routes(self) -> dict[tuple[str, str], Handler]:
         """See Wire."""
-        text = (partial(ShapedStream, shape=TEXT_SHAPE), partial(ShapedWhole, shape=TEXT_SHAPE))
-        chat = (partial(ShapedStream, shape=CHAT_SHAPE), partial(ShapedWhole, shape=CHAT_SHAPE))
+        text, chat = template_kinds(TEXT_TEMPLATE), template_kinds(CHAT_TEMPLATE)
         return {
-            ("POST", "/v1/completions"): self.asking(chat=False, kinds=text, prefix="cmpl-"),
-            ("POST", "/v1/chat/completions"): self.asking(chat=True, kinds=chat, prefix="chatcmpl-"),
-            ("GET", "/v1/models"): telling(self._models),
-            ("GET", "/health"): telling(lambda: b""),
-            ("GET", "/health_generate"): telling(lambda: b""),
-            ("GET", "/version"): telling(lambda: {"version": VERSION}),
-            ("GET", "/server_info"): telling(lambda: {"disaggregated_params": None}),
-            ("GET", "/metrics"): telling(self.counts.drain),
-            ("GET", "/prometheus/metrics"): negotiated(self.page),
-            ("GET", "/perf_metrics"): telling(self.counts.drain_requests),
+            ("POST", "/v1/completions"): self.generation_route(chat=False, kinds=text, prefix="cmpl-"),
+            ("POST", "/v1/chat/completions"): self.generation_route(chat=True, kinds=chat, prefix="chatcmpl-"),
+            ("GET", "/v1/models"): json_route(lambda: self.model_list("tensorrt_llm")),
+            ("GET", "/health"): json_route(lambda: b""),
+            ("GET", "/health_generate"): json_route(lambda: b""),
+            ("GET", "/version"): json_route(lambda: {"version": VERSION}),
+            ("GET", "/server_info"): json_route(lambda: {"disaggregated_params": None}),
+            ("GET", "/metrics"): json_route(self.counters.drain),
+            ("GET", "/prometheus/metrics"): metrics_route(self.page),
+            ("GET", "/perf_metrics"): json_route(self.counters.drain_requests),
         }
 
-    def page(self) -> bytes:
-        """`/prometheus/metrics`."""
-        return self.counts.page()
-
-    def refusal(self, error: ApiError) -> bytes:
+    def error_body(self, error: ApiError) -> bytes:
         """The OpenAI error without the object around it."""
-        fields = {"object": "error", "message": str(error), "type": error.kind, "param": error.param}
-        return orjson.dumps({**fields, "code": error.status})
-
-    def _models(self) -> dict[str, object]:
-        models = [
-            {"id": name, "object": "model", "created": self.born, "owned_by": "tensorrt_llm"}
-            for name in self.site.names
-        ]
-        return {"object": "list", "data": models}
+        return flat_error(error, type=error.kind, param=error.param)

@@ -14,7 +14,6 @@ from servetop.core.clock import wall_clock
 from servetop.simulator.dialects.metric_counters import Measure, Metric, MetricCounters, page_of, phases_of, series
 from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.server.exposition import SampleSeries
-from servetop.simulator.server.realtime import RealTimeEngine
 
 KEPT = 1000
 """Iterations, and requests, that wait to be read; older ones are lost."""
@@ -61,12 +60,11 @@ class _Iteration(NamedTuple):
     completed: int
 
 
-class TrtllmTally(MetricCounters):
+class TensorRtLlmCounters(MetricCounters):
     """Keeps the iterations and requests that nobody has read yet."""
 
     def __init__(self) -> None:
         super().__init__(_MEASURES, labels=LABELS)
-        self.engine: RealTimeEngine | None = None
         self._iterations: deque[_Iteration] = deque(maxlen=KEPT)
         self._requests: deque[dict[str, Any]] = deque(maxlen=KEPT)
         self._completed = self._preempted = 0

@@ -11,21 +11,20 @@ from typing import Any
 
 import orjson
 
-from servetop.simulator.dialects.server_dialect import TEXT, Handler, ServerContext, ServerDialect, telling
+from servetop.simulator.dialects.server_dialect import TEXT, Handler, ServerContext, ServerDialect, json_route
 from servetop.simulator.dialects.tgi_completions import (
-    CHAT_SHAPE,
-    TEXT_SHAPE,
+    CHAT_TEMPLATE,
+    TEXT_TEMPLATE,
     VERSION,
-    OpenAIStream,
-    OpenAIWhole,
+    TgiNativeResponse,
     TgiNativeStream,
-    TgiNativeWhole,
+    TgiResponse,
+    TgiStream,
 )
-from servetop.simulator.dialects.tgi_metrics import TgiTally
-from servetop.simulator.server.admission import AnswerKind
+from servetop.simulator.dialects.tgi_metrics import TgiCounters
+from servetop.simulator.server.admission import CompletionFactory
 from servetop.simulator.server.generation_request import ApiError, read_body, read_generation
 from servetop.simulator.server.httpd import STREAM_END, Connection, HttpRequest, chunk
-from servetop.simulator.server.realtime import RealTimeEngine
 from servetop.simulator.server.tokens import count_tokens, token_ids
 
 
@@ -34,34 +33,29 @@ class TgiServerDialect(ServerDialect):
 
     title = f"TGI {VERSION}"
     profile = "tgi-2024"
-    counts: TgiTally
+    counters: TgiCounters
 
-    def __init__(self, site: ServerContext) -> None:
-        super().__init__(site, TgiTally())
-
-    def open(self, engine: RealTimeEngine) -> None:
-        """See Wire."""
-        super().open(engine)
-        self.counts.engine = engine
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context, TgiCounters())
 
     def routes(self) -> dict[tuple[str, str], Handler]:
         """See Wire."""
-        health = telling(lambda: b"", kind=b"text/plain")
+        health = json_route(lambda: b"", kind=b"text/plain")
         return {
             ("POST", "/generate"): lambda request, to: self._generate(read_body(request.body), to, stream=False),
             ("POST", "/generate_stream"): lambda request, to: self._generate(read_body(request.body), to, stream=True),
             ("POST", "/"): self._compatible,
             ("POST", "/v1/completions"): partial(self._openai, chat=False),
             ("POST", "/v1/chat/completions"): partial(self._openai, chat=True),
-            ("GET", "/v1/models"): telling(self._models),
-            ("GET", "/info"): telling(self._info),
+            ("GET", "/v1/models"): json_route(self._models),
+            ("GET", "/info"): json_route(self._info),
             ("GET", "/health"): health,
             ("GET", "/ping"): health,
-            ("GET", "/metrics"): telling(self.page, kind=TEXT),
+            ("GET", "/metrics"): json_route(self.page, kind=TEXT),
             ("POST", "/tokenize"): self._tokenize,
         }
 
-    def refusal(self, error: ApiError) -> bytes:
+    def error_body(self, error: ApiError) -> bytes:
         """`{"error", "error_type"}`."""
         return orjson.dumps({"error": str(error), "error_type": error.kind})
 
@@ -79,15 +73,15 @@ class TgiServerDialect(ServerDialect):
         details = bool(asked.get("details"))
         body = {"prompt": data["inputs"], "seed": asked.get("seed"), "max_tokens": asked.get("max_new_tokens")}
         if body["max_tokens"] is None:
-            body["max_tokens"] = max(self.site.spec.context_limit - count_tokens(data["inputs"]), 1)
+            body["max_tokens"] = max(self.context.spec.context_limit - count_tokens(data["inputs"]), 1)
         try:
-            whole = partial(TgiNativeWhole, details=details, listed=listed)
+            whole = partial(TgiNativeResponse, details=details, listed=listed)
             kind = partial(TgiNativeStream, details=details) if stream else whole
             self._take(body, to, chat=False, kind=kind)
         except ApiError as error:
             if not stream:
                 raise
-            event = chunk(b"data:" + self.refusal(error) + b"\n\n")
+            event = chunk(b"data:" + self.error_body(error) + b"\n\n")
             to.start_stream()
             to.send(event + STREAM_END)
             to.finish()
@@ -98,27 +92,27 @@ class TgiServerDialect(ServerDialect):
 
     def _openai(self, request: HttpRequest, to: Connection, *, chat: bool) -> None:
         data = {**read_body(request.body), "ignore_eos": False, "min_tokens": None}  # TGI overlooks these
-        shape = CHAT_SHAPE if chat else TEXT_SHAPE
-        kind = partial(OpenAIStream if data.get("stream") else OpenAIWhole, shape=shape)
+        template = CHAT_TEMPLATE if chat else TEXT_TEMPLATE
+        kind = partial(TgiStream if data.get("stream") else TgiResponse, template=template)
         self._take(data, to, chat=chat, kind=kind)
 
-    def _take(self, data: dict[str, Any], to: Connection, *, chat: bool, kind: AnswerKind) -> None:
-        self.counts.requests += 1
+    def _take(self, data: dict[str, Any], to: Connection, *, chat: bool, kind: CompletionFactory) -> None:
+        self.counters.requests += 1
         try:
             self._check_load()
-            generation = read_generation(data, chat=chat, context_limit=self.site.spec.context_limit)
-            self.intake.take(generation, to, kind=kind, model=self.site.names[0], prefix="")
+            generation = read_generation(data, chat=chat, context_limit=self.context.spec.context_limit)
+            self.admission.submit(generation, to, kind=kind, model=self.context.names[0], prefix="")
         except ApiError as error:
             kind_of = "overloaded" if error.status == 429 else "validation"
-            self.counts.refused(kind_of)
+            self.counters.refused(kind_of)
             text = str(error) if error.status == 429 else f"Input validation error: {error}"
             raise ApiError(text, status=429 if error.status == 429 else 422, kind=kind_of) from None
         sizes = (generation.prompt_tokens, generation.max_tokens, 0.0)
-        for histogram, value in zip(self.counts.accepted.values(), sizes, strict=True):
+        for histogram, value in zip(self.counters.accepted.values(), sizes, strict=True):
             histogram.observe(value)
 
     def _check_load(self) -> None:
-        if self.engine.scheduler.unfinished >= self.site.switches.max_concurrent_requests:
+        if self.engine.scheduler.unfinished >= self.context.options.max_concurrent_requests:
             raise ApiError("Model is overloaded", status=429)
 
     def _tokenize(self, request: HttpRequest, to: Connection) -> None:
@@ -130,16 +124,16 @@ class TgiServerDialect(ServerDialect):
         to.respond(200, orjson.dumps(tokens))
 
     def _models(self) -> dict[str, object]:
-        name = self.site.names[0]
+        name = self.context.names[0]
         return {"object": "list", "data": [{"id": name, "object": "model", "created": 0, "owned_by": name}]}
 
     def _info(self) -> dict[str, object]:
-        limit = self.site.spec.context_limit
+        limit = self.context.spec.context_limit
         return {
-            "model_id": self.site.names[0],
+            "model_id": self.context.names[0],
             "model_sha": None,
             "model_pipeline_tag": "text-generation",
-            "max_concurrent_requests": self.site.switches.max_concurrent_requests,
+            "max_concurrent_requests": self.context.options.max_concurrent_requests,
             "max_best_of": 2,
             "max_stop_sequences": 4,
             "max_input_tokens": limit - 1,
@@ -151,7 +145,3 @@ class TgiServerDialect(ServerDialect):
             "sha": None,
             "docker_label": None,
         }
-
-    def page(self) -> bytes:
-        """See Wire."""
-        return self.counts.page()

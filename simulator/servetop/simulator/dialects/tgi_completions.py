@@ -11,10 +11,10 @@ import orjson
 
 from servetop.simulator.dialects.completion_templates import (
     CompletionTemplate,
-    ShapedAnswer,
-    ShapedStream,
-    ShapedWhole,
-    seconds_of,
+    TemplateCompletion,
+    TemplateResponse,
+    TemplateStream,
+    phase_seconds,
 )
 from servetop.simulator.server.httpd import STREAM_END, chunk
 from servetop.simulator.server.tokens import token_ids
@@ -29,7 +29,7 @@ _DELTA = (
 _SAID = (
     '"choices":[{"index":0,"message":{"role":"assistant","content":"$text"},"logprobs":null,"finish_reason":$finish}]'
 )
-TEXT_SHAPE = CompletionTemplate(
+TEXT_TEMPLATE = CompletionTemplate(
     token=f'{{"object":"text_completion",{_HEAD},{_CHOICE % "$word"}}}',
     last=f'{{"object":"text_completion",{_HEAD},{_CHOICE % "$word"},"usage":$usage}}',
     whole=f'{{"object":"text_completion",{_HEAD},{_CHOICE % "$text"},"usage":$usage}}',
@@ -37,7 +37,7 @@ TEXT_SHAPE = CompletionTemplate(
     unfinished='""',
     reasons=("length", "eos_token"),
 )
-CHAT_SHAPE = CompletionTemplate(
+CHAT_TEMPLATE = CompletionTemplate(
     token=f'{{"object":"chat.completion.chunk",{_HEAD},{_DELTA},"usage":null}}',
     last=f'{{"object":"chat.completion.chunk",{_HEAD},{_DELTA},"usage":$asked}}',
     whole=f'{{"object":"chat.completion",{_HEAD},{_SAID},"usage":$usage}}',
@@ -45,7 +45,7 @@ CHAT_SHAPE = CompletionTemplate(
 )
 
 
-class _NativeAnswer(ShapedAnswer):
+class _NativeCompletion(TemplateCompletion):
     """The JSON of TGI's own answers."""
 
     details = False
@@ -59,11 +59,11 @@ class _NativeAnswer(ShapedAnswer):
         return b'{"id":%d,"text":"%b","logprob":-0.5,"special":false}' % (token_ids(word.decode())[0], word)
 
 
-class TgiNativeStream(_NativeAnswer):
+class TgiNativeStream(_NativeCompletion):
     """`/generate_stream`: the last event carries the whole text, and with `details` the counts. No `[DONE]`."""
 
-    def __init__(self, *args: Any, details: bool, **heading: Any) -> None:
-        super().__init__(*args, **heading)
+    def __init__(self, *args: Any, details: bool, **header: Any) -> None:
+        super().__init__(*args, **header)
         self.details = details
         self.connection.start_stream()
 
@@ -80,9 +80,9 @@ class TgiNativeStream(_NativeAnswer):
             self.connection.finish()
 
 
-def _headers(answer: ShapedAnswer) -> dict[str, object]:
+def _headers(answer: TemplateCompletion) -> dict[str, object]:
     """What TGI says of a whole answer; times in whole milliseconds, as it gives them."""
-    seconds = seconds_of(answer)
+    seconds = phase_seconds(answer)
     return {
         "x-compute-type": "1-simulated",
         "x-compute-time": seconds["e2e"],
@@ -96,11 +96,11 @@ def _headers(answer: ShapedAnswer) -> dict[str, object]:
     }
 
 
-class TgiNativeWhole(_NativeAnswer):
+class TgiNativeResponse(_NativeCompletion):
     """`/generate`; at `/` the same in a list of one."""
 
-    def __init__(self, *args: Any, details: bool, listed: bool, **heading: Any) -> None:
-        super().__init__(*args, **heading)
+    def __init__(self, *args: Any, details: bool, listed: bool, **header: Any) -> None:
+        super().__init__(*args, **header)
         self.details = details
         self.listed = listed
 
@@ -115,7 +115,7 @@ class TgiNativeWhole(_NativeAnswer):
             self.connection.respond(200, orjson.dumps([body] if self.listed else body), headers=_headers(self))
 
 
-class OpenAIStream(ShapedStream):
+class TgiStream(TemplateStream):
     """An event per token; the last one of a text tells the counts, that of a chat if they are asked for."""
 
     def values(self) -> dict[str, str]:
@@ -124,7 +124,7 @@ class OpenAIStream(ShapedStream):
         return {**values, "$asked": values["$usage"] if self.generation.include_usage else "null"}
 
 
-class OpenAIWhole(ShapedWhole):
+class TgiResponse(TemplateResponse):
     """One object, with TGI's headers."""
 
     def headers(self) -> dict[str, object]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from servetop.simulator.dialects.metric_counters import Measure, Metric, MetricCounters, page_of, series
 from servetop.simulator.server.exposition import Histogram, SampleSeries
-from servetop.simulator.server.realtime import RealTimeEngine
 
 _SECONDS = tuple(0.00015 * 1.5**power for power in range(35))
 _LENGTHS = tuple(float(2**power) for power in range(16))
@@ -22,7 +21,7 @@ _MEASURES = {
 }
 
 
-class TgiTally(MetricCounters):
+class TgiCounters(MetricCounters):
     """With what TGI counts of batches, by `method`: prefill of a new batch, or decode."""
 
     def __init__(self) -> None:
@@ -51,7 +50,6 @@ class TgiTally(MetricCounters):
             for method in ("prefill", "decode")
             for name in ("inference", "forward")
         ]
-        self.engine: RealTimeEngine | None = None
 
     def stepped(self, tokens: int, /) -> None:
         """An iteration ended: TGI's batches are a prefill of new requests, or a decode of all running ones."""

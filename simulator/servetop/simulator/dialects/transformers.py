@@ -9,10 +9,10 @@ from functools import partial
 
 import orjson
 
-from servetop.simulator.dialects.completion_templates import CompletionTemplate, ShapedStream, ShapedWhole
+from servetop.simulator.dialects.completion_templates import CompletionTemplate, template_kinds
 from servetop.simulator.dialects.metric_counters import MetricCounters
-from servetop.simulator.dialects.server_dialect import Handler, ServerContext, ServerDialect, telling
-from servetop.simulator.server.admission import AnswerKind
+from servetop.simulator.dialects.server_dialect import Handler, ServerContext, ServerDialect, json_route
+from servetop.simulator.server.admission import CompletionFactories
 from servetop.simulator.server.generation_request import ApiError, read_body
 from servetop.simulator.server.httpd import Connection, HttpRequest
 
@@ -21,13 +21,13 @@ _TAIL = '"created":$created,"model":"$model@main","object":"%s"'
 _TEXT, _CHUNK = _TAIL % "text_completion", _TAIL % "chat.completion.chunk"
 _PRINT = '"system_fingerprint":""'
 _SAID = '{"content":"$text","role":"assistant"}'
-TEXT_SHAPE = CompletionTemplate(
+TEXT_TEMPLATE = CompletionTemplate(
     token=f'{{"id":"$id","choices":[{{"index":0,"text":"$word"}}],{_TEXT}}}',
     closing=f'{{"id":"$id","choices":[{{"finish_reason":$finish,"index":0,"text":""}}],{_TEXT},"usage":$usage}}',
     whole=f'{{"id":"$id","choices":[{{"finish_reason":$finish,"index":0,"text":"$text"}}],{_TEXT},"usage":$usage}}',
     done=False,
 )
-CHAT_SHAPE = CompletionTemplate(
+CHAT_TEMPLATE = CompletionTemplate(
     role=f'{{"id":"$id","choices":[{{"delta":{{"role":"assistant"}},"index":0}}],{_CHUNK},{_PRINT}}}',
     token=f'{{"id":"$id","choices":[{{"delta":{{"content":"$word"}},"index":0}}],{_CHUNK},{_PRINT}}}',
     closing=(
@@ -56,30 +56,27 @@ class TransformersServerDialect(ServerDialect):
     title = f"transformers {VERSION}"
     profile = "transformers-current"
 
-    def __init__(self, site: ServerContext) -> None:
-        super().__init__(site, MetricCounters())
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context, MetricCounters())
 
     def routes(self) -> dict[tuple[str, str], Handler]:
         """See Wire."""
-        text = (partial(ShapedStream, shape=TEXT_SHAPE), partial(ShapedWhole, shape=TEXT_SHAPE))
-        chat = (partial(ShapedStream, shape=CHAT_SHAPE), partial(ShapedWhole, shape=CHAT_SHAPE))
+        text, chat = template_kinds(TEXT_TEMPLATE), template_kinds(CHAT_TEMPLATE)
         return {
             ("POST", "/v1/completions"): partial(self._complete, chat=False, kinds=text),
             ("POST", "/v1/chat/completions"): partial(self._complete, chat=True, kinds=chat),
             ("GET", "/v1/models"): lambda _, to: to.respond(500, b"Internal Server Error", kind=b"text/plain"),
-            ("GET", "/health"): telling(lambda: {"status": "ok"}),
+            ("GET", "/health"): json_route(lambda: {"status": "ok"}),
         }
 
-    def refusal(self, error: ApiError) -> bytes:
+    def error_body(self, error: ApiError) -> bytes:
         """FastAPI's `{"detail": "…"}`."""
         return orjson.dumps({"detail": str(error)})
 
-    def _complete(
-        self, request: HttpRequest, to: Connection, *, chat: bool, kinds: tuple[AnswerKind, AnswerKind]
-    ) -> None:
+    def _complete(self, request: HttpRequest, to: Connection, *, chat: bool, kinds: CompletionFactories) -> None:
         data = read_body(request.body)
         unknown = [field for field in data if field not in FIELDS[chat]]
         if unknown:
             listed = ", ".join(f"'{field}'" for field in unknown)
             raise ApiError(f"Unexpected fields in the request: {{{listed}}}", status=422)
-        self.ask({**data, "model": None}, to, chat=chat, kinds=kinds, prefix="")
+        self.generate({**data, "model": None}, to, chat=chat, kinds=kinds, prefix="")

@@ -11,12 +11,11 @@ from typing import Any
 
 import orjson
 
-from servetop.simulator.dialects.completion_templates import ShapedAnswer
-from servetop.simulator.dialects.server_dialect import Handler, ServerContext, ServerDialect, telling
-from servetop.simulator.dialects.triton_metrics import TritonTally
+from servetop.simulator.dialects.completion_templates import TemplateCompletion
+from servetop.simulator.dialects.server_dialect import Handler, ServerContext, ServerDialect, json_route
+from servetop.simulator.dialects.triton_metrics import TritonCounters
 from servetop.simulator.server.generation_request import ApiError, read_body, read_generation
 from servetop.simulator.server.httpd import STREAM_END, Connection, HttpRequest, chunk
-from servetop.simulator.server.realtime import RealTimeEngine
 
 VERSION = "2.51.0"
 LIMITS = {"ensemble": "max_tokens", "tensorrt_llm": "sampling_param_max_tokens"}
@@ -49,7 +48,7 @@ def _settings(path: str, values: dict[str, Any]) -> dict[tuple[str, str], Handle
         values.update({name: value for name, value in given.items() if value is not None})
         to.respond(200, orjson.dumps(values))
 
-    return {("GET", path): telling(lambda: values), ("POST", path): change}
+    return {("GET", path): json_route(lambda: values), ("POST", path): change}
 
 
 def _refuse_infer(_: HttpRequest, __: Connection) -> None:
@@ -62,41 +61,36 @@ class TritonServerDialect(ServerDialect):
 
     title = f"Triton {VERSION} with TensorRT-LLM"
     profile = "triton-2024"
-    metrics_apart = True
-    counts: TritonTally
+    separate_metrics_port = True
+    counters: TritonCounters
 
-    def __init__(self, site: ServerContext) -> None:
-        super().__init__(site, TritonTally())
+    def __init__(self, context: ServerContext) -> None:
+        super().__init__(context, TritonCounters())
         self._logging: dict[str, Any] = dict(_LOGGING)
         self._tracing: dict[str, Any] = dict(_TRACING)
 
-    def open(self, engine: RealTimeEngine) -> None:
-        """See Wire."""
-        super().open(engine)
-        self.counts.engine = engine
-
     def routes(self) -> dict[tuple[str, str], Handler]:
         """See Wire."""
-        ready = telling(lambda: b"", kind=b"text/plain")
+        ready = json_route(lambda: b"", kind=b"text/plain")
         table: dict[tuple[str, str], Handler] = {
             ("GET", "/v2/health/ready"): ready,
             ("GET", "/v2/health/live"): ready,
-            ("GET", "/v2"): telling(self._server),
-            ("GET", "/v2/models/stats"): telling(lambda: self._stats(*LIMITS)),
+            ("GET", "/v2"): json_route(self._server),
+            ("GET", "/v2/models/stats"): json_route(lambda: self._stats(*LIMITS)),
             **_settings("/v2/logging", self._logging),
             **_settings("/v2/trace/setting", self._tracing),
-            ("POST", "/v2/repository/index"): telling(
+            ("POST", "/v2/repository/index"): json_route(
                 lambda: [{"name": model, "version": "1", "state": "READY"} for model in LIMITS]
             ),
         }
         for model in LIMITS:
             place = f"/v2/models/{model}"
             table |= {
-                ("GET", place): telling(partial(self._metadata, model)),
+                ("GET", place): json_route(partial(self._metadata, model)),
                 ("GET", f"{place}/ready"): ready,
-                ("GET", f"{place}/config"): telling(partial(self._config, model)),
-                ("GET", f"{place}/stats"): telling(partial(self._stats, model)),
-                ("GET", f"{place}/versions/1/stats"): telling(partial(self._stats, model)),
+                ("GET", f"{place}/config"): json_route(partial(self._config, model)),
+                ("GET", f"{place}/stats"): json_route(partial(self._stats, model)),
+                ("GET", f"{place}/versions/1/stats"): json_route(partial(self._stats, model)),
                 **_settings(f"{place}/trace/setting", self._tracing),
                 ("POST", f"{place}/infer"): _refuse_infer,
                 ("POST", f"{place}/versions/1/infer"): _refuse_infer,
@@ -105,11 +99,7 @@ class TritonServerDialect(ServerDialect):
             }
         return table
 
-    def page(self) -> bytes:
-        """See Wire."""
-        return self.counts.page()
-
-    def refusal(self, error: ApiError) -> bytes:
+    def error_body(self, error: ApiError) -> bytes:
         """`{"error": "…"}`."""
         return orjson.dumps({"error": str(error)})
 
@@ -134,10 +124,10 @@ class TritonServerDialect(ServerDialect):
             "seed": data.get("random_seed"),
             "stream": stream,
         }
-        generation = read_generation(body, chat=False, context_limit=self.site.spec.context_limit)
+        generation = read_generation(body, chat=False, context_limit=self.context.spec.context_limit)
         counts = tuple(name for name in ("input", "output") if data.get(f"return_num_{name}_tokens"))
-        kind = partial(TritonStream if stream else TritonWhole, counts=counts)
-        self.intake.take(generation, to, kind=kind, model=model, prefix="")
+        kind = partial(TritonStream if stream else TritonResponse, counts=counts)
+        self.admission.submit(generation, to, kind=kind, model=model, prefix="")
 
     def _check_inputs(self, data: dict[str, Any], model: str) -> None:
         wanted = ("text_input", LIMITS[model])
@@ -182,19 +172,19 @@ class TritonServerDialect(ServerDialect):
         return {"model_stats": [self._stats_of(model) for model in models]}
 
     def _stats_of(self, model: str) -> dict[str, object]:
-        counts, count = self.counts, self.counts.finishes
-        durations = {name: {"count": count, "ns": int(s * 1e9)} for name, s in counts.durations().items()}
+        counters, count = self.counters, self.counters.finishes
+        durations = {name: {"count": count, "ns": int(s * 1e9)} for name, s in counters.durations().items()}
         total, nothing = durations.pop("request"), {"count": 0, "ns": 0}
         of_batch = {name: value for name, value in durations.items() if name.startswith("compute")}
         return {
             "name": model,
             "version": "1",
-            "last_inference": int(counts.last_inference * 1e3),
+            "last_inference": int(counters.last_inference * 1e3),
             "inference_count": count,
             "execution_count": count,
             "inference_stats": {
                 "success": total,
-                "fail": {"count": counts.aborts, "ns": 0},
+                "fail": {"count": counters.aborts, "ns": 0},
                 **durations,
                 **dict.fromkeys(("cache_hit", "cache_miss"), nothing),
             },
@@ -204,7 +194,7 @@ class TritonServerDialect(ServerDialect):
         }
 
 
-class _TritonAnswer(ShapedAnswer):
+class _TritonCompletion(TemplateCompletion):
     """`counts`: which of `input` and `output` tokens are told."""
 
     counts: tuple[str, ...] = ()
@@ -213,15 +203,15 @@ class _TritonAnswer(ShapedAnswer):
         """One response with this text of `tokens` tokens."""
         told = {"input": self.generation.prompt_tokens, "output": tokens}
         more = "".join(f',"num_{name}_tokens":{told[name]}' for name in self.counts).encode()
-        model = self.heading.model.encode()
+        model = self.header.model.encode()
         return b'{"model_name":"%b","model_version":"1"%b,"text_output":"%b"}' % (model, more, text)
 
 
-class TritonStream(_TritonAnswer):
+class TritonStream(_TritonCompletion):
     """A response per token."""
 
-    def __init__(self, *args: Any, counts: tuple[str, ...], **heading: Any) -> None:
-        super().__init__(*args, **heading)
+    def __init__(self, *args: Any, counts: tuple[str, ...], **header: Any) -> None:
+        super().__init__(*args, **header)
         self.counts = counts
         self.connection.start_stream()
 
@@ -233,11 +223,11 @@ class TritonStream(_TritonAnswer):
             self.connection.finish()
 
 
-class TritonWhole(_TritonAnswer):
+class TritonResponse(_TritonCompletion):
     """One response at the end."""
 
-    def __init__(self, *args: Any, counts: tuple[str, ...], **heading: Any) -> None:
-        super().__init__(*args, **heading)
+    def __init__(self, *args: Any, counts: tuple[str, ...], **header: Any) -> None:
+        super().__init__(*args, **header)
         self.counts = counts
 
     def token(self, *, last: bool) -> None:

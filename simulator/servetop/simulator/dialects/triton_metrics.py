@@ -13,7 +13,6 @@ from servetop.core.clock import wall_clock
 from servetop.simulator.dialects.metric_counters import Measure, MetricCounters, page_of
 from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.server.exposition import SampleSeries
-from servetop.simulator.server.realtime import RealTimeEngine
 
 ENSEMBLE, BACKEND = {"model": "ensemble", "version": "1"}, {"model": "tensorrt_llm", "version": "1"}
 _LENGTHS = (10.0, 50.0, 100.0, 500.0, 1000.0)
@@ -47,12 +46,11 @@ class _Step(NamedTuple):
     paused: int = 0
 
 
-class TritonTally(MetricCounters):
+class TritonCounters(MetricCounters):
     """Gauges of the last iteration; durations of finished requests."""
 
     def __init__(self) -> None:
         super().__init__(_MEASURES, labels=BACKEND)
-        self.engine: RealTimeEngine | None = None
         self._step = _Step()
         self._preempted = 0
         self.last_inference = 0.0

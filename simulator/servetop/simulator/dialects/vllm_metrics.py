@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.server.exposition import Histogram, Labels, SampleSeries
@@ -41,10 +43,13 @@ _REQUEST_TOKENS = {
 }
 
 
-class VllmMetrics:
-    """Counters and histograms filled by the engine's events; gauges are read off the engine when the page is made."""
+class VllmCounters:
+    """Counters and histograms updated by the engine's events; the gauges are read when the page is requested."""
 
-    def __init__(self, model_name: str) -> None:
+    def __init__(self, model_name: str, *, spec: SimSpec, clock: Callable[[], float]) -> None:
+        self.engine: RealTimeEngine | None = None
+        self._spec = spec
+        self._clock = clock
         self.labels: Labels = {"engine": "0", "model_name": model_name}
         self.generated = 0
         self.prompted = 0
@@ -82,11 +87,31 @@ class VllmMetrics:
         self._success = self._finish_counts()
 
     def aborted(self) -> None:
-        """A client went away before its answer was complete."""
+        """Count a request whose client disconnected."""
         self._success.add(1.0, finished_reason="abort")
 
-    def finished(self, seq: SimSequence, *, reason: str, now: float) -> None:
-        """A request got its last token."""
+    def stepped(self, tokens: int, /) -> None:
+        """Observe the tokens of one iteration."""
+        self.step_tokens.observe(tokens)
+
+    def emitted(self, count: int, *, due: float) -> None:
+        """Count tokens written to their sockets; the lateness of the last one stands for all."""
+        if count:
+            self.generated += count
+            self.lateness.observe(max(self._clock() - due, 0.0), count)
+
+    def first(self, seq: SimSequence, at: float, /) -> None:
+        """Observe the TTFT of a request."""
+        self.first_token.observe(at - seq.arrival)
+        self.prompted += seq.prompt_tokens
+
+    def gap(self, seconds: float, count: int, /) -> None:
+        """Observe `count` equal inter-token latencies."""
+        self.token_gap.observe(seconds, count)
+
+    def finished(self, seq: SimSequence, now: float, /) -> None:
+        """Observe a completed request."""
+        reason = "length" if seq.output_tokens >= seq.request.limit else "stop"
         scheduled = seq.arrival if seq.scheduled_at is None else seq.scheduled_at
         first = now if seq.first_token_at is None else seq.first_token_at
         self._times["e2e_request_latency"].observe(now - seq.arrival)
@@ -105,16 +130,18 @@ class VllmMetrics:
         self._params_n.observe(1)
         self._success.add(1.0, finished_reason=reason)
 
-    def page(self, engine: RealTimeEngine, spec: SimSpec) -> str:
-        """The whole page, as of now."""
-        parts = [*self._gauges(engine, spec), *self._counters(engine), self._success]
+    def page(self) -> bytes:
+        """Return the metrics page in Prometheus text format."""
+        engine = self.engine
+        assert engine is not None
+        parts = [*self._gauges(engine, self._spec), *self._counters(engine), self._success]
         histograms: list[Histogram] = [
             *(self.first_token, self.token_gap, self.per_token, self.step_tokens, self.lateness),
             *(*self._times.values(), *self._tokens.values(), self._preemptions, self._params_n),
         ]
         lines = [line for part in parts for line in part.lines()]
         lines += [line for histogram in histograms for line in histogram.lines()]
-        return "\n".join(lines) + "\n"
+        return ("\n".join(lines) + "\n").encode()
 
     def _finish_counts(self) -> SampleSeries:
         text = "Count of successfully processed requests."

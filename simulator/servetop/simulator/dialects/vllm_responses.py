@@ -6,7 +6,8 @@ from typing import Any
 
 import orjson
 
-from servetop.simulator.dialects.vllm_completions import ResponseHeader, VllmCompletion, WholeAnswer
+from servetop.simulator.dialects.vllm_completions import VllmResponse
+from servetop.simulator.server.completion import Completion, ResponseHeader
 from servetop.simulator.server.generation_request import ApiError, GenerationRequest
 from servetop.simulator.server.httpd import STREAM_END, Connection
 
@@ -20,7 +21,7 @@ def as_chat(data: dict[str, Any]) -> dict[str, Any]:
     return {**data, "messages": messages, "max_completion_tokens": data.get("max_output_tokens")}
 
 
-def _whole(answer: VllmCompletion, text: str, *, status: str) -> dict[str, Any]:
+def _whole(answer: Completion, text: str, *, status: str) -> dict[str, Any]:
     """The object of an answer, complete or in the making."""
     counts = answer.usage()
     details = counts.get("prompt_tokens_details") or {"cached_tokens": 0}
@@ -35,10 +36,10 @@ def _whole(answer: VllmCompletion, text: str, *, status: str) -> dict[str, Any]:
     message = {"id": _item(answer), "content": parts, "role": "assistant", "status": status, "type": "message"}
     ended = status != "in_progress"
     return {
-        "id": answer.heading.identity,
-        "created_at": answer.heading.created,
+        "id": answer.header.identity,
+        "created_at": answer.header.created,
         "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
-        "model": answer.heading.model,
+        "model": answer.header.model,
         "object": "response",
         "output": [message] if ended else [],
         "status": status,
@@ -46,11 +47,11 @@ def _whole(answer: VllmCompletion, text: str, *, status: str) -> dict[str, Any]:
     }
 
 
-def _item(answer: VllmCompletion) -> str:
-    return f"msg_{answer.heading.identity.removeprefix('resp_')}"
+def _item(answer: Completion) -> str:
+    return f"msg_{answer.header.identity.removeprefix('resp_')}"
 
 
-class WholeResponse(WholeAnswer):
+class ResponsesObject(VllmResponse):
     """One object of the Responses API at the end."""
 
     def whole(self, text: str) -> dict[str, object]:
@@ -58,11 +59,11 @@ class WholeResponse(WholeAnswer):
         return _whole(self, text, status="incomplete" if self.finish_reason == "length" else "completed")
 
 
-class StreamedResponse(VllmCompletion):
+class ResponsesStream(Completion):
     """One delta per token; `response.completed` is the end, also of an answer that a limit ended, as with vLLM."""
 
-    def __init__(self, generation: GenerationRequest, connection: Connection, *, heading: ResponseHeader) -> None:
-        super().__init__(generation, connection, heading=heading)
+    def __init__(self, generation: GenerationRequest, connection: Connection, *, header: ResponseHeader) -> None:
+        super().__init__(generation, connection, header=header)
         self._text: list[bytes] = []
         self._number = 0
         self._after = b'","item_id":"%b","logprobs":[],"output_index":0,"sequence_number":' % _item(self).encode()

@@ -8,24 +8,26 @@ from dataclasses import replace
 from typing import Protocol
 
 from servetop.core.clock import wall_clock
-from servetop.simulator.dialects.vllm_completions import ResponseHeader, VllmCompletion
 from servetop.simulator.model.settings import SimSpec
 from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.simulator.server.choices import Choices
+from servetop.simulator.server.completion import Completion, ResponseHeader
 from servetop.simulator.server.generation_request import ApiError, GenerationRequest
 from servetop.simulator.server.httpd import Connection
 from servetop.simulator.server.realtime import RealTimeEngine
 from servetop.simulator.server.tokens import block_hashes, draw_output_length
 
 
-class AnswerKind(Protocol):
+class CompletionFactory(Protocol):
     """What makes the answer of an accepted request; from then on the engine gives it tokens."""
 
-    def __call__(
-        self, generation: GenerationRequest, connection: Connection, *, heading: ResponseHeader
-    ) -> VllmCompletion:
+    def __call__(self, generation: GenerationRequest, connection: Connection, *, header: ResponseHeader) -> Completion:
         """A new answer; a streamed one sends its head at once."""
         ...
+
+
+CompletionFactories = tuple[CompletionFactory, CompletionFactory]
+"""Factories of a streamed and of a whole response."""
 
 
 class Admission:
@@ -47,7 +49,7 @@ class Admission:
         self._lengths = random.Random(seed)
         self._count = 0
 
-    def asked_model(self, model: object) -> str:
+    def resolve_model(self, model: object) -> str:
         """The served name that a request's `model` means, the first one for None; ApiError (404) for any other."""
         if model is None:
             return self._names[0]
@@ -55,8 +57,8 @@ class Admission:
             raise ApiError(f"The model `{model}` does not exist.", status=404, kind="NotFoundError", param="model")
         return model
 
-    def take(
-        self, generation: GenerationRequest, to: Connection, *, kind: AnswerKind, model: str, prefix: str
+    def submit(
+        self, generation: GenerationRequest, to: Connection, *, kind: CompletionFactory, model: str, prefix: str
     ) -> SimSequence:
         """Queue the request and let `kind` answer it; ApiError when the engine could never serve it.
 
@@ -65,14 +67,20 @@ class Admission:
         wanted = self._request(generation)
         self._check_fits(wanted)
         self._count += 1
-        answer = kind(generation, to, heading=ResponseHeader(f"{prefix}{self._count:016x}", model, int(wall_clock())))
+        answer = kind(generation, to, header=ResponseHeader(f"{prefix}{self._count:016x}", model, int(wall_clock())))
         answer.seq = self._engine.submit(wanted, answer)
         assert answer.seq is not None  # `_check_fits` asked the same scheduler
         to.on_gone = lambda: self._gone(answer)
         return answer.seq
 
-    def take_all(
-        self, wanted: list[tuple[int, GenerationRequest]], to: Connection, *, kind: AnswerKind, model: str, prefix: str
+    def submit_all(
+        self,
+        wanted: list[tuple[int, GenerationRequest]],
+        to: Connection,
+        *,
+        kind: CompletionFactory,
+        model: str,
+        prefix: str,
     ) -> None:
         """Queue several answers to one request, each with the number of its prompt; none if one cannot be served."""
         requests = [self._request(generation) for _, generation in wanted]
@@ -81,17 +89,17 @@ class Admission:
         self._count += 1
         first = ResponseHeader(f"{prefix}{self._count:016x}", model, int(wall_clock()), choices=Choices(len(wanted)))
         answers = [
-            kind(generation, to, heading=replace(first, index=index, prompt=prompt))
+            kind(generation, to, header=replace(first, index=index, prompt=prompt))
             for index, (prompt, generation) in enumerate(wanted)
         ]
         for answer, request in zip(answers, requests, strict=True):
             answer.seq = self._engine.submit(request, answer)
         to.on_gone = lambda: self._gone(*answers)
 
-    def _gone(self, *answers: VllmCompletion) -> None:
+    def _gone(self, *answers: Completion) -> None:
         for answer in answers:
-            choices = answer.heading.choices
-            if answer.seq is not None and not (choices and choices.is_over(answer.heading.index)):
+            choices = answer.header.choices
+            if answer.seq is not None and not (choices and choices.is_over(answer.header.index)):
                 self._engine.drop(answer.seq)
                 self._aborted()
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from servetop.simulator.server.generation_request import ApiError, GenerationRequest, read_count, read_generation
 
-MOST_ANSWERS = 256
+MAX_CHOICES = 256
 """Answers to one request."""
 
 
@@ -68,8 +68,8 @@ def read_generations(data: dict[str, Any], *, chat: bool, context_limit: int) ->
     count = read_count(data)
     single = {**data, "n": 1, "best_of": 1}
     prompts = _prompts(data, chat=chat)
-    if count * max(len(prompts), 1) > MOST_ANSWERS:
-        raise ApiError(f"the simulator gives at most {MOST_ANSWERS} answers to one request", param="n")
+    if count * max(len(prompts), 1) > MAX_CHOICES:
+        raise ApiError(f"the simulator gives at most {MAX_CHOICES} answers to one request", param="n")
     asked = [{**single, "prompt": prompt} for prompt in prompts] or [single]
     read = [read_generation(each, chat=chat, context_limit=context_limit) for each in asked]
     return [(number, _varied(one, at)) for number, one in enumerate(read) for at in range(count)]

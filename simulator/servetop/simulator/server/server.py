@@ -50,15 +50,15 @@ class SimulatorServer:
         adapters: Sequence[str] = (),
         seed: int = 0,
         dialect: str = "vllm",
-        switches: EmulationOptions | None = None,
+        options: EmulationOptions | None = None,
     ) -> None:
-        self.spec, switches = spec, switches or EmulationOptions()
+        self.spec, options = spec, options or EmulationOptions()
         self.scheduler = build_scheduler(spec)
         names = (served_name, *(adapter.partition("=")[0] for adapter in adapters))
         self._clock = MonotonicClock()
-        site = ServerContext(spec=spec, names=names, clock=self._clock.now, seed=seed, switches=switches)
-        self._wire = server_dialect_class(dialect)(site)
-        self._metrics_port = switches.metrics_port
+        context = ServerContext(spec=spec, names=names, clock=self._clock.now, seed=seed, options=options)
+        self._dialect = server_dialect_class(dialect)(context)
+        self._metrics_port = options.metrics_port
         self.metrics_url = ""
         """Where the metrics are; once started."""
         self._listeners: list[asyncio.Server] = []
@@ -73,7 +73,7 @@ class SimulatorServer:
         stopped: asyncio.Future[int] = loop.create_future()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, _stop, stopped, int(number))
-        log(f"Starting simulated {self._wire.title} server on {url}")
+        log(f"Starting simulated {self._dialect.title} server on {url}")
         log("Application startup complete: ready")
         caught = await stopped
         log(f"Shutting down on {signal.Signals(caught).name}")
@@ -84,12 +84,12 @@ class SimulatorServer:
         """Listen, on a free port if it is 0; returns the server's address."""
         self._loop = asyncio.get_running_loop()
         clock = self._clock.now
-        self._engine = RealTimeEngine(self.scheduler, clock=clock, wake_at=self._wake_at, events=self._wire.counts)
-        self._wire.open(self._engine)
+        self._engine = RealTimeEngine(self.scheduler, clock=clock, wake_at=self._wake_at, events=self._dialect.counters)
+        self._dialect.open(self._engine)
         self._facts()
-        taken = await self._listen(self._wire.route, host, port)
+        taken = await self._listen(self._dialect.route, host, port)
         self.metrics_url = f"http://{host}:{taken}/metrics"
-        if self._wire.metrics_apart:
+        if self._dialect.separate_metrics_port:
             await self._listen_for_metrics(host, self._metrics_port or (port and port + 2))
         self._reporter = self._loop.call_later(LOG_PERIOD, self._report)
         return f"http://{host}:{taken}"
@@ -111,7 +111,7 @@ class SimulatorServer:
 
     async def _listen_for_metrics(self, host: str, port: int) -> None:
         try:
-            taken = await self._listen(self._wire.route_metrics, host, port)
+            taken = await self._listen(self._dialect.route_metrics, host, port)
         except (OSError, OverflowError) as error:
             self._listeners[0].close()
             in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
@@ -133,7 +133,8 @@ class SimulatorServer:
     def _facts(self) -> None:
         spec, blocks = self.spec, self.scheduler.blocks
         log(
-            f"servetop simulator, {self._wire.title} wire: {spec.engine.name} ({spec.engine.policy}) on {spec.gpu.name}"
+            f"servetop simulator, {self._dialect.title} dialect: {spec.engine.name} ({spec.engine.policy}) "
+            f"on {spec.gpu.name}"
         )
         log(f"Using max model len {spec.context_limit}, tensor parallel {spec.tensor_parallel}")
         log(f"Model {spec.model.name}: weights take {spec.model.weight_bytes / 2**30:.2f} GiB")
@@ -148,7 +149,7 @@ class SimulatorServer:
 
     def _report(self) -> None:
         self._reporter = self._loop.call_later(LOG_PERIOD, self._report)
-        now = (self._wire.counts.prompted, self._wire.counts.generated)
+        now = (self._dialect.counters.prompted, self._dialect.counters.generated)
         prompted, generated = ((a - b) / LOG_PERIOD for a, b in zip(now, self._log_before, strict=True))
         self._log_before = now
         if not (prompted or generated or self.scheduler.unfinished):
@@ -211,7 +212,7 @@ def _server(options: argparse.Namespace) -> SimulatorServer:
         adapters=options.lora_modules,
         seed=options.seed,
         dialect=options.dialect,
-        switches=EmulationOptions(
+        options=EmulationOptions(
             metrics=not options.no_metrics,
             metrics_port=options.metrics_port,
             max_concurrent_requests=options.max_concurrent_requests,
@@ -234,7 +235,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--lora-modules", nargs="*", default=[], help="names that are served too, as NAME or NAME=PATH; at no cost")
     add("--gpu", default="a100-40", help="a GPU profile")
     add(
-        "--dialect", default="vllm", choices=server_dialect_names(), help="the engine whose wire and metrics are spoken"
+        "--dialect",
+        default="vllm",
+        choices=server_dialect_names(),
+        help="engine whose HTTP API and metrics are emulated",
     )
     add("--engine-profile", help="an engine generation; default: the dialect's (vllm: vllm-0.2.1)")
     add("--policy", help="a scheduling policy instead of the profile's")

@@ -19,17 +19,17 @@ from tests.simulator.server_process import client_of
 _VALUE = re.compile(r'="([^"]*)"')
 
 
-def server_of(dialect: str, switches: EmulationOptions | None = None, **settings: Any) -> SimulatorServer:
+def server_of(dialect: str, options: EmulationOptions | None = None, **settings: Any) -> SimulatorServer:
     """Llama-2-7b as `tiny`, 50 times as fast, with 100 KV blocks and 8 places unless the settings say otherwise."""
     given = {"kv_blocks": 100, "max_num_seqs": 8, "time_scale": 0.02, **settings}
     spec = sim_spec("llama-2-7b", gpu="a100-40", engine=server_dialect_class(dialect).profile, settings=given)
-    return SimulatorServer(spec, served_name="tiny", dialect=dialect, switches=switches)
+    return SimulatorServer(spec, served_name="tiny", dialect=dialect, options=options)
 
 
 @contextlib.contextmanager
-def served(dialect: str, switches: EmulationOptions | None = None, **settings: Any) -> Iterator[httpx.Client]:
+def served(dialect: str, options: EmulationOptions | None = None, **settings: Any) -> Iterator[httpx.Client]:
     """A client of such a server."""
-    with client_of(server_of(dialect, switches, **settings)) as client:
+    with client_of(server_of(dialect, options, **settings)) as client:
         yield client
 
 
