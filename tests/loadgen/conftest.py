@@ -88,17 +88,17 @@ async def start(transport: str) -> AsyncIterator[Callable[..., LoadRun]]:
             connection=connection or ConnectionConfig(transport=transport),
         )
         dialect = dialect_for(setup.workload.endpoint, model="m", continuous_usage=continuous_usage)
-        news: list[LoadRun] = []
+        made: list[LoadRun] = []
         sender = Sender(
             setup,
             dialect,
             clock=clock,
             transport=transport_factory(setup, dialect, clock),
-            report=lambda report: news[0].take(report),
+            report=lambda report: made[0].take(report),
         )
-        news.append(LoadRun(sender, clock))
-        runs.extend(news)
-        return news[0]
+        made.append(LoadRun(sender, clock))
+        runs.extend(made)
+        return made[0]
 
     yield started
     for run in runs:

@@ -14,7 +14,7 @@ class ForwardProxy(TcpServer):
 
     def __init__(self, to_port: int, *, login: str | None = None) -> None:
         super().__init__()
-        self.asked: list[str] = []
+        self.request_lines: list[str] = []
         """First lines of the requests that reached it."""
         self.heads: list[str] = []
         self._to_port = to_port
@@ -23,9 +23,9 @@ class ForwardProxy(TcpServer):
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            self.asked.append(head.split("\r\n")[0])
+            self.request_lines.append(head.split("\r\n")[0])
             self.heads.append(head)
-            if not self._welcome(head):
+            if not self._is_authorized(head):
                 writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
                 await writer.drain()
             else:
@@ -34,7 +34,7 @@ class ForwardProxy(TcpServer):
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
 
-    def _welcome(self, head: str) -> bool:
+    def _is_authorized(self, head: str) -> bool:
         if self._login is None:
             return True
         return f"basic {base64.b64encode(self._login.encode()).decode()}".lower() in head.lower()

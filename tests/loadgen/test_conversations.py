@@ -20,7 +20,7 @@ TOKENS = 3
 @pytest.fixture
 def conversation(tmp_path: Path) -> dict[str, Any]:
     """Fields of a workload of conversations of three turns."""
-    path = tmp_path / "talk.jsonl"
+    path = tmp_path / "conversation.jsonl"
     path.write_text(json.dumps(CONVERSATION))
     return {"dataset": "conversations", "dataset_path": str(path), "endpoint": "chat"}
 
@@ -77,8 +77,8 @@ async def test_each_turn_carries_the_earlier_prompts_and_the_completions_receive
     run.begin(StageConfig(max_concurrency=1, num_prompts=1))
     await run.finish()
     first, second, third = CONVERSATION["turns"]
-    asked = [[message["content"] for message in request.content["messages"]] for request in server.served]
-    assert asked == [
+    sent_messages = [[message["content"] for message in request.content["messages"]] for request in server.served]
+    assert sent_messages == [
         [first],
         [first, full_completion(0), second],
         [first, full_completion(0), second, full_completion(1), third],
@@ -121,10 +121,10 @@ async def test_the_history_contains_completions_without_reasoning(
     run.begin(StageConfig(max_concurrency=1, num_prompts=1))
     await run.finish()
     first, second, third = CONVERSATION["turns"]
-    asked = [[message["content"] for message in request.content["messages"]] for request in server.served]
-    assert asked == [[first], [first, "yes 0, so", second], [first, "yes 0, so", second, "yes 1, so", third]]
-    told = "hm 0yes 0!, so" if stream else "yes 0, sohm 0"
-    assert run.records[0].output_text == told  # the recording has all of it
+    sent_messages = [[message["content"] for message in request.content["messages"]] for request in server.served]
+    assert sent_messages == [[first], [first, "yes 0, so", second], [first, "yes 0, so", second, "yes 1, so", third]]
+    expected = "hm 0yes 0!, so" if stream else "yes 0, sohm 0"
+    assert run.records[0].output_text == expected  # the recording contains the reasoning too
 
 
 async def test_a_dialect_without_messages_gets_the_history_as_one_text(
@@ -135,11 +135,11 @@ async def test_a_dialect_without_messages_gets_the_history_as_one_text(
     run.begin(StageConfig(max_concurrency=1, num_prompts=1))
     await run.finish()
     first, second, third = CONVERSATION["turns"]
-    told = f"{first}{full_completion(0)}\n\n{second}"
+    history = f"{first}{full_completion(0)}\n\n{second}"
     assert [request.content["prompt"] for request in server.served] == [
-        first, told, f"{told}{full_completion(1)}\n\n{third}",
+        first, history, f"{history}{full_completion(1)}\n\n{third}",
     ]  # fmt: skip
-    assert run.records[1].prompt_text == told
+    assert run.records[1].prompt_text == history
     assert run.records[1].output_text == full_completion(1)
 
 
@@ -163,23 +163,23 @@ async def test_a_closed_loop_starts_the_next_conversation_when_one_ends(converse
     await run.finish()
     grouped = conversations(run.records)
     assert [len(turns) for turns in grouped.values()] == [3] * 6
-    begun = sorted(turns[0].due for turns in grouped.values())
+    starts = sorted(turns[0].due for turns in grouped.values())
     over = sorted(turns[-1].done_at or 0.0 for turns in grouped.values())
-    for count, at in enumerate(begun):
+    for count, at in enumerate(starts):
         assert sum(end <= at + 1e-9 for end in over) >= count + 1 - 2  # never more than two conversations open
-    assert begun[2:] == pytest.approx(over[:4])  # no thinking between two users
+    assert starts[2:] == pytest.approx(over[:4])  # no thinking between two users
 
 
 async def test_a_failed_turn_ends_its_conversation_with_a_note(
     start: Start, server: Any, conversation: dict[str, Any], sse_head: bytes
 ) -> None:
-    answer = responding(sse_head)
+    respond = responding(sse_head)
 
     async def second_fails(request: Any) -> None:
         if len(request.content["messages"]) == 3:
             await request.status("400 Bad Request", b'{"error": {"message": "too long"}}')
         else:
-            await answer(request)
+            await respond(request)
 
     server.script = second_fails
     run = start(server.url, **conversation)
@@ -210,9 +210,9 @@ async def test_after_a_stop_no_further_turn_starts(converse: Start) -> None:
 
 
 async def test_the_drain_timeout_restarts_with_each_turn(converse: Start) -> None:
-    for patience in (0.15, 1.0, 6.0):  # a loaded machine may not answer within the first
-        run = converse(think_time=str(2 * patience))
-        run.begin(StageConfig(num_prompts=2), drain_timeout=patience)  # all due at once: turns come while it drains
+    for timeout in (0.15, 1.0, 6.0):  # a loaded machine may not respond within the first
+        run = converse(think_time=str(2 * timeout))
+        run.begin(StageConfig(num_prompts=2), drain_timeout=timeout)  # all due at once: turns come while it drains
         await run.finish()
         turns = [(each.turn, each.status) for each in sorted(run.records, key=lambda each: each.due)]
         if turns == [(turn, RequestStatus.OK) for turn in (1, 1, 2, 2, 3, 3)]:

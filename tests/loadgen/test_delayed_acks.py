@@ -63,7 +63,7 @@ def test_a_server_that_waits_is_tried_three_times() -> None:
 def test_events_that_were_parsed_elsewhere_during_a_trial_count_as_a_stall() -> None:
     acks, stream = DelayedAcks(), Stream()
     acks.observe(stream, stream.events(12))
-    stream.now += 45 * MS  # four events that came as one segment are not told here
+    stream.now += 45 * MS  # four events that came as one segment are not passed here
     acks.observe(stream, stream.events(12))
     acks.observe(other := Stream(), other.events(12))
     assert other.delays == 0

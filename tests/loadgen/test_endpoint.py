@@ -38,7 +38,7 @@ def test_the_head_ends_before_the_content_length() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("error", "text"),
     [
         (OSError(errno.EMFILE, "Too many open files"), "too many open files: raise the limit with ulimit -n"),
         (OSError(errno.EADDRNOTAVAIL, "Cannot assign"), "no free local port for another connection"),
@@ -46,5 +46,5 @@ def test_the_head_ends_before_the_content_length() -> None:
         (UnicodeError("label too long"), "unknown host h: check --url"),
     ],
 )
-def test_a_failed_connection_is_explained_in_one_line(error: Exception, words: str) -> None:
-    assert Endpoint.parse("http://h:1").connect_error(error) == words
+def test_a_failed_connection_is_explained_in_one_line(error: Exception, text: str) -> None:
+    assert Endpoint.parse("http://h:1").connect_error(error) == text

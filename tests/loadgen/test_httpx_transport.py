@@ -63,7 +63,7 @@ async def test_http_requests_go_through_the_proxy_in_absolute_form(
     assert record.status is RequestStatus.OK, record.error
     assert record.output_tokens == 3
     assert record.due <= record.sent <= record.headers_at <= record.first_token_at <= record.done_at
-    assert proxy.asked == ["POST http://engine.invalid:8000/v1/completions HTTP/1.1"]
+    assert proxy.request_lines == ["POST http://engine.invalid:8000/v1/completions HTTP/1.1"]
     (request,) = server.served
     fields = request.head.lower()
     assert "authorization: bearer sk-secret" in fields
@@ -77,9 +77,9 @@ async def test_https_goes_through_a_tunnel_and_checks_the_servers_certificate(
     run = start("https://localhost:8443", connection=by(tls_proxy, ca_cert=str(certificate)))
     record = await only_record(run)
     assert record.status is RequestStatus.OK, record.error
-    assert tls_proxy.asked == ["CONNECT localhost:8443 HTTP/1.1"]
-    stranger = await only_record(start("https://localhost:8443", connection=by(tls_proxy)))
-    assert stranger.error == (
+    assert tls_proxy.request_lines == ["CONNECT localhost:8443 HTTP/1.1"]
+    rejected = await only_record(start("https://localhost:8443", connection=by(tls_proxy)))
+    assert rejected.error == (
         "the certificate of localhost:8443 is not trusted (self-signed certificate): use --ca-cert FILE or --insecure"
     )
 
@@ -89,7 +89,7 @@ async def test_connections_through_a_proxy_are_kept_alive(proxy: ForwardProxy, s
     run.begin(StageConfig(max_concurrency=1, num_prompts=5))
     await run.finish()
     assert [record.status for record in run.records] == [RequestStatus.OK] * 5
-    assert len(proxy.asked) == 1
+    assert len(proxy.request_lines) == 1
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -98,15 +98,15 @@ async def test_a_proxy_that_requires_credentials_is_named_in_the_error(
 ) -> None:
     proxy = ForwardProxy(tls_server.port, login="ann:s3cret-word")
     await proxy.start()
-    stranger = await only_record(start(f"{scheme}://engine.invalid", connection=by(proxy)))
-    assert stranger.error == (
+    rejected = await only_record(start(f"{scheme}://engine.invalid", connection=by(proxy)))
+    assert rejected.error == (
         f"the proxy 127.0.0.1:{proxy.port} rejects the credentials (HTTP 407): set them in HTTP_PROXY or HTTPS_PROXY"
     )
     wrong = f"http://ann:wr0ng-word@127.0.0.1:{proxy.port}"
     refused = await only_record(
         start(f"{scheme}://engine.invalid", connection=ConnectionConfig(transport="httpx", proxy=wrong))
     )
-    assert refused.error == stranger.error
+    assert refused.error == rejected.error
     await proxy.stop()
 
 
@@ -132,7 +132,7 @@ async def test_a_host_in_no_proxy_is_contacted_directly(proxy: ForwardProxy, sta
     route = route_to(url, ConnectionConfig(transport="httpx"), environ)
     record = await only_record(start(url, connection=route.connection))
     assert record.error == "unknown host engine.invalid: check --url"
-    assert proxy.asked == []
+    assert proxy.request_lines == []
 
 
 @pytest.mark.parametrize("transport", ["raw", "httpx"])
@@ -150,8 +150,8 @@ async def test_a_server_that_requires_a_client_certificate(
     private_server: Any, start: Start, certificate: Path, transport: str
 ) -> None:
     trusting = ConnectionConfig(transport=transport, ca_cert=str(certificate))
-    stranger = await only_record(start(private_server.url, connection=trusting))
-    assert stranger.error in [
+    rejected = await only_record(start(private_server.url, connection=trusting))
+    assert rejected.error in [
         f"the server {how} the connection without a response: does it require --client-cert?"
         for how in ("closed", "reset")
     ]

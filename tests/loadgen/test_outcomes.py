@@ -35,10 +35,10 @@ def counts(usage: int) -> bytes:
     return b'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":%d}}\n\n' % usage
 
 
-def answered(pieces: Sequence[bytes], *, answers: int = 1, streamed: bool = True) -> RequestRecord:
+def record_of(pieces: Sequence[bytes], *, choices: int = 1, streamed: bool = True) -> RequestRecord:
     """Return the record of a request whose response ends regularly."""
     prepared = PreparedRequest(
-        Prompt(text="x", input_tokens=3, output_tokens=9), b"{}", choices=answers, streamed=streamed
+        Prompt(text="x", input_tokens=3, output_tokens=9), b"{}", choices=choices, streamed=streamed
     )
     dialect = dialect_for("completions", model="m", continuous_usage=False)
     request = RequestState(1, Due(0, 0.0), prepared=prepared, dialect=dialect, limited=False)
@@ -75,20 +75,20 @@ def outcome(record: RequestRecord) -> tuple[RequestStatus, str | None]:
 def test_a_response_is_complete_with_an_end_marker_or_finish_reason_and_a_token(
     body: bytes, expected: tuple[RequestStatus, str | None]
 ) -> None:
-    assert outcome(answered([body])) == expected
+    assert outcome(record_of([body])) == expected
 
 
 def test_several_choices_are_complete_when_each_has_a_finish_reason() -> None:
     one = event("a") + event("b", index=1) + event(stop="length")
-    assert outcome(answered([one], answers=2)) == NO_END
-    assert outcome(answered([one, event(stop="stop", index=1)], answers=2)) == OK
+    assert outcome(record_of([one], choices=2)) == NO_END
+    assert outcome(record_of([one, event(stop="stop", index=1)], choices=2)) == OK
 
 
 def test_an_empty_response_without_streaming_needs_usage() -> None:
     empty = {"choices": [{"text": "", "finish_reason": "stop"}]}
-    told = {**empty, "usage": {"prompt_tokens": 3, "completion_tokens": 0}}
-    assert outcome(answered([orjson.dumps(empty)], streamed=False)) == NO_TOKEN
-    assert outcome(answered([orjson.dumps(told)], streamed=False)) == OK
+    counted = {**empty, "usage": {"prompt_tokens": 3, "completion_tokens": 0}}
+    assert outcome(record_of([orjson.dumps(empty)], streamed=False)) == NO_TOKEN
+    assert outcome(record_of([orjson.dumps(counted)], streamed=False)) == OK
 
 
 LINE_ENDS = st.sampled_from([b"\n", b"\r\n", b"\r"])
@@ -99,6 +99,6 @@ def test_line_ends_and_splits_do_not_change_the_result(ending: bytes, slots: Seq
     body = b": hello\n\n" + b"".join(event(f" {word}") for word in "abc") + event(stop="stop") + counts(3) + DONE
     body = body.replace(b"\n", ending)
     edges = [0, *sorted(place % (len(body) + 1) for place in slots), len(body)]
-    record = answered([body[low:high] for low, high in itertools.pairwise(edges)])
+    record = record_of([body[low:high] for low, high in itertools.pairwise(edges)])
     assert outcome(record) == OK
     assert (record.output_tokens, record.chunk_tokens.tolist()) == (3, [1, 1, 1])

@@ -25,7 +25,7 @@ def conversations(records: Sequence[RequestRecord]) -> list[list[RequestRecord]]
 
 
 async def test_conversations_do_not_depend_on_the_number_of_senders(server: Any, pool: Any) -> None:
-    plays = []
+    results = []
     for workers in (1, 2, 3):
         before = len(server.served)
         run = await pool(workers, num_turns="uniform:min=1,max=4", think_time="20ms")
@@ -34,27 +34,27 @@ async def test_conversations_do_not_depend_on_the_number_of_senders(server: Any,
         began = min(stage.at for report in run.reports for stage in report.stages)
         grouped = conversations(run.records)
         times = sorted((round(turns[0].due - began, 6), len(turns)) for turns in grouped)
-        asked = sorted(request.content["prompt"] for request in server.served[before:])
-        plays.append((times, asked))
+        prompts = sorted(request.content["prompt"] for request in server.served[before:])
+        results.append((times, prompts))
         assert len(grouped) == 18
         assert {record.worker for record in run.records} == set(range(workers))
         assert len({record.id for record in run.records}) == len(run.records)
-    assert plays[0] == plays[1] == plays[2]
+    assert results[0] == results[1] == results[2]
 
 
 async def test_closed_loop_users_and_their_conversations_do_not_depend_on_the_number_of_senders(
     server: Any, pool: Any
 ) -> None:
     server.script = slow_tokens
-    asked = []
+    prompts = []
     for workers in (1, 2):
         before = len(server.served)
         run = await pool(workers, num_turns="2", think_time="10ms")
         await run.begin(StageConfig(max_concurrency=4, num_prompts=12))
         await run.finish()
         assert [len(turns) for turns in conversations(run.records)] == [2] * 12
-        asked.append(sorted(request.content["prompt"] for request in server.served[before:]))
-    assert asked[0] == asked[1]
+        prompts.append(sorted(request.content["prompt"] for request in server.served[before:]))
+    assert prompts[0] == prompts[1]
     assert server.most_active == 4
 
 
@@ -79,8 +79,8 @@ async def test_when_a_sender_dies_its_conversations_end_and_the_others_start_new
     lost = [record for record in run.records if record.error == LOST]
     assert lost
     assert {(each.worker, each.turn, each.conversation == each.id) for each in lost} == {(1, 1, True)}
-    (words,) = [note for note in run.notes if "died" in note]
-    assert words.endswith("; its conversations end")
+    (note,) = [note for note in run.notes if "died" in note]
+    assert note.endswith("; its conversations end")
     seen = len(run.reports)
     await run.until(lambda _: any(each.turn == 3 for report in run.reports[seen:] for each in report.records))
     assert {each.worker for report in run.reports[seen:] for each in report.records} == {0}

@@ -32,7 +32,7 @@ async def test_when_a_sender_is_killed_its_requests_are_lost_and_the_others_take
     seen = len(run.reports)
     await run.until(lambda _: len(run.reports) == seen + 8)
     sent = sum(report.tick.sent for report in run.reports[seen + 1 :])
-    assert 60 < sent < 160  # two seconds' worth of the whole rate, not of two thirds less a good margin
+    assert 60 < sent < 160  # two seconds at the full rate, not at two thirds of it
     assert {record.worker for report in run.reports[seen + 1 :] for record in report.records} == {0, 2}
     assert len({record.id for record in run.records}) == len(run.records)
 
@@ -73,9 +73,9 @@ async def test_a_standby_sender_is_activated_when_the_active_ones_are_saturated(
     assert {record.worker for report in run.reports[:seen] for record in report.records} == {0}
     assert {gauges.max_concurrency for gauges in run.gauges} == {None}
     assert {record.worker for report in run.reports[seen + 1 :] for record in report.records} == {0, 1}
-    (words,) = [note for note in run.notes if "added" in note]
-    assert words.startswith("sender 0 ")
-    assert words.endswith(": sender 1 added, 2 are active now")
+    (note,) = [note for note in run.notes if "added" in note]
+    assert note.startswith("sender 0 ")
+    assert note.endswith(": sender 1 added, 2 are active now")
     assert len({record.id for record in run.records}) == len(run.records)
 
 

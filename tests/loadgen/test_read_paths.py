@@ -99,8 +99,8 @@ def new_request(dialect: Dialect = DIALECT) -> RequestState:
 
 def seen(made: RequestState) -> list[Any]:
     times, counts = made.chunks.times().tolist(), made.chunks.counts().tolist()
-    told = [made.output_tokens, made.prompt_tokens, made.cached_tokens]
-    return [times, counts, made.status, made.error, made.first_token_at, made.completion_tokens, *told]
+    usage = [made.output_tokens, made.prompt_tokens, made.cached_tokens]
+    return [times, counts, made.status, made.error, made.first_token_at, made.completion_tokens, *usage]
 
 
 @pytest.mark.parametrize("continuous", [False, True])
@@ -153,13 +153,13 @@ def test_regular_events_with_usage_are_deferred_too() -> None:
     connection = Http1Connection(Inbox())
     connection.send(made, b"", at=0.0)
     connection.data_arrived(SSE_HEAD, 0.01)
-    aside = 0
+    deferred = 0
     for number in range(1, 121):
         payload = counted(number, " a" * (number % 5 + 1))
         connection.data_arrived(b"%x\r\n%b\r\n" % (len(payload), payload), 1.0 + number)
-        aside += len(made.deferred) > 0
+        deferred += len(made.deferred) > 0
     made.flush()
-    assert aside > 100
+    assert deferred > 100
     assert made.chunks.times().tolist() == [1.0 + number for number in range(1, 121)]
     assert (made.chunks.tokens, made.output_tokens, made.prompt_tokens) == (125, 125, 5)
 
@@ -167,8 +167,8 @@ def test_regular_events_with_usage_are_deferred_too() -> None:
 @pytest.mark.parametrize(
     ("since", "expected"),
     [
-        (None, [1.0, 1.04, 1.04, 1.04, 1.04]),  # nobody knows when it can have come
-        (0.9, [1.0, 1.01, 1.02, 1.03, 1.04]),  # the client was held up: they came one after the other
+        (None, [1.0, 1.04, 1.04, 1.04, 1.04]),  # the earliest arrival time is unknown
+        (0.9, [1.0, 1.01, 1.02, 1.03, 1.04]),  # the client was delayed: they arrived one after the other
         (1.025, [1.0, 1.025, 1.025, 1.03, 1.04]),
         (1.039, [1.0, 1.039, 1.039, 1.039, 1.04]),  # it had just looked: they came as one
     ],

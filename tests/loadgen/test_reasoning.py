@@ -46,7 +46,7 @@ def chat(*events: bytes) -> RequestState:
         ([delta(content="a"), delta(content="b"), usage(reasoning_tokens=0)], 1.01, None, None),
         ([delta(content="a"), delta(reasoning="b"), delta(content="c")], 1.01, 1.03, 1),
     ],
-    ids=["told apart", "the server counts", "a count of 0 is no count", "no answer", "hidden", "none", "answer first"],
+    ids=["separate", "the server counts", "a count of 0 is ignored", "no answer", "hidden", "none", "answer first"],
 )
 def test_the_record_of_a_completion_with_reasoning(
     events: list[bytes], first_token_at: float, first_output_at: float | None, reasoning_tokens: int | None
@@ -60,8 +60,8 @@ def test_the_record_of_a_completion_with_reasoning(
 def test_ticks_have_the_time_to_first_output_token_once_a_request_has_reasoning() -> None:
     builder = TickBuilder()
     plain, thinking = chat(delta(content="a")), chat(delta(reasoning="a"), delta(reasoning="b"), delta(content="c"))
-    for answer in (plain, thinking, plain):
-        builder.add_ended(answer, build_record(answer, worker=0))
+    for request in (plain, thinking, plain):
+        builder.add_ended(request, build_record(request, worker=0))
     ttfot = builder.build(0, gauges=LoadGauges(), cpu_seconds=0.0).ttfot
     assert ttfot.count == 2
     assert ttfot.total == pytest.approx(0.03 + 0.01)

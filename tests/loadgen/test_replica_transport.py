@@ -100,15 +100,15 @@ async def test_while_all_replicas_are_down_each_request_fails_with_a_reason(
 
 
 async def test_requests_in_flight_are_cancelled_at_every_replica(server: Any, other_server: Any, start: Start) -> None:
-    held = asyncio.Event()
+    released = asyncio.Event()
 
     async def never(request: Any) -> None:
         with contextlib.suppress(ConnectionError):
-            await held.wait()
+            await released.wait()
 
     server.script = other_server.script = never
     run = start(server.url, more_urls=(other_server.url,), timeout=0.3)
     run.begin(StageConfig(num_prompts=4, request_rate=200.0))
     await run.finish()
     assert [record.status for record in run.records] == [RequestStatus.TIMEOUT] * 4
-    held.set()
+    released.set()

@@ -32,10 +32,10 @@ def test_other_headers_do_not_replace_the_api_key() -> None:
 
 
 async def test_a_response_without_streaming_is_one_chunk_at_its_end(start: Start, server: Any) -> None:
-    async def whole(request: Any) -> None:
+    async def unstreamed(request: Any) -> None:
         await request.status("200 OK", WHOLE)
 
-    server.script = whole
+    server.script = unstreamed
     run = start(server.url, stream=False, store_texts=True)
     run.begin(StageConfig(max_concurrency=1, num_prompts=2))
     await run.finish()
@@ -49,7 +49,7 @@ async def test_a_response_without_streaming_is_one_chunk_at_its_end(start: Start
 
 
 @pytest.mark.parametrize(
-    ("line", "body", "words"),
+    ("line", "body", "text"),
     [
         ("400 Bad Request", b'{"error": {"message": "too long"}}', "HTTP 400: too long"),
         ("200 OK", b'{"detail": "later"}', "no answer in the body: later"),
@@ -58,17 +58,17 @@ async def test_a_response_without_streaming_is_one_chunk_at_its_end(start: Start
     ],
 )
 async def test_an_invalid_response_without_streaming_is_an_error(
-    start: Start, server: Any, line: str, body: bytes, words: str
+    start: Start, server: Any, line: str, body: bytes, text: str
 ) -> None:
-    async def whole(request: Any) -> None:
+    async def unstreamed(request: Any) -> None:
         await request.status(line, body)
 
-    server.script = whole
+    server.script = unstreamed
     run = start(server.url, stream=False)
     run.begin(StageConfig(max_concurrency=1, num_prompts=1))
     await run.finish()
     assert run.records[0].status is RequestStatus.ERROR
-    assert words in run.records[0].error
+    assert text in run.records[0].error
 
 
 async def test_several_choices_can_be_requested(start: Start, server: Any) -> None:

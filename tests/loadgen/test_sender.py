@@ -123,11 +123,11 @@ async def test_tokens_known_only_from_the_final_usage_are_in_the_ticks(
 async def test_the_wait_for_a_concurrency_limit_is_counted_apart_from_slip(server: Any, start: Start) -> None:
     all_are_due = asyncio.Event()
 
-    async def held(request: Any) -> None:
+    async def queued(request: Any) -> None:
         await all_are_due.wait()
         await slow_response(request)
 
-    server.script = held
+    server.script = queued
     run = start(server.url, burstiness=math.inf)
     run.begin(StageConfig(request_rate=40.0, max_concurrency=2, duration=0.2))
     await run.until(lambda: run.reports and run.reports[-1].tick.gauges.queued == 6)
@@ -179,10 +179,10 @@ async def test_a_drain_takes_no_longer_than_its_timeout(server: Any, start: Star
     run = start(server.url, burstiness=math.inf)
     run.begin(StageConfig(request_rate=20.0, max_concurrency=1, duration=0.1), drain_timeout=1.0)
     await run.finish()
-    sent, held = run.records
+    sent, queued = run.records
     assert (sent.status, sent.error) == (RequestStatus.CANCELLED, "not finished within the drain timeout")
-    assert (held.status, held.sent) == (RequestStatus.CANCELLED, None)
-    assert held.error == "not sent before the drain timeout"
+    assert (queued.status, queued.sent) == (RequestStatus.CANCELLED, None)
+    assert queued.error == "not sent before the drain timeout"
     notes = [note.text for report in run.reports for note in report.notes]
     assert notes == ["drain timeout: 1 requests in flight were cancelled"]
 

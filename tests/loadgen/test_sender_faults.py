@@ -108,10 +108,10 @@ async def test_an_event_of_ten_megabytes_is_an_error(server: Any, start: Start, 
 
 async def test_a_response_that_arrives_byte_by_byte_is_complete(server: Any, start: Start, sse_head: bytes) -> None:
     event = b'data: {"choices": [{"text": "a"}], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}\n\n'
-    answer = sse_head + b"%x\r\n%s\r\n" % (len(event), event) + b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
+    response = sse_head + b"%x\r\n%s\r\n" % (len(event), event) + b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
 
     async def trickles(request: Any) -> None:
-        for byte in answer:
+        for byte in response:
             await request.raw(bytes([byte]))
             await asyncio.sleep(0)
 
@@ -179,13 +179,13 @@ async def test_a_response_that_is_not_http_is_an_error(server: Any, start: Start
 async def test_a_request_on_a_keep_alive_connection_that_the_server_closed_is_retried_once(
     server: Any, start: Start
 ) -> None:
-    answer = server.script
+    respond = server.script
 
     async def closes_the_second_time(request: Any) -> None:
         if request.number == 1:
             request.writer.transport.abort()
         else:
-            await answer(request)
+            await respond(request)
 
     server.script = closes_the_second_time
     run = start(server.url)

@@ -23,7 +23,7 @@ import sys
 from servetop.engines.dialects import dialect_for
 from servetop.loadgen.worker.sender_main import serve_sender
 def chosen(setup):
-    print("words on stdout do no harm")
+    print("text on stdout does no harm")
     return dialect_for(setup.dialect, model=setup.model, continuous_usage=setup.continuous_usage)
 sys.exit(serve_sender(chosen))
 """

@@ -166,15 +166,15 @@ async def test_a_pool_plays_one_plan_after_another(pool: Any) -> None:
 
 async def test_random_cancellations_do_not_depend_on_the_number_of_senders(server: Any, pool: Any) -> None:
     server.script = respond_never
-    quitters = []
+    cancelled = []
     for workers in (1, 2):
         run = await pool(workers, cancel_fraction=0.5, output_len=1)
         await run.begin(StageConfig(request_rate=100.0, num_prompts=12))
         await run.until(lambda report: report.tick.sent)
         await run.until(lambda report: report.state is LoadPhase.DRAINING and not report.tick.cancelled)
-        quitters.append([record.id for record in run.records])
-    assert quitters[0] == quitters[1]
-    assert 1 < len(quitters[0]) < 11
+        cancelled.append([record.id for record in run.records])
+    assert cancelled[0] == cancelled[1]
+    assert 1 < len(cancelled[0]) < 11
 
 
 async def test_one_worker_is_a_sender_without_a_pool(server: Any) -> None:

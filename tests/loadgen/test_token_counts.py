@@ -28,19 +28,19 @@ def usage(tokens: int) -> bytes:
 
 
 def played(
-    texts: Sequence[str], told: int | None, *, most: int = 0, builder: TickBuilder | None = None
+    texts: Sequence[str], reported: int | None, *, max_tokens: int = 0, builder: TickBuilder | None = None
 ) -> RequestRecord:
     """Return the record of a request with an event every 28 ms, and usage at the end if given."""
     prompt = Prompt(text="x", input_tokens=3, output_tokens=9, counted=True)
     dialect = dialect_for("completions", model="m", continuous_usage=False)
-    prepared = PreparedRequest(prompt, b"{}", max_tokens=most)
+    prepared = PreparedRequest(prompt, b"{}", max_tokens=max_tokens)
     request = RequestState(1, Due(0, 0.0), prepared=prepared, dialect=dialect, limited=False)
     request.mark_sent(0.0)
     request.headers_received(200, 0.01, is_stream=True)
     for number, text in enumerate(texts, 1):
         request.body_received(event(text), number * 0.028)
     at = len(texts) * 0.028
-    request.body_received((b"" if told is None else usage(told)) + b"data: [DONE]\n\n", at)
+    request.body_received((b"" if reported is None else usage(reported)) + b"data: [DONE]\n\n", at)
     builder = builder or TickBuilder()
     builder.add_chunks(request)
     record = build_record(request, worker=0)
@@ -54,23 +54,23 @@ def tick(builder: TickBuilder) -> ClientTick:
 
 
 @pytest.mark.parametrize(
-    ("texts", "told", "sizes"),
+    ("texts", "reported", "sizes"),
     [
         ([" tok tok tok tok"] * 5, 20, [4, 4, 4, 4, 4]),
         ([" tok tok tok tok"] * 4 + [" tok tok"], 18, [4, 4, 4, 4, 2]),
         ([" a longer text, in one event"], 9, [9]),
         ([" a"] * 5, 5, [1] * 5),
         ([" a"] * 5, 6, [1] * 5),  # the sixth is the end of text
-        ([" a", " tok tok tok", " a", " tok tok tok"], 8, [1] * 4),  # two each, or one and three: who knows
+        ([" a", " tok tok tok", " a", " tok tok tok"], 8, [1] * 4),  # two each, or one and three: unknown
         ([" tok tok", " tok", " tok tok"], 5, [1] * 3),
         ([" a"] * 10, 25, [1] * 10),  # no number of tokens for each adds up
     ],
 )
 def test_the_final_count_is_divided_among_chunks_that_are_provably_uniform(
-    texts: list[str], told: int, sizes: list[int]
+    texts: list[str], reported: int, sizes: list[int]
 ) -> None:
-    record = played(texts, told)
-    assert (record.output_tokens, record.chunk_tokens.tolist()) == (told, sizes)
+    record = played(texts, reported)
+    assert (record.output_tokens, record.chunk_tokens.tolist()) == (reported, sizes)
 
 
 def test_the_time_per_token_does_not_count_the_first_chunks_tokens() -> None:
@@ -114,7 +114,7 @@ def test_gaps_before_events_of_unknown_size_wait_for_the_first_request_that_ends
 
 
 @pytest.mark.parametrize(
-    ("events", "told", "most", "source"),
+    ("events", "reported", "max_tokens", "source"),
     [
         (40, 40, 40, TokenSource.USAGE),
         (40, 47, 0, TokenSource.USAGE),
@@ -125,8 +125,8 @@ def test_gaps_before_events_of_unknown_size_wait_for_the_first_request_that_ends
     ],
 )
 def test_a_count_that_the_stream_or_the_limit_contradicts_is_disputed(
-    events: int, told: int | None, most: int, source: TokenSource
+    events: int, reported: int | None, max_tokens: int, source: TokenSource
 ) -> None:
-    record = played([" a"] * events, told, most=most)
+    record = played([" a"] * events, reported, max_tokens=max_tokens)
     assert record.token_source is source
-    assert record.output_tokens == (events if told is None else told)
+    assert record.output_tokens == (events if reported is None else reported)
