@@ -1,10 +1,10 @@
-# Every target says what it does, works twice, and needs Python ≥ 3.11 and make only.
+# Every target prints what it does, can be repeated, and needs only Python ≥ 3.11 and make.
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 INSTALL := PYTHON=$(PYTHON) bash locks/pip_install.sh
-# Without cached bytecode every worker of pytest rewrites all tests anew, and every process that they start compiles servetop.
+# Without cached bytecode every pytest worker rewrites all tests again, and every process that they start compiles servetop.
 unexport PYTHONDONTWRITEBYTECODE
 LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
@@ -13,9 +13,9 @@ LOCK := --quiet --upgrade --universal --python-version 3.11 --generate-hashes --
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
-ifdef CI # exactly the versions and files that were locked
+ifdef CI # exactly the locked versions and files
 .venv/.product: pyproject.toml locks/ci.txt
-	@echo "servetop: making .venv from locks/ci.txt (two minutes the first time)"
+	@echo "servetop: creating .venv from locks/ci.txt (two minutes the first time)"
 	@$(INSTALL) .venv --require-hashes -r locks/ci.txt
 	@$(INSTALL) .venv --no-deps --no-build-isolation --editable . && touch $@
 
@@ -23,11 +23,11 @@ ifdef CI # exactly the versions and files that were locked
 	@touch $@
 else
 .venv/.product: pyproject.toml
-	@echo "servetop: making .venv and installing servetop (a minute the first time)"
+	@echo "servetop: creating .venv and installing servetop (a minute the first time)"
 	@$(INSTALL) .venv --editable . && touch $@
 
 .venv/.installed: .venv/.product
-	@echo "servetop: installing what the tests and checks need (two minutes the first time)"
+	@echo "servetop: installing test and lint dependencies (two minutes the first time)"
 	@$(INSTALL) .venv --editable '.[dev]' && touch $@
 endif
 
@@ -36,58 +36,58 @@ endif
 	@$(INSTALL) .venv-audit --require-hashes -r $< && touch $@
 
 demo: .venv/.product  ## open the live dashboard on the embedded simulator
-	@echo "servetop: opening the dashboard on the simulator (q quits, ? helps)"
+	@echo "servetop: opening the dashboard on the simulator (q quits, ? shows help)"
 	$(BIN)/servetop
 
 test: .venv/.installed  ## run the unit tests
 	@echo "servetop: running the unit tests (about 3 minutes on two cores)"
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile
 
-test-lowest:  ## the unit tests with the lowest versions that pyproject.toml claims (TESTS: pytest arguments)
+test-lowest:  ## run the unit tests with the lowest versions that pyproject.toml allows (TESTS: pytest arguments)
 	bash tests/bounds/run.sh lowest $(TESTS)
 
-test-newest:  ## the unit tests with the newest versions that it allows
+test-newest:  ## run the unit tests with the newest versions that it allows
 	bash tests/bounds/run.sh newest $(TESTS)
 
-check: .venv/.installed  ## formatting, lint, types, import rules
+check: .venv/.installed  ## check formatting, lint, types and import rules
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: .venv/.installed  ## format and fix what can be fixed
+format: .venv/.installed  ## format the code and apply the fixes of ruff
 	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
 
-integration: .venv/.installed  ## the whole command; real vLLM, llama.cpp, Triton, podman; the page of --web (installs them once, 15 minutes)
+integration: .venv/.installed  ## test the whole command with real vLLM, llama.cpp, Triton, podman and a browser (installs them once, 15 minutes)
 	bash tests/integration/install.sh && bash tests/integration/install_browser.sh
 	$(BIN)/python -m pytest -q -n 4 --dist worksteal -m integration tests/cli tests/tui
 	$(BIN)/python -m pytest -q -rs -m integration tests/integration
 
-integration-all:  ## the same, and transformers serve and Ray Serve LLM (3 minutes more to install, 3 to run)
+integration-all:  ## the same with transformers serve and Ray Serve LLM (3 more minutes to install, 3 to run)
 	SERVETOP_INTEGRATION=all $(MAKE) integration
 
-gpu-check: .venv/.installed  ## llama-2-7b on a real vLLM and an NVIDIA GPU, random weights (needs both; 8 minutes)
+gpu-check: .venv/.installed  ## test llama-2-7b with random weights on vLLM and an NVIDIA GPU (needs both; 8 minutes)
 	$(BIN)/python -m pytest -q -rs -s -m gpu tests/gpu
 
-chaos: .venv/.installed  ## break servetop on purpose, and write docs/reliability.md (an hour)
+chaos: .venv/.installed  ## inject faults and write docs/reliability.md (an hour)
 	$(BIN)/python -m tests.chaos --report docs/reliability.md
 
-chaos-quick: .venv/.installed  ## a cut of it, always the same (5 minutes)
+chaos-quick: .venv/.installed  ## inject a fixed selection of faults (5 minutes)
 	$(BIN)/python -m tests.chaos --quick --seed 10 --minutes 6
 
-soak: .venv/.installed  ## an hour at 200 requests/s with the dashboard: no process may grow; docs/reliability.md
+soak: .venv/.installed  ## run an hour at 200 requests/s, check that no process grows, and write docs/reliability.md
 	$(BIN)/python -m tests.chaos.soak --report docs/reliability.md
 
-validate: .venv/.product  ## hold the simulator against the published tables
+validate: .venv/.product  ## compare the simulator with the published tables
 	$(BIN)/servetop validate
 
-bench: .venv/.installed  ## measure, and write docs/performance.md
+bench: .venv/.installed  ## measure performance and write docs/performance.md
 	$(BIN)/python bench/run.py
 
-bench-client: .venv/.installed  ## the whole command against other load generators, the sender step by step, its limits (30 minutes; needs gcc)
+bench-client: .venv/.installed  ## compare with other load generators, profile the sender, find its limits (30 minutes; needs gcc)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python bench/run.py --only duel.py --only steps.py --only limits.py
 
-bench-tui: .venv/.installed  ## the dashboard: frames, processor share, an hour with 1,000,000 requests (5 minutes)
+bench-tui: .venv/.installed  ## measure the dashboard: frames, CPU, an hour with 1,000,000 requests (5 minutes)
 	$(BIN)/python bench/run.py --only tui.py --only tui_hour.py
 
 picture: .venv/.installed  ## draw docs/dashboard.svg from a canned run
@@ -103,12 +103,12 @@ lock: .venv-audit/.installed  ## pin and hash the newest versions of what CI ins
 	.venv-audit/bin/uv pip compile $(LOCK) pyproject.toml --extra dev locks/build.in --output-file locks/ci.txt
 	.venv-audit/bin/uv pip compile $(LOCK) locks/audit.in --output-file locks/audit.txt
 
-audit: .venv-audit/.installed  ## hold the locked packages against published advisories, where those can be reached
+audit: .venv-audit/.installed  ## check the locked packages against published advisories, where reachable
 	.venv-audit/bin/python locks/audit.py locks/ci.txt locks/audit.txt
 
-sbom: .venv-audit/.installed  ## list what CI installs as CycloneDX (dist/sbom.json)
+sbom: .venv-audit/.installed  ## write the SBOM of what CI installs (CycloneDX, dist/sbom.json)
 	@mkdir -p dist
 	.venv-audit/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file dist/sbom.json locks/ci.txt
 
-clean:  ## remove what the other targets made here
+clean:  ## remove what the other targets created here
 	rm -rf .venv .venv-audit .venv-lowest .venv-newest .mypy_cache .ruff_cache .pytest_cache .hypothesis dist

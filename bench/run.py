@@ -22,7 +22,7 @@ PAGE = ROOT / "docs" / "performance.md"
 
 @dataclass(frozen=True)
 class Part:
-    """One script, and what it shows."""
+    """One script, and what it measures."""
 
     title: str
     script: str
@@ -34,16 +34,16 @@ PARTS = (
     Part(
         "Start-up",
         "start.py",
-        "Each command in turn, beside `python -c pass` or a minimal Textual app; a first frame is there when the first "
-        "and the last line of the screen have been drawn. Processor time is that of the whole process tree.",
+        "Each command in turn, beside `python -c pass` or a minimal Textual app; the first frame is complete when the "
+        "first and the last line of the screen have been drawn. CPU time is that of the whole process tree.",
     ),
     Part(
         "The whole command",
         "whole.py",
-        "What the dashboard costs, and what it does to the run that it shows: the same load on the simulator with and "
+        "The cost of the dashboard, and its effect on the run that it shows: the same load on the simulator with and "
         "without it, in turn.",
     ),
-    Part("The dashboard", "tui.py", "A canned run drawn at 160×48; refresh is processor time."),
+    Part("The dashboard", "tui.py", "A canned run drawn at 160×48; refresh is CPU time."),
     Part(
         "The dashboard on an hour",
         "tui_hour.py",
@@ -55,26 +55,26 @@ PARTS = (
         "256 streams; lateness is how long after its own schedule a token was written. Target: 10,000 tokens/s with "
         "p99 ≤ 5 ms.",
     ),
-    Part("The recording", "recordings.py", "One writer, one reader, 1,000 requests a second.", ("5",)),
+    Part("The recording", "recordings.py", "One writer, one reader, 1,000 requests/s.", ("5",)),
     Part(
-        "The client, beside others",
+        "The client, compared with others",
         "duel.py",
         "The whole command (`servetop --headless --json`) and other clients in turn, against a server in C that logs "
         "what it really did; medians, and the median of the ratios within each run. Processor time is that of the "
         "whole process tree, from its start to its end. paced256: 256 streams, an event per 10 ms each, 768 requests. "
         "open400: Poisson, 400 requests/s of 32 tokens. closed256: 256 streams as fast as the server can. `--engine "
-        "vllm` asks for the token count in every event, as vLLM sends it. Targets: paced256 ≤ 0.95 × vLLM's Rust "
-        "bench on both wires; open400 slip p99 ≤ 0.4 ms, TTFT errors p99 ≤ 0.7 ms. Processors are kept from sleeping "
-        "(`--let-sleep` lets them): what it takes to wake one up is the machine's, not a client's. Where the C client "
-        "misses a time by milliseconds all the same, so does everybody.",
+        "vllm` requests the token count in every event, as vLLM sends it. Targets: paced256 ≤ 0.95 × vLLM's Rust "
+        "bench in both dialects; open400 slip p99 ≤ 0.4 ms, TTFT errors p99 ≤ 0.7 ms. Processors are kept from "
+        "sleeping (unless `--let-sleep`): wake-up latency belongs to the machine, not to a client. Where the C client "
+        "is still late by milliseconds, every client is.",
         ("--seconds", "5"),
     ),
     Part(
         "Where the client's time goes",
         "steps.py",
         "One regular event from the socket to the tick. Of a sender's time on plain sockets the kernel's `recvmsg` is "
-        "the largest part, and of that the acknowledgement, which the whole sender leaves out for every other event; "
-        "the first rows are what Python adds.",
+        "the largest part, and of that the acknowledgement, which the whole sender omits for every other event; the "
+        "first rows are Python's share.",
     ),
     Part("How far one sender goes", "limits.py", "Many streams, many requests, memory."),
 )
@@ -92,7 +92,7 @@ def measured(part: Part) -> str:
 
 
 def main() -> None:
-    """Run the parts, one after the other, and write the page; with --only, its other sections stay as they are."""
+    """Run the parts in turn and write the page; with --only, replace those sections only."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", choices=[part.script for part in PARTS])
     only = parser.parse_args().only
@@ -105,14 +105,14 @@ def main() -> None:
 
 
 def head() -> str:
-    """What the page begins with: the machine."""
+    """The head of the page, with the machine."""
     name = platform.processor() or platform.machine()
     machine = f"{name}, {psutil.cpu_count()} cores, Python {platform.python_version()}"
     return (
         "# Performance\n\nWritten by `make bench`; run it to get the figures of your machine. "
         f"This page: {machine}, load average at the start {os.getloadavg()[0]:.1f}.\n\n"
-        "The sender asks for a higher priority (niceness −10) where the system allows it: on a machine that it shares "
-        "with the engine, a sender that waits for a processor measures its own waiting. The trust meter says when "
+        "The sender requests a higher priority (niceness −10) where the system allows it: on a machine that it shares "
+        "with the engine, a sender that waits for a processor measures its own waiting. The trust panel reports when "
         "it did.\n"
     )
 

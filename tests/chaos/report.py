@@ -1,4 +1,4 @@
-"""Figures of a whole injector run: printed, and written between two marks of docs/reliability.md."""
+"""Prints the figures of an injector run and writes them between two marks of docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEGIN, END = "<!-- chaos: begin -->", "<!-- chaos: end -->"
 
 @dataclass
 class Tally:
-    """What came of all cases of one kind."""
+    """The results of all cases of one kind."""
 
     kind: Kind
     cases: int = 0
@@ -37,7 +37,7 @@ class Tally:
         self.faults.update(finding.fault for finding in result.findings)
 
     def row(self, name: str) -> str:
-        """Of the table."""
+        """One row of the table."""
         faults = " | ".join(str(self.faults[fault]) for fault in Fault)
         tried = f"{self.tried:,} {self.kind.unit}"
         return f"| {name} | {self.kind.what} | {tried} | {self.failed} | {faults} | {self.longest:.0f} s |"
@@ -45,14 +45,14 @@ class Tally:
 
 @dataclass
 class Figures:
-    """What came of a whole injector run, so far."""
+    """The results of an injector run, so far."""
 
     seed: int
     cases: int
     over: bool = False
     findings: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
-    """Cases that this machine cannot play, by the reason."""
+    """Number of cases that this machine cannot run, by reason."""
     tallies: dict[str, Tally] = field(default_factory=lambda: {name: Tally(kind) for name, kind in KINDS.items()})
     started: float = field(default_factory=time.monotonic)
 
@@ -63,7 +63,7 @@ class Figures:
 
     @property
     def done(self) -> int:
-        """Cases."""
+        """Number of cases that were run."""
         return sum(tally.cases for tally in self.tallies.values())
 
     def text(self) -> str:
@@ -89,12 +89,12 @@ class Figures:
         for tally in self.tallies.values():
             tried[tally.kind.unit] += tally.tried
         faults = {fault: sum(tally.faults[fault] for tally in self.tallies.values()) for fault in Fault}
-        told = ", ".join(f"{count:,} {unit}" for unit, count in tried.items() if count)
-        return f"Tried: {told}. Found: {', '.join(f'{count} {fault}' for fault, count in faults.items())}."
+        counts = ", ".join(f"{count:,} {unit}" for unit, count in tried.items() if count)
+        return f"Tried: {counts}. Found: {', '.join(f'{count} {fault}' for fault, count in faults.items())}."
 
 
 def _one_line(words: str) -> str:
-    """The end of what was found: of a traceback, the error."""
+    """The end of a finding on one line: of a traceback, the error."""
     line = " ".join(words.split())
     return line if len(line) <= 300 else f"… {line[-300:]}"
 
@@ -108,7 +108,7 @@ def write_report(figures: Figures, *, to: str) -> None:
 
 
 def replace_between(file: Path, text: str, begin: str, end: str) -> None:
-    """Put a text between two marks; ValueError when the file lacks them."""
+    """Replace the text between two marks; ValueError if the file lacks them."""
     before, _, rest = file.read_text().partition(begin)
     _, found, after = rest.partition(end)
     if not found:
