@@ -1,4 +1,4 @@
-"""`servetop sweep`: a grid of cells in one recording, its table, and going on where it was interrupted."""
+"""`servetop sweep`: a grid of cells in one recording, and its resumption after an interruption."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run_sweep(
     output: Output,
     resume: bool,
 ) -> int:
-    """Measure all cells of a sweep file, or those that an interrupted run of it left; the exit code."""
+    """Measure all cells of a sweep file, or those that an interrupted run did not finish; returns the exit code."""
     sweep = read_sweep(file, given, engine_args)
     if max_failures is not None:
         sweep = dataclasses.replace(sweep, max_failures=max_failures)
@@ -41,7 +41,9 @@ def run_sweep(
     if sweep.engine.url is not None and sweep.max_num_seqs:
         console.message("an attached engine keeps its batch size: sweeping max_concurrency instead")
     if not resume:
-        return launch(dataclasses.replace(config, predicted=predicted_cells(file)), output)
+        model = given.get("model")
+        predicted = predicted_cells(file, model=model if isinstance(model, str) else None)
+        return launch(dataclasses.replace(config, predicted=predicted), output)
     recording = output.record or find_interrupted(config)
     left = cells_left(recording, config)
     if not left:
@@ -49,18 +51,18 @@ def run_sweep(
         from servetop.cli.report.report import print_recording
 
         return print_recording(str(recording), as_json=output.as_json)
-    console.message(f"{len(left)} of {len(config.stages)} cells left, going on in {recording}")
+    console.message(f"{len(left)} of {len(config.stages)} cells left, continuing in {recording}")
     return launch(dataclasses.replace(config, stages=left), output, resume=recording)
 
 
 def find_interrupted(config: RunConfig) -> Path:
-    """The newest recording of this very sweep; UsageError when there is none."""
+    """The newest recording of the same sweep; UsageError when there is none."""
     for info in list_recordings(recordings_folder()):
         try:
             reader = RecordingReader.open(info.path)
         except RecordingError:
             continue
-        same = _asked(reader, config) == as_recorded(config)
+        same = _comparable(reader, config) == as_recorded(config)
         reader.close()
         if same:
             return info.path
@@ -68,12 +70,12 @@ def find_interrupted(config: RunConfig) -> Path:
 
 
 def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
-    """The cells that a recording does not hold completely, in order; RecordingError if it is another sweep's."""
+    """The cells that a recording does not contain completely, in order; RecordingError if it is of another sweep."""
     reader = RecordingReader.open(recording)
     try:
         if reader.is_live():
             raise RecordingError(f"{recording} is still being written: watch it with servetop replay {recording}")
-        if _asked(reader, config) != as_recorded(config):
+        if _comparable(reader, config) != as_recorded(config):
             raise RecordingError(f"{recording} was recorded with another configuration: run without --resume")
         update = reader.poll()
     finally:
@@ -82,18 +84,28 @@ def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
     return tuple(cell for cell in config.stages if not any(_measures(stage, cell) for stage in finished))
 
 
-def _asked(reader: RecordingReader, config: RunConfig) -> RunConfig:
-    """What was to be measured; the simulator's opinion of it may have changed since, and how it is judged too."""
+def _comparable(reader: RecordingReader, config: RunConfig) -> RunConfig:
+    """The recorded configuration, without what may differ when a sweep is resumed: predictions and failure limit."""
     return dataclasses.replace(reader.header.config, predicted=(), max_failures=config.max_failures)
 
 
-def predicted_cells(file: str) -> tuple[PredictedCell, ...]:
-    """The prediction of each cell of a sweep file with a table `[sim]`; none where that has several variants."""
-    specs = predict_specs(file) if sweep_data(file).get("sim") else []
+def predicted_cells(file: str, *, model: str | None = None) -> tuple[PredictedCell, ...]:
+    """The prediction of each cell of a sweep file with a table `[sim]`; none where that has several variants.
+
+    `model` replaces the file's; a model that the simulator does not support is reported and not predicted.
+    """
+    specs = predict_specs(file, model=model) if "sim" in sweep_data(file) else []
     if len(specs) != 1:
         return ()
+    try:
+        found = predict(specs)["cells"]
+    except UsageError as error:
+        if model is None:
+            raise
+        console.message(f"no prediction: {error}")
+        return ()
     cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for cell in predict(specs)["cells"]:
+    for cell in found:
         if "error" not in cell:
             cells.setdefault(tuple(cell[name] for name in GRID), []).append(cell)
     return tuple(_mean_of_repeats(repeats) for repeats in cells.values())
@@ -110,7 +122,7 @@ def _mean_of_repeats(cells: Sequence[Mapping[str, Any]]) -> PredictedCell:
 
 
 def _measures(stage: StageChange, cell: StageConfig) -> bool:
-    """The stage was that cell; a cell without a batch size was measured under the engine's own."""
+    """Whether the stage measured the cell; a cell without a batch size uses the engine's."""
     batch = cell.max_num_seqs in (None, stage.max_num_seqs)
-    rest = ("request_rate", "max_concurrency", "repeat")
-    return batch and all(getattr(stage, name) == getattr(cell, name) for name in rest)
+    names = ("request_rate", "max_concurrency", "repeat")
+    return batch and all(getattr(stage, name) == getattr(cell, name) for name in names)

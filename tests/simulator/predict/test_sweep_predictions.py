@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from servetop.cli.configuration.prediction import predict_specs
+from servetop.cli.sweep_command import predicted_cells
 from servetop.core.arrays import FloatArray
 from servetop.core.errors import UsageError
 from servetop.run.sweep.presets import preset_names
@@ -130,3 +131,27 @@ def test_the_tail_of_log_normal_lengths_lowers_the_throughput(tmp_path: Path) ->
     narrow, _ = predicted(tmp_path, "lognormal:input_mean=1000,input_sigma=0.05,output_mean=300,output_sigma=0.05")
     assert (abs(narrow.mean(axis=0) / HONOURED - 1) < 0.05).all()
     assert (rates.mean(axis=0) < 0.9 * narrow.mean(axis=0)).all()
+
+
+@pytest.mark.parametrize(
+    ("sim", "message"),
+    [
+        ("sim = 3", r"sim = 3: write a table"),
+        ("[sim]\ngpu = 40", r"\[sim\].gpu: 40 is"),
+        ('[sim]\nreplicas = "two"', r"\[sim\].replicas: 'two' is"),
+        ("[sim]\nvariants = 2", r"write \[\[sim.variants\]\]"),
+    ],
+)
+def test_a_value_of_a_wrong_type_in_the_simulator_table_is_rejected(tmp_path: Path, sim: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        predict_specs(stored(tmp_path, f"request_rate = 1\nnum_prompts = 3\n{sim}"))
+
+
+def test_the_model_of_the_command_line_is_predicted_or_reported_as_unsupported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = stored(tmp_path, "max_num_seqs = 4\nrequest_rate = inf\nnum_prompts = 20\n[sim]\n")
+    (large,), (small,) = predicted_cells(file), predicted_cells(file, model="opt-125m")
+    assert small.output_throughput > 2 * large.output_throughput
+    assert predicted_cells(file, model="no-such-model") == ()
+    assert "no prediction" in capsys.readouterr().err

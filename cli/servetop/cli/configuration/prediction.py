@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from servetop.cli.configuration.sweep_file import SweepFile, planned_load, split_keys, sweep_of
 from servetop.cli.options.declaration import GivenValues
 from servetop.cli.options.file_keys import ENGINE_ARGS, values_of_file
 from servetop.core.errors import UsageError
 from servetop.run.sweep.presets import sweep_data
-from servetop.run.sweep.simulator_table import SIMULATOR_KEYS, variants_of
+from servetop.run.sweep.simulator_table import SIMULATOR_KEYS, SimulatedMachine, machine_of, variants_of
 from servetop.simulator.predict.predict import PredictSpec
 
 _REAL_ENGINE = (
@@ -19,34 +18,47 @@ _REAL_ENGINE = (
 """Options that a prediction ignores."""
 
 
-def predict_specs(name: str, *, settings: Mapping[str, str] | None = None) -> list[PredictSpec]:
+def predict_specs(
+    name: str, *, model: str | None = None, settings: Mapping[str, str] | None = None
+) -> list[PredictSpec]:
     """A sweep file's cells as predictions, one spec for each of its `[[sim.variants]]`, or one without variants.
 
-    A variant replaces keys of the file (its label, grid, workload, model) and of `[sim]`. `settings` (`--set`) replace
-    those of the file.
+    A variant replaces keys of the file (its label, grid, workload, model) and of `[sim]`. `model` replaces the file's,
+    and `settings` (`--set`) those of `[sim]`.
     """
     settings = settings or {}
     file = sweep_data(name)
     sim = file.pop("sim", {})
     variants = variants_of(sim, where=name)
     own, rest = split_keys(file, where=name)
-    values = values_of_file(rest, where=name)
+    values = {**values_of_file(rest, where=name), **({"model": model} if model else {})}
     specs = []
     for number, variant in enumerate(variants):
         where = f"{name}: variant {number + 1} of [sim]" if sim.get("variants") else name
         load = {key: value for key, value in variant.items() if key not in (*SIMULATOR_KEYS, "label")}
         changed, replaced = split_keys(load, where=where)
         sweep = sweep_of(own | changed, _simulated(values | values_of_file(replaced, where=where)), where=where)
-        machine = {key: value for key, value in {**sim, **variant}.items() if key in SIMULATOR_KEYS}
-        machine["settings"] = {**machine.get("settings", {}), **settings}
-        name_of_cell = variant.get("label", sweep.label)
-        specs.append(_predict_spec(sweep, machine, label=name_of_cell, seed=seed_of(settings, sweep.seed)))
+        label, machine = str(variant.get("label", sweep.label)), machine_of(sim, variant, where=name)
+        specs.append(_predict_spec(sweep, machine, label=label, settings=settings))
     return specs
 
 
-def _predict_spec(sweep: SweepFile, machine: Mapping[str, Any], *, label: str, seed: int) -> PredictSpec:
+def _predict_spec(
+    sweep: SweepFile, machine: SimulatedMachine, *, label: str, settings: Mapping[str, str]
+) -> PredictSpec:
     workload, stages = planned_load(sweep)
-    return PredictSpec(label=label, model=sweep.engine.model, workload=workload, stages=stages, seed=seed, **machine)
+    return PredictSpec(
+        label=label,
+        model=sweep.engine.model,
+        gpu=machine.gpu,
+        engine_profile=machine.engine_profile,
+        workload=workload,
+        stages=stages,
+        seed=seed_of(settings, sweep.seed),
+        replicas=machine.replicas,
+        router=machine.router,
+        settings={**machine.settings, **settings},
+    )
 
 
 def _simulated(values: GivenValues) -> GivenValues:
