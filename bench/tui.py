@@ -1,7 +1,7 @@
-"""What the dashboard costs: `python bench/tui.py` from the repository's root (make bench).
+"""The cost of the dashboard: `python bench/tui.py` from the repository's root (make bench).
 
-Start to first frame, whole-screen refresh at 160×48, the processor share at 4 Hz over 20 s, and what is sent to the
-terminal meanwhile, on a canned run.
+Start to first frame, whole-screen refresh at 160×48, processor share at 4 Hz over 20 s, and the output to the terminal
+meanwhile, on a canned run.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def start_to_first_frame(scratch: Path, times: int = 7) -> list[float]:
 
 
 async def refreshes(times: int = 100) -> tuple[list[float], list[float]]:
-    """Seconds of processor time for a redraw of all panels, and of that for the statistics alone."""
+    """Seconds of processor time for a redraw of all panels, and for the statistics alone."""
     from servetop.core.clock import ManualClock
     from servetop.tui.app import DashboardApp
     from tests.tui import canned
@@ -86,7 +86,7 @@ async def refreshes(times: int = 100) -> tuple[list[float], list[float]]:
 
 
 async def processor_share(seconds: float) -> float:
-    """Share of one core while a live run is followed, ticks coming at 4 Hz."""
+    """Share of one core while a live run is followed at 4 ticks per second."""
     from servetop.tui.app import DashboardApp
     from tests.tui import canned
 
@@ -144,7 +144,7 @@ def key_to_redraw(presses: int = 40) -> list[float]:
         began = time.perf_counter()
         while time.perf_counter() < began + 3.0:  # start, first frames
             screen.read(0.1)
-        screen.press(b" ")  # it plays by itself otherwise
+        screen.press(b" ")  # it plays otherwise
         while screen.read(1.0):
             pass
         for _ in range(presses):

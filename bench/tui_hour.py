@@ -1,7 +1,7 @@
 """The dashboard on a long recording: `python bench/tui_hour.py [MINUTES]` (make bench-tui; default an hour).
 
-A run of 280 requests a second, so of 1,000,000 in an hour: time to open it, to seek anywhere, to refresh each screen at
-its end (processor time), and the memory of the process that shows it.
+A run of 280 requests a second, 1,000,000 in an hour: time to open it, to seek, to refresh each screen at its end
+(processor time), and the memory of the process that shows it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCREENS: Mapping[str, str] = {"live": "1", "requests": "2", "distributions": "3"
 
 
 async def opened(path: Path) -> None:
-    """Open the recording as `servetop replay` does, and print what that took, without and with imports."""
+    """Open the recording as `servetop replay` does, and print the time, without and with imports."""
     began = time.perf_counter()
     gc.disable()
     from servetop.core.clock import ManualClock
@@ -42,7 +42,7 @@ async def opened(path: Path) -> None:
 
 
 async def shown(path: Path) -> None:
-    """Seek and refresh in the open recording, and print what each thing took."""
+    """Seek and refresh in the open recording, and print the time of each."""
     from servetop.core.clock import ManualClock
     from servetop.recordings.read.reader import RecordingReader
     from servetop.tui.app import DashboardApp
@@ -76,7 +76,7 @@ def row(name: str, seconds: list[float], limit: float | None) -> None:
 
 
 def openings(path: Path) -> None:
-    """Several, each in a process of its own."""
+    """Open the recording several times, each in its own process."""
     argv = [sys.executable, __file__, "--open", str(path)]
     printed = [subprocess.run(argv, check=True, capture_output=True, text=True).stdout for _ in range(OPENINGS)]
     alone, imported = zip(*(map(float, line.split()) for line in printed), strict=True)
@@ -85,7 +85,7 @@ def openings(path: Path) -> None:
 
 
 def main() -> None:
-    """Write the recording, then open and show it in processes of their own."""
+    """Write the recording, then open and show it in separate processes."""
     played = {"--open": opened, "--show": shown}.get("".join(sys.argv[1:2]))
     if played is not None:
         asyncio.run(played(Path(sys.argv[2])))

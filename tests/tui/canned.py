@@ -1,4 +1,4 @@
-"""Canned runs: whole runs made by a small deterministic model of a server, for dashboards to show without one.
+"""Canned runs: complete runs from a small deterministic model of a server, for dashboards without a real one.
 
 A ramp of 4, 8, 16 and 20 requests/s meets a server of 2,880 KV blocks: they fill, it preempts, a queue grows.
 """
@@ -46,7 +46,7 @@ CONFIG = RunConfig(engine=EngineConfig(name="vllm", model="llama-2-7b"), stages=
 
 @dataclass(kw_only=True)
 class CannedRun:
-    """A run in memory that implements RunSource. A live one shows what lies before `now` and obeys commands at once."""
+    """A RunSource in memory; a live one returns what is before `now` and applies commands at once."""
 
     ticks: Sequence[Tick]
     facts: EngineFacts | None = VLLM
@@ -58,12 +58,12 @@ class CannedRun:
     now: float = math.inf
     live: bool = False
     answers: bool = True
-    """Commands get a reply."""
+    """Whether commands get a reply."""
     records: Sequence[RequestRecord] = ()
     sent: list[Command] = field(default_factory=list)
     _shown: float = -1.0
     _given: float = -1.0
-    """Where the ticks of an update in pieces begin."""
+    """The start of the ticks of an update in parts."""
     _more: bool = False
     _reported: int = 0
     name = "canned"
@@ -122,7 +122,7 @@ class CannedRun:
 
 @cache
 def records() -> Sequence[RequestRecord]:
-    """Requests of the ramp by due time: every 40th fails, every 90th is never answered; the later, the slower."""
+    """Requests of the ramp by due time: every 40th fails, every 90th times out; latencies grow with the stage."""
     rng = np.random.default_rng(11)
     found: list[RequestRecord] = []
     due = BOOT
@@ -178,7 +178,7 @@ def boot_log() -> list[LogLine]:
 
 
 def stage_changes() -> list[StageChange]:
-    """Boot, then the four stages."""
+    """Engine start, then the four stages."""
     boot = StageChange(at=0.0, index=-1, label="starting", request_rate=None, max_concurrency=None, max_num_seqs=BATCH)
     return [boot] + [
         StageChange(at=BOOT + number * STAGE_SECONDS, index=number, label=stage.label, request_rate=stage.request_rate,
@@ -194,7 +194,7 @@ NOTES = (
 
 
 def finished() -> CannedRun:
-    """A whole run that ended well."""
+    """A complete run that succeeded."""
     return CannedRun(
         ticks=ticks(), stages=stage_changes(), notes=NOTES, log_lines=boot_log(), records=records(),
         end=RunEnd(at=BOOT + STAGE_SECONDS * len(RATES), exit_code=0, reason=""),
@@ -202,14 +202,14 @@ def finished() -> CannedRun:
 
 
 def growing(now: float = 110.0, *, facts: EngineFacts = SIM) -> CannedRun:
-    """The same run while it goes on, at second `now`."""
+    """The same run while it is live, at second `now`."""
     run = finished()
     run.end, run.live, run.now, run.facts = None, True, now, facts
     return run
 
 
 def without_metrics() -> CannedRun:
-    """An attached engine that exports nothing, on a machine without a GPU; the client alone is seen."""
+    """An attached engine without metrics, on a machine without a GPU."""
     config = replace(CONFIG, engine=EngineConfig(name="tgi", url="http://gpu7:8080"))
     bare = [EngineSample(scrape_start=tick.end - 0.01, scrape_end=tick.end) for tick in ticks(gpus=0)]
     rows = [replace(tick, engine=sample) for tick, sample in zip(ticks(gpus=0), bare, strict=True)]
@@ -227,7 +227,7 @@ def booting(now: float = 4.0) -> CannedRun:
 
 
 def failed_to_start() -> CannedRun:
-    """An engine that gave up."""
+    """An engine that failed to start."""
     reason = "vLLM exited with code 1 after 3.2 s: torch.OutOfMemoryError: try --gpu-memory-utilization 0.8"
     lines = [*boot_log()[:3], LogLine(at=3.0, text="ERROR torch.OutOfMemoryError: CUDA out of memory.")]
     return CannedRun(
@@ -241,7 +241,7 @@ EVIL = "\x1b]0;owned\x07\x1b[2J\x1b[31m[bold red]evil[/] \u202egnp.exe\x9b5m [li
 
 
 def hostile() -> CannedRun:
-    """Every text from outside tries to break out."""
+    """A run in which every external text contains escape sequences and markup."""
     run = finished()
     run.facts = replace(VLLM, title=EVIL, version=EVIL, model=EVIL)
     run.stages = [replace(stage, label=EVIL + stage.label) for stage in run.stages]

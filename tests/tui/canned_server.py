@@ -16,20 +16,20 @@ from servetop.core.events import (
 from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, LogHistogram, Tick
 
 BOOT = 6.0
-"""Seconds until the load begins."""
+"""Seconds until the load starts."""
 RATES = (4.0, 8.0, 16.0, 20.0)
 STAGE_SECONDS = 30.0
 BLOCKS = 2880
 BATCH = 192
 PROMPT = 512
-"""Tokens, of most requests."""
+"""Tokens of most prompts."""
 _BLOCKS_PER_REQUEST, _OUTPUT = 24.0, 128
 _GIB = 1 << 30
 
 
 @cache
 def ticks(*, engine: bool = True, gpus: int = 1, seconds: float | None = None) -> Sequence[Tick]:
-    """Ticks of the ramp, the first BOOT seconds without load."""
+    """Ticks of the ramp; the first BOOT seconds are without load."""
     length = BOOT + STAGE_SECONDS * len(RATES) if seconds is None else seconds
     return tuple(_simulated(round(length / TICK_SECONDS), engine=engine, gpus=gpus))
 

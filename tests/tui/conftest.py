@@ -1,4 +1,4 @@
-"""Canned runs, and dashboards that show them by a clock that the test moves."""
+"""Canned runs, and dashboards with a manual clock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from servetop.tui.textual_seam import titles_of
 if TYPE_CHECKING:
     from tests.tui.canned import CannedRun
 
-# The pilot goes on once a span of 20 ms took less than 1 ms of processor time. On a virtual machine that is slow to
+# The pilot continues once a span of 20 ms took less than 1 ms of processor time. On a virtual machine that is slow to
 # wake up, an idle loop takes 1.7 ms of it, and every key would wait for a second in vain.
 textual._wait.SLEEP_IDLE = textual._wait.SLEEP_GRANULARITY / 4
 _span_without_work = textual._wait.wait_for_idle
@@ -34,8 +34,7 @@ _MOST_ROUNDS = 2000
 
 
 async def wait_for_idle(min_sleep: float = textual._wait.SLEEP_GRANULARITY, max_sleep: float = 1.0) -> None:
-    """As the pilot does, and then until the loop has nothing to do: on a loaded machine a process without a processor
-    looks idle to the pilot."""
+    """Wait as the pilot does, then until the event loop is idle: a starved process looks idle to the pilot."""
     await _span_without_work(min_sleep, max_sleep)
     rounds = quiet = 0
     while quiet < 3 and rounds < _MOST_ROUNDS:
@@ -49,7 +48,7 @@ for _waiting in (textual.app, textual.pilot):
 
 @pytest.fixture(scope="session")
 def canned() -> ModuleType:
-    """The module of canned runs beside this file: test modules form no package that they could import it from."""
+    """The module of canned runs next to this file: test modules form no package from which they could import it."""
     name = "servetop_canned_runs"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name("canned.py"))
@@ -72,7 +71,7 @@ def dashboard() -> Callable[..., DashboardApp]:
 
 @pytest.fixture(scope="session")
 def frame_of() -> Callable[..., Frame]:
-    """A run as of one instant, without any app."""
+    """The frame of a run at one time, without an app."""
 
     def make(run: CannedRun, at: float, **view: Any) -> Frame:
         state = RunState(run.header)
@@ -84,7 +83,7 @@ def frame_of() -> Callable[..., Frame]:
 
 @pytest.fixture
 def text_of() -> Callable[[DashboardApp, str], str]:
-    """What a panel shows: its title and its rows."""
+    """The text of a panel: its title and its rows."""
 
     def read(app: DashboardApp, selector: str) -> str:
         panel = app.screen_stack[0].query_one(selector, Panel)

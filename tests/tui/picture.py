@@ -28,7 +28,7 @@ async def svg_of(app: DashboardApp) -> str:
 
 
 def portable(svg: str) -> str:
-    """The same picture for any viewer: no font from the network, and each word, dot and bar set at its own cell."""
+    """The same picture for any viewer: no font from the network; each word, dot and bar is at its own cell."""
     svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
     svg = re.sub(r"\bterminal-\d+-", "dashboard-", svg)
     svg = svg.replace("Fira Code", "DejaVu Sans Mono, Menlo, Consolas")
@@ -49,7 +49,7 @@ def _placed(match: re.Match[str]) -> str:
 
 
 def main(path: Path) -> None:
-    """The canned run, live, as it meets its limits."""
+    """The canned run, live, at its limits."""
     svg = asyncio.run(svg_of(DashboardApp(canned.growing(), clock=ManualClock())))
     path.write_text(unicodedata.normalize("NFC", portable(svg)) + "\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""The map of KV blocks: every block has its place, and no more."""
+"""The map of KV blocks shows every block exactly once."""
 
 from __future__ import annotations
 

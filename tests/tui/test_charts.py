@@ -1,4 +1,4 @@
-"""Charts as text: what is drawn where, and what is not drawn."""
+"""Charts as text."""
 
 from __future__ import annotations
 

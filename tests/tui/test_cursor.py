@@ -1,4 +1,4 @@
-"""The cursor: where it is drawn, which figures it brings, and what moves it."""
+"""The cursor: its column, its values, and its movement."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ CHARTS = ("load", "throughput", "latency", "heat", "kv", "queue", "preemptions")
 
 
 @given(st.integers(1, 200), st.integers(0, 199), st.floats(10, 1e5))
-def test_the_instant_of_a_cell_is_drawn_in_that_cell(width: int, column: int, start: float) -> None:
+def test_the_time_of_a_cell_is_drawn_in_that_cell(width: int, column: int, start: float) -> None:
     at = time_at_column(column, (start, start + 120.0), width)
     assert (at is None) == (column >= width)
     if at is not None:
         assert column_of(at, (start, start + 120.0), width) == column
 
 
-def test_what_lies_outside_of_the_axis_has_no_column() -> None:
+def test_a_time_outside_of_the_axis_has_no_column() -> None:
     assert column_of(9.9, (10.0, 20.0), 10) is None
     assert column_of(20.1, (10.0, 20.0), 10) is None
     assert time_at_column(-1, (10.0, 20.0), 10) is None
     assert time_at_column(0, (-100.0, 20.0), 10) is None
 
 
-def test_the_mark_takes_one_cell_of_whatever_run_it_falls_into() -> None:
+def test_the_mark_replaces_one_cell_of_a_run() -> None:
     row = [("abc", "sky"), ("def", "rose")]
     assert crossed(row, 0) == [(MARK, "cursor"), ("bc", "sky"), ("def", "rose")]
     assert crossed(row, 4) == [("abc", "sky"), ("d", "rose"), (MARK, "cursor"), ("f", "rose")]
@@ -48,7 +48,7 @@ def test_a_cursor_moves_by_bins_of_the_axis_and_stays_on_it() -> None:
     assert Cursor(at=1.0).moved(-5, window=(-60.0, 60.0), bins=120).at == 0.0
 
 
-def test_figures_are_those_of_the_cursors_instant_and_charts_stay_as_they_are(
+def test_values_are_those_at_the_cursor_and_charts_do_not_move(
     canned: ModuleType, frame_of: Callable[..., Frame]
 ) -> None:
     there = frame_of(canned.finished(), 60.0)
@@ -65,7 +65,7 @@ def test_figures_are_those_of_the_cursors_instant_and_charts_stay_as_they_are(
     assert frame_of(canned.finished(), 50.0, cursor=Cursor(at=60.0)).cursor == 50.0
 
 
-async def test_the_cursor_key_marks_one_column_of_every_chart_and_escape_takes_it_away(
+async def test_the_cursor_key_marks_a_column_of_every_chart_and_escape_removes_it(
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf
 ) -> None:
     app = dashboard(canned.finished(), start_at=110.0)
@@ -109,7 +109,7 @@ async def test_the_timeline_shows_the_cursor(canned: ModuleType, dashboard: Dash
         assert lines[-1].index(MARK) == int(60.0 / 126.0 * len(lines[-1]))
 
 
-async def test_a_click_puts_the_cursor_and_a_loose_one_follows_the_mouse(
+async def test_a_click_sets_the_cursor_which_otherwise_follows_the_mouse(
     canned: ModuleType, dashboard: Dashboard
 ) -> None:
     app = dashboard(canned.finished(), start_at=110.0)
@@ -129,7 +129,7 @@ async def test_a_click_puts_the_cursor_and_a_loose_one_follows_the_mouse(
         assert app.viewer.view.cursor == Cursor(at=time_at_column(40, (-10.0, 110.0), canvas) or 0.0)
 
 
-async def test_a_click_beside_the_map_of_blocks_is_an_instant_and_one_on_the_map_is_not(
+async def test_a_click_on_the_kv_chart_sets_the_cursor_but_one_on_the_map_does_not(
     canned: ModuleType, dashboard: Dashboard
 ) -> None:
     app = dashboard(canned.finished(), start_at=110.0)

@@ -1,4 +1,4 @@
-"""The dashboard under the keys: what is sent, what is shown, how it is left."""
+"""The keys of the dashboard: commands, replies, and quitting."""
 
 from __future__ import annotations
 
@@ -40,14 +40,17 @@ async def test_a_steering_key_sends_its_command_and_shows_the_reply(
             ("B", Action.SET_MAX_NUM_SEQS, 224.0),
             ("n", Action.NEXT_STAGE, None),
             ("x", Action.BURST, 20.0),
+            ("N", Action.PREVIOUS_STAGE, None),
+            ("o", Action.CLOSE_LOOP, 141.0),
         ):
             await pilot.press(key)
             assert (run.sent[-1].action, run.sent[-1].value) == (action, value)
             assert f"✓ {action.value} obeyed" in text_of(app, "#status")
-        assert len(run.sent) == 11
+            assert f"{action.value} obeyed" in text_of(app, "#timeline")
+        assert len(run.sent) == 13
 
 
-async def test_what_the_disk_does_not_take_is_told_at_once_and_only_once_when_it_does(
+async def test_a_note_of_a_full_disk_is_shown_at_once_and_once(
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf
 ) -> None:
     run = canned.growing(110.0)
@@ -71,7 +74,7 @@ async def test_what_the_disk_does_not_take_is_told_at_once_and_only_once_when_it
         assert [note for note in app.viewer.run.notes if note.source == "recorder"] == run.notes
 
 
-async def test_keys_build_on_what_was_asked_for_and_what_waits_is_shown(
+async def test_repeated_keys_build_on_pending_requests(
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf
 ) -> None:
     run = canned.growing(110.0)
@@ -94,7 +97,7 @@ async def test_a_held_ramp_is_continued_and_a_paused_load_resumed(canned: Module
         assert [sent.action for sent in run.sent] == [Action.CONTINUE_STAGES, Action.RESUME_LOAD]
 
 
-async def test_a_key_that_can_do_nothing_says_why(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
+async def test_a_key_without_effect_shows_the_reason(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
     run = canned.growing(110.0)
     app = dashboard(run)
     async with app.run_test() as pilot:
@@ -125,7 +128,7 @@ async def test_a_mark_carries_its_note(canned: ModuleType, dashboard: Dashboard)
         assert len(run.sent) == 1
 
 
-async def test_a_batch_size_that_needs_a_restart_is_asked_for_first(canned: ModuleType, dashboard: Dashboard) -> None:
+async def test_a_batch_size_that_needs_a_restart_is_confirmed_first(canned: ModuleType, dashboard: Dashboard) -> None:
     run = canned.growing(110.0, facts=canned.VLLM)
     app = dashboard(run)
     async with app.run_test() as pilot:
@@ -137,7 +140,7 @@ async def test_a_batch_size_that_needs_a_restart_is_asked_for_first(canned: Modu
         assert [(sent.action, sent.value) for sent in run.sent] == [(Action.SET_MAX_NUM_SEQS, 224)]
 
 
-async def test_a_watching_key_moves_through_the_run(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
+async def test_a_playback_key_moves_through_the_run(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
     app = dashboard(canned.finished(), start_at=60.0)
     async with app.run_test(size=(120, 30)) as pilot:
         for key, shown in (
@@ -162,7 +165,7 @@ async def test_a_watching_key_moves_through_the_run(canned: ModuleType, dashboar
             assert text_of(app, "#header").endswith(shown), key
 
 
-async def test_looking_back_leaves_the_ramp_alone_and_end_returns(
+async def test_seeking_back_does_not_hold_the_ramp_and_end_returns(
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf
 ) -> None:
     run = canned.growing(110.0)
@@ -187,7 +190,7 @@ async def test_time_passes_by_the_clock_times_the_speed(
         assert text_of(app, "#header").endswith("00:01:10 ▶ replay ×2")
 
 
-async def test_a_growing_run_is_followed_and_its_end_is_told(
+async def test_a_growing_run_is_followed_and_its_end_is_shown(
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf
 ) -> None:
     run = canned.growing(110.0)
@@ -203,7 +206,7 @@ async def test_a_growing_run_is_followed_and_its_end_is_told(
         assert "play/pause" in text_of(app, "#keys")
 
 
-async def test_zoom_and_metric_go_round(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
+async def test_zoom_and_metric_keys_cycle(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
     app = dashboard(canned.finished(), start_at=60.0)
     async with app.run_test() as pilot:
         axes, metrics = [], []
@@ -252,7 +255,7 @@ async def test_help_opens_and_closes(canned: ModuleType, dashboard: Dashboard) -
         (["q", "down", "down", "enter"], "detach", []),
     ],
 )
-async def test_leaving_a_run_that_is_ours_asks_what_becomes_of_it(
+async def test_quitting_an_owned_run_asks_what_should_happen_to_it(
     canned: ModuleType, dashboard: Dashboard, keys: list[str], result: str, sent: list[Action]
 ) -> None:
     run = canned.growing(110.0)
@@ -263,9 +266,7 @@ async def test_leaving_a_run_that_is_ours_asks_what_becomes_of_it(
     assert [command.action for command in run.sent] == sent
 
 
-async def test_going_back_from_the_question_leaves_everything_as_it_was(
-    canned: ModuleType, dashboard: Dashboard
-) -> None:
+async def test_going_back_from_the_question_changes_nothing(canned: ModuleType, dashboard: Dashboard) -> None:
     run = canned.growing(110.0)
     app = dashboard(run, owns_run=True)
     async with app.run_test() as pilot:
@@ -275,7 +276,7 @@ async def test_going_back_from_the_question_leaves_everything_as_it_was(
 
 
 @pytest.mark.parametrize(("name", "result"), [("growing", "detach"), ("finished", "ended")])
-async def test_leaving_a_run_of_others_or_a_finished_one_asks_nothing(
+async def test_quitting_an_attached_or_finished_run_asks_nothing(
     canned: ModuleType, dashboard: Dashboard, name: str, result: str
 ) -> None:
     app = dashboard(getattr(canned, name)())

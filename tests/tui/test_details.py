@@ -1,4 +1,4 @@
-"""The screens behind the number keys: what they say, and the way there and back."""
+"""The screens behind the number keys."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ FrameOf = Callable[..., Frame]
 
 
 def rows(app: DashboardApp, selector: str) -> list[str]:
-    """What a panel of the screen on top shows."""
+    """The rows of a panel of the top screen."""
     return app.screen.query_one(selector, Panel).render().plain.split("\n")
 
 
-async def test_number_keys_go_from_any_screen_to_any_other_and_escape_goes_back(
+async def test_number_keys_switch_between_any_screens_and_escape_goes_back(
     canned: ModuleType, dashboard: Dashboard
 ) -> None:
     app = dashboard(canned.growing(110.0))
@@ -49,7 +49,7 @@ async def test_number_keys_go_from_any_screen_to_any_other_and_escape_goes_back(
             assert len(app.screen_stack) <= 2
 
 
-async def test_the_sweep_fills_in_as_the_run_goes_on(canned: ModuleType, dashboard: Dashboard) -> None:
+async def test_the_sweep_fills_in_during_the_run(canned: ModuleType, dashboard: Dashboard) -> None:
     run = canned.growing(50.0)
     app = dashboard(run)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -62,7 +62,7 @@ async def test_the_sweep_fills_in_as_the_run_goes_on(canned: ModuleType, dashboa
         assert re.findall(r"[\d,]+\S*", row) == ["192", "502", "856", "1,820★~", "2,199▲…"]
 
 
-async def test_the_configuration_scrolls_to_its_end_and_no_further(canned: ModuleType, dashboard: Dashboard) -> None:
+async def test_the_configuration_scrolls_to_its_end(canned: ModuleType, dashboard: Dashboard) -> None:
     app = dashboard(canned.growing(110.0))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("6", *["pagedown"] * 9)
@@ -72,7 +72,7 @@ async def test_the_configuration_scrolls_to_its_end_and_no_further(canned: Modul
         assert rows(app, "#config")[0] == "run"
 
 
-def test_stages_are_compared_as_of_the_instant_shown(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_stages_are_compared_as_of_the_time_shown(canned: ModuleType, frame_of: FrameOf) -> None:
     figures = frame_of(canned.finished(), 50.0).per_stage()
     assert [each.stage.request_rate for each in figures] == [4.0, 8.0]
     assert [each.ended for each in figures] == [True, False]
@@ -101,7 +101,7 @@ def test_only_a_finished_cell_is_the_peak_and_unplanned_cells_stay_blank() -> No
     assert re.findall(r"[\d,]+\S*|·", shown[3]) == ["128", "2,000▲…", "800▲~"]
 
 
-def test_what_was_predicted_stands_below_what_was_measured_and_the_title_says_how_far_it_is_off(
+def test_predictions_are_below_the_measurements_and_the_title_has_their_error(
     canned: ModuleType, frame_of: FrameOf
 ) -> None:
     run = canned.finished()
@@ -123,15 +123,15 @@ def test_what_was_predicted_stands_below_what_was_measured_and_the_title_says_ho
     assert "≈" not in Lines(panel.draw(frame, 90, 5)).plain
 
 
-def test_a_cell_is_marked_when_a_stage_of_it_that_is_over_was_not_steady(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_a_cell_is_marked_if_a_finished_stage_of_it_was_not_steady(canned: ModuleType, frame_of: FrameOf) -> None:
     frame = frame_of(canned.finished(), 100.0)
     cells = measured(frame.per_stage(), frame.steady)
     marked = {rate: cell.unsteady for (_, rate), cell in cells.items()}
-    assert marked == {4.0: False, 8.0: False, 16.0: True, 20.0: False}  # the last one goes on
+    assert marked == {4.0: False, 8.0: False, 16.0: True, 20.0: False}  # the last one is still running
     assert frame.steady[3].reason.startswith("the load lasted 30 s, but a request takes")
 
 
-def test_steady_windows_are_those_of_stages_that_are_over(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_only_finished_stages_have_steady_windows(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.growing(50.0)
     assert list(frame_of(run, 50.0).steady) == [0]
     assert list(frame_of(canned.finished(), 50.0).steady) == [0, 1, 2, 3]
@@ -172,7 +172,7 @@ def test_each_histogram_has_the_swatch_of_its_stage_and_the_objective_its_line()
     assert axis.split() == ["10ms", "32ms", "100ms"]
 
 
-async def test_the_distributions_tell_how_many_requests_keep_their_objectives(
+async def test_the_distributions_show_the_share_that_meets_the_objectives(
     canned: ModuleType, dashboard: Dashboard
 ) -> None:
     run = canned.finished()
@@ -187,7 +187,7 @@ async def test_the_distributions_tell_how_many_requests_keep_their_objectives(
         assert not any("┊" in row for row in rows(app, "#itl"))
 
 
-async def test_the_share_that_keeps_the_objective_of_the_answer_stands_beside_ttft(
+async def test_the_share_that_meets_the_ttfot_objective_is_beside_ttft(
     canned: ModuleType, dashboard: Dashboard
 ) -> None:
     run = canned.finished()
@@ -246,9 +246,7 @@ def test_the_curve_stays_in_its_box(width: int, height: int) -> None:
     assert max(row_width(row) for row in drawn) <= width
 
 
-async def test_a_plan_without_batch_sizes_has_the_one_that_is_measured(
-    canned: ModuleType, dashboard: Dashboard
-) -> None:
+async def test_a_plan_without_batch_sizes_has_the_measured_one(canned: ModuleType, dashboard: Dashboard) -> None:
     run = canned.growing(50.0)
     run.config = replace(run.config, stages=tuple(replace(stage, max_num_seqs=None) for stage in run.config.stages))
     app = dashboard(run)
@@ -257,9 +255,7 @@ async def test_a_plan_without_batch_sizes_has_the_one_that_is_measured(
         assert "–" not in "".join(rows(app, "#sweep"))
 
 
-async def test_the_matrix_takes_the_rows_that_it_needs_and_the_curve_the_others(
-    canned: ModuleType, dashboard: Dashboard
-) -> None:
+async def test_the_curve_gets_the_rows_that_the_matrix_does_not_need(canned: ModuleType, dashboard: Dashboard) -> None:
     app = dashboard(canned.finished(), start_at=1e6)
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("4")
@@ -269,7 +265,7 @@ async def test_the_matrix_takes_the_rows_that_it_needs_and_the_curve_the_others(
         assert curve.outer_size.height > 25
 
 
-def test_marks_do_not_touch_the_next_cell_where_columns_are_wide() -> None:
+def test_marks_do_not_touch_the_next_cell_in_wide_columns() -> None:
     cell = Cell(output_rate=2560.0, preempted=True, unsteady=True, running_now=False)
     row = Lines(draw_sweep({(64, 8.0): cell, (64, 16.0): cell}, [], 60, 4)).plain.split("\n")[1]
     assert "▲~ " in row

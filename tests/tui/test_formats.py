@@ -1,4 +1,4 @@
-"""People's units: short, with fixed widths, and honest about what is not known."""
+"""Human-readable units: short, of bounded width, and `–` for unknown values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from servetop.tui.drawing import formats
         (math.nan, "–"), (None, "–"),
     ],
 )  # fmt: skip
-def test_a_duration_reads_as_people_say_it(value: float | None, shown: str) -> None:
+def test_durations_have_a_suitable_unit(value: float | None, shown: str) -> None:
     assert formats.seconds(value) == shown
 
 
@@ -35,7 +35,7 @@ def test_a_rate_keeps_three_digits(value: float, shown: str) -> None:
     assert formats.number(value) == shown
 
 
-def test_almost_all_is_not_all() -> None:
+def test_a_share_below_one_is_never_100_percent() -> None:
     assert formats.percent(0.9996) == "99.9 %"
     assert formats.percent(1.0) == "100 %"
     assert formats.percent(0.004) == "0.4 %"
@@ -46,7 +46,7 @@ def test_a_difference_shows_its_sign() -> None:
     assert [formats.signed_percent(each) for each in (0.012, -0.003, 0.0001)] == ["+1.2 %", "−0.3 %", "±0.0 %"]
 
 
-def test_instants_and_memory() -> None:
+def test_times_and_memory() -> None:
     assert formats.clock_time(134.9) == "00:02:14"
     assert formats.minutes(7.0) == "0:07"
     assert formats.minutes(3734.0) == "1:02:14"
@@ -61,7 +61,7 @@ def test_instants_and_memory() -> None:
         (999_600.0, "1.00 MJ"), (3.6e9, "3600 MJ"), (math.nan, "–"),
     ],
 )  # fmt: skip
-def test_an_energy_has_three_digits_and_its_unit(value: float, shown: str) -> None:
+def test_an_energy_has_three_digits_and_a_unit(value: float, shown: str) -> None:
     assert formats.joules(value) == shown
 
 

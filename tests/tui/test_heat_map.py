@@ -1,4 +1,4 @@
-"""Heat maps: where a request lands, and that none is lost."""
+"""Heat maps: each request is in its cell, and none is lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_nothing_measured_gives_no_map() -> None:
     assert heat_map([], np.empty(0), window=(0.0, 4.0), shape=(2, 4)) is None
 
 
-def test_what_lies_before_the_first_bin_stays_blank() -> None:
+def test_cells_before_the_first_bin_are_blank() -> None:
     drawn = heat_map([LogHistogram.of([0.1])] * 4, SECONDS, window=(-4.0, 4.0), shape=(1, 8))
     assert drawn is not None
     assert drawn.counts.tolist() == [[0, 0, 0, 0, 1, 1, 1, 1]]
@@ -52,21 +52,21 @@ def test_with_a_column_for_each_bin_every_request_is_on_the_map(latencies: list[
     assert counted == [len(each) for each in latencies]
 
 
-def test_tokens_that_came_together_do_not_stretch_the_axis() -> None:
+def test_tokens_that_arrive_together_do_not_stretch_the_axis() -> None:
     bottom, top = log_limits(1e-9, 0.02)
     assert 3e-6 <= bottom <= 1e-5
     assert top == pytest.approx(0.03)
 
 
 @given(st.floats(1e-5, 1e4), st.floats(1, 1e2))
-def test_limits_enclose_what_they_are_for(low: float, ratio: float) -> None:
+def test_limits_enclose_their_range(low: float, ratio: float) -> None:
     bottom, top = log_limits(low, low * ratio)
     assert bottom <= low
     assert top >= min(low * ratio, 3e6)
     assert top > bottom
 
 
-def test_shades_differ_without_colour_and_the_most_is_the_darkest() -> None:
+def test_shades_differ_without_colour_and_the_maximum_is_darkest() -> None:
     counts = np.array([[0.0, 1.0, 4.0, 20.0, 120.0, 500.0]])
     text = "".join(text for text, _ in HeatMap(counts=counts, low=0.01, high=1.0).cells()[0])
     assert (text[0], text[-1]) == (" ", "█")

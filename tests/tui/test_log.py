@@ -1,4 +1,4 @@
-"""The log screen: both voices, levels, search."""
+"""The log screen: merged logs, levels, search."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def texts(entries: list[LogEntry]) -> list[str]:
     return [entry.text for entry in entries]
 
 
-def test_lines_of_engine_and_servetop_stand_in_one_order_of_time(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_lines_of_engine_and_servetop_are_merged_by_time(canned: ModuleType, frame_of: FrameOf) -> None:
     entries = MergedLog().entries(frame_of(canned.finished(), 104.0))
     assert [entry.at for entry in entries] == sorted(entry.at for entry in entries)
     assert "KV blocks above 90 %" in [entry.text for entry in entries if entry.symbol == "▲"]
@@ -29,14 +29,14 @@ def test_lines_of_engine_and_servetop_stand_in_one_order_of_time(canned: ModuleT
     assert entries[-1].at <= 104.0
 
 
-def test_a_level_leaves_out_what_is_less_severe(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_a_level_hides_less_severe_lines(canned: ModuleType, frame_of: FrameOf) -> None:
     frame, book = frame_of(canned.finished(), 126.0), MergedLog()
     every, warnings, errors = (len(book.entries(frame, least=least)) for least in Severity)
     assert every > warnings > errors == 0
     assert {entry.severity for entry in book.entries(frame, least=Severity.WARNING)} == {Severity.WARNING}
 
 
-def test_the_book_reads_on_goes_back_and_takes_in_lines_that_come_late(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_the_merged_log_grows_seeks_back_and_adds_late_lines(canned: ModuleType, frame_of: FrameOf) -> None:
     frame, book = frame_of(canned.without_metrics(), 5.0), MergedLog()
     a, b, c = (LogLine(at=at, text=text) for at, text in ((1.0, "a"), (2.0, "b"), (1.5, "c")))
 
@@ -51,7 +51,7 @@ def test_the_book_reads_on_goes_back_and_takes_in_lines_that_come_late(canned: M
     assert read(b) == ["b"]
 
 
-def test_a_search_does_not_mind_case_and_nothing_finds_nothing() -> None:
+def test_a_search_ignores_case_and_an_empty_query_matches_nothing() -> None:
     entries = [
         LogEntry(1.0, Severity.INFO, "Engine ready"),
         LogEntry(2.0, Severity.INFO, "swap"),
@@ -61,7 +61,7 @@ def test_a_search_does_not_mind_case_and_nothing_finds_nothing() -> None:
     assert matching(entries, "") == []
 
 
-def test_servetops_lines_carry_its_name_and_what_was_found_stands_in_brackets() -> None:
+def test_servetops_lines_have_its_name_and_matches_are_in_brackets() -> None:
     engine = LogEntry(61.0, Severity.INFO, "Engine ready")
     own = LogEntry(62.0, Severity.WARNING, "preemptions started", "▲")
     rows = [entry_row(engine, 60, query="READY", chosen=True), entry_row(own, 60)]
@@ -102,7 +102,7 @@ async def test_v_filters_and_slash_searches_and_n_goes_from_match_to_match(
         assert run.sent == []
 
 
-async def test_hostile_words_stay_words(canned: ModuleType, dashboard: Dashboard) -> None:
+async def test_a_hostile_query_is_plain_text(canned: ModuleType, dashboard: Dashboard) -> None:
     app = dashboard(canned.hostile(), start_at=110.0)
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.press("5", "slash", *"[link=x]", "enter")

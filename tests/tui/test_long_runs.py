@@ -1,4 +1,4 @@
-"""The dashboard on a run that goes on and on: old ticks leave its memory, and are read again where one looks."""
+"""Long live runs: old ticks leave the memory and are read again when they are shown."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.tui import canned
 
 END = 120.0
 GROWTH = 64
-"""Bytes a tick: what marks its place, and the events of a canned run."""
+"""Bytes per tick: its index entry, and the events of a canned run."""
 
 
 def followed(*, keep: int | None) -> RunState:
-    """The canned run, taken in second by second; `keep` ticks stay in memory, None: all."""
+    """The canned run, folded second by second; `keep` ticks stay in memory, None keeps all."""
     run = canned.growing(0.0)
     options: dict[str, Any] = {} if keep is None else {"read": run.past_ticks, "keep": keep}
     state = RunState(run.header, **options)
@@ -57,14 +57,14 @@ def figures(frame: Frame) -> dict[str, Any]:
 
 @pytest.mark.parametrize("at", [20.0, 61.3, END])
 @pytest.mark.parametrize("span", [30.0, 0.0])
-def test_every_instant_looks_as_if_all_ticks_were_still_there(at: float, span: float) -> None:
+def test_every_time_is_shown_as_if_all_ticks_were_in_memory(at: float, span: float) -> None:
     whole, short = followed(keep=None), followed(keep=100)
     view = View(playhead=Playhead(at=at), span=span)
     assert short.history.ticks.away > 300
     np.testing.assert_equal(figures(short.at(view, live=True)), figures(whole.at(view, live=True)))
 
 
-async def test_a_past_that_cannot_be_read_again_is_told_and_ends_nothing(dashboard: Any) -> None:
+async def test_ticks_that_cannot_be_read_again_are_reported(dashboard: Any) -> None:
     run = canned.growing(110.0)
     app: DashboardApp = dashboard(run)
 
@@ -84,7 +84,7 @@ LOADED = canned.growing(END).ticks[100:]
 
 
 def endless(number: int) -> Tick:
-    """A tick of a run that plays the canned one's load over and over."""
+    """A tick of a run that repeats the canned run's load."""
     tick = LOADED[number % len(LOADED)]
     at = (number + 1) * TICK_SECONDS
     engine = replace(tick.engine, scrape_start=at - 0.02, scrape_end=at - 0.01) if tick.engine else None
@@ -95,7 +95,7 @@ def caught(replica: int, at: float) -> ReplicaSample:
     return ReplicaSample(replica=replica, scrape_start=at - 0.01, scrape_end=at, running=1.5, waiting=0.5)
 
 
-def test_a_run_that_goes_on_and_on_takes_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_live_run_needs_constant_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing_again(first: int, last: int) -> Sequence[Tick]:
         raise AssertionError(f"ticks {first} to {last} were read again, though nobody looks back")
 
@@ -119,7 +119,7 @@ def test_a_run_that_goes_on_and_on_takes_no_more_memory(monkeypatch: pytest.Monk
     assert growth < 1024 * GROWTH
 
 
-def test_a_long_recording_is_taken_in_piece_by_piece(dashboard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_recording_is_read_in_parts(dashboard: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     run = canned.growing(END)
     whole: DashboardApp = dashboard(run)
     held: list[int] = []
@@ -138,7 +138,7 @@ def test_a_long_recording_is_taken_in_piece_by_piece(dashboard: Any, monkeypatch
     np.testing.assert_equal(figures(pieces.viewer.frame()), figures(whole.viewer.frame()))
 
 
-def test_what_a_full_disk_does_not_take_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_that_a_full_disk_rejects_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = ScratchFile()
     places = [scratch.add(b"first")]
 

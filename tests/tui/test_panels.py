@@ -1,4 +1,4 @@
-"""What panels say, drawn from canned runs without any app."""
+"""Panels, drawn from canned runs without an app."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ from servetop.tui.panels.panel import Panel
 from servetop.tui.screens.help import help_rows
 from servetop.tui.state.availability import staleness, why_missing
 from servetop.tui.state.frame import Frame
-from servetop.tui.state.playhead import Playhead
 from servetop.tui.state.timeline_events import timeline_events
 
 FrameOf = Callable[..., Frame]
@@ -48,41 +47,7 @@ def text(rows: list[TextRow]) -> str:
     return Lines(rows).plain
 
 
-def test_the_header_says_what_runs_at_which_stage_and_that_it_records(canned: ModuleType, frame_of: FrameOf) -> None:
-    frame = frame_of(canned.growing(110.0), 110.0)
-    following = replace(frame, view=replace(frame.view, playhead=Playhead(at=110.0, following=True)))
-    header = text([draw_header(following, 120)])
-    assert header.startswith("servetop ▸ simulator · llama-2-7b · H200")
-    assert header.endswith("stage 4/4 20 req/s · batch 192  00:01:50 ● REC")
-
-
-@pytest.mark.parametrize(
-    ("playhead", "shown"),
-    [
-        (Playhead(at=60.0), "▶ replay ×1"),
-        (Playhead(at=60.0, speed=4.0, playing=False), "‖ replay ×4"),
-        (Playhead(at=126.0), "■ ended"),
-    ],
-)
-def test_the_header_says_how_a_finished_run_is_watched(
-    canned: ModuleType, frame_of: FrameOf, playhead: Playhead, shown: str
-) -> None:
-    frame = frame_of(canned.finished(), playhead.at)
-    assert text([draw_header(replace(frame, view=replace(frame.view, playhead=playhead)), 120)]).endswith(shown)
-
-
-def test_looking_back_in_a_live_run_shows_how_far(canned: ModuleType, frame_of: FrameOf) -> None:
-    frame = frame_of(canned.growing(110.0), 98.0)
-    assert text([draw_header(frame, 120)]).endswith("▶ ×1 −0:12")
-
-
-def test_a_run_without_an_end_broke_off(canned: ModuleType, frame_of: FrameOf) -> None:
-    run = canned.finished()
-    run.end = None
-    assert text([draw_header(frame_of(run, 126.0), 120)]).endswith("■ broke off")
-
-
-def test_the_diagnosis_keeps_its_advice_where_there_is_little_room(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_the_diagnosis_keeps_its_advice_on_narrow_screens(canned: ModuleType, frame_of: FrameOf) -> None:
     found = diagnose(frame_of(canned.growing(110.0), 110.0).stats, canned.SIM)
     assert text([draw_diagnosis(found, 120)]) == (
         "▲ KV-bound: 99.8 % of blocks, 9.3 preemptions/s, 26 waiting → max_num_seqs ≈ 96 or more KV memory"
@@ -100,29 +65,6 @@ async def test_a_run_whose_engine_failed_gets_no_advice_about_its_load(
         assert "the engine failed" in text_of(app, "#diagnosis")
         app.viewer.update_view(cursor=Cursor(at=60.0))
         assert "headroom" in text_of(app, "#diagnosis")
-
-
-def test_held_and_paused_loads_are_marked(canned: ModuleType, frame_of: FrameOf) -> None:
-    frame = frame_of(canned.finished(), 60.0)
-    held = replace(frame, stats=replace(frame.stats, load=replace(frame.stats.load, holding=True)))
-    paused = replace(frame, stats=replace(frame.stats, load=replace(frame.stats.load, paused=True)))
-    assert "8 req/s · batch 192 ‖ held" in text([draw_header(held, 120)])
-    assert "8 req/s · batch 192 ‖ load paused" in text([draw_header(paused, 120)])
-
-
-def test_a_rate_that_was_steered_away_from_its_stage_is_told(canned: ModuleType, frame_of: FrameOf) -> None:
-    frame = frame_of(canned.finished(), 60.0)
-    steered = replace(frame, stats=replace(frame.stats, load=replace(frame.stats.load, request_rate=8.82)))
-    assert "8 req/s · batch 192 → 8.82 req/s" in text([draw_header(steered, 120)])
-
-
-@pytest.mark.parametrize("width", [60, 80, 120, 200])
-def test_the_header_fits_every_terminal_and_never_loses_time_and_state(
-    canned: ModuleType, frame_of: FrameOf, width: int
-) -> None:
-    row = draw_header(frame_of(canned.finished(), 60.0), width)
-    assert row_width(row) <= width
-    assert text([row]).endswith("00:01:00 ▶ replay ×1")
 
 
 @pytest.mark.parametrize(("width", "height"), [(28, 2), (38, 3), (58, 6), (64, 18), (12, 1), (90, 12)])
@@ -145,7 +87,7 @@ def test_every_drawing_stays_in_its_box(canned: ModuleType, frame_of: FrameOf, w
         assert len(rows) <= max(height, 3)
 
 
-def test_the_load_panel_names_what_failed_with_a_symbol(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_the_load_panel_marks_failures_with_a_symbol(canned: ModuleType, frame_of: FrameOf) -> None:
     stats = frame_of(canned.finished(), 110.0).stats
     shown = text(
         draw_load(replace(stats, totals=replace(stats.totals, failed=12)), Axes(window=(0, 1), limit=1), 80, 3)
@@ -175,13 +117,13 @@ def test_seven_rows_are_enough_for_the_lines_of_three_percentiles(canned: Module
     assert {"sky", "orange", "rose"} <= styles
 
 
-def test_the_charted_latency_is_pointed_at(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_the_charted_latency_is_marked(canned: ModuleType, frame_of: FrameOf) -> None:
     stats = frame_of(canned.finished(), 60.0).stats
     shown = text(draw_latency(stats, Axes(window=(0, 60), limit=1), 60, 4, metric="itl"))
     assert [line[:5] for line in shown.split("\n")] == ["     ", " TTFT", "▸ITL ", " E2EL"]
 
 
-def test_events_of_which_nobody_knows_the_tokens_have_no_itl_and_the_panel_says_so() -> None:
+def test_events_with_unknown_tokens_have_no_itl() -> None:
     ticks = [Tick(client=ClientTick(index=number, chunks=3, ttft=LogHistogram.of([0.2]))) for number in range(8)]
     stats = live_stats(TickHistory(ticks), 2.0)
     shown = text(draw_latency(stats, Axes(window=(0, 60), limit=1), 60, 4, metric="ttft"))
@@ -190,7 +132,7 @@ def test_events_of_which_nobody_knows_the_tokens_have_no_itl_and_the_panel_says_
     assert not live_stats(TickHistory(alone), 2.0).events_unsized
 
 
-def test_kv_blocks_come_from_the_sample_or_from_share_and_boot_facts(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_kv_blocks_come_from_the_sample_or_from_usage_and_engine_facts(canned: ModuleType, frame_of: FrameOf) -> None:
     frame = frame_of(canned.finished(), 110.0)
     assert kv_blocks(frame) == (2874, 2880)
     assert frame.stats.engine is not None
@@ -198,24 +140,24 @@ def test_kv_blocks_come_from_the_sample_or_from_share_and_boot_facts(canned: Mod
     assert kv_blocks(replace(frame, stats=replace(frame.stats, engine=shares_only))) == (1440, 2880)
 
 
-def test_what_an_engine_does_not_export_is_said_and_never_shown_as_zero(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_metrics_that_are_not_exported_are_named_and_never_zero(canned: ModuleType, frame_of: FrameOf) -> None:
     bare, full = frame_of(canned.without_metrics(), 60.0), frame_of(canned.finished(), 60.0)
     assert why_missing(bare, "running", "waiting") == "not exported by TGI"
     assert why_missing(full, "running", "waiting") == ""
     assert why_missing(frame_of(canned.booting(), 4.0), "running") == "the engine is not ready yet"
     assert full.stats.engine is not None
     silent = replace(full, stats=replace(full.stats, engine=replace(full.stats.engine, running=None, waiting=None)))
-    assert why_missing(silent, "running", "waiting").startswith("no metrics from ")  # it will tell, but has not yet
+    assert why_missing(silent, "running", "waiting").startswith("no metrics from ")  # exported, but not sampled yet
 
 
-def test_an_old_sample_says_how_old_it_is(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_the_age_of_a_stale_sample_is_shown(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.finished()
     run.ticks = [replace(tick, engine=tick.engine if tick.end <= 56.6 else None) for tick in run.ticks]
     assert staleness(frame_of(run, 60.0)) == "⚠ sample 3.51 s old"
     assert staleness(frame_of(run, 56.5)) == ""
 
 
-def test_trust_shows_what_is_wrong_first_when_there_is_little_room() -> None:
+def test_trust_shows_failed_checks_first_in_few_rows() -> None:
     late = Trust(slip_p99=0.25, loop_lag_p99=0.002, offered_rate=64.0, sent_rate=64.0)
     assert text(draw_trust(late, 60, 2)).split("\n")[0] == "▲ requests sent 250 ms late at p99"
     assert "▲ schedule slip p99" in text(draw_trust(late, 60, 6))
@@ -236,20 +178,20 @@ def test_gpus_that_do_not_fit_are_counted() -> None:
     assert "–" in text(draw_gpus(gpus[:1], 60, 1))
 
 
-def test_a_gpu_says_why_it_is_slow_and_what_the_engine_holds_of_it() -> None:
+def test_a_gpu_shows_throttling_and_the_engines_memory() -> None:
     gpu = GpuSample(at=0.0, index=0, name="H200", power=700.0, throttled="power cap", engine_memory=9 << 30)
     assert "throttled: power cap   engine 9.0 GiB" in text(draw_gpus([gpu], 90, 3))
     assert "slowed" not in text(draw_gpus([replace(gpu, throttled="")], 90, 3))
 
 
-def test_log_lines_are_cut_timed_and_marked() -> None:
+def test_log_lines_have_a_time_and_are_truncated_and_coloured() -> None:
     lines = [LogLine(at=61.0, text="INFO ready"), LogLine(at=62.0, text="ERROR \x1b[31mout of memory, sorry")]
     rows = draw_log(lines, 20, 5)
     assert text(rows) == "01:01 INFO ready\n01:02 ERROR out of…"
     assert rows[1][1][1] == "bad"
 
 
-def test_the_time_line_has_stages_events_and_the_position(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_the_timeline_has_stages_events_and_the_position(canned: ModuleType, frame_of: FrameOf) -> None:
     labels, line = text(draw_timeline(frame_of(canned.finished(), 63.0), 126, 2)).split("\n")
     assert labels[6:].startswith("┊4 req/s · batch 192")
     assert {line[0], line[6], line[36], line[96]} == {"┿"}
@@ -267,13 +209,13 @@ def test_commands_are_events_too(canned: ModuleType, frame_of: FrameOf) -> None:
     assert text([draw_status(frame, 60)]).startswith("✓ set_rate obeyed")
 
 
-def test_a_command_without_a_reply_is_shown_as_asked_for(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_a_command_without_a_reply_is_shown_as_pending(canned: ModuleType, frame_of: FrameOf) -> None:
     run = canned.growing(110.0)
     run.sent = [Command(id=1, at=109.0, action=Action.SET_RATE, value=67.2)]
     assert text([draw_status(frame_of(run, 110.0), 60)]).startswith("… rate 67.2 req/s pending")
 
 
-def test_a_failed_start_is_told_prominently_and_long_reasons_are_broken(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_a_failed_start_has_an_alert_and_long_reasons_are_wrapped(canned: ModuleType, frame_of: FrameOf) -> None:
     reason = alert_text(frame_of(canned.failed_to_start(), 4.0))
     assert reason.startswith("vLLM exited with code 1 after 3.2 s")
     assert text(draw_alert(reason, 40, 3)).split("\n")[0] == "vLLM exited with code 1 after 3.2 s:"

@@ -1,4 +1,4 @@
-"""The playhead: what moves through a run, live or not."""
+"""The playhead, in live and finished runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_pausing_and_playing_again() -> None:
     assert paused.toggled(edge=100.0).advanced(5.0, edge=100.0).at == 15.0
 
 
-def test_playing_at_the_end_begins_again() -> None:
+def test_playing_at_the_end_restarts() -> None:
     assert Playhead(at=100.0).toggled(edge=100.0) == Playhead(at=0.0, playing=True)
     assert Playhead(at=100.0, following=True).toggled(edge=100.0) == Playhead(at=0.0, playing=True)
 
@@ -68,7 +68,9 @@ def test_speed_goes_from_a_quarter_to_sixty_four() -> None:
 
 
 @given(playheads, times, st.floats(-1e4, 1e4, allow_nan=False), st.integers(-50, 50), times)
-def test_nothing_leaves_the_run(playhead: Playhead, edge: float, by: float, ticks: int, elapsed: float) -> None:
+def test_the_playhead_stays_within_the_run(
+    playhead: Playhead, edge: float, by: float, ticks: int, elapsed: float
+) -> None:
     inside = Playhead(at=min(playhead.at, edge), speed=playhead.speed, playing=playhead.playing)
     for moved in (
         inside.moved_by(by, edge=edge),

@@ -1,4 +1,4 @@
-"""The recordings browser: what it shows of files as they are read, and that nothing is lost by accident."""
+"""The recordings browser: previews, filter, opening, renaming, deleting."""
 
 from __future__ import annotations
 
@@ -11,21 +11,17 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from servetop.core.events import RunEnd
-from servetop.core.interfaces.recording_store import RecordingInfo, RecordingPreview, RecordingState
+from servetop.core.interfaces.recording_store import RecordingPreview
 from servetop.recordings.library.folder_store import FolderStore
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from servetop.tui.app import DashboardApp
-from servetop.tui.drawing.text_runs import Lines
 from servetop.tui.options import DashboardOptions
 from servetop.tui.panels.detail.recordings_list import RecordingsList
-from servetop.tui.panels.detail.recordings_table import draw_details, draw_recordings, matches, scrolled, sparkline
 from servetop.tui.screens.live import LiveScreen
 from servetop.tui.screens.recordings_screen import RecordingsScreen
 from tests.harness import SLOW_MACHINE
@@ -50,7 +46,7 @@ def folder(tmp_path: Path, canned: ModuleType) -> Path:
 
 @pytest.fixture
 def browser(folder: Path, canned: ModuleType, dashboard: Dashboard) -> DashboardApp:
-    """A live run, and the three recordings beside it."""
+    """A live run, with the three recordings in its store."""
     return dashboard(canned.growing(), options=DashboardOptions(store=FolderStore(folder)))
 
 
@@ -70,7 +66,7 @@ async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
     pytest.fail("it did not come about")
 
 
-async def test_the_row_of_a_run_that_goes_on_ticks_on(folder: Path, canned: ModuleType, dashboard: Dashboard) -> None:
+async def test_the_row_of_a_live_run_is_updated(folder: Path, canned: ModuleType, dashboard: Dashboard) -> None:
     ticks = canned.ticks(seconds=60.0)
     recorder = Recorder.create(folder / "now.servetop", canned.finished().header)
     for tick in ticks[:80]:
@@ -111,7 +107,7 @@ async def test_enter_replays_the_one_under_the_cursor_in_place(browser: Dashboar
         assert isinstance(browser.screen, LiveScreen)
 
 
-async def test_a_run_of_ours_that_is_out_of_sight_is_still_asked_about(
+async def test_quitting_asks_about_an_owned_run_that_is_not_shown(
     folder: Path, canned: ModuleType, dashboard: Dashboard
 ) -> None:
     run = canned.growing()
@@ -124,7 +120,7 @@ async def test_a_run_of_ours_that_is_out_of_sight_is_still_asked_about(
     assert app.return_value == "stop"
 
 
-async def test_typing_filters_by_name_and_by_what_is_known(browser: DashboardApp) -> None:
+async def test_typing_filters_by_name_and_metadata(browser: DashboardApp) -> None:
     async with browser.run_test() as pilot:
         await pilot.press("r", "slash", *"bet")
         assert shown(browser) == ["beta"]
@@ -138,7 +134,7 @@ async def test_typing_filters_by_name_and_by_what_is_known(browser: DashboardApp
         assert isinstance(browser.screen, LiveScreen)
 
 
-async def test_deleting_needs_a_typed_word(browser: DashboardApp, folder: Path) -> None:
+async def test_deleting_needs_a_typed_confirmation(browser: DashboardApp, folder: Path) -> None:
     async with browser.run_test() as pilot:
         await pilot.press("r", "d", "enter")
         await pilot.press("d", "n", "enter")
@@ -159,7 +155,7 @@ async def test_the_recording_on_the_screen_is_not_deleted(browser: DashboardApp,
     assert (folder / "alpha.servetop").exists()
 
 
-async def test_a_read_only_browser_neither_renames_nor_deletes_and_says_so(
+async def test_a_read_only_browser_rejects_renaming_and_deleting(
     folder: Path, canned: ModuleType, dashboard: Dashboard
 ) -> None:
     around = DashboardOptions(store=FolderStore(folder), read_only=True)
@@ -201,7 +197,7 @@ async def test_the_letters_of_the_browser_do_not_steer_the_run_below(
     assert run.sent == []
 
 
-async def test_it_can_be_the_first_thing_to_see(folder: Path, dashboard: Dashboard) -> None:
+async def test_the_browser_can_be_the_first_screen(folder: Path, dashboard: Dashboard) -> None:
     store = FolderStore(folder)
     app = dashboard(store.open(store.newest()), options=DashboardOptions(store=store, browse=True))
     async with app.run_test() as pilot:
@@ -209,7 +205,7 @@ async def test_it_can_be_the_first_thing_to_see(folder: Path, dashboard: Dashboa
     store.close()
 
 
-async def test_a_thousand_recordings_are_there_at_once_and_are_read_where_one_looks(
+async def test_a_thousand_recordings_are_listed_at_once_and_visible_ones_read_first(
     tmp_path: Path, canned: ModuleType, dashboard: Dashboard
 ) -> None:
     for number in range(1000):
@@ -261,44 +257,3 @@ async def test_a_folder_without_recordings_says_so(tmp_path: Path, canned: Modul
     async with app.run_test() as pilot:
         await pilot.press("r", "enter", "d", "e")
         assert "no recording matches" in listing(app).render().plain
-
-
-def test_a_sparkline_shows_the_peaks_and_marks_silence() -> None:
-    assert sparkline([0, 1, 2, 4, 8], 24) == "·▂▃▅█"
-    assert sparkline([0, 1, 2, 4, 8, 0], 3) == "▂▅█"
-    assert sparkline([], 24) == sparkline([1.0], 0) == ""
-    assert sparkline([0.0, 0.0], 24) == "··"
-
-
-@given(st.lists(st.floats(0, 1e9), max_size=60), st.integers(0, 40))
-def test_a_sparkline_never_takes_more_cells_than_it_has(values: list[float], cells: int) -> None:
-    assert len(sparkline(values, cells)) <= cells
-
-
-@given(st.integers(0, 50), st.integers(0, 200), st.integers(1, 40))
-def test_scrolling_keeps_the_cursor_on_the_screen(top: int, cursor: int, visible: int) -> None:
-    assert scrolled(top, cursor, visible) <= cursor < scrolled(top, cursor, visible) + visible
-
-
-@pytest.mark.parametrize("width", [40, 80, 120, 160, 220])
-def test_hostile_names_stay_in_their_row(width: int) -> None:
-    path = Path(f"/tmp/{HOSTILE}.servetop")
-    info = RecordingInfo(
-        path=path, started=NOON, state=RecordingState.LIVE, engine=HOSTILE, model=HOSTILE, label=HOSTILE
-    )
-    known = {path: RecordingPreview(info=info, output_rates=(1.0, 2.0))}
-    rows = [*draw_recordings([path], known, cursor=0, top=0, size=(width, 5)), *draw_details(path, known[path], width)]
-    text = Lines(rows).plain
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-    assert "[red]evil[/]" in text or width == 40
-    assert all(len(line) <= width for line in text.splitlines())
-
-
-def test_words_match_in_any_order_and_case() -> None:
-    path = Path("/tmp/20261121-vllm.servetop")
-    info = RecordingInfo(path=path, started=NOON, state=RecordingState.FINISHED, model="Llama-2-7b", label="night")
-    assert matches(path, RecordingPreview(info=info), "llama VLLM")
-    assert matches(path, RecordingPreview(info=info), "")
-    assert not matches(path, RecordingPreview(info=info), "vllm mixtral")
-    assert not matches(path, None, "llama")

@@ -1,97 +1,57 @@
-"""Choosing a panel and giving it the whole screen, by key and by mouse."""
+"""The table of recordings: filter, sparklines and rows, without a screen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import ModuleType
+from pathlib import Path
 
-from servetop.tui.app import DashboardApp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-Dashboard = Callable[..., DashboardApp]
+from servetop.core.interfaces.recording_store import RecordingInfo, RecordingPreview, RecordingState
+from servetop.tui.drawing.text_runs import Lines
+from servetop.tui.panels.detail.recordings_table import draw_details, draw_recordings, matches, scrolled, sparkline
 
-
-def shown(app: DashboardApp) -> list[str]:
-    return [panel.id or "" for panel in app.screen.query("#panels > Panel") if panel.display]
-
-
-def chosen(app: DashboardApp) -> str | None:
-    return None if app.focused is None else app.focused.id
+NOON = 1_700_000_000.0
+HOSTILE = "\x1b[2J[red]evil[/] \u202egpj"
 
 
-async def test_tab_goes_round_the_panels_and_back(canned: ModuleType, dashboard: Dashboard) -> None:
-    app = dashboard(canned.finished(), start_at=110.0)
-    async with app.run_test(size=(120, 40)) as pilot:
-        assert chosen(app) is None
-        ids = []
-        for key in ("tab", "tab", "shift+tab", "shift+tab"):
-            await pilot.press(key)
-            ids.append(chosen(app))
-        assert ids == ["load", "throughput", "load", "log"]
-        await pilot.press("escape")
-        assert chosen(app) is None
+def test_a_sparkline_shows_the_peaks_and_marks_zeros() -> None:
+    assert sparkline([0, 1, 2, 4, 8], 24) == "·▂▃▅█"
+    assert sparkline([0, 1, 2, 4, 8, 0], 3) == "▂▅█"
+    assert sparkline([], 24) == sparkline([1.0], 0) == ""
+    assert sparkline([0.0, 0.0], 24) == "··"
 
 
-async def test_a_chosen_panel_is_told_by_its_frame_and_not_by_colour(canned: ModuleType, dashboard: Dashboard) -> None:
-    app = dashboard(canned.finished(), start_at=110.0)
-    async with app.run_test(size=(120, 40)) as pilot:
-        for theme in ("textual-dark", "ansi-dark"):
-            app.theme = theme
-            for _ in range(8):
-                await pilot.press("tab")
-                frames = {panel.id: panel.styles.border_top[0] for panel in app.screen.query("#panels > Panel")}
-                assert [name for name, frame in frames.items() if frame == "heavy"] == [chosen(app)]
+@given(st.lists(st.floats(0, 1e9), max_size=60), st.integers(0, 40))
+def test_a_sparkline_never_takes_more_cells_than_it_has(values: list[float], cells: int) -> None:
+    assert len(sparkline(values, cells)) <= cells
 
 
-async def test_enter_maximises_and_escape_brings_all_back_where_they_were(
-    canned: ModuleType, dashboard: Dashboard
-) -> None:
-    app = dashboard(canned.finished(), start_at=110.0)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.pause()
-        before = {panel.id: panel.region for panel in app.screen.query("#panels > Panel")}
-        await pilot.press("tab", "tab", "enter")
-        assert shown(app) == ["throughput"]
-        assert app.screen.query_one("#throughput").region.size == (120, 36)
-        for name in ("#header", "#diagnosis", "#status", "#keys"):
-            assert app.screen.query_one(name).display
-        await pilot.press("escape")
-        await pilot.pause()
-        assert {panel.id: panel.region for panel in app.screen.query("#panels > Panel")} == before
-        assert chosen(app) == "throughput"
-        await pilot.press("enter", "enter")
-        await pilot.pause()
-        assert {panel.id: panel.region for panel in app.screen.query("#panels > Panel")} == before
+@given(st.integers(0, 50), st.integers(0, 200), st.integers(1, 40))
+def test_scrolling_keeps_the_cursor_on_the_screen(top: int, cursor: int, visible: int) -> None:
+    assert scrolled(top, cursor, visible) <= cursor < scrolled(top, cursor, visible) + visible
 
 
-async def test_tab_takes_the_whole_screen_to_the_next_panel(canned: ModuleType, dashboard: Dashboard) -> None:
-    app = dashboard(canned.finished(), start_at=110.0)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("enter")
-        assert shown(app) == ["load"]
-        await pilot.press("tab")
-        await pilot.pause()
-        assert shown(app) == ["throughput"]
+@pytest.mark.parametrize("width", [40, 80, 120, 160, 220])
+def test_hostile_names_stay_in_their_row(width: int) -> None:
+    path = Path(f"/tmp/{HOSTILE}.servetop")
+    info = RecordingInfo(
+        path=path, started=NOON, state=RecordingState.LIVE, engine=HOSTILE, model=HOSTILE, label=HOSTILE
+    )
+    known = {path: RecordingPreview(info=info, output_rates=(1.0, 2.0))}
+    rows = [*draw_recordings([path], known, cursor=0, top=0, size=(width, 5)), *draw_details(path, known[path], width)]
+    text = Lines(rows).plain
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "[red]evil[/]" in text or width == 40
+    assert all(len(line) <= width for line in text.splitlines())
 
 
-async def test_escape_brings_panels_back_before_it_takes_the_cursor(canned: ModuleType, dashboard: Dashboard) -> None:
-    app = dashboard(canned.finished(), start_at=110.0)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.press("c", "enter", "escape")
-        assert len(shown(app)) > 1
-        assert app.viewer.view.cursor is not None
-        await pilot.press("escape")
-        assert app.viewer.view.cursor is None
-
-
-async def test_a_click_chooses_and_a_double_click_maximises_and_brings_back(
-    canned: ModuleType, dashboard: Dashboard
-) -> None:
-    app = dashboard(canned.finished(), start_at=110.0)
-    async with app.run_test(size=(160, 48)) as pilot:
-        await pilot.click("#queue", offset=(3, 1))
-        assert chosen(app) == "queue"
-        assert len(shown(app)) > 1
-        await pilot.double_click("#trust", offset=(3, 1))
-        assert shown(app) == ["trust"]
-        await pilot.double_click("#trust", offset=(3, 1))
-        assert len(shown(app)) > 1
+def test_queries_match_words_in_any_order_and_case() -> None:
+    path = Path("/tmp/20261121-vllm.servetop")
+    info = RecordingInfo(path=path, started=NOON, state=RecordingState.FINISHED, model="Llama-2-7b", label="night")
+    assert matches(path, RecordingPreview(info=info), "llama VLLM")
+    assert matches(path, RecordingPreview(info=info), "")
+    assert not matches(path, RecordingPreview(info=info), "vllm mixtral")
+    assert not matches(path, None, "llama")

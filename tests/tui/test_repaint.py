@@ -1,4 +1,4 @@
-"""What the live screen draws again, and what it has room for."""
+"""What the live screen repaints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Dashboard = Callable[..., DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]
 
 
-async def test_the_heat_map_takes_the_charts_place_by_key_and_stands_beside_it_where_there_is_room(
+async def test_the_heat_map_replaces_the_chart_by_key_or_is_beside_it_on_large_screens(
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf
 ) -> None:
     app = dashboard(canned.growing(110.0))
@@ -34,7 +34,7 @@ async def test_the_heat_map_takes_the_charts_place_by_key_and_stands_beside_it_w
         assert shown() == ["latency", "heat"]
 
 
-async def test_only_rows_and_titles_that_changed_are_drawn_again(canned: ModuleType, dashboard: Dashboard) -> None:
+async def test_only_changed_rows_and_titles_are_repainted(canned: ModuleType, dashboard: Dashboard) -> None:
     run = canned.growing(110.25)
     app = dashboard(run)
     async with app.run_test(size=(160, 48)) as pilot:
@@ -48,7 +48,7 @@ async def test_only_rows_and_titles_that_changed_are_drawn_again(canned: ModuleT
         assert len(load._repaint_regions) < 4  # title and legends; the chart has no new bin before second 111
 
 
-async def test_a_covered_screen_is_not_drawn_and_is_up_to_date_when_it_is_seen_again(
+async def test_a_covered_screen_is_not_drawn_and_is_current_when_uncovered(
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf
 ) -> None:
     run = canned.growing(110.0)
@@ -64,9 +64,7 @@ async def test_a_covered_screen_is_not_drawn_and_is_up_to_date_when_it_is_seen_a
         assert "00:01:52" in text_of(app, "#header")
 
 
-async def test_while_time_passes_the_requests_are_drawn_twice_a_second(
-    canned: ModuleType, dashboard: Dashboard
-) -> None:
+async def test_the_requests_are_redrawn_twice_a_second(canned: ModuleType, dashboard: Dashboard) -> None:
     run = canned.growing(108.0)
     app = dashboard(run)
     async with app.run_test(size=(160, 48)) as pilot:

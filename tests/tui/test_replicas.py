@@ -1,4 +1,4 @@
-"""The table of several servers: what each told last, at the instant that is looked at."""
+"""The table of replicas at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def lines(history: ReplicaHistory, at: float, facts: EngineFacts | None = FACTS,
     return ["".join(text for text, _ in row).rstrip() for row in history.rows(facts, at, width)]
 
 
-def test_each_server_has_a_row_as_of_the_instant_shown() -> None:
+def test_each_replica_has_a_row_as_of_the_time_shown() -> None:
     history = ReplicaHistory()
     history.fold([caught(0, 1.0, running=2, tokens=0), caught(1, 1.0, running=1, tokens=0)])
     history.fold([caught(0, 3.0, running=7, tokens=400), caught(1, 9.0, running=5, tokens=80)])
@@ -32,13 +32,13 @@ def test_each_server_has_a_row_as_of_the_instant_shown() -> None:
     assert second.split() == ["http://gpu8:8000", "1", "0", "25.0", "%", "1", "–"]
 
 
-def test_one_that_went_and_one_that_never_spoke_are_told_apart() -> None:
+def test_a_replica_that_is_away_differs_from_one_without_samples() -> None:
     history = ReplicaHistory()
     history.fold([caught(0, 1.0, running=2, tokens=0)])
     assert [line.split(maxsplit=1)[1] for line in lines(history, 9.0)[1:]] == ["away", "no sample yet"]
 
 
-def test_with_one_server_there_is_no_table() -> None:
+def test_a_single_server_has_no_table() -> None:
     history = ReplicaHistory()
     assert lines(history, 1.0, dataclasses.replace(FACTS, replica_urls=())) == []
     assert lines(history, 1.0, None) == []

@@ -1,4 +1,4 @@
-"""A report's plot reads without colour, begins at zero and names its curves."""
+"""Plots of reports: no colour, an axis from zero, named curves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_the_plot_has_round_ticks_from_zero_and_a_tick_for_every_rate() -> None:
     assert lines[-2].split() == ["tok/s", "requests/s"]
 
 
-def test_curves_are_told_apart_by_their_markers_not_by_colour() -> None:
+def test_curves_differ_in_their_markers_not_in_colour_alone() -> None:
     drawn = curves(CURVES, across="requests/s", up="tok/s")
     assert "\x1b" not in drawn
     assert drawn.splitlines()[-1] == "● batch 16   ▲ batch 64"

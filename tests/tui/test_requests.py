@@ -1,4 +1,4 @@
-"""The requests screen: what is known of each request at an instant, its order, its bar, its tokens."""
+"""The requests screen: rows at a time, their order, bars and tokens."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def bar_of(record: RequestRecord, *, at: float) -> str:
     return Lines([bar(record, (10.0, 15.0), 10, at=at)]).plain
 
 
-def test_a_row_knows_nothing_that_came_after_its_instant() -> None:
+def test_a_row_contains_nothing_after_its_time() -> None:
     row = row_of(RECORD, 12.2)
     assert (row.ttft, row.output_tokens, row.status) == (1.0, 3, "… decode")
     assert math.isnan(row.e2el)
@@ -46,21 +46,21 @@ def test_a_row_knows_nothing_that_came_after_its_instant() -> None:
     assert math.isnan(row_of(RECORD, 11.5).ttft)
 
 
-def test_a_row_of_a_finished_request_has_all_figures() -> None:
+def test_a_row_of_a_finished_request_has_all_values() -> None:
     row = row_of(RECORD, 13.0)
     assert (row.ttft, row.e2el, row.output_tokens, row.status, row.failed) == (1.0, 2.0, 7, "ok", False)
     assert row.itl_max == np.float64(12.5 - 12.1)
     assert (row_of(FAILED, 14.0).status, row_of(FAILED, 14.0).failed) == ("✖ error", True)
 
 
-def test_a_bar_shows_the_phases_up_to_the_instant() -> None:
+def test_a_bar_shows_the_phases_up_to_a_time() -> None:
     assert bar_of(RECORD, at=15.0) == "╌╌░░██    "
     assert bar_of(RECORD, at=12.5) == "╌╌░░█     "
     assert bar_of(FAILED, at=15.0) == "╌╌░░████✖ "
     assert bar_of(FAILED, at=13.9) == "╌╌░░███   "
 
 
-def test_a_bar_of_a_request_that_just_began_is_one_cell_of_its_phase() -> None:
+def test_a_bar_of_a_new_request_is_one_cell_of_its_phase() -> None:
     assert bar_of(RECORD, at=10.0) == "╌         "
     assert bar_of(replace(RECORD, due=11.0), at=11.0) == "  ░       "
     assert bar_of(replace(RECORD, due=9.0, sent=9.0, first_token_at=9.0, done_at=9.5), at=11.0) == "█         "
@@ -74,7 +74,7 @@ def test_a_bar_has_its_width(due: float, held: float, wait: float, decode: float
     assert row_width(bar(record, (10.0, 15.0), width, at=at)) == width
 
 
-def test_every_column_orders_rows_both_ways_and_what_is_not_known_comes_last() -> None:
+def test_every_column_sorts_both_ways_with_unknown_values_last() -> None:
     rows = [row_of(RECORD, 13.0), row_of(replace(FAILED, due=10.5), 20.0), row_of(replace(RECORD, id=9), 11.5)]
     for column in COLUMNS:
         for descending in (False, True):
@@ -93,7 +93,7 @@ def test_the_longest_gap_is_marked_over_its_token(canned: ModuleType, frame_of: 
     assert "queued 1.00 s" in text
 
 
-def test_what_the_server_told_of_a_request_is_there_where_it_told(
+def test_the_servers_own_times_are_shown_if_it_reported_them(
     canned: ModuleType, frame_of: Callable[..., Frame]
 ) -> None:
     stats = frame_of(canned.finished(), 60.0).stats
@@ -120,7 +120,7 @@ def lines_of(app: DashboardApp) -> list[str]:
     return app.screen.query_one(RequestsPanel).render().plain.split("\n")
 
 
-async def test_arrows_choose_a_request_enter_opens_it_and_escape_goes_back(
+async def test_arrows_select_a_request_enter_opens_it_and_escape_goes_back(
     canned: ModuleType, dashboard: Dashboard
 ) -> None:
     app = dashboard(canned.finished(), start_at=60.0)
@@ -139,7 +139,9 @@ async def test_arrows_choose_a_request_enter_opens_it_and_escape_goes_back(
         assert isinstance(app.screen, LiveScreen)
 
 
-async def test_s_goes_through_the_orders_and_f_keeps_the_failed_ones(canned: ModuleType, dashboard: Dashboard) -> None:
+async def test_s_cycles_through_the_columns_and_f_shows_failed_requests_only(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
     app = dashboard(canned.finished(), start_at=108.0)
     async with app.run_test(size=(160, 48)) as pilot:
         await pilot.press("2")
@@ -158,7 +160,7 @@ async def test_s_goes_through_the_orders_and_f_keeps_the_failed_ones(canned: Mod
         assert not all(row.failed for row in panel.rows)
 
 
-async def test_the_cursor_brings_its_requests(canned: ModuleType, dashboard: Dashboard) -> None:
+async def test_the_requests_are_those_at_the_cursor(canned: ModuleType, dashboard: Dashboard) -> None:
     app = dashboard(canned.finished(), start_at=110.0)
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("c", *["shift+left"] * 5, "2")
@@ -166,9 +168,7 @@ async def test_the_cursor_brings_its_requests(canned: ModuleType, dashboard: Das
         assert 55.0 < max(row.due for row in rows) <= 60.0
 
 
-async def test_a_cell_of_the_heat_map_brings_the_request_nearest_to_it(
-    canned: ModuleType, dashboard: Dashboard
-) -> None:
+async def test_a_cell_of_the_heat_map_selects_the_nearest_request(canned: ModuleType, dashboard: Dashboard) -> None:
     app = dashboard(canned.finished(), start_at=110.0)
     async with app.run_test(size=(160, 48)) as pilot:
         for row in (3, 5, 7):
@@ -187,9 +187,7 @@ async def test_a_cell_of_the_heat_map_brings_the_request_nearest_to_it(
             await pilot.press("1")
 
 
-async def test_requests_in_flight_that_are_not_recorded_yet_are_counted_and_not_made_up(
-    canned: ModuleType, dashboard: Dashboard
-) -> None:
+async def test_requests_in_flight_are_counted_but_not_listed(canned: ModuleType, dashboard: Dashboard) -> None:
     run = canned.growing(108.0)
     app = dashboard(run)
     async with app.run_test(size=(160, 48)) as pilot:
@@ -200,7 +198,7 @@ async def test_requests_in_flight_that_are_not_recorded_yet_are_counted_and_not_
         assert f"{in_flight} of them not in the recording until they end" in str(panel._border_title)
 
 
-async def test_only_a_few_hundred_requests_are_asked_for(canned: ModuleType, dashboard: Dashboard) -> None:
+async def test_only_a_few_hundred_requests_are_read(canned: ModuleType, dashboard: Dashboard) -> None:
     run = canned.finished()
     asked: list[tuple[float, float, float, int]] = []
     answer = run.requests

@@ -1,4 +1,4 @@
-"""Text is cut to the cells that there are, and rows give up what matters least."""
+"""Text is shortened to terminal cells, and rows drop their least important parts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def test_shortened_text_never_takes_more_cells_than_it_may(text: str, width: int
     assert cell_len(shortened(sanitize_line(text), width)) <= width
 
 
-def test_shortened_text_says_that_it_is() -> None:
+def test_shortened_text_ends_in_an_ellipsis() -> None:
     assert shortened("KV blocks", 5) == "KV b…"
     assert shortened("ツール", 5) == "ツー…"
     assert shortened("fits", 4) == "fits"
 
 
-def test_rows_give_up_what_matters_least() -> None:
+def test_rows_drop_the_least_important_parts() -> None:
     parts = [[("first", "")], [("second", "")], [("third", "")]]
     assert Lines([joined(parts, width=14, gap=" ")]).plain == "first second"
     assert Lines([joined(parts, width=3, gap=" ")]).plain == "fi…"
@@ -33,7 +33,7 @@ def test_rows_give_up_what_matters_least() -> None:
     assert row_width(fitted([("12345", ""), ("67890", "")], 7)) == 7
 
 
-def test_a_placard_stands_in_the_middle_and_is_broken_between_words() -> None:
+def test_a_placard_is_centred_and_wrapped_between_words() -> None:
     assert Lines(placard("not exported by TGI", width=15, height=3)).plain == "not exported by\n      TGI\n"
 
 
@@ -48,7 +48,7 @@ def test_a_placard_stands_in_the_middle_and_is_broken_between_words() -> None:
         ("\x1b[2Jplain", "plain"),
     ],
 )
-def test_on_the_grid_every_terminal_counts_the_same_cells(text: str, drawn: str) -> None:
+def test_cells_have_the_same_width_on_every_terminal(text: str, drawn: str) -> None:
     assert in_cells(text) == drawn
     assert cell_len(drawn) == sum(cell_len(each) for each in drawn)
 

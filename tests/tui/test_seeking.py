@@ -1,4 +1,4 @@
-"""Going to an instant: as people type it, to events, and by mouse on the time line."""
+"""Seeking: to a typed time, to events, and by mouse on the timeline."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TextOf = Callable[[DashboardApp, str], str]
     [("90", 90), ("1:30", 90), ("0:01:30", 90), (" 2.5 ", 2.5), ("50%", 100), ("100 %", 200), ("0", 0),
      ("9:59:59", 200)],
 )  # fmt: skip
-def test_instants_are_read_as_people_write_them(text: str, at: float) -> None:
+def test_times_are_parsed_as_users_write_them(text: str, at: float) -> None:
     assert parse_time(text, edge=200.0) == at
 
 
@@ -45,7 +45,7 @@ def test_any_text_is_a_time_of_the_run_or_rejected(text: str, edge: float) -> No
 
 
 @given(st.integers(0, 99), st.integers(0, 59), st.integers(0, 59))
-def test_a_clock_time_is_read_back(hours: int, minutes: int, seconds: int) -> None:
+def test_a_formatted_time_is_parsed_back(hours: int, minutes: int, seconds: int) -> None:
     assert parse_time(f"{hours}:{minutes:02d}:{seconds:02d}", edge=1e9) == hours * 3600 + minutes * 60 + seconds
 
 
@@ -56,7 +56,7 @@ def test_the_next_event_is_never_where_the_playhead_already_is() -> None:
     assert next_event_time(events, 40.0, direction=1) is None
 
 
-async def test_g_asks_for_an_instant_and_goes_there(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
+async def test_g_asks_for_a_time_and_goes_there(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
     app = dashboard(canned.finished())
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.press("g")
@@ -67,9 +67,7 @@ async def test_g_asks_for_an_instant_and_goes_there(canned: ModuleType, dashboar
         assert text_of(app, "#header").endswith("00:01:03 ▶ replay ×1")
 
 
-async def test_an_instant_that_cannot_be_read_is_told_and_asked_for_again(
-    canned: ModuleType, dashboard: Dashboard
-) -> None:
+async def test_an_invalid_time_is_reported_and_asked_for_again(canned: ModuleType, dashboard: Dashboard) -> None:
     app = dashboard(canned.finished(), start_at=60.0)
     async with app.run_test() as pilot:
         await pilot.press("g", *"[b]x", "enter")
@@ -80,7 +78,7 @@ async def test_an_instant_that_cannot_be_read_is_told_and_asked_for_again(
         assert app.viewer.view.playhead.at == 60.0
 
 
-async def test_brackets_go_from_event_to_event_of_a_run_that_has_ended(
+async def test_brackets_go_from_event_to_event_of_a_finished_run(
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf
 ) -> None:
     app = dashboard(canned.finished(), start_at=60.0)
@@ -93,9 +91,7 @@ async def test_brackets_go_from_event_to_event_of_a_run_that_has_ended(
         assert "no event before this time" in text_of(app, "#status")
 
 
-async def test_brackets_steer_at_the_edge_of_a_run_that_goes_on_and_seek_when_looking_back(
-    canned: ModuleType, dashboard: Dashboard
-) -> None:
+async def test_brackets_steer_at_the_live_edge_and_seek_in_the_past(canned: ModuleType, dashboard: Dashboard) -> None:
     run = canned.growing(110.0)
     app = dashboard(run)
     async with app.run_test() as pilot:
@@ -106,7 +102,7 @@ async def test_brackets_steer_at_the_edge_of_a_run_that_goes_on_and_seek_when_lo
         assert app.viewer.view.playhead.at == 100.25  # preemptions started
 
 
-async def test_a_click_on_the_time_line_seeks(canned: ModuleType, dashboard: Dashboard) -> None:
+async def test_a_click_on_the_timeline_seeks(canned: ModuleType, dashboard: Dashboard) -> None:
     app = dashboard(canned.finished(), start_at=60.0)
     async with app.run_test(size=(160, 48)) as pilot:
         width = app.screen.query_one("#timeline").size.width
@@ -116,7 +112,7 @@ async def test_a_click_on_the_time_line_seeks(canned: ModuleType, dashboard: Das
         assert app.viewer.view.playhead.at == 126.0
 
 
-async def test_a_click_on_the_right_end_of_the_time_line_follows_a_run_that_goes_on(
+async def test_a_click_on_the_right_end_of_the_timeline_follows_a_live_run(
     canned: ModuleType, dashboard: Dashboard
 ) -> None:
     app = dashboard(canned.growing(110.0))

@@ -1,4 +1,4 @@
-"""The dashboard at every size, while the engine starts, and by itself."""
+"""The dashboard at every terminal size, during start-up, and without input."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ Dashboard = Callable[..., DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]
 
 
-async def test_a_terminal_that_is_too_small_says_so_and_recovers(canned: ModuleType, dashboard: Dashboard) -> None:
+async def test_a_terminal_that_is_too_small_shows_a_message_and_recovers(
+    canned: ModuleType, dashboard: Dashboard
+) -> None:
     app = dashboard(canned.finished(), start_at=60.0)
     async with app.run_test(size=(59, 16)) as pilot:
         assert app.screen.query_one("#too-small").display
@@ -49,7 +51,7 @@ async def test_no_panel_is_left_without_room_at_any_size(canned: ModuleType, das
         ]:
             await pilot.resize_terminal(*size)
             before: list[object] = []
-            while (app.screen.size, regions := regions_of(app)) != (size, before):  # laid out, and nothing moves
+            while (app.screen.size, regions := regions_of(app)) != (size, before):  # laid out, and still
                 before = regions
                 await pilot.pause()
             for panel in app.screen.query("#panels > Panel"):
@@ -59,7 +61,7 @@ async def test_no_panel_is_left_without_room_at_any_size(canned: ModuleType, das
                     assert panel.region.bottom <= size[1] - 2, (size, panel.id)
 
 
-async def test_the_log_has_the_room_while_the_engine_starts_and_the_error_when_it_fails(
+async def test_the_log_fills_the_screen_while_the_engine_starts_and_the_error_follows(
     canned: ModuleType, dashboard: Dashboard, text_of: TextOf
 ) -> None:
     app = dashboard(canned.booting())

@@ -1,4 +1,4 @@
-"""The screens as pictures. `pytest tests/tui --snapshot-update` takes them anew: look before you commit them."""
+"""Screens as SVG snapshots. `pytest tests/tui --snapshot-update` rewrites them: review them before the commit."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_way_of_watching(
 
 
 class TwoRecordings:
-    """A shelf with a night's run and a file that is no recording."""
+    """A store with a run and a file that is not a recording."""
 
     location = "~/recordings"
 
@@ -210,7 +210,7 @@ def test_a_recorded_run(
     dashboard: Dashboard, snap_compare: Compare, tmp_path: Path, name: str, at: float | None, key: str,
     size: tuple[int, int],
 ) -> None:  # fmt: skip
-    """tests/golden/record.sh recorded them: the simulator, a real vLLM, one that dies, an engine without metrics."""
+    """Recorded by tests/golden/record.sh: the simulator, a real vLLM, one that dies, an engine without metrics."""
     recording = Path(shutil.copy(GOLDEN / f"{name}.servetop", tmp_path))
     with contextlib.closing(RecordingReader.open(recording)) as reader:
         app = dashboard(reader, start_at=1e6 if at is None else at)

@@ -1,4 +1,4 @@
-"""The terminal gets fewer bytes, and shows the same."""
+"""Shortened terminal output shows the same picture in fewer bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STYLES = ("0", "1", "2", "4", "7", "31", "97", "42", "104", "38;5;9", "48;5;200"
 
 
 def shown(data: str) -> list[tuple[str, str, str, frozenset[str]]]:
-    """Each character or move with the foreground, the background and the attributes in force; moves have none."""
+    """Each character or move with the foreground, background and attributes in force; moves have none."""
     cells, foreground, background, attributes = [], "", "", frozenset[str]()
     for sequence, other in re.findall(r"\x1b\[([0-9;]*)m|(\x1b\[[0-9;]*[A-Za-z]|.)", data, re.DOTALL):
         if other:
@@ -65,7 +65,7 @@ def test_every_character_keeps_its_colours_and_its_place(data: str) -> None:
     ],
     ids=["same ground", "same colour elsewhere", "attribute taken back", "a link", "not known here"],
 )
-def test_only_what_differs_is_sent(data: str, written: str) -> None:
+def test_only_differences_are_sent(data: str, written: str) -> None:
     assert shorten_sgr(data) == written
 
 
@@ -84,7 +84,7 @@ async def test_a_frame_is_a_third_smaller(
         assert shown(shorten_sgr(frame)) == shown(frame)
 
 
-async def test_the_dashboards_driver_writes_what_is_left(canned: ModuleType, dashboard: Dashboard) -> None:
+async def test_the_dashboards_driver_writes_the_shortened_output(canned: ModuleType, dashboard: Dashboard) -> None:
     written: list[str] = []
 
     class Terminal(HeadlessDriver):

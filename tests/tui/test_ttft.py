@@ -1,4 +1,4 @@
-"""What the panel says of where TTFT goes."""
+"""The TTFT breakdown panel."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def test_the_bar_shows_each_part_by_its_share_and_texture() -> None:
     assert " ".join(legend[0].split()).startswith("▓▓ client queue 250 ms ░░ network 50.0 ms ██ engine queue 500 ms")
 
 
-def test_what_is_not_known_has_no_figure_and_no_share() -> None:
+def test_an_unknown_part_has_no_value_and_no_share() -> None:
     unknown = replace(PARTS, network=math.nan, engine_queue=math.nan, prefill=math.nan, unexplained=0.75)
     shown = Lines(draw_ttft(unknown, 40, 6)).plain
     assert shown.split("\n")[0] == "▓" * 10 + "╱" * 30
     assert shown.count("–") == 3
 
 
-def test_a_rest_below_zero_keeps_its_sign_and_takes_no_room() -> None:
+def test_a_negative_rest_keeps_its_sign_and_has_no_bar() -> None:
     shown = Lines(draw_ttft(replace(PARTS, prefill=0.4, unexplained=-0.2), 72, 4)).plain
     assert "╱" not in shown.split("\n")[0]
     assert "−200 ms" in shown
 
 
-def test_what_cannot_be_told_apart_is_one_part_and_says_so(canned: ModuleType, frame_of: FrameOf) -> None:
+def test_queue_and_prefill_that_are_not_separated_are_one_part(canned: ModuleType, frame_of: FrameOf) -> None:
     whole = replace(PARTS, engine_queue=math.nan, prefill=math.nan, at_engine=0.6)
     bar, legend, *_ = Lines(draw_ttft(whole, 100, 4)).plain.split("\n")
     assert [bar.count(texture) for texture in "▓░█▒╱"] == [25, 5, 60, 0, 10]

@@ -73,11 +73,11 @@ def check_web(display: DisplayOptions) -> None:
 
 def viewer_command(recording: Path, display: DisplayOptions, *, steer: bool) -> list[str]:
     """The command that the server runs for each page; any number of viewers may show one recording."""
-    words = [sys.executable, "-m", "servetop", "replay", str(recording.absolute())]
-    words += [] if steer else ["--read-only"]
-    words += ["--theme", display.theme] if display.theme else []
-    words += ["--reduced-motion"] if display.reduced_motion else []
-    return words
+    command = [sys.executable, "-m", "servetop", "replay", str(recording.absolute())]
+    command += [] if steer else ["--read-only"]
+    command += ["--theme", display.theme] if display.theme else []
+    command += ["--reduced-motion"] if display.reduced_motion else []
+    return command
 
 
 def _serve(recording: Path, address: WebAddress, display: DisplayOptions, signals: ViewerSignals) -> None:

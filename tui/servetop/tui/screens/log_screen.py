@@ -26,7 +26,7 @@ class LogScreen(FrameScreen):
         Binding("pageup", "scroll_log(20)", "page up", show=False),
         Binding("pagedown", "scroll_log(-20)", "page down", show=False),
         Binding("v", "next_level", "level", tooltip="All lines, warnings and errors, errors only"),
-        Binding("slash", "search", "search", tooltip="Words to look for, whatever their case"),
+        Binding("slash", "search", "search", tooltip="Find lines that contain a text, ignoring case"),
         Binding("n", "go_to_match(-1)", "older match", show=False),
         Binding("N", "go_to_match(1)", "newer match", show=False),
     ]

@@ -20,9 +20,9 @@ class RunNotes:
 
     def record(self, notes: Sequence[Note]) -> None:
         """Add notes of the recording; they replace equal ones that were reported before."""
-        for told in [each for each in self._pending if any(_is_same(each, note) for note in notes)]:
-            self._pending.remove(told)
-            self.all.remove(told)
+        for reported in [each for each in self._pending if any(_is_same(each, note) for note in notes)]:
+            self._pending.remove(reported)
+            self.all.remove(reported)
         self._add(notes)
 
     def add_unrecorded(self, notes: Sequence[Note]) -> bool:

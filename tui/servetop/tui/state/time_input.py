@@ -18,12 +18,12 @@ def parse_time(text: str, *, edge: float) -> float:
 
     Times beyond `edge`, the end of the run, mean `edge`.
     """
-    words = text.strip().replace(" ", "")
+    entered = text.strip().replace(" ", "")
     try:
-        if words.endswith("%"):
-            at = _plain(words[:-1]) / 100 * edge
+        if entered.endswith("%"):
+            at = _plain(entered[:-1]) / 100 * edge
         else:
-            *above, last = words.split(":")
+            *above, last = entered.split(":")
             at = _plain(last)
             if len(above) > 2 or (above and at >= 60) or any(int(each) >= 60 for each in above[1:]):
                 raise ValueError

@@ -96,8 +96,8 @@ class RequestsPanel(Panel):
         self._top = max(0, min(max(self._top, position - room + 1), position, len(self.rows) - 1))
         shown = self.rows[self._top : self._top + room]
         if not shown:
-            words = why_empty(frame.stats.load.in_flight, failed_only=self.failed_only)
-            return placard(words, width=width, height=height)
+            reason = why_empty(frame.stats.load.in_flight, failed_only=self.failed_only)
+            return placard(reason, width=width, height=height)
         head = header(width, axis, order=self.order, descending=self.descending)
         return [head, *(request_row(row, width, axis, at=at, chosen=row.id == self.selected) for row in shown)]
 

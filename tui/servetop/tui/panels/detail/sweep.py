@@ -92,9 +92,9 @@ def draw_sweep(
 def _legend(prediction: bool, width: int) -> TextRow:
     """The legend of shades and marks, with smaller gaps if there is less room."""
     marks = ["★ peak", "▼ dip", "▲ preempted", "~ not steady", "… now", "· planned"]
-    words = ["tok/s", *(["≈ predicted"] if prediction else []), *marks]
-    gap = next((gap for gap in ("   ", "  ") if len(_SHADES) + 1 + len(gap.join(words)) <= width), " ")
-    return [*_SHADES, (f" {gap.join(words)}", "muted")]
+    labels = ["tok/s", *(["≈ predicted"] if prediction else []), *marks]
+    gap = next((gap for gap in ("   ", "  ") if len(_SHADES) + 1 + len(gap.join(labels)) <= width), " ")
+    return [*_SHADES, (f" {gap.join(labels)}", "muted")]
 
 
 def _shown(cell: Cell | None, marks: str, planned: bool, scale: tuple[int, float]) -> list[Run]:

@@ -1,4 +1,4 @@
-"""What the steering keys ask for, worked out without any screen."""
+"""The commands that the steering keys request, without a screen."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def rejection(outcome: CommandRequest | Rejected) -> str:
     return outcome.why
 
 
-def test_the_rate_is_scaled_and_builds_on_what_was_asked_for_last() -> None:
+def test_the_rate_is_scaled_from_the_last_request() -> None:
     assert scaled_rate(target(), 1.05) == CommandRequest(action=Action.SET_RATE, value=67.2)
     assert scaled_rate(target(requested={Action.SET_RATE: 67.2}), 1.05) == CommandRequest(
         action=Action.SET_RATE, value=70.56
     )
 
 
-def test_a_rate_that_is_not_there_or_without_limit_cannot_be_scaled() -> None:
+def test_a_missing_or_unlimited_rate_cannot_be_scaled() -> None:
     assert "no load to steer yet" in rejection(scaled_rate(target(gauges=LoadGauges()), 1.05))
     endless = replace(LOAD, request_rate=math.inf)
     assert "steer that with [ and ]" in rejection(scaled_rate(target(gauges=endless), 1.05))
@@ -63,7 +63,7 @@ def test_without_a_concurrency_limit_lower_sets_one_at_what_is_in_flight() -> No
     assert "[ sets one" in rejection(stepped_concurrency(target(), 1))
 
 
-def test_an_engine_that_can_changes_its_batch_size_at_once(canned: ModuleType) -> None:
+def test_an_engine_with_a_live_batch_size_changes_it_at_once(canned: ModuleType) -> None:
     assert stepped_batch_size(target(engine=canned.SIM), -1) == CommandRequest(
         action=Action.SET_MAX_NUM_SEQS, value=160
     )
@@ -98,5 +98,5 @@ def test_batch_sizes_go_up_and_come_down_but_never_below_one(current: int) -> No
 
 
 @pytest.mark.parametrize("action", list(Action))
-def test_every_command_can_be_said_in_words(action: Action) -> None:
+def test_every_command_has_a_text(action: Action) -> None:
     assert described(action, 64.0, "a note")

@@ -1,0 +1,77 @@
+"""The header: what runs, at which stage, and whether it is live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+
+from servetop.tui.drawing.text_runs import Lines, TextRow, row_width
+from servetop.tui.panels.header import draw_header
+from servetop.tui.state.frame import Frame
+from servetop.tui.state.playhead import Playhead
+
+FrameOf = Callable[..., Frame]
+
+
+def text(rows: list[TextRow]) -> str:
+    return Lines(rows).plain
+
+
+def test_the_header_shows_engine_stage_and_that_it_records(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.growing(110.0), 110.0)
+    following = replace(frame, view=replace(frame.view, playhead=Playhead(at=110.0, following=True)))
+    header = text([draw_header(following, 120)])
+    assert header.startswith("servetop ▸ simulator · llama-2-7b · H200")
+    assert header.endswith("stage 4/4 20 req/s · batch 192  00:01:50 ● REC")
+
+
+@pytest.mark.parametrize(
+    ("playhead", "shown"),
+    [
+        (Playhead(at=60.0), "▶ replay ×1"),
+        (Playhead(at=60.0, speed=4.0, playing=False), "‖ replay ×4"),
+        (Playhead(at=126.0), "■ ended"),
+    ],
+)
+def test_the_header_shows_the_playback_of_a_finished_run(
+    canned: ModuleType, frame_of: FrameOf, playhead: Playhead, shown: str
+) -> None:
+    frame = frame_of(canned.finished(), playhead.at)
+    assert text([draw_header(replace(frame, view=replace(frame.view, playhead=playhead)), 120)]).endswith(shown)
+
+
+def test_the_header_shows_the_distance_from_the_live_edge(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.growing(110.0), 98.0)
+    assert text([draw_header(frame, 120)]).endswith("▶ ×1 −0:12")
+
+
+def test_a_run_without_an_end_broke_off(canned: ModuleType, frame_of: FrameOf) -> None:
+    run = canned.finished()
+    run.end = None
+    assert text([draw_header(frame_of(run, 126.0), 120)]).endswith("■ broke off")
+
+
+def test_held_and_paused_loads_are_marked(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.finished(), 60.0)
+    held = replace(frame, stats=replace(frame.stats, load=replace(frame.stats.load, holding=True)))
+    paused = replace(frame, stats=replace(frame.stats, load=replace(frame.stats.load, paused=True)))
+    assert "8 req/s · batch 192 ‖ held" in text([draw_header(held, 120)])
+    assert "8 req/s · batch 192 ‖ load paused" in text([draw_header(paused, 120)])
+
+
+def test_the_header_shows_a_rate_that_differs_from_its_stage(canned: ModuleType, frame_of: FrameOf) -> None:
+    frame = frame_of(canned.finished(), 60.0)
+    steered = replace(frame, stats=replace(frame.stats, load=replace(frame.stats.load, request_rate=8.82)))
+    assert "8 req/s · batch 192 → 8.82 req/s" in text([draw_header(steered, 120)])
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_the_header_fits_every_terminal_and_never_loses_time_and_state(
+    canned: ModuleType, frame_of: FrameOf, width: int
+) -> None:
+    row = draw_header(frame_of(canned.finished(), 60.0), width)
+    assert row_width(row) <= width
+    assert text([row]).endswith("00:01:00 ▶ replay ×1")

@@ -1,0 +1,134 @@
+"""Themes, the command palette and reduced motion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+from textual.command import CommandPalette
+from textual.widgets import Input
+
+from servetop.tui.app import DashboardApp
+from servetop.tui.drawing.palette import STYLES, THEME_NAMES
+from servetop.tui.keys import MOVING, STEERING, VIEWING
+from servetop.tui.options import DashboardOptions
+from servetop.tui.screens.help import HelpScreen
+from servetop.tui.themes import THEMES, default_theme
+
+Dashboard = Callable[..., DashboardApp]
+TextOf = Callable[[DashboardApp, str], str]
+
+
+async def test_the_theme_key_cycles_and_each_theme_is_remembered(canned: ModuleType, dashboard: Dashboard) -> None:
+    chosen: list[str] = []
+    app = dashboard(canned.growing(), options=DashboardOptions(theme="dark", remember_theme=chosen.append))
+    async with app.run_test() as pilot:
+        for _ in THEME_NAMES:
+            await pilot.press("T")
+            assert app.theme == THEMES[app.themes.theme_name]
+    assert chosen == ["light", "contrast", "ansi", "mono", "dark"]
+
+
+@pytest.mark.parametrize("name", THEME_NAMES)
+async def test_every_style_has_a_colour_in_every_theme(canned: ModuleType, dashboard: Dashboard, name: str) -> None:
+    app = dashboard(canned.growing(), options=DashboardOptions(theme=name))
+    async with app.run_test():
+        visible_styles = {style: app.screen.get_visual_style(style).rich_style for style in STYLES}
+    if name == "mono":
+        assert {look.color.is_default for look in visible_styles.values() if look.color} == {True}
+    else:
+        assert len({str(look) for look in visible_styles.values()}) > 8
+
+
+@pytest.mark.parametrize(
+    ("colours", "environment", "theme"),
+    [
+        ("truecolor", {}, "dark"),
+        ("256", {"NO_COLOR": ""}, "dark"),
+        ("truecolor", {"NO_COLOR": "1"}, "mono"),
+        ("standard", {}, "ansi"),
+        ("windows", {}, "ansi"),
+        (None, {}, "ansi"),
+    ],
+)
+def test_the_default_theme_depends_on_the_terminal(
+    colours: str | None, environment: dict[str, str], theme: str
+) -> None:
+    assert default_theme(colours, environment) == theme
+
+
+async def test_no_color_disables_colours(
+    canned: ModuleType, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = dashboard(canned.growing(), options=DashboardOptions(theme="dark"))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        strips = app.screen._compositor.render_strips()
+        styles = [segment.style for strip in strips for segment in strip if segment.style]
+        colours = {colour for style in styles for colour in (style.color, style.bgcolor) if colour is not None}
+    assert all(colour.is_default for colour in colours)
+
+
+@pytest.mark.parametrize("key", ["ctrl+p", "colon"])
+async def test_the_palette_finds_an_action_by_its_text(canned: ModuleType, dashboard: Dashboard, key: str) -> None:
+    async with (app := dashboard(canned.growing())).run_test() as pilot:
+        await pilot.press(key)
+        assert isinstance(app.screen, CommandPalette)
+        await pilot.press(*"All keys")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        await pilot.press("enter")
+        await pilot.pause()
+        if not isinstance(app.screen, HelpScreen):
+            await pilot.press("enter")
+            await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)
+
+
+def test_the_palette_lists_every_key_and_every_theme(canned: ModuleType, dashboard: Dashboard) -> None:
+    app = dashboard(canned.growing())
+    listed = [command.title for command in app.get_system_commands(app.get_default_screen())]
+    assert set(listed) >= {key.tooltip for key in (*STEERING, *MOVING, *VIEWING)}
+    assert set(listed) >= {f"Theme: {name}" for name in THEME_NAMES}
+
+
+async def test_the_palette_runs_actions_of_the_screen(canned: ModuleType, dashboard: Dashboard) -> None:
+    async with (app := dashboard(canned.growing())).run_test() as pilot:
+        choosing = next(key for key in VIEWING if key.action == "next_panel(1)")
+        listed = {command.title: command.callback for command in app.get_system_commands(app.screen)}
+        assert app.screen.focused is None
+        await listed[choosing.tooltip]()
+        await pilot.pause()
+        assert app.screen.focused is not None
+
+
+async def test_reduced_motion_redraws_once_a_second_but_at_once_after_a_key(
+    canned: ModuleType, dashboard: Dashboard, text_of: TextOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = canned.growing(100.0)
+    app = dashboard(run, options=DashboardOptions(reduced_motion=True))
+    drawn: list[float] = []
+    clock: Any = app.viewer.clock
+    async with app.run_test() as pilot:
+        start, whole = clock.now(), app.redraw
+
+        def redraw() -> None:
+            drawn.append(clock.now() - start)
+            whole()
+
+        monkeypatch.setattr(app, "redraw", redraw)
+        for step in range(1, 41):
+            run.now = 100.0 + step * 0.1
+            clock.advance_to(start + step * 0.1)
+            app.poll()
+        assert 3 <= len(drawn) <= 5
+        before = len(drawn)
+        await pilot.press("up")
+        assert len(drawn) > before
+        assert app.animation_level == "none"
+        await pilot.press("g")
+        assert isinstance(app.focused, Input)
+        assert not app.focused.cursor_blink
