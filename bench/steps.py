@@ -29,7 +29,7 @@ from servetop.core.config import StageConfig
 from servetop.core.events import RequestStatus
 from servetop.core.interfaces.dialect import Prompt
 from servetop.core.tick import LoadGauges
-from servetop.engines.dialects import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.loadgen.sender.tick_builder import TickBuilder
 from servetop.loadgen.transport.epoll_reader import SocketPoller

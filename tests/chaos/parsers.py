@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from servetop.core.interfaces.dialect import Chunk, Prompt
-from servetop.engines.dialects import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.engines.dialects.event_template import TemplateCache
 from servetop.engines.dialects.json_event import read_chat, read_completion
 from servetop.engines.dialects.stream_parser import EventStream

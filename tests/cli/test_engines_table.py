@@ -10,8 +10,8 @@ import pytest
 from servetop.cli.report.engines_table import COLUMNS, engines_table
 from servetop.cli.tables import SanitizingConsole
 from servetop.engines.capabilities import capabilities, exported
+from servetop.engines.engine_registry import engine_names, load_engine
 from servetop.engines.metrics.metrics_reader import GAUGES
-from servetop.engines.registry import engine_names, load_engine
 
 if TYPE_CHECKING:
     from tests.harness import Servetop

@@ -13,8 +13,8 @@ from servetop.core.events import EngineSample
 from servetop.engines.conformance import find_problems
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.engine import Engine
+from servetop.engines.engine_registry import BUILT_IN, load_engine
 from servetop.engines.metrics.metrics_reader import MetricMap, gauge, not_exported
-from servetop.engines.registry import BUILT_IN, load_engine
 from servetop.engines.server_facts import ServerFacts
 
 DATA = Path(__file__).parent / "data"

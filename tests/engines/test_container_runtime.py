@@ -16,7 +16,7 @@ import pytest
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
-from servetop.engines.registry import load_engine
+from servetop.engines.engine_registry import load_engine
 from servetop.engines.start import start_engine
 
 RUNTIME = """#!/bin/sh
@@ -62,7 +62,7 @@ RUN = """
 import asyncio, dataclasses, os, signal, sys
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import EngineConfig
-from servetop.engines.registry import load_engine
+from servetop.engines.engine_registry import load_engine
 from servetop.engines.start import start_engine
 
 async def main():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from servetop.engines.control.control_client import HttpResult, HttpResults
-from servetop.engines.registry import BUILT_IN, load_engine
+from servetop.engines.engine_registry import BUILT_IN, load_engine
 
 DATA = Path(__file__).parent / "data"
 OWN_405 = {path: HttpResult(405) for path in ("/load_model", "/reset")}

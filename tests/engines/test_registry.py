@@ -9,11 +9,11 @@ import pytest
 
 from servetop.core.errors import EngineError, UsageError
 from servetop.engines.capabilities import capabilities
-from servetop.engines.registry import BUILT_IN, engine_names, load_engine, loadable_engines
+from servetop.engines.engine_registry import BUILT_IN, engine_names, load_engine, loadable_engines
 
 LISTING = """
 import sys
-from servetop.engines.registry import engine_names
+from servetop.engines.engine_registry import engine_names
 assert engine_names()
 adapters = "servetop.engines.adapters."
 print([name for name in (adapters + "vllm", adapters + "openai_compatible", "servetop.simulator.adapter", "numpy")

@@ -17,7 +17,7 @@ from servetop.core.errors import EngineError, UsageError
 from servetop.engines.adapters.tensorrt_llm import switched_on
 from servetop.engines.control.control_client import HttpResult
 from servetop.engines.engine import LaunchCommand
-from servetop.engines.registry import engine_names, load_engine
+from servetop.engines.engine_registry import engine_names, load_engine
 
 DATA = Path(__file__).parent / "data"
 OURS = ("deepspeed-mii", "sglang", "tensorrt-llm", "tgi")

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from servetop.core.events import EngineSample
+from servetop.engines.engine_registry import load_engine
 from servetop.engines.metrics.metrics_reader import MetricsReader
 from servetop.engines.metrics.tensorrt_llm_metrics import TensorRtLlmPages
-from servetop.engines.registry import load_engine
 
 TGI = """
 # TYPE tgi_request_count counter

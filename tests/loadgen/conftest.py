@@ -11,7 +11,7 @@ import pytest
 
 from servetop.core.clock import ClockAnchor, MonotonicClock
 from servetop.core.config import ConnectionConfig, WorkloadConfig
-from servetop.engines.dialects import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.messages import SenderSetup
 from servetop.loadgen.sender.sender import Sender
 from servetop.loadgen.transport.transport_factory import transport_factory

@@ -7,7 +7,7 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import WorkloadConfig
 from servetop.core.events import RequestStatus
 from servetop.core.interfaces.dialect import Prompt
-from servetop.engines.dialects.registry import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.request.prerender import NumberedRequest, PrerenderQueue
 from servetop.loadgen.request.request_state import RequestState
 from servetop.loadgen.sender.cancellation import Cancellation

@@ -193,7 +193,7 @@ FEW_FILES = """
 import asyncio, json, resource, sys
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
-from servetop.engines.dialects import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.transport.transport_factory import transport_factory
 from servetop.loadgen.messages import (SenderSetup)
 from servetop.workload.plan import LoadPhase

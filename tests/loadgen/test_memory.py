@@ -6,7 +6,7 @@ import gc
 import tracemalloc
 
 from servetop.core.interfaces.dialect import Prompt
-from servetop.engines.dialects import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.workload.stage_run import Due
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.core.interfaces.dialect import Prompt
-from servetop.engines.dialects import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.request.record import build_record
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.workload.stage_run import Due

@@ -6,7 +6,7 @@ import itertools
 from servetop.core.clock import MonotonicClock
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Prompt
-from servetop.engines.dialects.registry import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.request.prerender import LOOK_AHEAD, NumberedPrompts, NumberedRequest, PrerenderQueue
 from servetop.workload.datasets.rows import SkippedRows
 from servetop.workload.stage_run import Due

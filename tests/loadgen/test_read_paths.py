@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.core.interfaces.dialect import Dialect, Prompt
-from servetop.engines.dialects import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.engines.dialects.json_event import read_completion
 from servetop.engines.dialects.stream_parser import EventStream
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState

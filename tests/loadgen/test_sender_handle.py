@@ -20,7 +20,7 @@ from servetop.workload.plan import LoadPhase, LoadPlan
 
 CHILD = """
 import sys
-from servetop.engines.dialects import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.worker.sender_main import serve_sender
 def chosen(setup):
     print("text on stdout does no harm")

@@ -6,7 +6,7 @@ from servetop.core.events import RequestStatus
 from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.dialect import Prompt
 from servetop.core.tick import LoadGauges
-from servetop.engines.dialects import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.loadgen.request.record import build_record
 from servetop.loadgen.request.request_state import PreparedRequest, RequestState
 from servetop.loadgen.sender.tick_builder import TickBuilder

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from servetop.core.interfaces.dialect import Chunk
-from servetop.engines.dialects import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.simulator.scheduling.build import sim_spec
 from servetop.simulator.server.server import SimulatorServer
 from tests.simulator.server_process import client_of

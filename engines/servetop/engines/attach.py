@@ -10,16 +10,16 @@ from servetop.core.clock import Clock
 from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError, UsageError
 from servetop.core.events import LogLine
-from servetop.engines.adapters.versions import is_older
 from servetop.engines.control.connection import route_to
 from servetop.engines.control.control_client import REQUEST_TIMEOUT, HttpResults, ServerClient, normalise_url
 from servetop.engines.control.http_body import excerpt
 from servetop.engines.control.url_scheme import refuse_wrong_scheme
 from servetop.engines.engine import Engine
+from servetop.engines.engine_registry import load_engine, loadable_engines
 from servetop.engines.handle import EngineHandle
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_source import metrics_feed
-from servetop.engines.registry import load_engine, loadable_engines
+from servetop.engines.server_facts import is_older
 from servetop.engines.start import api_key, engine_facts, read_static_facts, refuse_without_key
 
 AUTO = "auto"

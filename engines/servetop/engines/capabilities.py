@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from servetop.core.errors import EngineError
 from servetop.core.events import EngineSample
 from servetop.engines.engine import Engine
+from servetop.engines.engine_registry import engine_names, load_engine
 from servetop.engines.metrics.metrics_reader import (
     GAUGES,
     MetricMap,
@@ -15,7 +16,6 @@ from servetop.engines.metrics.metrics_reader import (
     not_exported,
     with_derived_kv_usage,
 )
-from servetop.engines.registry import engine_names, load_engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

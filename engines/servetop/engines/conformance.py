@@ -9,7 +9,7 @@ from typing import Any
 from servetop.core.config import WorkloadConfig
 from servetop.core.events import EngineSample
 from servetop.core.interfaces.dialect import Dialect, Prompt
-from servetop.engines.dialects.registry import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.engines.engine import Engine
 from servetop.engines.metrics.metrics_reader import GAUGES, MetricsReader, not_exported
 

@@ -13,7 +13,7 @@ from servetop.core.config import EngineConfig
 from servetop.core.errors import EngineError
 from servetop.core.tick import TICK_SECONDS
 from servetop.engines.control.control_client import HttpResults
-from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
+from servetop.engines.dialects.dialect_registry import OPENAI_ENDPOINTS
 from servetop.engines.metrics.metrics_reader import MetricsReader
 from servetop.engines.metrics.metrics_source import SCRAPE_TIMEOUT
 from servetop.engines.process.startup_failures import COMMON_FAILURES, KnownFailure, known_failure, last_error

@@ -14,7 +14,7 @@ import psutil
 
 from servetop.core.config import EngineConfig
 from servetop.core.errors import ServetopError
-from servetop.engines.registry import engine_names, load_engine
+from servetop.engines.engine_registry import engine_names, load_engine
 
 SOME_PORT = 8000
 LONGEST_COMMAND = 60

@@ -17,12 +17,12 @@ from servetop.core.text.known_secrets import engine_secrets
 from servetop.engines.adapters.engine_flags import agreed, refuse_secrets
 from servetop.engines.control.control_client import HttpResult, HttpResults, ServerClient, bodies
 from servetop.engines.engine import Engine
+from servetop.engines.engine_registry import load_engine
 from servetop.engines.handle import EngineHandle, stop_process
 from servetop.engines.metrics.metrics_reader import GAUGES
 from servetop.engines.metrics.metrics_source import MetricsScraper, metrics_feed
 from servetop.engines.process.log_filter import LogCapture
 from servetop.engines.process.ports import free_port, port_holder, port_is_free
-from servetop.engines.registry import load_engine
 from servetop.engines.server_facts import ServerFacts
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from servetop.core.config import ConnectionConfig, RunConfig, WorkloadConfig
 from servetop.core.interfaces.run_source import EngineFacts
 from servetop.engines.control.connection import Route, route_to
 from servetop.engines.control.control_client import normalise_url
-from servetop.engines.dialects.registry import endpoint_of
+from servetop.engines.dialects.dialect_registry import endpoint_of
 from servetop.loadgen.messages import SenderSetup
 from servetop.recordings.write.resume import RunStart
 from servetop.run.engine_session import EngineSession

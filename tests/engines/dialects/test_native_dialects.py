@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Dialect, Prompt
-from servetop.engines.dialects import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.engines.dialects.mii_generate import MiiDialect
 from servetop.engines.dialects.sglang_generate import SglangDialect
 from servetop.engines.dialects.tgi_generate import TgiDialect

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.core.interfaces.dialect import Chunk, Prompt, StreamParser
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.engines.dialects.openai_api import ChatDialect, CompletionsDialect
-from servetop.engines.dialects.registry import dialect_for
 
 Captured = Callable[[str], bytes]
 PROMPT = Prompt(text="hello there", token_ids=(11, 12, 13), input_tokens=3, output_tokens=6)

@@ -7,7 +7,7 @@ import pytest
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
-from servetop.engines.dialects.registry import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 
 Captured = Callable[[str], bytes]
 PROMPT = Prompt(text="hello there", token_ids=(11, 12, 13), input_tokens=3, output_tokens=6)

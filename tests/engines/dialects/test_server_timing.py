@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.core.interfaces.dialect import Chunk, ServerTiming
-from servetop.engines.dialects import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.engines.dialects.json_event import timing_of
 
 LLAMA_CPP = Path(__file__).parents[1] / "data" / "llama.cpp"

@@ -8,7 +8,7 @@ import pytest
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.errors import UsageError
-from servetop.engines.dialects import dialect_for
+from servetop.engines.dialects.dialect_registry import dialect_for
 from servetop.workload.build import prompts_for
 from servetop.workload.prompts.model_mix import check_served, parse_model_mix
 from servetop.workload.validation import resolve_workload

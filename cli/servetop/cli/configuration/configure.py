@@ -68,8 +68,8 @@ def endpoint_at(engine: str, endpoint: str) -> str:
         return endpoint
     if engine in OPENAI_ENGINES and endpoint in ("", *OPENAI):
         return endpoint or OPENAI[0]
-    from servetop.engines.dialects.registry import endpoint_of
-    from servetop.engines.registry import load_engine
+    from servetop.engines.dialects.dialect_registry import endpoint_of
+    from servetop.engines.engine_registry import load_engine
 
     found = load_engine(engine)
     return endpoint_of(endpoint, found.endpoints, title=found.title)

@@ -9,7 +9,7 @@ import typer
 
 def engines(incomplete: str) -> list[str]:
     """Engines for --engine."""
-    from servetop.engines.registry import engine_names
+    from servetop.engines.engine_registry import engine_names
 
     return starting_with(incomplete, engine_names())
 

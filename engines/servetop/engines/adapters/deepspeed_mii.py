@@ -10,7 +10,7 @@ from servetop.engines.adapters.engine_flags import flag_value, reachable, with_f
 from servetop.engines.adapters.launch_argv import module_argv
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
-from servetop.engines.dialects.registry import TEXT_ENDPOINTS
+from servetop.engines.dialects.dialect_registry import TEXT_ENDPOINTS
 from servetop.engines.engine import Engine, LaunchCommand, package_version
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
 

@@ -14,7 +14,7 @@ from servetop.core.errors import UsageError
 from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flags
 from servetop.engines.adapters.launch_argv import program_argv
 from servetop.engines.control.control_client import HttpResults
-from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
+from servetop.engines.dialects.dialect_registry import OPENAI_ENDPOINTS
 from servetop.engines.engine import Engine, LaunchCommand
 from servetop.engines.metrics.llama_cpp_metrics import LlamaCppPages
 from servetop.engines.process.startup_failures import KnownFailure

@@ -21,7 +21,7 @@ from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flag
 from servetop.engines.adapters.launch_argv import checked, refuse_containers
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResult, HttpResults
-from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
+from servetop.engines.dialects.dialect_registry import OPENAI_ENDPOINTS
 from servetop.engines.engine import Engine, LaunchCommand, package_version
 from servetop.engines.metrics.metrics_reader import CacheInfo, MetricMap, MetricSeries
 from servetop.engines.metrics.metrics_source import with_port

@@ -11,7 +11,7 @@ from servetop.engines.adapters.engine_flags import agreed, flag_value, reachable
 from servetop.engines.adapters.launch_argv import module_argv
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
-from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
+from servetop.engines.dialects.dialect_registry import OPENAI_ENDPOINTS
 from servetop.engines.engine import BatchSizeChange, Engine, LaunchCommand, package_version
 from servetop.engines.metrics.metrics_reader import MetricMap, counter, gauge, share
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure

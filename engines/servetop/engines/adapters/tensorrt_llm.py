@@ -15,12 +15,11 @@ from servetop.core.errors import UsageError
 from servetop.engines.adapters.engine_flags import agreed, flag_value, reachable, with_flags, without_flag
 from servetop.engines.adapters.launch_argv import program_argv
 from servetop.engines.adapters.model_names import resolve_model
-from servetop.engines.adapters.versions import is_older
 from servetop.engines.control.control_client import HttpResults
 from servetop.engines.engine import Engine, LaunchCommand, package_version
 from servetop.engines.metrics.tensorrt_llm_metrics import ITERATIONS, PROMETHEUS, TensorRtLlmPages
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
-from servetop.engines.server_facts import ServerFacts
+from servetop.engines.server_facts import ServerFacts, is_older
 
 PROGRAM = "trtllm-serve"
 _FILE_FLAGS = ("--extra_llm_api_options", "--config")

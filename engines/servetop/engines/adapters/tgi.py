@@ -13,7 +13,7 @@ from servetop.engines.adapters.engine_flags import agreed, flag_value, reachable
 from servetop.engines.adapters.launch_argv import program_argv
 from servetop.engines.adapters.model_names import resolve_model
 from servetop.engines.control.control_client import HttpResults
-from servetop.engines.dialects.registry import TEXT_ENDPOINTS
+from servetop.engines.dialects.dialect_registry import TEXT_ENDPOINTS
 from servetop.engines.engine import Engine, LaunchCommand
 from servetop.engines.metrics.metrics_reader import MetricMap, MetricSeries, counter, gauge
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure

@@ -18,7 +18,7 @@ from servetop.engines.adapters.engine_flags import agreed, flag_value, with_flag
 from servetop.engines.adapters.launch_argv import refuse_containers
 from servetop.engines.adapters.transformers import QUIET, TransformersEngine, python_of
 from servetop.engines.control.control_client import HttpResult, HttpResults
-from servetop.engines.dialects.registry import OPENAI_ENDPOINTS
+from servetop.engines.dialects.dialect_registry import OPENAI_ENDPOINTS
 from servetop.engines.engine import Engine, LaunchCommand
 from servetop.engines.metrics.metrics_reader import MetricMap, gauge
 from servetop.engines.server_facts import ServerFacts

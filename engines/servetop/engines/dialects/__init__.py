@@ -1,5 +1,1 @@
-"""Wire dialects: how each kind of server is asked, and what its answer's bytes mean."""
-
-from servetop.engines.dialects.registry import dialect_for
-
-__all__ = ["dialect_for"]
+"""Dialects: request bodies and stream parsers (server-sent events, JSON) of each engine's HTTP API."""

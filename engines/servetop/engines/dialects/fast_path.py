@@ -73,7 +73,6 @@ class FastEventMatcher:
         self._told = False
 
     def has_equal_text_sizes(self) -> bool:
-        """See StreamParser."""
         return self._text_size > 0
 
     def measure(self, size: int) -> None:

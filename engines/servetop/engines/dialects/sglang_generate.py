@@ -29,13 +29,11 @@ class SglangStream:
         self._told = ""
 
     def feed(self, data: bytes) -> Sequence[Chunk]:
-        """See StreamParser."""
         return [
             chunk._replace(text=self._added(chunk.text)) if chunk.text else chunk for chunk in self._events.feed(data)
         ]
 
     def finish(self) -> Sequence[Chunk]:
-        """See StreamParser."""
         return self._events.finish()
 
     def frame_literals(self) -> tuple[bytes, bytes] | None:

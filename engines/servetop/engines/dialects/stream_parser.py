@@ -60,12 +60,10 @@ class EventStream(FastEventMatcher):
         return chunks
 
     def finish(self) -> Sequence[Chunk]:
-        """See StreamParser."""
         in_order = not self._broken and not self._events.held and (self.seen > 0 or self.met)
         return _ENDED if self._ends_with_body and in_order else ()
 
     def frame_literals(self) -> tuple[bytes, bytes] | None:
-        """See StreamParser."""
         return self._edges if self._told and not self._events.held else None
 
     def _read_one(self, data: bytes, position: int, chunks: list[Chunk]) -> int:

@@ -43,7 +43,6 @@ class OwnPids:
         self._leader, self._known = leader, set()
 
     def __call__(self, pid: int) -> bool:
-        """See Owns."""
         if pid not in self._known and self._leader is not None and in_tree(pid, self._leader):
             self._known.add(pid)
         return pid in self._known

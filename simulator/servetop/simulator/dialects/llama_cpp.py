@@ -58,14 +58,12 @@ class LlamaCppServerDialect(ServerDialect):
         """Slots of running sequences, both by number."""
 
     def open(self, engine: RealTimeEngine) -> None:
-        """See Wire."""
         super().open(engine)
         blocks = engine.scheduler.blocks
         share = blocks.total // self.context.spec.batch_limit * blocks.block_size
         self.slot_tokens = min(share, self.context.spec.context_limit)
 
     def routes(self) -> dict[tuple[str, str], Handler]:
-        """See Wire."""
         text = (partial(LlamaCppStream, template=TEXT_TEMPLATE), partial(LlamaCppResponse, template=TEXT_TEMPLATE))
         chat = (partial(LlamaCppStream, template=CHAT_TEMPLATE), partial(LlamaCppResponse, template=CHAT_TEMPLATE))
         native = partial(self._complete, chat=False, kinds=(LlamaCppNativeStream, LlamaCppNativeResponse))
@@ -83,7 +81,7 @@ class LlamaCppServerDialect(ServerDialect):
         }
 
     def page(self) -> bytes:
-        """See Wire; ApiError as by a server that was started without `--metrics`."""
+        """Return the metrics page; ApiError (501) if the server runs without `--metrics`."""
         if not self.context.options.metrics:
             text = "This server does not support metrics endpoint. Start it with `--metrics`"
             raise ApiError(text, status=501, kind="not_supported_error")
@@ -96,7 +94,6 @@ class LlamaCppServerDialect(ServerDialect):
         return orjson.dumps({"error": fields | (error.counts if isinstance(error, ContextError) else {})})
 
     def unknown(self, _: HttpRequest, /) -> ApiError:
-        """See Wire."""
         return ApiError("File Not Found", status=404, kind="not_found_error")
 
     def _complete(self, request: HttpRequest, to: Connection, *, chat: bool, kinds: CompletionFactories) -> None:

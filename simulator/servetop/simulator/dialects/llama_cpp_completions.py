@@ -98,7 +98,7 @@ def timings_of(answer: TemplateCompletion) -> dict[str, Any]:
 
 class _Timed(TemplateCompletion):
     def values(self) -> dict[str, str]:
-        """See ShapedAnswer; in chats the timings come with the counts for those who ask for these."""
+        """Add `$timings`; chats send them with the usage if the request includes it, else with the last event."""
         if self.seq is None:
             return {"$unasked": "", "$timings": "null"}
         usage = {**self.usage(), "prompt_tokens_details": {"cached_tokens": self.seq.cached_tokens}}

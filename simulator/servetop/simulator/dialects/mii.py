@@ -50,7 +50,6 @@ class MiiServerDialect(ServerDialect):
         super().__init__(context, MetricCounters())
 
     def routes(self) -> dict[tuple[str, str], Handler]:
-        """See Wire."""
         text, chat = template_kinds(TEXT_TEMPLATE), template_kinds(CHAT_TEMPLATE)
         return {
             ("POST", "/generate"): self._generate,

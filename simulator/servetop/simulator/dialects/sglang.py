@@ -65,7 +65,6 @@ class SglangServerDialect(ServerDialect):
         super().__init__(context, SglangCounters(context.names[0]))
 
     def routes(self) -> dict[tuple[str, str], Handler]:
-        """See Wire."""
         text, chat = template_kinds(TEXT_TEMPLATE), template_kinds(CHAT_TEMPLATE)
         empty, server, model = json_route(lambda: b""), json_route(self._server_info), json_route(self._model_info)
         table: dict[tuple[str, str], Handler] = {

@@ -49,7 +49,6 @@ class TensorRtLlmServerDialect(ServerDialect):
         super().__init__(context, TensorRtLlmCounters())
 
     def routes(self) -> dict[tuple[str, str], Handler]:
-        """See Wire."""
         text, chat = template_kinds(TEXT_TEMPLATE), template_kinds(CHAT_TEMPLATE)
         return {
             ("POST", "/v1/completions"): self.generation_route(chat=False, kinds=text, prefix="cmpl-"),

@@ -39,7 +39,6 @@ class TgiServerDialect(ServerDialect):
         super().__init__(context, TgiCounters())
 
     def routes(self) -> dict[tuple[str, str], Handler]:
-        """See Wire."""
         health = json_route(lambda: b"", kind=b"text/plain")
         return {
             ("POST", "/generate"): lambda request, to: self._generate(read_body(request.body), to, stream=False),
@@ -60,7 +59,7 @@ class TgiServerDialect(ServerDialect):
         return orjson.dumps({"error": str(error), "error_type": error.kind})
 
     def unknown(self, request: HttpRequest) -> ApiError:
-        """See Wire; in this engine's shape."""
+        """Return the 404 or 405 with TGI's error type."""
         error = super().unknown(request)
         return ApiError(str(error), status=error.status, kind="not_found")
 

@@ -119,7 +119,7 @@ class TgiStream(TemplateStream):
     """An event per token; the last one of a text tells the counts, that of a chat if they are asked for."""
 
     def values(self) -> dict[str, str]:
-        """See ShapedAnswer; a chat's counts only if asked for."""
+        """Add `$asked`: the usage of a chat if the request includes it, else null."""
         values = super().values()
         return {**values, "$asked": values["$usage"] if self.generation.include_usage else "null"}
 
@@ -128,5 +128,4 @@ class TgiResponse(TemplateResponse):
     """One object, with TGI's headers."""
 
     def headers(self) -> dict[str, object]:
-        """See ShapedWhole."""
         return _headers(self)

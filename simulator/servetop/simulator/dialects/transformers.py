@@ -60,7 +60,6 @@ class TransformersServerDialect(ServerDialect):
         super().__init__(context, MetricCounters())
 
     def routes(self) -> dict[tuple[str, str], Handler]:
-        """See Wire."""
         text, chat = template_kinds(TEXT_TEMPLATE), template_kinds(CHAT_TEMPLATE)
         return {
             ("POST", "/v1/completions"): partial(self._complete, chat=False, kinds=text),

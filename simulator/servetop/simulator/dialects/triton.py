@@ -70,7 +70,6 @@ class TritonServerDialect(ServerDialect):
         self._tracing: dict[str, Any] = dict(_TRACING)
 
     def routes(self) -> dict[tuple[str, str], Handler]:
-        """See Wire."""
         ready = json_route(lambda: b"", kind=b"text/plain")
         table: dict[tuple[str, str], Handler] = {
             ("GET", "/v2/health/ready"): ready,
@@ -104,7 +103,7 @@ class TritonServerDialect(ServerDialect):
         return orjson.dumps({"error": str(error)})
 
     def unknown(self, request: HttpRequest) -> ApiError:
-        """See Wire; a model that is not there is named."""
+        """Return a 404 that names the unknown model, or the default error."""
         parts = request.path.split("/")
         if request.path.startswith("/v2/models/") and parts[3] not in LIMITS:
             return ApiError(f"Request for unknown model: '{parts[3]}' is not found", status=404)

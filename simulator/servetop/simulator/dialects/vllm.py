@@ -29,7 +29,6 @@ class VllmServerDialect(ServerDialect):
         super().__init__(context, VllmCounters(context.names[0], spec=context.spec, clock=context.clock))
 
     def routes(self) -> dict[tuple[str, str], Handler]:
-        """See Wire."""
         empty = json_route(lambda: b"")
         return {
             ("POST", "/v1/completions"): partial(self._complete, chat=False, prefix="cmpl-"),

@@ -55,7 +55,6 @@ class ResponsesObject(VllmResponse):
     """One object of the Responses API at the end."""
 
     def whole(self, text: str) -> dict[str, object]:
-        """See WholeAnswer."""
         return _whole(self, text, status="incomplete" if self.finish_reason == "length" else "completed")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from servetop.engines.adapters.versions import is_older
+from servetop.engines.server_facts import is_older
 
 
 @pytest.mark.parametrize(
