@@ -1,0 +1,42 @@
+"""The walks of docs/architecture.md: at most eight stops, no return to a file, and every file and name exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import TOP, file_of
+
+PAGE = TOP / "docs" / "architecture.md"
+STOP = re.compile(r"^\d\. `([\w./]+\.py)` `([\w.]+)`: ", re.MULTILINE)
+WALKS = dict(re.findall(r"^\*\*(.+?)\*\*\n\n((?:\d\. .*\n)+)", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def names_in(path: Path) -> set[str]:
+    """The names that a module defines: functions, classes and constants, and methods as `Class.method`."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            functions = (each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+            found |= {node.name, *(f"{node.name}.{each.name}" for each in functions)}
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found |= {each.id for each in node.targets if isinstance(each, ast.Name)}
+    return found
+
+
+def test_the_page_is_one_page_with_three_walks() -> None:
+    assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= 110
+    assert len(WALKS) == 3
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_a_walk_is_short_and_its_stops_exist(walk: str) -> None:
+    stops = STOP.findall(WALKS[walk])
+    assert 3 <= len(stops) == WALKS[walk].count("\n") <= 8
+    assert len({path for path, _ in stops}) == len(stops)
+    assert [(path, name) for path, name in stops if name not in names_in(file_of(path))] == []
