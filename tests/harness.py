@@ -129,3 +129,9 @@ def answers(url: str) -> bool:
             return bool(response.status == 200)
     except OSError:
         return False
+
+
+def run_python(code: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run code in a fresh interpreter, which must exit with 0."""
+    argv, variables = [sys.executable, "-c", code], {**os.environ, **(environment or {})}
+    return subprocess.run(argv, capture_output=True, text=True, check=True, env=variables)

@@ -185,7 +185,7 @@ def moved(case: Case) -> Finished:
             case.recording.rename(elsewhere / "moved.servetop")
         done = finished(process)
     assert not case.recording.exists()
-    assert f"the recording was moved: it goes on in {case.found()}" in done.err
+    assert f"the recording was moved: it continues in {case.found()}" in done.err
     return done
 
 

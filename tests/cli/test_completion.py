@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from servetop.cli.main import main
 from servetop.cli.options import completions
+from tests.harness import run_python
 
 
 def offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str) -> list[str]:
@@ -64,8 +62,8 @@ def test_completion_of_names_loads_no_screen_and_no_simulator() -> None:
         "import contextlib, sys\nfrom servetop.cli.main import main\nwith contextlib.suppress(SystemExit): main([])\n"
         "print(sorted({'textual', 'rich', 'servetop.simulator.server.server'} & set(sys.modules)))"
     )
-    environment = os.environ | {
+    environment = {
         "_SERVETOP_COMPLETE": "complete_bash", "COMP_WORDS": "servetop sweep w", "COMP_CWORD": "2",
     }  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    done = run_python(script, environment)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import sqlite3
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -18,6 +21,16 @@ from tests.harness import PYTHON, RAN, Servetop, opened, received, wait_for
 pytestmark = pytest.mark.integration
 
 BRIEF = ("--num-prompts", "4", "--max-concurrency", "2", "--input-len", "8", "--output-len", "4")
+
+
+@contextlib.contextmanager
+def under_load(servetop: Servetop, recording: Path) -> Iterator[tuple[subprocess.Popen[str], RecordingReader]]:
+    """A headless run whose first tokens have been recorded, and a reader of its recording."""
+    load = ("--request-rate", "8", "--duration", "60")
+    with servetop.started("--headless", *load, "--record", str(recording)) as process:
+        reader = wait_for(lambda: opened(recording), seconds=10, what="the recording")
+        wait_for(lambda: received(reader), seconds=20, what="the first tokens")
+        yield process, reader
 
 
 @pytest.mark.parametrize(
@@ -191,11 +204,7 @@ def test_the_dashboard_without_a_terminal_says_to_go_headless(servetop: Servetop
 
 def test_an_engine_killed_during_the_load_ends_the_run_with_its_last_words(servetop: Servetop, tmp_path: Path) -> None:
     recording = tmp_path / "run.servetop"
-    with servetop.started(
-        "--headless", "--request-rate", "8", "--duration", "60", "--record", str(recording)
-    ) as process:
-        reader = wait_for(lambda: opened(recording), seconds=10, what="the recording")
-        wait_for(lambda: received(reader), seconds=20, what="the first tokens")
+    with under_load(servetop, recording) as (process, reader):
         reader.refresh()
         facts = reader.header.engine
         assert facts is not None
@@ -238,11 +247,7 @@ def test_a_run_killed_with_9_leaves_everything_up_to_its_last_tick_and_no_proces
     servetop: Servetop, tmp_path: Path
 ) -> None:
     recording = tmp_path / "run.servetop"
-    with servetop.started(
-        "--headless", "--request-rate", "8", "--duration", "60", "--record", str(recording)
-    ) as process:
-        reader = wait_for(lambda: opened(recording), seconds=10, what="the recording")
-        wait_for(lambda: received(reader), seconds=20, what="the first tokens")
+    with under_load(servetop, recording) as (process, reader):
         children = psutil.Process(process.pid).children(recursive=True)
         seen = reader.ticks()[-1].index
         process.send_signal(signal.SIGKILL)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from servetop.cli.main import main
 from servetop.core.errors import ExitCode
+from tests.harness import run_python
 
 
 def test_help_is_quick_because_it_loads_no_heavy_package() -> None:
@@ -17,7 +15,7 @@ def test_help_is_quick_because_it_loads_no_heavy_package() -> None:
         "heavy = {'textual', 'numpy', 'httpx', 'plotext', 'rich', 'servetop.core.config'};"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = run_python(script)
     assert "--request-rate" in done.stdout
     assert done.stderr.strip() == "[]"
 
@@ -54,5 +52,5 @@ def test_a_command_line_is_read_without_pydantic() -> None:
         "main(['--engine', 'x', '--url', 'a', '--port', '1', '--json']);"
         "print(sorted({'pydantic', 'rich'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = run_python(script)
     assert done.stdout.splitlines()[-1] == "[]"

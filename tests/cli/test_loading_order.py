@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import typer
 
 from servetop.cli.commands import COMMANDS, command_group
+from tests.harness import run_python
 
 
 def loaded(heavy: set[str], *modules: str) -> str:
     """Which of the heavy modules are there once a process has imported those."""
     script = f"import sys, {', '.join(modules)}; print(sorted({heavy!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = run_python(script)
     return done.stdout.strip()
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from servetop.cli import main
 from servetop.run.process.resource_limits import exhausted_resource
+from tests.harness import run_python
 
 
 def raised_from(error: Exception, cause: Exception) -> Exception:
@@ -67,7 +68,7 @@ def test_any_other_error_is_none(error: Exception) -> None:
 
 def test_ctrl_c_meets_its_own_handler_before_anything_heavy_is_loaded() -> None:
     code = "import servetop.cli.entry, sys; print([m for m in sys.modules if m.startswith('servetop.')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.strip() == "['servetop.cli', 'servetop.cli.entry']"
 
 
@@ -95,7 +96,7 @@ def test_a_low_soft_limit_of_open_files_is_raised() -> None:
         "resource.setrlimit(resource.RLIMIT_NOFILE, (20, 1000)); check_limits()\n"
         "print(resource.getrlimit(resource.RLIMIT_NOFILE))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.strip() == "(64, 1000)"
 
 
@@ -107,7 +108,7 @@ def test_what_is_destroyed_half_way_prints_nothing_more() -> None:
         "loop = asyncio.new_event_loop(); loop.create_task(wait()); wait(); torn = Torn(); silence_teardown()\n"
         "del torn, loop\nimport gc; gc.collect(); warnings.warn('late')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert "destroyed" not in done.stderr
     assert "late" not in done.stderr
     assert "ValueError" not in done.stderr
