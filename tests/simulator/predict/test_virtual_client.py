@@ -44,7 +44,7 @@ def test_a_cell_sends_the_requests_of_its_stage(load: dict[str, Any], expected: 
     assert {key: cell[key] for key in expected} == expected
 
 
-@pytest.mark.parametrize("load", [{"request_rate": 50.0}, {}])
+@pytest.mark.parametrize("load", [{"request_rate": 50.0}, {}, {"request_rate": 50.0, "arrivals": "in-process-burst"}])
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_a_concurrency_limit_bounds_the_requests_inside_the_engine(load: dict[str, Any], replicas: int) -> None:
     limited, free = (
@@ -55,6 +55,17 @@ def test_a_concurrency_limit_bounds_the_requests_inside_the_engine(load: dict[st
     assert 3.5 < limited["mean_running"] <= 4.0 + 1e-6
     assert free["mean_running"] > 20
     assert limited["e2el_ms"]["p99"] < free["e2el_ms"]["p99"]
+
+
+def test_a_closed_loop_retries_refused_requests_every_second_until_its_end() -> None:
+    cell = cell_of(max_concurrency=2, duration=3.5, num_prompts=None, input_len=2000, output_len=49)
+    assert (cell["completed"], cell["refused"]) == (0, 4)
+
+
+@pytest.mark.parametrize("scale", [1, 3, 0.1, 7])
+def test_a_closed_loop_ends_with_its_duration_at_any_time_scale(scale: float) -> None:
+    cell = cell_of(max_concurrency=3, duration=2.1, num_prompts=None, output_len=3, settings={"time_scale": scale})
+    assert cell["duration"] == pytest.approx(2.1 * scale, rel=0.02)
 
 
 def test_think_time_delays_the_requests_of_a_user() -> None:

@@ -13,7 +13,7 @@ from servetop.simulator.predict.client_requests import ClientRequest, ClientRequ
 from servetop.simulator.predict.virtual_time import Client
 from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.workload.arrivals.arrival_process import InProcessBursts
-from servetop.workload.arrivals.arrival_spec import parse_arrivals
+from servetop.workload.arrivals.arrival_spec import IN_PROCESS_BURST, parse_arrivals
 from servetop.workload.build import arrivals_of
 from servetop.workload.stage_run import StageRun
 from servetop.workload.user_slots import UserSlots, parse_think_time
@@ -31,7 +31,7 @@ class VirtualSender:
     def __init__(self, workload: WorkloadConfig, spec: SimSpec, *, seed: int) -> None:
         self._requests = ClientRequests(workload, spec, seed=seed)
         self._arrivals = arrivals_of(workload, seed=seed)
-        self._in_process = parse_arrivals(workload.arrivals).name == "in-process-burst"
+        self._in_process = parse_arrivals(workload.arrivals).name == IN_PROCESS_BURST
         self._conversational = workload.conversational
         self._thinking = bool(workload.think_time) and not workload.conversational
         self._scale = spec.time_scale
@@ -40,13 +40,13 @@ class VirtualSender:
 
     def client(self, stage: StageConfig) -> Client:
         """The client of the next stage; its times are multiplied by the engine's `time_scale`."""
-        if self._in_process and not math.isinf(stage.request_rate):
+        feedback = stage.max_concurrency is not None or self._conversational
+        if self._in_process and not feedback and not math.isinf(stage.request_rate):
             process = self._arrivals(stage.request_rate)
             assert isinstance(process, InProcessBursts)
             return InProcessClient(stage, self._requests, bursts=process, scale=self._scale)
         run = StageRun(0, stage, started_at=0.0, arrivals=self._arrivals)
         slots = UserSlots(self._pauses if self._thinking else None)
-        feedback = stage.max_concurrency is not None or self._conversational
         return StageClient(run, self._requests, slots=slots, pauses=self._pauses, feedback=feedback, scale=self._scale)
 
     def skip(self, stage: StageConfig) -> None:
@@ -145,6 +145,7 @@ class StageClient:
         self._turns: list[tuple[float, int, ClientRequest]] = []
         self._room_at = 0.0
         self._not_before = 0.0
+        self._over = False
         self._due = self._next_due()
 
     def due(self) -> float:
@@ -206,7 +207,7 @@ class StageClient:
 
     def _slot_free_at(self) -> float:
         """When a user of a closed loop sends; `_room_at` at the earliest."""
-        if self._run.exhausted:
+        if self._over or self._run.exhausted:
             return math.inf
         if self._in_flight + len(self._turns) + self._slots.thinking < self._limit:
             return max(self._room_at, self._not_before)
@@ -220,6 +221,7 @@ class StageClient:
             occupied = self._in_flight + len(self._turns)
             since = self._slots.free_since(at, in_flight=occupied, limit=self._run.limit)
             if since is None or self._run.take_slot(at / self._scale) is None:
+                self._over = True
                 return None
         else:
             self._run.issue()
