@@ -197,7 +197,7 @@ OUTCOMES: dict[str, Callable[[Case], Finished]] = {
     "the engine is killed before it is ready": with_engine("--die-after -1"),
     "the engine is killed during the load": with_engine("--die-at 5"),
     "the engine is killed with the last request": with_engine("--die-at 20"),
-    "the engine is killed after the last answer": with_engine("--die-after 20"),
+    "the engine is killed after the last response": with_engine("--die-after 20"),
     "the engine is killed between two cells of a sweep": between_cells,
     "an attached engine is gone during the load": attached_engine_gone,
     "nothing answers at the URL": nothing_answers,
