@@ -1,4 +1,4 @@
-"""Electrical energy of GPUs: from each card's own counter where it has one, else from its power over time."""
+"""Electrical energy of GPUs: from each device's counter where it has one, else from its power over time."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from servetop.core.arrays import FloatArray
 from servetop.core.events import GpuSample
 
 LONGEST_GAP = 2.0
-"""Seconds between two readings of the power above which nothing is assumed of the time between them."""
+"""Seconds; a longer gap between two power readings counts as unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EnergyMeter:
-    """The joules that one device had used by each reading; between two readings they grow evenly."""
+    """The joules one device had used by each reading; between two readings they grow evenly."""
 
     at: FloatArray
     """Instants of the readings, ascending; shape (readings,)."""
     joules: FloatArray
-    """From the first reading on."""
+    """Joules since the first reading."""
     known: FloatArray
-    """Seconds, from the first reading on, for which the energy is known: gaps do not count."""
+    """Seconds since the first reading for which the energy is known; gaps do not count."""
     counted: bool
-    """By the card's counter; else the integral of its power."""
+    """Whether the device's counter was read; else its power was integrated."""
     index: int
-    """Number of the device."""
+    """Index of the device."""
 
     def between(self, start: float, until: float) -> tuple[float, float]:
-        """Joules from `start` to `until`, and for how many of these seconds they are known. Parts add up."""
+        """Joules from `start` to `until`, and the seconds of them that are known; adjacent periods add up."""
         ends = np.array([start, until])
         joules, known = (np.interp(ends, self.at, each) for each in (self.joules, self.known))
         return float(joules[1] - joules[0]), float(known[1] - known[0])
@@ -39,22 +39,22 @@ class EnergyMeter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Energy:
-    """What a number of devices used over some time."""
+    """The energy of several devices over a period."""
 
     joules: float
     devices: int
     source: str
     """`counter`, `power`, or `counter and power` where cards differ."""
     known: float
-    """Share of the time, over all devices, for which it is known; 1 is all. The rest is not in `joules`."""
+    """Share of the time, over all devices, for which the energy is known; the rest is not in `joules`."""
     seconds: float
 
 
 def energy_meters(samples: Iterable[GpuSample]) -> list[EnergyMeter]:
-    """One for each device that the engine uses and that tells its energy or its power at least twice.
+    """One meter for each device that the engine uses and that reported its energy or power at least twice.
 
-    Which devices the engine uses is known where its processes are: of several cards, those that hold none of its memory
-    do not count. Where it is not known (attached, in a container), all devices count.
+    The devices in use are known where the engine's processes are: devices that hold none of its memory
+    do not count. Where they are unknown (attached, in a container), all devices count.
     """
     by_device: dict[int, list[GpuSample]] = {}
     for sample in samples:
@@ -65,7 +65,7 @@ def energy_meters(samples: Iterable[GpuSample]) -> list[EnergyMeter]:
 
 
 def energy_between(meters: Sequence[EnergyMeter], start: float, until: float) -> Energy | None:
-    """The sum over devices; None when nothing is known of that time."""
+    """Energy of all devices over a period; None if nothing is known of that time."""
     seconds = until - start
     parts = [meter.between(start, until) for meter in meters] if math.isfinite(seconds) and seconds > 0 else []
     known = sum(seen for _, seen in parts)
@@ -94,7 +94,7 @@ def _meter(index: int, samples: Sequence[GpuSample]) -> EnergyMeter | None:
     steps = np.diff(at)
     if counted:
         grown = np.diff(values)
-        joules, known = np.where(grown < 0, values[1:], grown), steps  # a fall: the counter began again at 0
+        joules, known = np.where(grown < 0, values[1:], grown), steps  # a fall: the counter restarted from 0
     else:
         whole = steps <= LONGEST_GAP
         joules, known = np.where(whole, (values[1:] + values[:-1]) / 2 * steps, 0.0), np.where(whole, steps, 0.0)

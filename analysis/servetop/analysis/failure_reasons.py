@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from servetop.core.events import RequestStatus
 
 FAILED = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)
-"""How a request ends that failed; one that the client cancelled did not."""
+"""Statuses of failed requests; a request cancelled by the client did not fail."""
 OTHER = "other reasons"
 _MOST_REASONS = 200
-"""Distinct reasons that are counted apart: a server may put a number of its own into each."""
+"""Distinct reasons counted apart: a server may put a different text into each error."""
 _LONGEST_REASON = 300
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
@@ -24,11 +24,11 @@ class Failure:
     reason: str
     count: int
     first_at: float | None
-    """Seconds of run time when the first of them failed; None where that is not known."""
+    """Seconds of run time of the first failure; None where unknown."""
 
 
 class FailureTally:
-    """Counts failed requests by reason; reasons that differ in their numbers only, such as an address, are one."""
+    """Counts failed requests by reason; reasons that differ only in numbers, such as an address, are one."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -37,7 +37,7 @@ class FailureTally:
         self._first: dict[tuple[int | None, str], float | None] = {}
 
     def add(self, status: str, error: str | None, *, http_status: int | None, at: float | None) -> None:
-        """One failed request; without an error its status is the reason."""
+        """Count one failed request; without an error its status is the reason."""
         reason = (error or str(status))[:_LONGEST_REASON]
         key = (http_status, _NUMBER.sub("0", reason))
         if key not in self._counts and len(self._counts) >= _MOST_REASONS:
@@ -49,7 +49,7 @@ class FailureTally:
         self._first[key] = at if earlier is None else earlier if at is None else min(at, earlier)
 
     def most_frequent(self, most: int) -> Sequence[Failure]:
-        """At most so many reasons, the most frequent one first; the counts of all add up to `total`."""
+        """At most `most` reasons, the most frequent first; their counts add up to `total`."""
         keys = sorted(self._counts, key=lambda key: (key[1] == OTHER, -self._counts[key]))
         shown = [Failure(reason=self._reasons[k], count=self._counts[k], first_at=self._first[k]) for k in keys]
         if len(shown) <= most:

@@ -1,4 +1,4 @@
-"""How many requests keep their objectives, from histograms: each limit alone, and what that says of all together."""
+"""Goodput from histograms: the share of requests within each objective, and bounds for all objectives together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from servetop.core.histogram import LogHistogram, bucket_value
 
 
 def share_within(histogram: LogHistogram, limit: float) -> float:
-    """Share of values at or below `limit` seconds, 0-1; NaN when nothing was counted.
+    """Share of values at or below `limit` seconds, 0-1; NaN for an empty histogram.
 
     A bucket counts when its middle is within the limit: values less than 1 % from it may be on the wrong side.
     """
@@ -22,7 +22,7 @@ def share_within(histogram: LogHistogram, limit: float) -> float:
 
 
 def limited(histograms: Mapping[str, LogHistogram], metric: str) -> LogHistogram:
-    """The histogram that an objective is held against: of TTFOT, where nothing reasoned, that of TTFT."""
+    """The histogram of an objective's metric; without reasoning, TTFOT is TTFT."""
     found = histograms[metric]
     return histograms["ttft"] if metric == "ttfot" and not found.buckets.size and "ttft" in histograms else found
 

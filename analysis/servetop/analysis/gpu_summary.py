@@ -1,4 +1,4 @@
-"""What the ticks up to an instant say of the GPUs: their newest reading, and the energy that a token takes."""
+"""The GPUs' newest reading and the energy per token, from the ticks up to an instant."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from servetop.core.events import GpuSample
 from servetop.core.tick import TICK_SECONDS
 
 _PATIENCE = 8
-"""Ticks (two seconds): a driver that answers late leaves some without a reading."""
+"""Ticks (two seconds); a slow driver leaves some ticks without a reading."""
 
 
 def newest_gpus(history: TickHistory, stop: int) -> tuple[GpuSample, ...]:
-    """The newest reading before tick `stop`, one sample a device; empty when it is more than two seconds old."""
+    """The newest reading before tick `stop`, one sample for each device; empty if it is more than two seconds old."""
     recent = history.ticks[max(0, stop - _PATIENCE) : stop]
     return next((tick.gpus for tick in reversed(recent) if tick.gpus), ())
 
 
 def joules_per_token(history: TickHistory, start: int, stop: int) -> float:
-    """Mean power over ticks `start` to `stop`, divided by the output tokens that arrived a second; NaN if not known."""
+    """Mean power over ticks `start` to `stop` / output tokens received per second; NaN if unknown."""
     samples = [sample for tick in history.ticks[start:stop] for sample in tick.gpus]
     if not samples:
         return math.nan

@@ -13,15 +13,15 @@ import numpy as np
 
 FEWEST_POINTS = 3
 RISES = 1.5
-"""Last latency over the first; what rises less is noise on a flat line, which scaling would blow up."""
+"""Last latency / first latency; a smaller rise is noise on a flat line, which scaling would magnify."""
 SHARPEST_AT_LEAST = 0.2
 """Distance below the chord, of the scaled curve; a straight line has 0, a right angle 1."""
 
 
 def knee(loads: Sequence[float], latencies: Sequence[float]) -> int | None:
-    """Position of the knee among points by ascending load; None for a line without one, or too few points.
+    """Position of the knee among points by ascending load; None for a curve without one, or too few points.
 
-    Latencies that fall again are taken as flat: the curve that is searched is their running maximum.
+    Latencies that fall again count as flat: the search uses their running maximum.
     """
     x, y = np.asarray(loads, dtype=np.float64), np.maximum.accumulate(np.asarray(latencies, dtype=np.float64))
     if x.size < FEWEST_POINTS or not np.isfinite(y).all() or x[-1] <= x[0] or y[-1] <= max(RISES * y[0], 0):

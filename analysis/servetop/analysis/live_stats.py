@@ -1,4 +1,4 @@
-"""Everything that a panel may show at one instant, as a pure function of the ticks up to that instant."""
+"""Everything a panel may show at one instant, as a pure function of the ticks up to that instant."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATENCIES = ("ttft", "itl", "e2el")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Percentiles:
-    """Of one metric over the sliding window, in seconds; NaN when nothing was measured in it."""
+    """Percentiles of one metric over the sliding window, in seconds; NaN if nothing was measured in it."""
 
     p50: float = math.nan
     p90: float = math.nan
@@ -32,7 +32,7 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Per second, means over the sliding window; NaN before the first tick or where not exported."""
+    """Rates per second, means over the sliding window; NaN before the first tick or where not exported."""
 
     offered: float = math.nan
     sent: float = math.nan
@@ -43,12 +43,12 @@ class Rates:
     engine_output_tokens: float = math.nan
     preemptions: float = math.nan
     prefix_cache_hit_rate: float = math.nan
-    """Share, 0..1, of the tokens looked up in the window that were found; NaN also where none was looked up."""
+    """Share, 0..1, of the tokens looked up in the window that were found; NaN also if none was looked up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Since the run began."""
+    """Counts since the start of the run."""
 
     offered: int = 0
     sent: int = 0
@@ -59,12 +59,12 @@ class Totals:
     prompt_tokens: int = 0
     preemptions: float = math.nan
     prefix_cache_hit_rate: float = math.nan
-    """Of the tokens looked up in this run: what the engine's counters held before is not counted."""
+    """Share of the tokens looked up in this run; the engine's counts from before it are excluded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StatsSeries:
-    """What charts draw: one value per time bin; NaN is a gap. All arrays have shape (bins,)."""
+    """Series for charts: one value per time bin; NaN is a gap. All arrays have shape (bins,)."""
 
     times: FloatArray
     """End of each bin, seconds since the run's origin."""
@@ -81,14 +81,14 @@ class StatsSeries:
     waiting: FloatArray
     preemptions: FloatArray
     latencies: Mapping[str, FloatArray]
-    """By metric: p50, p90, p99 over the sliding window; shape (3, bins)."""
+    """p50, p90 and p99 of each metric over the sliding window; shape (3, bins)."""
     stages: IntArray
     """Index of the stage in force at the end of each bin; -1 before the load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LiveStats:
-    """One instant of a run, live or replayed."""
+    """The statistics of one instant of a run, live or replayed."""
 
     at: float
     window: float
@@ -100,13 +100,13 @@ class LiveStats:
     totals: Totals = Totals()
     latencies: Mapping[str, Percentiles] = field(default_factory=dict)
     events_unsized: bool = False
-    """Events came in the window, but how many tokens each of them brought is not known (yet): there is no ITL."""
+    """Events arrived in the window, but the tokens of each are unknown (so far): there is no ITL."""
     engine: EngineSample | None = None
     """The newest sample; its age is `at - engine.scrape_end`."""
     gpus: tuple[GpuSample, ...] = ()
     """The newest reading, at most two seconds old."""
     joules_per_token: float = math.nan
-    """Energy of the GPUs over the sliding window for each output token that arrived in it."""
+    """Energy of the GPUs over the sliding window per output token received in it."""
     trust: Trust = Trust()
     ttft: TtftBreakdown = TtftBreakdown()
     series: StatsSeries
@@ -115,7 +115,7 @@ class LiveStats:
 def live_stats(
     history: TickHistory, at: float, *, window: float = 10.0, span: float = 120.0, columns: int = 120
 ) -> LiveStats:
-    """Statistics at `at` (seconds): window figures, totals, and series of at most `columns` bins over `span`."""
+    """Statistics at `at` (seconds): the window, totals, and series of at most `columns` bins over `span`."""
     stop = history.up_to(at)
     start = history.first_from(at - window)
     series = _series(history, at, window=window, span=span, columns=columns)

@@ -1,4 +1,4 @@
-"""Exact weighted samples: mean, standard deviation, and percentiles as if every value stood there `weight` times."""
+"""Exact statistics of weighted samples: each value counts as often as its weight says."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from servetop.core.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distribution:
-    """Distinct values, ascending, and how often each was seen (≥ 1)."""
+    """Distinct values, ascending, and the number of times each was seen (≥ 1)."""
 
     values: FloatArray
     weights: IntArray
 
     @classmethod
     def of(cls, values: FloatArray, *, weights: IntArray | None = None) -> Distribution:
-        """Count values, each as often as its weight says; NaN and weights below 1 are left out."""
+        """Build a distribution from values and their weights (default 1); NaN and weights below 1 are left out."""
         times = np.ones(values.size, np.int64) if weights is None else weights
         known = ~np.isnan(values) & (times > 0)
         if not known.all():
@@ -30,7 +30,7 @@ class Distribution:
 
     @classmethod
     def merged(cls, parts: Sequence[Distribution]) -> Distribution:
-        """All samples of all parts."""
+        """The distribution of the samples of all parts."""
         if len(parts) == 1:
             return parts[0]
         values = [np.empty(0), *(part.values for part in parts)]
@@ -44,13 +44,13 @@ class Distribution:
 
     @property
     def mean(self) -> float:
-        """NaN when there is no sample."""
+        """Mean of the samples; NaN without samples."""
         with np.errstate(over="ignore"):  # a damaged row's instant may be of any size
             return float(np.average(self.values, weights=self.weights)) if self.values.size else math.nan
 
     @property
     def std(self) -> float:
-        """Of the population (numpy's default, ddof 0); NaN when there is no sample."""
+        """Standard deviation of the population (numpy's default, ddof 0); NaN without samples."""
         if not self.values.size:
             return math.nan
         with np.errstate(over="ignore", invalid="ignore"):

@@ -1,6 +1,6 @@
-"""NumPy, loaded when it is first used, and the types of our arrays.
+"""NumPy, imported on first use, and the array types.
 
-Importing NumPy takes longer than all that a run does before its first request; what only declares arrays needs none.
+Importing NumPy takes longer than everything a run does before its first request; declaring arrays must not need it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:
 
     class LazyModule(ModuleType):
-        """A module that is imported when one of its attributes is first asked for."""
+        """A module that is imported on the first access to one of its attributes."""
 
         def __getattr__(self, name: str) -> Any:
             module = importlib.import_module(self.__name__)
@@ -31,18 +31,18 @@ else:
     np = LazyModule("numpy")
 
     class _ArrayType(type):
-        """Its classes stand for arrays in annotations that are read at run time, such as those of messages."""
+        """Metaclass of array types in annotations that are read at run time, such as those of messages."""
 
         def __instancecheck__(cls, value: object) -> bool:
             return isinstance(value, np.ndarray)
 
     class FloatArray(metaclass=_ArrayType):
-        """One of float64."""
+        """An array of float64."""
 
         wire_type: ClassVar[str] = "<f8"
 
     class IntArray(metaclass=_ArrayType):
-        """One of int64."""
+        """An array of int64."""
 
         wire_type: ClassVar[str] = "<i8"
 
@@ -52,7 +52,7 @@ else:
         wire_type: ClassVar[str] = "|b1"
 
     class NarrowArray(metaclass=_ArrayType):
-        """One of int32."""
+        """An array of int32."""
 
         wire_type: ClassVar[str] = "<i4"
 

@@ -1,4 +1,4 @@
-"""The one place that reads time and that waits for it.
+"""The only module that reads time or waits for it.
 
 Run time is a float: seconds since the run's origin, a value of `time.perf_counter_ns` (CLOCK_MONOTONIC on
 Linux, comparable across the processes of one machine). Wall-clock time is read once per run, as an anchor.
@@ -15,20 +15,20 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Seconds since the run's origin, and waiting until such an instant."""
+    """Reads run time (seconds since the run's origin) and waits for an instant."""
 
     def now(self) -> float:
         """Seconds since the origin."""
         ...
 
     async def sleep_until(self, at: float) -> None:
-        """Return at `at` or at once when that has passed; never wake early."""
+        """Return at `at`, or at once if it has passed; never early."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClockAnchor:
-    """What another process needs to share this run's time: its origin, and the wall time at that instant."""
+    """The origin of a run's time, and the wall time at that instant: what another process needs to share it."""
 
     origin_ns: int
     """`perf_counter_ns` at second 0 of the run."""
@@ -57,7 +57,7 @@ class MonotonicClock:
     def origin_epoch_ns(self) -> int:
         """Unix time of the origin in nanoseconds, by the wall clock as it is set now.
 
-        The two clocks are read again when something came between: otherwise it would be wrong by that time.
+        The two clocks are read again if the process was interrupted between the reads, which would be the error.
         """
         for _ in range(3):
             before, wall, after = time.perf_counter_ns(), time.time_ns(), time.perf_counter_ns()
@@ -66,13 +66,13 @@ class MonotonicClock:
         return wall - (before + after) // 2 + self.origin_ns
 
     async def sleep_until(self, at: float) -> None:
-        """Wait on the event loop; its timers tick in milliseconds, so the wake-up may be about 1 ms late."""
+        """Wait on the event loop; its timers have millisecond resolution, so the wake-up may be about 1 ms late."""
         while (left := at - self.now()) > 0:
             await asyncio.sleep(left)
 
 
 class ManualClock:
-    """A clock that a test moves by hand; sleepers wake in the order of their deadlines."""
+    """A clock that a test advances; sleepers wake in the order of their deadlines."""
 
     def __init__(self, at: float = 0.0) -> None:
         self._now = at
@@ -92,7 +92,7 @@ class ManualClock:
         await future
 
     def advance_to(self, at: float) -> None:
-        """Move to `at` (never backwards) and wake whoever was due."""
+        """Move to `at` (never backwards) and wake the sleepers that are due."""
         self._now = max(self._now, at)
         while self._sleepers and self._sleepers[0][0] <= self._now:
             _, _, future = heapq.heappop(self._sleepers)
@@ -106,5 +106,5 @@ def wall_clock() -> float:
 
 
 def cpu_seconds() -> float:
-    """Processor time that this process has used so far, user and system, in seconds."""
+    """CPU time that this process has used so far, user and system, in seconds."""
     return time.process_time()

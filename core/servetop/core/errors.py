@@ -23,7 +23,7 @@ class ServetopError(Exception):
 
 
 class UsageError(ServetopError):
-    """The request itself makes no sense: an option, a config file, a stage list."""
+    """Invalid input: an option, a configuration file, a list of stages."""
 
     exit_code = ExitCode.USAGE
 
@@ -43,7 +43,7 @@ class RecordingError(ServetopError):
 
 
 class NotARecordingError(RecordingError):
-    """A file is none of servetop's recordings, or may not be read: nothing can be said of what is in it."""
+    """A file is not a recording, or may not be read."""
 
 
 class LoadError(ServetopError):

@@ -1,6 +1,6 @@
-"""What can happen in a run. Instants are seconds since the run's origin, amounts are tokens.
+"""The events of a run. Instants are seconds since the run's origin, amounts are tokens.
 
-A field that is `None` is not known, never 0: an engine that does not export its queue has `waiting=None`.
+A field that is `None` is unknown, never 0: an engine that does not export its queue has `waiting=None`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from servetop.core.arrays import FloatArray, IntArray
 
 
 class RequestStatus(StrEnum):
-    """How a request ended; each is counted apart."""
+    """How a request ended; each status is counted separately."""
 
     OK = "ok"
     ERROR = "error"
     TIMEOUT = "timeout"
     CANCELLED = "cancelled"
     TRUNCATED = "truncated"
-    """The stream ended without its end marker, or broke off in the middle."""
+    """The stream ended without its end marker, or was cut off."""
 
 
 class TokenSource(StrEnum):
@@ -28,24 +28,24 @@ class TokenSource(StrEnum):
     USAGE = "usage"
     """The server's own count."""
     TOKENIZER = "tokenizer"
-    """The answer's text, counted here."""
+    """The tokenizer's count of the completion's text."""
     CHUNKS = "chunks"
-    """One for each event with text."""
+    """One token for each event with text."""
     ESTIMATE = "estimate"
-    """The same, and the prompt's tokens are an estimate too."""
+    """One token for each event with text; the prompt's tokens are an estimate too."""
     DISPUTED = "disputed"
-    """The server's own count, which is below the events with text, or above what was asked for."""
+    """The server's own count, which is below the events with text, or above the tokens requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RequestRecord:
-    """One request from due time to last byte. `sent` and what follows is None when it did not get that far."""
+    """One request from due time to last byte; `sent` and later instants are None if it did not get that far."""
 
     id: int
     stage: int
-    """Index of the stage in whose time the request was due."""
+    """Index of the stage in which the request was due."""
     due: float
-    """When the schedule wanted it sent."""
+    """When the schedule wanted the request sent."""
     sent: float | None = None
     """When its bytes were handed to the socket; `sent - due` is the slip."""
     headers_at: float | None = None
@@ -56,7 +56,7 @@ class RequestRecord:
     cached_tokens: int | None = None
     status: RequestStatus
     error: str | None = None
-    """One line: what went wrong, with the HTTP status where there was one."""
+    """What went wrong, in one line, with the HTTP status if there was one."""
     http_status: int | None = None
     worker: int = 0
     token_source: TokenSource = TokenSource.USAGE
@@ -68,23 +68,23 @@ class RequestRecord:
     """Only with `--store-texts`."""
     output_text: str | None = None
     conversation: int | None = None
-    """Id of the first request of the conversation that it is a turn of; None: of none."""
+    """Id of the first request of its conversation; None outside conversations."""
     turn: int | None = None
-    """Which turn of its conversation, from 1."""
+    """Turn of its conversation, from 1."""
     first_output_at: float | None = None
-    """First token of the answer itself, of a request that reasoned; None: it did not, or did nothing else."""
+    """First token of the answer after reasoning; None without reasoning, or if no answer followed."""
     reasoning_tokens: int | None = None
-    """Of `output_tokens`: by the server's count, else those that came as reasoning; None: no reasoning."""
+    """Reasoning tokens among `output_tokens`: the server's count, else counted chunks; None without reasoning."""
     model: str | None = None
-    """Which of several models was asked; None where all requests asked the same."""
+    """The requested model of a mix; None if all requests use one model."""
     replica: int | None = None
-    """Which of several servers it went to, from 0; None where there is one, or a front door."""
+    """Index of the replica that served it; None with one server or a load balancer."""
     server_queue: float | None = None
-    """Seconds that it waited to be scheduled, as its server told with the answer; None: it does not tell."""
+    """Seconds in the engine's queue, as reported with the response; None if not reported."""
     server_prefill: float | None = None
-    """Seconds from being scheduled to the first token, as told."""
+    """Seconds from being scheduled to the first token, as reported."""
     server_decode: float | None = None
-    """Seconds from the first token to the last, as told."""
+    """Seconds from the first token to the last, as reported."""
 
     @property
     def ttft(self) -> float | None:
@@ -93,7 +93,7 @@ class RequestRecord:
 
     @property
     def ttfot(self) -> float | None:
-        """First token of the answer itself - sent, seconds; TTFT where the model did not reason; None: no answer."""
+        """First token of the answer - sent, seconds; TTFT without reasoning; None without an answer."""
         at = self.first_output_at if self.reasoning_tokens else self.first_token_at
         return None if at is None or self.sent is None else at - self.sent
 
@@ -104,7 +104,7 @@ class RequestRecord:
 
     @property
     def tpot(self) -> float | None:
-        """(E2E - TTFT) / (output tokens - those of the first chunk), seconds; None where no token came later."""
+        """(E2E - TTFT) / (output tokens - those of the first chunk), seconds; None if no later token came."""
         later = self.output_tokens - (int(self.chunk_tokens[0]) if self.chunk_tokens.size else 1)
         if self.ttft is None or self.e2el is None or later < 1:
             return None
@@ -132,24 +132,24 @@ class EngineSample:
     """Tokens looked up in the prefix cache."""
     requests_finished_total: float | None = None
     max_num_seqs: float | None = None
-    """The engine's batch-size limit, where it tells."""
+    """The engine's batch-size limit."""
     first_token_seconds_total: float | None = None
-    """The engine's own times to first token, summed; of requests whose first token came, as `first_tokens_total`."""
+    """Sum of the engine's own times to first token, of `first_tokens_total` requests."""
     first_tokens_total: float | None = None
     queue_seconds_total: float | None = None
-    """Times that requests waited to be scheduled, summed when they end; of `queued_requests_total`."""
+    """Sum of queue times, added when a request ends, of `queued_requests_total` requests."""
     queued_requests_total: float | None = None
     prefill_seconds_total: float | None = None
-    """Times from being scheduled to the first token, summed when they end; of `prefilled_requests_total`."""
+    """Sum of times from scheduled to first token, added when a request ends, of `prefilled_requests_total` requests."""
     prefilled_requests_total: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaSample(EngineSample):
-    """One scrape of one of several servers, as it told it; their sum is an `EngineSample`."""
+    """One scrape of one of several servers; their sum is an `EngineSample`."""
 
     replica: int
-    """Which, from 0, in the order of `EngineFacts.replica_urls`."""
+    """Index of the server in `EngineFacts.replica_urls`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,16 +172,16 @@ class GpuSample:
     """Hz."""
     memory_clock: float | None = None
     engine_memory: int | None = None
-    """Bytes that the engine's own processes hold; of an engine that was attached to: those of all processes."""
+    """Bytes held by the engine's processes; by all processes if the engine was attached to."""
     energy: float | None = None
-    """Joules since some instant in the past: the card's own counter, which starts again with its driver."""
+    """Joules on the device's counter, which restarts with its driver."""
     throttled: str | None = None
-    """Why its clocks are held down, in words, as `power cap, heat`; empty when they are not."""
+    """Why its clocks are throttled, such as `power cap, heat`; empty if they are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageChange:
-    """A stage began. Stages follow each other; the last one ends with the run."""
+    """The start of a stage, or a change within it. Stages follow each other; the last one ends with the run."""
 
     at: float
     index: int
@@ -191,13 +191,13 @@ class StageChange:
     max_concurrency: int | None
     max_num_seqs: int | None
     repeat: int = 0
-    """Which repetition of the same cell of a sweep this is, from 0."""
+    """Repetition of the same cell of a sweep, from 0."""
     warmup: bool = False
-    """Its requests count in no total of the run."""
+    """Its requests are excluded from all totals of the run."""
 
 
 class Action(StrEnum):
-    """What a person, or a script, can ask of a running run."""
+    """Commands that a person or a script can send to a live run."""
 
     SET_RATE = "set_rate"
     SET_CONCURRENCY = "set_concurrency"
@@ -208,21 +208,21 @@ class Action(StrEnum):
     RESUME_LOAD = "resume_load"
     NEXT_STAGE = "next_stage"
     PREVIOUS_STAGE = "previous_stage"
-    """Play the stage before the one in force again, and then all that follow it, as new stages."""
+    """Run the stage before the current one again, and then all that follow it, as new stages."""
     OPEN_LOOP = "open_loop"
-    """Send at a rate, the value, whatever is in flight: lifts the concurrency limit."""
+    """Send at a rate (the value) regardless of what is in flight: removes the concurrency limit."""
     CLOSE_LOOP = "close_loop"
-    """Keep a number of requests, the value, in flight: each is sent when another ends."""
+    """Keep a number of requests (the value) in flight: each is sent when another ends."""
     BURST = "burst"
     MARK = "mark"
     STOP = "stop"
-    """Send nothing more, let what is in flight finish."""
+    """Send nothing more; let requests in flight finish."""
     CANCEL = "cancel"
     """Stop now; requests in flight are cancelled and recorded as such."""
 
 
 class Severity(StrEnum):
-    """How loud a note is."""
+    """Severity of a note."""
 
     INFO = "info"
     WARNING = "warning"
@@ -231,7 +231,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One request to change the run; `obeyed_at` and `reply` are filled in by the run when it has acted."""
+    """One command to a live run, which sets `obeyed_at` and `reply` when it has applied it."""
 
     id: int
     at: float
@@ -239,20 +239,20 @@ class Command:
     value: float | None = None
     text: str = ""
     source: str = ""
-    """Who asked: `keyboard`, `script`, ..."""
+    """Origin of the command: `keyboard`, `script`, ..."""
     obeyed_at: float | None = None
     reply: str | None = None
-    """What became of it, in words for a person; None while it is pending."""
+    """The result, as a sentence for a person; None while pending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """Something worth seeing on the time line: a mark, a warning, an error."""
+    """An entry on the time line: a mark, a warning, an error."""
 
     at: float
     severity: Severity
     source: str
-    """Which part speaks: `load`, `engine`, `metrics`, `recorder`, `user`."""
+    """Origin of the note: `load`, `engine`, `metrics`, `recorder`, `user`."""
     text: str
 
 
@@ -272,4 +272,4 @@ class RunEnd:
     at: float
     exit_code: int
     reason: str
-    """One line; empty when all went as planned."""
+    """One line; empty for success."""

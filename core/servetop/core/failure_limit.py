@@ -1,4 +1,4 @@
-"""How many requests of a run may fail before the run counts as failed."""
+"""The number of requests of a run that may fail before the run counts as failed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class FailureLimit:
     """The largest number, or share, of requests that may fail in a run that counts as successful."""
 
     text: str
-    """As it was asked for."""
+    """The limit as the user wrote it."""
     most: str
     """A number of requests, or a share between 0 and 1, in decimal digits."""
     is_share: bool
 
     @classmethod
     def parse(cls, text: str) -> FailureLimit:
-        """From `10` (requests), `2%` or `0.02` (a share of the requests); UsageError for anything else."""
+        """Parse `10` (requests), `2%` or `0.02` (a share of the requests); UsageError for anything else."""
         stripped = text.strip()
         if _COUNT.fullmatch(stripped):
             return cls(stripped, stripped, is_share=False)
@@ -34,11 +34,11 @@ class FailureLimit:
         else:
             share = stripped if _SHARE.fullmatch(stripped) else "2"
         if float(share) > 1:
-            raise UsageError(f"--max-failures {text}: give a number of requests or a share, as in 10, 2% or 0.02")
+            raise UsageError(f"--max-failures {text}: use a number of requests or a share, as in 10, 2% or 0.02")
         return cls(stripped, share, is_share=True)
 
     def is_exceeded(self, failed: int, requests: int) -> bool:
-        """More than so many of the requests that ended failed; exact: 1 of 100 is within 1 %."""
-        from fractions import Fraction  # not for every start
+        """Whether more of the ended requests failed than the limit allows; exact: 1 of 100 is within 1 %."""
+        from fractions import Fraction  # not needed by every start
 
         return failed > Fraction(self.most) * (requests if self.is_share else 1)

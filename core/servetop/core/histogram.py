@@ -17,9 +17,9 @@ from servetop.core.arrays import FloatArray, IntArray, NarrowArray, np
 RELATIVE_ERROR = 0.01
 """α: the largest relative error of a percentile."""
 MIN_VALUE = 1e-7
-"""Seconds; what is smaller (0 and negative values too) counts as this bucket, number 0."""
+"""Seconds; smaller values, 0 and negative ones included, count in this bucket, number 0."""
 MAX_BUCKET = 1400
-"""γ^1400·MIN_VALUE is about 145,000 s; what is larger counts as this bucket."""
+"""γ^1400·MIN_VALUE is about 145,000 s; larger values count in this bucket."""
 
 _GAMMA = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)
 _LOG_GAMMA = math.log(_GAMMA)
@@ -27,25 +27,25 @@ _LOG_GAMMA = math.log(_GAMMA)
 
 @functools.cache
 def _midpoints() -> FloatArray:
-    """Seconds that stand for each bucket."""
+    """The value in seconds that represents each bucket."""
     return np.asarray(MIN_VALUE * 2 * _GAMMA ** np.arange(MAX_BUCKET + 1) / (_GAMMA + 1), dtype=np.float64)
 
 
 def bucket_value(bucket: int) -> float:
-    """The value in seconds that stands for all of a bucket."""
+    """The value in seconds that represents a bucket."""
     return float(_midpoints()[bucket])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogHistogram:
-    """How often which duration (seconds) was seen; immutable, sparse, exact in count and sum."""
+    """Counts of durations (seconds) by bucket; immutable, sparse, exact in count and sum."""
 
     buckets: NarrowArray
-    """Ascending bucket numbers, only those that hold something; of a recording, as narrow as in the file."""
+    """Ascending numbers of the non-empty buckets; from a recording, as narrow as in the file."""
     counts: IntArray
-    """One count (≥ 1) for each of `buckets`; of a recording, as narrow as in the file, and unsigned."""
+    """One count (≥ 1) for each of `buckets`; from a recording, as narrow as in the file, and unsigned."""
     total: float
-    """Sum of the values themselves, in seconds, not of the buckets' midpoints."""
+    """Exact sum of the values in seconds, not of the buckets' midpoints."""
 
     @classmethod
     def of(
@@ -54,7 +54,7 @@ class LogHistogram:
         *,
         weights: Sequence[int] | IntArray | None = None,
     ) -> LogHistogram:
-        """Count values in seconds, each as often as its weight says (once without weights)."""
+        """Build a histogram from values in seconds and their weights (default 1)."""
         seconds = np.asarray(values, dtype=np.float64)
         if seconds.size == 0:
             return EMPTY
@@ -67,7 +67,7 @@ class LogHistogram:
 
     @classmethod
     def merged(cls, histograms: Iterable[LogHistogram]) -> LogHistogram:
-        """The sum of histograms: what one histogram of all their values would hold."""
+        """The sum of histograms: the histogram of all their values."""
         parts = [part for part in histograms if part.buckets.size]
         if len(parts) < 2:
             return parts[0] if parts else EMPTY
@@ -83,7 +83,7 @@ class LogHistogram:
 
     @property
     def mean(self) -> float:
-        """Mean in seconds (exact); NaN when nothing was counted."""
+        """Exact mean in seconds; NaN if empty."""
         return self.total / self.count if self.counts.size else math.nan
 
     def percentile(self, q: float) -> float:
@@ -110,7 +110,7 @@ class LogHistogram:
 
 
 class _EmptyHistogram(LogHistogram):
-    """Its arrays are made when they are asked for: a tick without load needs none."""
+    """The empty histogram; its arrays are created on first use, because a tick without load needs none."""
 
     __slots__ = ()
 

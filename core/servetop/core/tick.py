@@ -1,4 +1,4 @@
-"""The tick: everything a panel can show about one interval (250 ms) of a run, mergeable by addition."""
+"""The tick: everything a panel can show about one interval (250 ms) of a run; ticks merge by addition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["TICK_SECONDS", "ClientTick", "LoadGauges", "LogHistogram", "Tick", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadGauges:
-    """The state of the load at the end of a tick: what was in force, and what was under way."""
+    """The state of the load at the end of a tick: settings in force and requests in progress."""
 
     stage: int = -1
     """Index of the stage in force; -1 before the load starts."""
@@ -26,7 +26,7 @@ class LoadGauges:
     in_flight: int = 0
     """Requests sent and not finished."""
     queued: int = 0
-    """Requests due but held back by the concurrency limit."""
+    """Requests due but queued by the concurrency limit."""
     holding: bool = False
     """The ramp is held at this stage."""
     paused: bool = False
@@ -49,20 +49,20 @@ class ClientTick:
     cancelled: int = 0
     truncated: int = 0
     prompt_tokens: int = 0
-    """Prompt tokens of the requests whose first token came in the interval (their prefill was done)."""
+    """Prompt tokens of the requests whose first token arrived in the interval (their prefill was done)."""
     output_tokens: int = 0
-    """Tokens that arrived in the interval, of requests in flight too."""
+    """Tokens that arrived in the interval, including those of requests still in flight."""
     chunks: int = 0
     stamped: int = 0
-    """Of the chunks, those whose times the kernel told: true, however late they were read."""
+    """Chunks whose arrival the kernel stamped: exact, however late they were read."""
     cpu_seconds: float = 0.0
-    """Processor time that the senders used in the interval."""
+    """CPU time that the senders used in the interval."""
     ttft: LogHistogram = EMPTY
     """First token - sent, by arrival of the first token."""
     ttft_due: LogHistogram = EMPTY
     """First token - due: as the user felt it."""
     ttfot: LogHistogram = EMPTY
-    """First token of the answer - sent, of requests that ended well in the interval, since the first that reasoned."""
+    """First token of the answer - sent, of requests that ended well; counted from the first request that reasoned."""
     itl: LogHistogram = EMPTY
     """Gap between chunks / tokens of the later chunk, weighted by those tokens."""
     tpot: LogHistogram = EMPTY
@@ -70,23 +70,23 @@ class ClientTick:
     input_len: LogHistogram = EMPTY
     """Prompt tokens of each request that ended well in the interval."""
     output_len: LogHistogram = EMPTY
-    """And its output tokens."""
+    """Output tokens of each request that ended well in the interval."""
     slip: LogHistogram = EMPTY
-    """Sent - due for requests that no concurrency limit held back."""
+    """Sent - due, of requests not queued by the concurrency limit."""
     client_wait: LogHistogram = EMPTY
-    """Sent - due for requests that the concurrency limit held back."""
+    """Sent - due, of requests queued by the concurrency limit."""
     loop_lag: LogHistogram = EMPTY
     """Lateness of a 20 ms heartbeat in the sender's event loop."""
     server_queue: LogHistogram = EMPTY
-    """Time to be scheduled, of each request that ended in the interval and whose server told it with the answer."""
+    """Queue time of each request that ended in the interval, where the server reports it with the response."""
     server_prefill: LogHistogram = EMPTY
-    """And from then to its first token."""
+    """Prefill time of each such request: scheduled to first token."""
     itl_uncertainty: LogHistogram = EMPTY
-    """Seconds within which a gap between chunks is known, of gaps beside chunks that were read together."""
+    """Seconds within which a gap between chunks is known, for gaps next to chunks that were read together."""
 
     @property
     def failed(self) -> int:
-        """Requests that ended in the interval and did not end well, cancelled ones apart."""
+        """Requests that failed in the interval; cancelled ones are not counted."""
         return self.errors + self.timeouts + self.truncated
 
 
@@ -96,12 +96,12 @@ class Tick:
 
     client: ClientTick
     engine: EngineSample | None = None
-    """None when there is no engine to ask, or when the last scrape failed."""
+    """None without an engine, or if the last scrape failed."""
     gpus: tuple[GpuSample, ...] = ()
 
     @property
     def index(self) -> int:
-        """Number of the interval, from 0 at the run's origin."""
+        """Index of the interval, from 0 at the run's origin."""
         return self.client.index
 
     @property
@@ -125,7 +125,7 @@ HISTOGRAMS = tuple(field.name for field in fields(ClientTick) if field.type == "
 
 
 def merge_client_ticks(ticks: Sequence[ClientTick], *, gauges: LoadGauges | None = None) -> ClientTick:
-    """The sum of ticks: of several senders over one interval, or of several intervals (then give the last gauges).
+    """Sum ticks: of several senders over one interval, or of several intervals (then pass the last gauges).
 
     Without `gauges` the in-flight and queued counts of all are added (several senders, one interval).
     """

@@ -1,4 +1,4 @@
-"""Unit constants and the few conversions between what people type and what the code computes with.
+"""Unit constants, and parsing of durations and rates that people type.
 
 Inside servetop every duration is in seconds, every size in bytes, every amount of text in tokens.
 """
@@ -18,7 +18,7 @@ _DURATION_SUFFIXES = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 def parse_seconds(text: str) -> float:
-    """Seconds from `90`, `90s`, `1.5m`, `500ms` or `2h`; UsageError for anything else, and for ≤ 0."""
+    """Parse `90`, `90s`, `1.5m`, `500ms` or `2h` into seconds; UsageError for anything else, and for ≤ 0."""
     stripped = text.strip()
     digits = stripped.rstrip("abcdefghijklmnopqrstuvwxyz")
     scale = _DURATION_SUFFIXES.get(stripped[len(digits) :] or "s")
@@ -32,7 +32,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_rate(text: str) -> float:
-    """Requests per second from `8`, `0.5` or `inf` (as fast as the concurrency allows)."""
+    """Parse requests per second from `8`, `0.5` or `inf` (as fast as the concurrency allows)."""
     try:
         rate = float(text)
     except ValueError:

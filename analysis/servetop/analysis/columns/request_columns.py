@@ -17,7 +17,7 @@ STATUSES = tuple(RequestStatus)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RequestColumns:
-    """Of the selected requests. Arrays have shape (requests,); NaN is "did not get that far"."""
+    """The selected requests. Arrays have shape (requests,); NaN is "did not get that far"."""
 
     due: FloatArray
     sent: FloatArray
@@ -27,15 +27,15 @@ class RequestColumns:
     output_tokens: FloatArray
     first_output_at: FloatArray
     reasoning_tokens: FloatArray
-    """NaN: no reasoning."""
+    """NaN without reasoning."""
     status: IntArray
     """Index in STATUSES."""
     token_source: StringArray
-    """Where the counts come from; empty in files that do not say."""
+    """Where the counts come from; empty in older files."""
     first_tokens: FloatArray
     """Tokens of the first chunk, 1 where there is none."""
     sized: BoolArray
-    """The tokens of each chunk are known: together they are those of the answer."""
+    """Whether the tokens of each chunk are known: they add up to those of the completion."""
     itl: Distribution
     """Gaps between chunks / tokens of the later chunk, weighted by those tokens, of requests that ended well and are
     `sized`."""
@@ -43,11 +43,11 @@ class RequestColumns:
     """Output tokens that arrived in each whole second of the run, of all selected requests."""
 
     def having(self, status: RequestStatus) -> BoolArray:
-        """Which requests ended so."""
+        """Which requests ended with a status."""
         return np.asarray(self.status == STATUSES.index(status))
 
     @property
     def ended_at(self) -> FloatArray:
-        """When a request left the engine as far as is known."""
+        """When each request left the engine, as far as is known."""
         first_or_sent = np.where(np.isnan(self.first_token_at), self.sent, self.first_token_at)
         return np.where(np.isnan(self.done_at), first_or_sent, self.done_at)

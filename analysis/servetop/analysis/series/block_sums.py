@@ -1,4 +1,4 @@
-"""Sums of histograms over blocks of ticks, and over 16, 256, … blocks, so that any long time is the sum of a few."""
+"""Sums of histograms over 1, 16, 256, … blocks of ticks, so that any long period is the sum of a few."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from servetop.analysis.series.scratch import Pieces, Scratch
 from servetop.core.histogram import LogHistogram
 
 FEW = 16
-"""Sums of one level that make one of the next."""
+"""Sums of one level per sum of the next."""
 _TOTAL = np.dtype("<f8")
 _NARROW = np.dtype([("bucket", "<u2"), ("count", "<u4")])
 _WIDE = np.dtype([("bucket", "<u2"), ("count", "<i8")])
@@ -16,7 +16,7 @@ _KINDS = {b"n": _NARROW, b"w": _WIDE}
 
 
 class BlockSums:
-    """Of one histogram, block after block; they lie in a scratch."""
+    """The block sums of one histogram, kept in a scratch store."""
 
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
@@ -26,7 +26,7 @@ class BlockSums:
         return len(self._levels[0])
 
     def append(self, block: LogHistogram) -> None:
-        """Take in the sum of the next block."""
+        """Add the sum of the next block."""
         for level in range(len(self._levels) + 1):
             if level == len(self._levels):
                 self._levels.append(Pieces(self._scratch))
@@ -37,7 +37,7 @@ class BlockSums:
             block = LogHistogram.merged(_unpacked(kept[number]) for number in range(len(kept) - FEW, len(kept)))
 
     def between(self, first: int, last: int) -> list[LogHistogram]:
-        """Sums that together cover blocks `first` to `last`, as few as there are."""
+        """The fewest sums that together cover blocks `first` to `last`."""
         found = []
         while first < last:
             level = size = 0

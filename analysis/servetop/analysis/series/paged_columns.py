@@ -1,4 +1,4 @@
-"""Columns of numbers that grow at their end; what is no longer new is put into a scratch, page by page."""
+"""Growing columns of numbers; older entries move into a scratch store, page by page."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from servetop.analysis.series.scratch import Pieces, Scratch
 from servetop.core.arrays import FloatArray
 
 PAGE = 512
-"""Entries of a column that are put away together."""
+"""Entries of a column that are moved together."""
 
 
 class PagedColumns:
-    """Several columns of one length, by name; NaN is an entry that is not known."""
+    """Several columns of equal length, by name; NaN is an unknown entry."""
 
     def __init__(self, names: Sequence[str], scratch: Scratch | None = None) -> None:
         scratch = Scratch() if scratch is None else scratch
         self._newest = {name: array("d") for name in names}
         self._pages = {name: Pieces(scratch) for name in names}
         self._sums = {name: array("d", [math.nan]) for name in names}
-        """Of all before each page and, the last one, of all before the newest entries; NaN where none was known."""
+        """Sums before each page and, last, before the newest entries; NaN if none was known."""
         self._any = next(iter(names))
 
     def __len__(self) -> int:
@@ -35,11 +35,11 @@ class PagedColumns:
         return PAGE * len(self._pages[self._any])
 
     def extend(self, name: str, values: Iterable[float]) -> None:
-        """Add entries to one column; all must get as many before they are read."""
+        """Add entries to one column; before a read, all columns must have got the same number."""
         self._newest[name].extend(values)
 
     def put_away(self) -> None:
-        """Leave only the entries of the last page or two in memory."""
+        """Keep only the entries of the last page or two in memory."""
         while len(self._newest[self._any]) >= 2 * PAGE:
             for name, sums in self._sums.items():
                 sums.append(self.total(name, stop=self._away + PAGE))
@@ -48,7 +48,7 @@ class PagedColumns:
                 del values[:PAGE]
 
     def forget(self, count: int) -> None:
-        """Drop the first entries for good; sums still count them. Not for columns that were put away."""
+        """Drop the first entries for good; sums still count them. Not for columns that moved to the scratch store."""
         for name, sums in self._sums.items():
             sums[-1] = self.total(name, stop=count)
         for values in self._newest.values():
@@ -68,13 +68,13 @@ class PagedColumns:
         return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
     def value(self, name: str, position: int) -> float:
-        """One entry."""
+        """The entry at a position."""
         if position >= self._away:
             return self._newest[name][position - self._away]
         return float(self.column(name, start=position, stop=position + 1)[0])
 
     def total(self, name: str, *, stop: int) -> float:
-        """The sum of the known entries before `stop`, forgotten ones too; NaN when none is known."""
+        """Sum of the known entries before `stop`, dropped ones included; NaN if none is known."""
         page = min(stop, self._away) // PAGE
         before, values = self._sums[name][page], self.column(name, start=page * PAGE, stop=stop)
         known = values[~np.isnan(values)]
@@ -83,7 +83,7 @@ class PagedColumns:
         return float(known.sum()) + (0.0 if math.isnan(before) else before)
 
     def last_known(self, name: str, *, stop: int) -> int | None:
-        """Position of the last known entry before `stop`; None when there is none."""
+        """Position of the last known entry before `stop`; None without one."""
         while stop > 0:
             start = (stop - 1) // PAGE * PAGE
             known = np.flatnonzero(~np.isnan(self.column(name, start=start, stop=stop)))
@@ -93,5 +93,5 @@ class PagedColumns:
         return None
 
     def up_to(self, name: str, value: float) -> int:
-        """How many entries of an ascending column are at most `value`."""
+        """Number of entries of an ascending column that are at most `value`."""
         return bisect.bisect_right(range(len(self)), value, key=lambda position: self.value(name, position))

@@ -1,4 +1,4 @@
-"""Where figures of the past are put so that they need no memory: pieces of bytes, added at an end and read again."""
+"""A scratch store for older figures: byte strings, appended and read back."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from array import array
 
 
 class Scratch:
-    """In memory; a subclass keeps the pieces elsewhere."""
+    """A scratch store in memory; a subclass may keep the pieces in a file."""
 
     def __init__(self) -> None:
         self._end = 0
         self._pieces: dict[int, bytes] = {}
 
     def add(self, piece: bytes) -> int:
-        """Keep a piece; the place to read it from."""
+        """Append a piece; return its offset."""
         at, self._end = self._end, self._end + len(piece)
         self._pieces[at] = piece
         return at
 
     def read(self, at: int, size: int) -> bytes:  # noqa: ARG002
-        """The piece of `size` bytes that was put at this place."""
+        """The piece of `size` bytes at an offset."""
         return self._pieces[at]
 
 
 class Pieces:
-    """Pieces by number, in a scratch that others use too."""
+    """Pieces by number, in a shared scratch store."""
 
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
@@ -34,7 +34,7 @@ class Pieces:
         return len(self._places)
 
     def append(self, piece: bytes) -> None:
-        """Keep the next piece."""
+        """Append the next piece."""
         self._places.append(self._scratch.add(piece) if piece else 0)
         self._sizes.append(len(piece))
 

@@ -1,4 +1,4 @@
-"""Ticks as a sequence of which only the newest stay in memory: older ones are read again when they are asked for."""
+"""A sequence of ticks that keeps only the newest in memory and reads older ones again on demand."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import overload
 from servetop.core.tick import ClientTick, Tick
 
 ReadTicks = Callable[[int, int], Sequence[Tick]]
-"""Reads again the ticks with numbers from the first to the second, both included."""
+"""Reads the ticks with indexes from the first to the second, both included."""
 BLOCK = 16
-"""Ticks that are put away, and read again, together."""
+"""Ticks that are evicted, and read again, together."""
 _MOST_BLOCKS = 128
-"""Blocks that were read again and are kept, those used last."""
+"""Most recently used blocks that are kept after reading."""
 
 
 class TickCache(Sequence[Tick]):
-    """All ticks by position. One that cannot be read again stands there without its distributions."""
+    """All ticks by position. A tick that cannot be read again is returned without its distributions."""
 
     def __init__(self, read: ReadTicks | None = None) -> None:
         self.indexes = array("q")
-        """Number of each tick in the run."""
+        """Index of each tick in the run."""
         self.away = 0
         """Ticks before this position are not in memory."""
         self._read = read
@@ -61,18 +61,18 @@ class TickCache(Sequence[Tick]):
         self._newest.extend(ticks)
 
     def drop(self, count: int) -> None:
-        """Forget the first ticks for good; positions move down. Not for a sequence that puts ticks away."""
+        """Drop the first ticks for good; positions move down. Not for a sequence that evicts ticks."""
         del self.indexes[:count], self._newest[:count]
 
     def may_leave(self, *, keep: int) -> int:
-        """Ticks before this position can be put away, so that about `keep` stay: whole blocks.
+        """Position before which ticks can be evicted so that about `keep` stay: whole blocks.
 
-        Without a way to read them again everything stays.
+        Without a way to read them again, none can.
         """
         return self.away if self._read is None else max((len(self) - keep) // BLOCK * BLOCK, self.away)
 
     def put_away(self, stop: int) -> None:
-        """Let go of the ticks before position `stop`."""
+        """Evict the ticks before position `stop`."""
         del self._newest[: stop - self.away]
         self.away = stop
 

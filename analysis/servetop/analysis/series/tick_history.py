@@ -1,4 +1,4 @@
-"""The ticks of a run in order, with the columns that charts draw from; grows at its end only."""
+"""The ticks of a run in order, with the columns that charts draw from; append-only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from servetop.core.tick import TICK_SECONDS, LoadGauges, Tick
 CLIENT_COLUMNS = (
     "due", "sent", "ok", "failed", "cancelled", "prompt_tokens", "output_tokens", "chunks", "stamped", "cpu_seconds",
 )  # fmt: skip
-"""Amounts per tick; they add up over time."""
+"""Counts per tick; they add up over time."""
 GAUGE_COLUMNS = (
     "in_flight", "queued", "stage", "request_rate", "max_concurrency", "paused",
     "running", "waiting", "kv_usage", "kv_blocks_used", "scrape_end",
@@ -40,14 +40,14 @@ ENGINE_DELTA_COLUMNS = {
     "prefix_cache_hits": "prefix_cache_hits_total",
     "prefix_cache_queries": "prefix_cache_queries_total",
 }
-"""Increase of an engine's counter within a tick, and the counter's name; NaN where it is not exported."""
+"""Columns with the increase of an engine's counter within a tick, by counter; NaN where not exported."""
 
 _OF_CLIENT = {name: attrgetter(name) for name in CLIENT_COLUMNS}
 _OF_GAUGES = {name: attrgetter(f"gauges.{name}") for name in GAUGE_COLUMNS if name in LoadGauges.__slots__}
 _OF_ENGINE = {name: attrgetter(name) for name in GAUGE_COLUMNS if name not in _OF_GAUGES}
 _CACHED_PERCENTILES = 1_000
 _FEW_BLOCKS = 16
-"""Put away at once as a run goes on; of more, as when a long recording is opened, percentiles wait until asked for."""
+"""Blocks whose percentiles are computed on eviction; of more, as when a long recording is opened, on demand."""
 
 
 class TickHistory:
@@ -56,7 +56,7 @@ class TickHistory:
     def __init__(
         self, ticks: Iterable[Tick] = (), *, read: ReadTicks | None = None, scratch: Scratch | None = None
     ) -> None:
-        """`read` gives ticks again that were put away; figures of theirs that are asked for often go to `scratch`."""
+        """`read` returns evicted ticks again; their most requested figures are kept in `scratch`."""
         self.ticks = TickCache(read)
         scratch = Scratch() if scratch is None else scratch
         self._old = WindowCache(scratch)
@@ -70,7 +70,7 @@ class TickHistory:
         self.extend([tick])
 
     def extend(self, ticks: Sequence[Tick]) -> None:
-        """Add the next ticks, in order; column by column, so that an hour is taken in fast."""
+        """Add the next ticks, in order; column by column, so that an hour loads fast."""
         if not ticks:
             return
         self.ticks.extend(ticks)
@@ -100,15 +100,15 @@ class TickHistory:
         return increases
 
     def forget(self, count: int) -> None:
-        """Drop the first `count` ticks; positions move down by as many, and `total` still counts them."""
+        """Drop the first `count` ticks; positions move down by `count`, and `total` still counts them."""
         self._columns.forget(count)
         self.ticks.drop(count)
         self._percentiles.clear()
 
     def put_away(self, *, keep: int) -> None:
-        """Let go of all but about the newest `keep` ticks; they are read again when they are asked for.
+        """Evict all but about the newest `keep` ticks; they are read again on demand.
 
-        No figure changes.
+        No result changes.
         """
         before, stop = self.ticks.away, self.ticks.may_leave(keep=keep)
         few = stop - before <= _FEW_BLOCKS * BLOCK
@@ -121,7 +121,7 @@ class TickHistory:
             self._columns.put_away()
 
     def total(self, name: str, *, stop: int) -> float:
-        """A column's sum from the run's beginning to tick `stop`; NaN when no tick had a value."""
+        """A column's sum from the run's start to tick `stop`; NaN if no tick had a value."""
         return self._columns.total(name, stop=stop)
 
     def last_known(self, name: str, *, stop: int) -> int | None:
@@ -157,7 +157,7 @@ class TickHistory:
         found = self._percentiles.pop(key, None) or self._old.percentiles(name, start, stop)
         found = found or self._worked_out(name, start, stop)
         if len(self._percentiles) >= _CACHED_PERCENTILES:
-            del self._percentiles[next(iter(self._percentiles))]  # the one that was asked for least recently
+            del self._percentiles[next(iter(self._percentiles))]  # the least recently used
         self._percentiles[key] = found
         return found
 

@@ -1,4 +1,4 @@
-"""What charts over long times need of ticks that are no longer in memory: sums of blocks, and sliding percentiles."""
+"""Sums and sliding percentiles of evicted ticks, for charts over long periods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from servetop.core.histogram import LogHistogram
 from servetop.core.tick import Tick
 
 SUMMED = ("ttft", "itl", "tpot", "e2el", "ttfot", "input_len", "output_len")
-"""Histograms that are shown over a stage or a long chart."""
+"""Histograms that are summed over a stage or a long chart."""
 SLIDING = ("ttft", "itl", "e2el")
 """Histograms whose percentiles are charted over time."""
 WINDOW = 40
@@ -23,21 +23,21 @@ Percentiles = tuple[float, float, float]
 
 
 class WindowCache:
-    """Of ticks from the run's beginning on, block by block; they lie in a scratch."""
+    """Cached figures of the ticks from the run's start on, block by block, in a scratch store."""
 
     def __init__(self, scratch: Scratch) -> None:
         self._sums = {name: BlockSums(scratch) for name in SUMMED}
         self._sliding = Pieces(scratch)
-        """Percentiles of the windows that begin in each block; empty where they were not worked out."""
+        """Percentiles of the windows that start in each block; empty if not computed."""
 
     def add(self, ticks: Sequence[Tick], sliding: Sequence[Mapping[str, Percentiles]] = ()) -> None:
-        """Take in the next block, and the percentiles of the windows that begin in it, each `WINDOW` ticks long."""
+        """Add the next block, and the percentiles of the windows that start in it, each `WINDOW` ticks long."""
         for name, sums in self._sums.items():
             sums.append(LogHistogram.merged(getattr(tick.client, name) for tick in ticks))
         self._sliding.append(np.array([[each[name] for name in SLIDING] for each in sliding]).tobytes())
 
     def histogram(self, name: str, start: int, stop: int, ticks: Callable[[int, int], list[Tick]]) -> LogHistogram:
-        """The sum over ticks `start` to `stop`; `ticks` gives those at the ends, which are no whole block."""
+        """Sum over ticks `start` to `stop`; `ticks` returns those at the ends that fill no whole block."""
         sums = self._sums.get(name)
         first, last = -(-start // BLOCK), min(stop // BLOCK, len(sums or ()))
         if sums is None or first >= last:
@@ -46,7 +46,7 @@ class WindowCache:
         return LogHistogram.merged([*sums.between(first, last), *(getattr(tick.client, name) for tick in ends)])
 
     def percentiles(self, name: str, start: int, stop: int) -> Percentiles | None:
-        """p50, p90 and p99 in seconds over ticks `start` to `stop`, where they are a window whose figures were kept."""
+        """p50, p90 and p99 in seconds over ticks `start` to `stop`, if these are a cached window."""
         number = start // BLOCK
         if name not in SLIDING or stop - start != WINDOW or number >= len(self._sliding) or not self._sliding[number]:
             return None

@@ -61,27 +61,27 @@ def _latency(pool: Distribution, percentiles: Sequence[float]) -> LatencySummary
 
 
 def no_itl_reason(sized: BoolArray) -> str | None:
-    """Why the times between tokens cannot be said; None where they can.
+    """Why the times between tokens are unknown; None if they are known.
 
-    `sized` says of each request that ended well whether the tokens of each of its events are known.
+    `sized` marks the requests (of those that ended well) whose tokens per event are known.
     """
     unknown = int((~sized).sum())
     if unknown <= UNSIZED_LIMIT * sized.size:
         return None
     return (
-        f"the events of {unknown} of {sized.size} requests brought several tokens each, and how many the server "
-        "says only at the end: ask for counts in every event (an engine that has continuous usage, such as --engine "
+        f"the events of {unknown} of {sized.size} requests brought several tokens each, and the server reports how "
+        "many only at the end: request counts in every event (an engine with continuous usage, such as --engine "
         "vllm)"
     )
 
 
 def finite(value: float) -> float | None:
-    """JSON has no NaN and no infinity: None."""
+    """The value, or None for NaN and infinity, which JSON cannot represent."""
     return float(value) if math.isfinite(value) else None
 
 
 def span_of(samples: RequestColumns) -> float:
-    """First sent … last done, seconds; 0 when nothing was sent or nothing ended."""
+    """Seconds from the first request sent to the last one done; 0 if none was sent or none ended."""
     sent, done = samples.sent[~np.isnan(samples.sent)], samples.ended_at[~np.isnan(samples.ended_at)]
     return float(done.max() - sent.min()) if sent.size and done.size else 0.0
 
@@ -121,7 +121,7 @@ def _most_in_flight(samples: RequestColumns) -> int:
 
 
 def _per_request(samples: RequestColumns) -> dict[str, FloatArray]:
-    """One value a request in seconds, NaN where it has none."""
+    """One value per request in seconds; NaN where it has none."""
     ttft, e2el = samples.first_token_at - samples.sent, samples.done_at - samples.sent
     answered = np.where(samples.reasoning_tokens > 0, samples.first_output_at, samples.first_token_at)
     later = samples.output_tokens - samples.first_tokens
@@ -139,9 +139,9 @@ def _per_request(samples: RequestColumns) -> dict[str, FloatArray]:
 
 
 def _good(per_request: Mapping[str, FloatArray], goodput: Mapping[str, float], *, ok: BoolArray) -> int:
-    """Requests that ended well and kept every limit; one without a TPOT (a single token) keeps that limit.
+    """Number of requests that ended well within every limit; one without a TPOT (a single token) meets that limit.
 
-    One that reasoned and never came to its answer breaks that of TTFOT.
+    A request that reasoned and never reached its answer misses the limit of TTFOT.
     """
     good = ok.copy()
     for metric, limit in goodput.items():

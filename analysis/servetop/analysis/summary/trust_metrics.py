@@ -1,4 +1,4 @@
-"""The trust meter over a whole period, from raw rows: the judgement itself is analysis/verdicts/trust.py's."""
+"""The inputs of the trust meter over a period, from raw rows; analysis/verdicts/trust.py judges them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def trust_summary(
 
 
 def late_share(run: RunColumns, samples: RequestColumns, period: Period) -> float:
-    """Of closed loops that hold no request back: mean lateness / mean time from due to done; NaN for another load."""
+    """Mean lateness / mean time from due to done, if the whole load is a closed loop; NaN for other loads."""
     stages = [each.change for each in run.stages if period.overlaps(each.period)]
     if not stages or not all(math.isinf(each.request_rate or 0.0) and each.max_concurrency for each in stages):
         return math.nan
@@ -64,25 +64,25 @@ def late_share(run: RunColumns, samples: RequestColumns, period: Period) -> floa
 
 
 def share_of(samples: RequestColumns, *sources: TokenSource) -> float:
-    """Of the completed requests, those whose tokens come from there; 0 when none is."""
+    """Share of the completed requests whose token counts have one of these sources; 0 without any."""
     ok = samples.having(RequestStatus.OK)
     return float(np.isin(samples.token_source[ok], sources).mean()) if ok.any() else 0.0
 
 
 def token_source(samples: RequestColumns) -> str | None:
-    """Where the completed requests' counts come from: the worst that more than a hundredth of them have."""
+    """Source of the completed requests' token counts: the worst that more than 1 % of them have."""
     ok = samples.having(RequestStatus.OK)
     found = [source for source in TokenSource if share_of(samples, source) > COUNT_LIMIT] if ok.any() else []
     return str(found[-1]) if found else None
 
 
 def offered_rate(samples: RequestColumns) -> float:
-    """Requests due per second: gaps between due times by the time they span; NaN below two, or all at once."""
+    """Requests due per second: gaps between due times / the time they span; NaN below two, or if all are at once."""
     return _rate(samples.due.size - 1, np.ptp(samples.due) if samples.due.size else 0.0)
 
 
 def sent_rate(samples: RequestColumns) -> float:
-    """Requests sent per second, over at least the time in which they were due: what was never sent lowers it."""
+    """Requests sent per second, over at least the time in which they were due: unsent requests lower it."""
     sent = int((~np.isnan(samples.sent)).sum())
     if not sent:
         return 0.0 if samples.due.size else math.nan
@@ -90,13 +90,13 @@ def sent_rate(samples: RequestColumns) -> float:
 
 
 def span_of_sending(samples: RequestColumns) -> float:
-    """Seconds from the first request sent to the last one sent, or due; NaN when none was sent."""
+    """Seconds from the first request sent to the last one sent or due; NaN if none was sent."""
     sent = samples.sent[~np.isnan(samples.sent)]
     return float(max(sent.max(), samples.due.max()) - sent.min()) if sent.size else math.nan
 
 
 def completed_rate(samples: RequestColumns) -> float:
-    """Requests that ended well, per second of first sent … last done."""
+    """Requests that ended well per second, from the first sent to the last done."""
     return _rate(int(samples.having(RequestStatus.OK).sum()), span_of(samples))
 
 
@@ -120,7 +120,7 @@ def _rate(amount: int, seconds: float) -> float:
 
 
 def _basis(held: BoolArray) -> str:
-    """How it is known that the slip is the client's own."""
+    """Which requests the slip was measured on."""
     if not held.any():
         return "all requests: the concurrency limit held none back"
     return f"{int((~held).sum())} requests that were due and sent while fewer than the limit were in flight"

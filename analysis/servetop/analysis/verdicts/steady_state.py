@@ -1,13 +1,12 @@
-"""In which part of a stage were in-flight requests and throughput stationary? A pure function of its ticks.
+"""The steady window of a stage: where in-flight requests and throughput are stationary. A pure function of its ticks.
 
-1. Only ticks under one unchanging load count, up to the last request that was due: a ramp has no such time, and the
-   drain that follows a load is none of it.
+1. Only ticks under a constant load count, up to the last request that was due: ramps and drains are excluded.
 2. In an open loop whose requests pile up (a trend of more than half of the mean, and of 5 % of what was due, in both
    halves, while the throughput has none) there is no steady state: the offered load is above what the engine serves.
-3. Else it is the longest window of blocks (24 to the load) in which neither the requests in the system nor the output
-   tokens have a trend. A trend is significant (Mann-Kendall, two-sided, 1 %) and matters (more than 10 % of the mean
-   from one end to the other by the Theil-Sen slope; perf_analyzer's `--stability-percentage` is 10 by default too).
-4. MSER-5 cuts what is left of the initial transient off its beginning, and of a later change off its end.
+3. Otherwise it is the longest window of blocks (24 to the load) in which neither the requests in the system nor the
+   output tokens have a trend. A trend is significant (Mann-Kendall, two-sided, 1 %) and matters (more than 10 % of
+   the mean from one end to the other by the Theil-Sen slope; perf_analyzer's `--stability-percentage` is 10 too).
+4. MSER-5 cuts the rest of the initial transient off its start, and of a later change off its end.
 
 Sources: Mann, Econometrica 13 (1945); Kendall, Rank Correlation Methods (1975); Sen, JASA 63 (1968); White, Cobb,
 Spratt, "A comparison of five steady-state truncation heuristics for simulation", Winter Simulation Conference (2000);
@@ -28,47 +27,47 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 METHOD = "mann-kendall+mser-5"
-"""Goes with every window; another name whenever another version could give another window."""
+"""Stored with every window; renamed whenever the method could give a different window."""
 MIN_TICKS = 40
 """Ten seconds."""
 MIN_STAYS = 4.0
-"""Shortest window, in mean times that a request stays in the system: below it the first requests are still around."""
+"""Shortest window, in mean times a request stays in the system; in less, the first requests are still there."""
 MIN_SHARE = 0.5
-"""Shortest window, as a share of the constant load: a steady state that came later may still be on its way."""
+"""Shortest window, as a share of the constant load: one that starts later may not be settled."""
 _BLOCKS = 24
 _Z = 2.5758
-"""Of the normal distribution, two-sided 1 %."""
+"""Quantile of the normal distribution, two-sided 1 %."""
 _MATTERS = 0.10
 _PILES_UP = 0.50
 _OF_THE_DUE = 0.05
 _IN_EACH_HALF = 0.25
-"""Of the slope over all: what is less changed its level once."""
+"""Share of the overall slope; with less in one half, the level changed once."""
 _SETTLING = 0.15
-"""Share of the load in which requests may pile up, as they do until the first one ends: an empty engine fills."""
+"""Initial share of the load in which requests may pile up, as in an empty engine until the first one ends."""
 _BATCH = 5
 """Ticks in one of MSER-5's batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TickColumns:
-    """What the search needs of consecutive ticks; each of shape (ticks,)."""
+    """Columns of consecutive ticks for the search; each of shape (ticks,)."""
 
     start: FloatArray
     """Seconds since the run's origin."""
     in_system: FloatArray
-    """Requests in flight, and due but held back, at the tick's end."""
+    """Requests in flight or queued at the client at the tick's end."""
     output_tokens: FloatArray
     completed: FloatArray
-    """Requests that ended, however they did."""
+    """Requests that ended, with any status."""
     due: FloatArray
     request_rate: FloatArray
-    """Wanted at the tick's end; inf is a closed loop, NaN none."""
+    """Target rate at the tick's end; inf is a closed loop, NaN no load."""
     max_concurrency: FloatArray
     paused: npt.NDArray[np.bool_]
 
     @classmethod
     def of(cls, ticks: Sequence[Tick]) -> TickColumns:
-        """From consecutive ticks."""
+        """Build the columns from consecutive ticks."""
         clients = [tick.client for tick in ticks]
         gauges = [client.gauges for client in clients]
 
@@ -99,18 +98,18 @@ class TickColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyWindow:
-    """The steady part of a stage, or why there is none."""
+    """The steady part of a stage, or why it has none."""
 
     start: float | None = None
-    """Run time at which it begins; None: no steady state."""
+    """Run time of its start; None without a steady state."""
     end: float | None = None
     reason: str = ""
-    """One line when there is none."""
+    """Why there is none, in one line."""
     method: str = METHOD
 
     @property
     def seconds(self) -> float | None:
-        """Its length."""
+        """Length of the window."""
         return None if self.start is None or self.end is None else self.end - self.start
 
 
@@ -132,7 +131,7 @@ def steady_window(stage: TickColumns, *, cooldown: float = 0.0) -> SteadyWindow:
 
 
 def _search(load: TickColumns) -> SteadyWindow:
-    """In ticks under a constant load."""
+    """Search in ticks under a constant load."""
     completed = float(load.completed[load.size // 2 :].mean())
     if completed <= 0 or not load.output_tokens.any():
         return SteadyWindow(reason="no request was completed in the second half of the load")
@@ -150,7 +149,7 @@ def _search(load: TickColumns) -> SteadyWindow:
 
 
 def _longest_constant(load: TickColumns) -> tuple[int, int]:
-    """First and last + 1 of the longest run of ticks that wanted the same load; of equal ones the latest."""
+    """First and last + 1 of the longest run of ticks with the same target load; the latest of equal ones."""
     wanted = np.stack([np.nan_to_num(load.request_rate, nan=-1.0), np.nan_to_num(load.max_concurrency, nan=-1.0)])
     same = (wanted[:, 1:] == wanted[:, :-1]).all(axis=0) & ~load.paused[1:] & ~load.paused[:-1]
     edges = np.concatenate([[0], np.flatnonzero(~same) + 1, [load.size]])
@@ -159,7 +158,7 @@ def _longest_constant(load: TickColumns) -> tuple[int, int]:
 
 
 def _growth(load: TickColumns) -> float | None:
-    """Requests/s by which an open loop's requests pile up while the throughput gains nothing; None when they do not."""
+    """Requests/s by which an open loop's requests pile up at constant throughput; None if they do not."""
     first_end = int(np.argmax(load.completed > 0))
     late = load.part(max(int(load.size * _SETTLING), first_end), load.size)
     if late.size < _BLOCKS:
@@ -177,7 +176,7 @@ def _growth(load: TickColumns) -> float | None:
 
 
 def _without_trend(load: TickColumns, *, shortest: int) -> Iterator[tuple[int, int]]:
-    """Windows of whole blocks in which nothing has a trend, the longest first, of equal ones the latest."""
+    """Windows of whole blocks without a trend, the longest first, the latest of equal ones."""
     edges = _edges(load.size)
     blocks = [_block_means(values, edges) for values in (load.in_system, load.output_tokens)]
     count = edges.size - 1
@@ -197,7 +196,7 @@ def _block_means(values: FloatArray, edges: IntArray) -> FloatArray:
 
 
 def _trend(values: FloatArray) -> float:
-    """By how much the values change from first to last, as a share of their mean; 0 when that is chance or too little.
+    """Change of the values from first to last, as a share of their mean; 0 if that is chance or too small.
 
     Mann-Kendall's S with its variance for untied values.
     """
@@ -220,7 +219,7 @@ def _slope(values: FloatArray) -> float:
 
 
 def _trimmed(load: TickColumns, first: int, stop: int, *, shortest: int) -> tuple[int, int]:
-    """The window without the transient at its beginning, nor, if it ends before the load does, at its end."""
+    """The window without the transient at its start and, if it ends before the load, at its end."""
     most = stop - first - shortest
     signals = [each[first:stop] for each in (load.in_system, load.output_tokens)]
     front = max(mser(each, most=most) for each in signals)
@@ -231,7 +230,7 @@ def _trimmed(load: TickColumns, first: int, stop: int, *, shortest: int) -> tupl
 
 
 def mser(values: FloatArray, *, most: int) -> int:
-    """How many values to leave out at the beginning, at most `most`: those that minimise MSER-5.
+    """Number of values to leave out at the start, at most `most`: the one that minimises MSER-5.
 
     With batch means z, the d that minimises sum((z_j - mean of z_d…)², j ≥ d) / (k - d)², k being their number.
     """

@@ -1,4 +1,4 @@
-"""Files that come with servetop, as paths, also where servetop is imported from a zip archive."""
+"""Paths of the files shipped with servetop, also if it is imported from a zip archive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 @functools.cache
 def package_path(package: str, name: str) -> Path:
-    """A file or folder of a package; one inside an archive is unpacked for as long as this process lives."""
+    """The path of a file or folder of a package; one in an archive is unpacked until this process ends."""
     found = resources.files(package) / name
     return found if isinstance(found, Path) else _unpacked(found)
 

@@ -1,4 +1,4 @@
-"""Collects the secrets that a run was given, so that they can be found wherever they turn up again."""
+"""Collects the secrets given to a run, so that they can be redacted wherever they appear."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def redactor_of(config: RunConfig, environ: Mapping[str, str] | None = None) -> 
 
 
 def engine_secrets(config: EngineConfig, environ: Mapping[str, str]) -> list[str]:
-    """What the log of an engine must not show."""
+    """The secrets that an engine's log must not show."""
     given = [*_given(to_data(config)), *_in_environment(environ, [config.api_key_env or ""])]
     return sorted({each for each in _all_forms(given) if len(each) >= SHORTEST_KNOWN}, key=len, reverse=True)
 
 
 def redactor_of_command(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Redactor:
-    """A redactor that knows the secrets of a command line and of its environment: for complaints about either."""
+    """A redactor that knows the secrets of a command line and of its environment, for errors about either."""
     variables = os.environ if environ is None else environ
     return Redactor(_all_forms([*_given(list(argv)), *_in_environment(variables, [])]))
 
 
 def _given(data: Any) -> list[str]:
-    """The secrets in plain data, by the places where they stand."""
+    """The secrets in plain data, found by key or position."""
     found: list[str] = []
     Redactor(on_secret=found.append).data(data)
     return found
@@ -51,7 +51,7 @@ def _in_environment(environ: Mapping[str, str], named: Sequence[str]) -> Iterato
 
 
 def _all_forms(secrets: Iterable[str]) -> Iterator[str]:
-    """Each secret as it may turn up: without its scheme or user, in JSON, in a URL."""
+    """The forms in which each secret may appear: without its scheme or user, in JSON, in a URL."""
     for secret in secrets:
         whole = {secret.strip(), _SCHEME.sub("", secret.strip())}
         parts = {part for part in re.split(r"[;,\s]+", secret) if not PLAIN_WORD.fullmatch(part)}

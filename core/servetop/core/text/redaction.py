@@ -1,4 +1,4 @@
-"""Keeps secrets out of what is stored or printed: by the names they stand under, by their shape, or as known values."""
+"""Redacts secrets from stored or printed text: by the name they follow, by their shape, or as known values."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _VALUE = re.compile(
 _TO_THE_END = re.compile(
     r"""(?P<kept>(?:(?:Bearer|Basic|Token|Digest|ApiKey|Negotiate)\s+)?)(?P<bare>[^'"\n]+)""", re.I
 )
-"""Of a header that has several parts."""
+"""The value of a header with several parts."""
 _MANY_PARTS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
 _ONLY_QUOTED = frozenset({"key", "keys", "token", "tokens", "auth", "cookie", "cookies", "bearer"})
-"""Before a colon these are words of a sentence, unless they are quoted."""
+"""Before a colon, these are ordinary words unless quoted."""
 _SHAPES = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{8,}|sk-[A-Za-z0-9_-]{8,}|nvapi-[\w-]{8,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
     r"|glpat-[\w-]{15,}|xox[abprs]-[\w-]{10,}|AKIA[A-Z0-9]{12,}|AIza[\w-]{30,}"
@@ -38,17 +38,16 @@ _SHAPES = re.compile(
 )
 _CLUES = re.compile(r"key|token|secret|passw?|credential|auth|cookie|pwd|bearer|jwt|://|hf_|sk-|gh|gl|xo|nv|AKIA|AIza|eyJ",
                     re.IGNORECASE)  # fmt: skip
-"""A text without any of them holds no secret that can be told; most texts are such."""
+"""A text without a match holds no recognisable secret; most texts have none."""
 _HEADER_FLAGS = frozenset({"-H", "--header", "--headers", "--extra-header"})
 PLAIN_WORD = re.compile(r"[a-z]{1,11}|[A-Z]{1,11}|[A-Z][a-z]{1,10}")
-"""A value that would be found in innocent sentences: unless its name says that it is secret, it is hidden only where
-it was given."""
+"""A value that is an ordinary word: unless its name marks it as secret, it is redacted only where it was given."""
 SHORTEST_KNOWN = 6
-"""Characters; a shorter known secret (`EMPTY`) would blot out innocent text."""
+"""Characters; a shorter known secret (`EMPTY`) would redact harmless text."""
 
 
 class Redactor:
-    """Replaces what is secret, by name, by shape, or because it is a `known` value such as the API key in use."""
+    """Replaces secrets, found by name, by shape, or as `known` values such as the API key in use."""
 
     def __init__(self, known: Iterable[str] = (), *, on_secret: Callable[[str], None] | None = None) -> None:
         """`on_secret` is called with each secret that is replaced."""
@@ -57,19 +56,19 @@ class Redactor:
         self._on_secret = on_secret
 
     def sentence(self, text: str) -> str:
-        """A sentence of servetop's own, which may quote others: what follows an option's name in it is no value."""
+        """Redact servetop's own message, which may quote others: words after an option's name are not its value."""
         text = self._without_known(text)
         return self._by_name(self._by_shape(text), _ASSIGNED, prose=True) if _CLUES.search(text) else text
 
     def text(self, text: str) -> str:
-        """Somebody else's text, such as a log line; most texts come back as they are."""
+        """Redact text from outside, such as a log line; most texts are returned unchanged."""
         text = self._without_known(text)
         if not _CLUES.search(text):
             return text
         return self._by_name(self._by_name(self._by_shape(text), _ASSIGNED), _FLAG)
 
     def data(self, data: Any) -> Any:
-        """Plain data (dictionaries, lists, texts) without secrets; texts become valid UTF-8."""
+        """Redact plain data (dictionaries, lists, strings); strings become valid UTF-8."""
         if isinstance(data, Mapping):
             return {str(key): self._entry(str(key), value) for key, value in data.items()}
         if isinstance(data, list | tuple):
@@ -92,7 +91,7 @@ class Redactor:
         return REDACTED if innocent else self._hidden(value)
 
     def _nested(self, text: str) -> str:
-        """A text, or JSON in a text."""
+        """Redact a string, which may hold JSON."""
         if text[:1] in ("{", "["):
             try:
                 data = json.loads(text)
@@ -103,7 +102,7 @@ class Redactor:
         return self.text(text).encode("utf-8", "replace").decode("utf-8")
 
     def _arguments(self, values: Iterable[Any]) -> list[Any]:
-        """A list, or a command line: what follows `--api-key` is secret, all of it up to the next option."""
+        """Redact a list, or a command line: everything after `--api-key` up to the next option is secret."""
         result: list[Any] = []
         option = ""
         for value in values:
@@ -119,7 +118,7 @@ class Redactor:
         return result
 
     def _argument(self, text: str) -> str:
-        """One word of a command line; the value of `--title=my own words` goes to its end."""
+        """Redact one argument of a command line; the value of `--title=a long title` extends to its end."""
         name, equals, value = text.partition("=")
         named = name.lstrip("-")
         if equals and re.fullmatch(r"[\w.-]+", named):
@@ -170,7 +169,7 @@ class Redactor:
 
 
 def _is_word(match: re.Match[str], *, prose: bool) -> bool:
-    """A word before a colon, rather than a name: `put it into the key: it is read there`."""
+    """Whether it is an ordinary word before a colon rather than a name: `put it into the key: it is read there`."""
     name = match["name"].lower()
     word = name.isalpha() if prose else name in _ONLY_QUOTED
     return word and not match["close"] and match["sep"].strip() == ":"

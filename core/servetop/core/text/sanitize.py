@@ -1,7 +1,7 @@
 """Makes text from outside safe for a terminal: error bodies, model ids, versions, file names, log lines, labels, notes.
 
-Such text must never move the cursor, change colours, the title or the clipboard, reorder a line, or hide what stands
-beside it. Everything that servetop prints or draws goes through here; letters, marks and emoji of all languages stay.
+Such text must never move the cursor, change colours, the title or the clipboard, reorder a line, or hide its
+neighbours. Everything that servetop prints or draws goes through here; letters, marks and emoji of all languages stay.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import unicodedata
 
 LONGEST_LINE = 5000
-"""Characters of one line that are shown; a recording by a stranger may hold millions."""
+"""Characters of one line that are shown; a recording from elsewhere may hold millions."""
 
 _ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c\n]*+(?:\x07|\x1b\\|\x9c)"  # OSC: titles, links, clipboard
@@ -27,11 +27,11 @@ _KEPT_FORMATS = frozenset(
 _BLACK_FLAG = "\U0001f3f4"
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 _REPLACED = {"Cs": _UNKNOWN, "Co": _UNKNOWN, "Cn": _UNKNOWN}
-"""Undecodable bytes of a file name, private and unassigned characters: what a terminal makes of them is not known."""
+"""Undecodable bytes of a file name, private and unassigned characters: terminals differ in what they draw."""
 
 
 def sanitize_line(text: str) -> str:
-    """One line: no escape sequences, controls or bidirectional overrides; line breaks and tabs become spaces."""
+    """One line without escape sequences, controls or bidirectional overrides; line breaks and tabs become spaces."""
     shown = text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE] + "…"
     if shown.isprintable():
         return shown
@@ -39,14 +39,14 @@ def sanitize_line(text: str) -> str:
 
 
 def sanitize_text(text: str) -> str:
-    """The same for text of several lines, which stay; every line break becomes a newline."""
+    """Several lines, sanitized like one; every line break becomes a newline."""
     if text.isprintable():
         return text
     return "\n".join(_printable(line) for line in _LINE_BREAK.sub("\n", text).split("\n"))
 
 
 def sanitize_log_line(text: str) -> str:
-    """A line of a program's output; of one that carriage returns overwrote (progress bars) only the last state."""
+    """A line of a program's output; if carriage returns overwrote it (progress bars), its last state."""
     return sanitize_line(text[: 2 * LONGEST_LINE].rstrip("\r\n").rsplit("\r", 1)[-1])
 
 
@@ -64,7 +64,7 @@ def _printable(line: str) -> str:
 
 
 def _continues_flag(kept: list[str], each: str) -> bool:
-    """Tag characters spell the flags of England, Scotland and Wales; anywhere else they are hidden text."""
+    """Whether a tag character belongs to the flag of England, Scotland or Wales; elsewhere it is hidden text."""
     return _is_tag(each) and bool(kept) and (kept[-1] == _BLACK_FLAG or _is_tag(kept[-1]))
 
 

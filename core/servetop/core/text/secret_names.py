@@ -1,4 +1,4 @@
-"""Decides by its name whether a setting's value is a secret: options, variables, JSON keys, HTTP headers."""
+"""Decides by name whether a value is a secret: options, variables, JSON keys, HTTP headers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PUBLIC_HEADERS = frozenset(
         "correlation-id", "request-id", "x-client-request-id", "x-correlation-id", "x-request-id",
     }
 )  # fmt: skip
-"""HTTP headers whose values may be recorded, in lower case; every other one may hold a secret."""
+"""HTTP headers whose values may be recorded, in lower case; any other may hold a secret."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NOT_LETTERS = re.compile(r"[^a-z0-9]")
@@ -19,7 +19,7 @@ _SECRET_PART = re.compile(
     r"(?:access|private|encryption|signing|secret|master|account|license)key|"
     r"(?:access|auth|bearer|refresh|session|sas|hf|hub|security)token(?!s)"
 )
-"""Of a name in lower case without separators: what makes it secret wherever it stands in it."""
+"""Parts of a name, in lower case without separators, that mark it as secret."""
 _SECRET_WORDS = frozenset({"key", "keys", "token", "tokens", "auth", "cookie", "cookies", "pwd", "bearer", "jwt"})
 _COUNTS = frozenset({
     "max", "min", "num", "number", "per", "total", "count", "counts", "batched", "prompt", "output", "input",
@@ -28,21 +28,21 @@ _COUNTS = frozenset({
     "added", "public", "cache", "cached", "sort", "primary", "foreign", "partition", "kv", "query", "value",
     "values", "head", "heads", "tokenizer", "begin", "end",
 })  # fmt: skip
-"""Beside `token` or `key`: then it is one of a text or of a table, and no secret."""
+"""Words beside `token` or `key` that refer to text or a table rather than a secret."""
 _ABOUT = frozenset({
     "env", "file", "path", "dir", "folder", "home", "sock", "name", "names", "type", "kind", "source", "len",
     "length", "size", "limit", "budget", "url", "uri", "header", "headers", "format", "mode", "parser", "policy",
     "index", "at", "rate", "seconds", "timeout", "ttl", "expiry", "enabled", "required", "dtype", "group", "ids",
     "verify",
 })  # fmt: skip
-"""As its last word: the value says something about the secret, or where it is."""
+"""Last words of names whose value describes or locates a secret."""
 _ABOUT_KEYS = _ABOUT | {"id"}
 _NAMES_OF_FILES = frozenset({"client_key", "client-key", "PWD", "OLDPWD"})
 _EMPTY = frozenset({"", "none", "null", "true", "false", "yes", "no", "auto", "value", "number"})
-"""Lower case; the last two stand for a value in explanations."""
+"""Values that hold no secret, in lower case; the last two are placeholders."""
 _NUMBER = re.compile(r"[-+]?[\d_,.]+(?:e[-+]?\d+)?", re.IGNORECASE)
 _SHORTEST_NUMBER = 6
-"""Digits; a shorter number under `token` or `key` is a position or a count."""
+"""Digits; a shorter number named `token` or `key` is a position or a count."""
 
 
 def is_secret(name: str, value: object = "?") -> bool:

@@ -168,7 +168,7 @@ class RecordingReader:
         return list(self._tables.events(schema.REQUEST, where=where, parameters=parameters, order="due, seq"))
 
     def request_count(self) -> int:
-        """Requests that ended, however they did."""
+        """Requests that ended, with any status."""
         return next((int(row[0]) for row in self._tables.rows("request", ("count(*)",))), 0)
 
     def next_request(self) -> int:
