@@ -1,4 +1,4 @@
-"""A server that answers as badly as a test wants."""
+"""A server with configurable faults."""
 
 from __future__ import annotations
 

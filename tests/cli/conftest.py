@@ -1,4 +1,4 @@
-"""The command line under test, and a server that answers as badly as a test wants."""
+"""The command line under test, and a server with configurable faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ends a run with a dashboard or with pages, and what is said of it: docs/reference/exit-codes.md."""
+"""The outcomes of runs with a dashboard or with web pages: docs/reference/exit-codes.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine for `--engine-command` that never gets ready again once it was restarted; the file in `MARK` remembers."""
+"""An engine for `--engine-command` that is never ready after a restart; the file in `MARK` records the first start."""
 
 from __future__ import annotations
 

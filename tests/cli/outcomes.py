@@ -1,4 +1,4 @@
-"""Brings about each case of the table in docs/reference/exit-codes.md, with the whole command."""
+"""Produces each outcome of the table in docs/reference/exit-codes.md with the whole command."""
 
 from __future__ import annotations
 

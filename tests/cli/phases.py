@@ -1,4 +1,4 @@
-"""Runs of the whole command that are brought into a phase, and what is left of them afterwards."""
+"""Brings runs of the whole command into a phase, and checks what is left of them afterwards."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STUBBORN = (
 """An engine that does not end before it is killed."""
 LOAD = ("--request-rate", "8", "--duration", "300")
 SHORT, LONG = ("--output-len", "40"), ("--output-len", "1500")
-"""Answers that finish while a run drains, and answers that take longer than anybody waits."""
+"""Responses that finish while a run drains, and responses that take longer than any limit."""
 
 
 def words_for(phase: str) -> tuple[str, ...]:

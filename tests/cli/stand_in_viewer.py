@@ -1,4 +1,4 @@
-"""A viewer for the tests of the page's server: it shows what it is told. `deaf`: it does not end when asked to."""
+"""A viewer for the tests of the page's server, which echoes its input. With `deaf` it ignores signals to end."""
 
 from __future__ import annotations
 

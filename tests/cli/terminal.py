@@ -1,4 +1,4 @@
-"""A command in a terminal of its own, which can be closed, and what it printed there."""
+"""A command in a terminal of its own, which can be closed, and its output."""
 
 from __future__ import annotations
 

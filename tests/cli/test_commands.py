@@ -1,4 +1,4 @@
-"""What a user can do: run, list, summarise, serve; the same numbers everywhere."""
+"""The commands run, ls, summary and serve print the same numbers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_summary_has_the_keys_of_vllms_benchmark_and_our_own(brief_run: Fini
         assert keys is None or set(summary[part]) >= keys
 
 
-def test_the_summary_counts_what_was_asked_for(brief_run: Finished) -> None:
+def test_the_summary_counts_the_requested_load(brief_run: Finished) -> None:
     summary = brief_run.summary
     assert brief_run.code in RAN, brief_run.err
     assert (summary["completed"], summary["failed"]) == (20, 0)
@@ -64,11 +64,11 @@ def test_the_summary_counts_what_was_asked_for(brief_run: Finished) -> None:
     assert summary["request_goodput"] == pytest.approx(summary["request_throughput"])
 
 
-def test_json_alone_stands_on_stdout(brief_run: Finished) -> None:
+def test_with_json_stdout_holds_only_json(brief_run: Finished) -> None:
     assert len(brief_run.out.splitlines()) == 1
 
 
-def test_the_summary_command_says_what_the_run_said(brief_run: Finished, folder: Path) -> None:
+def test_the_summary_command_prints_the_summary_of_the_run(brief_run: Finished, folder: Path) -> None:
     again = Servetop(folder)("summary", "latest", "--json").summary
     assert again == brief_run.summary | {"recording_state": "finished"}
 
@@ -85,7 +85,7 @@ def figures(stats: LiveStats) -> object:
     return (stats.rates, stats.totals, stats.latencies, stats.load, stats.engine, stats.trust)
 
 
-def test_what_was_shown_live_is_shown_again_by_the_replay_number_for_number(servetop: Servetop, tmp_path: Path) -> None:
+def test_a_replay_shows_the_same_numbers_as_the_live_dashboard(servetop: Servetop, tmp_path: Path) -> None:
     """A viewer that follows the growing file, tick by tick, against one that opens the finished file."""
     recording = tmp_path / "run.servetop"
     live: dict[float, LiveStats] = {}
@@ -109,7 +109,7 @@ def test_what_was_shown_live_is_shown_again_by_the_replay_number_for_number(serv
             assert np.array_equal(getattr(again.series, name), getattr(shown.series, name), equal_nan=True)
 
 
-def test_an_unmet_threshold_is_told_and_exits_with_99(servetop: Servetop) -> None:
+def test_an_unmet_threshold_is_reported_and_exits_with_99(servetop: Servetop) -> None:
     done = servetop("--json", *BRIEF, "--threshold", "completed>=20", "--threshold", "p99_ttft_ms<=0.001")
     assert done.code == 99
     assert "p99_ttft_ms<=0.001" in done.complaint
@@ -152,13 +152,13 @@ def test_serve_is_a_standalone_server_that_servetop_can_attach_to(servetop: Serv
         ("servetop.tui.app", {"httpx", "uvloop", "sqlite3", "servetop.recordings", "servetop.cli"}),
     ],
 )
-def test_a_package_loads_nothing_that_it_must_not_know(package: str, forbidden: set[str]) -> None:
+def test_a_package_imports_only_what_its_layer_allows(package: str, forbidden: set[str]) -> None:
     script = f"import sys, {package}; print(*sorted({forbidden!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 
 
-def test_verify_says_what_is_sound_what_is_not_and_what_is_no_recording(servetop: Servetop, tmp_path: Path) -> None:
+def test_verify_distinguishes_sound_damaged_and_foreign_files(servetop: Servetop, tmp_path: Path) -> None:
     golden = Path(__file__).parents[1] / "golden" / "vllm.servetop"
     torn = tmp_path / "torn.servetop"
     torn.write_bytes(golden.read_bytes()[:60_000])

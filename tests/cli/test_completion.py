@@ -1,4 +1,4 @@
-"""What the shell offers after Tab."""
+"""Shell completion."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         ("servetop serve --gpu a100", ["a100-40", "a100-80"]),
     ],
 )
-def test_names_are_offered(
+def test_names_are_completed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str, some: list[str]
 ) -> None:
     assert offered(monkeypatch, capsys, words) == some
 
 
-def test_recordings_are_offered_by_name_and_by_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_recordings_are_offered_by_name_and_by_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     folder = tmp_path / "recordings"
     folder.mkdir()
     for name in ("one.servetop", "two.servetop", "two.servetop-wal"):
@@ -57,7 +57,7 @@ def test_recordings_are_offered_by_name_and_by_place(monkeypatch: pytest.MonkeyP
     assert completions.sweeps(f"{tmp_path}/nowhere/r") == []
 
 
-def test_completion_of_names_loads_no_screen_and_no_simulator() -> None:
+def test_completion_imports_neither_textual_nor_the_simulator() -> None:
     script = (
         "import contextlib, sys\nfrom servetop.cli.main import main\nwith contextlib.suppress(SystemExit): main([])\n"
         "print(sorted({'textual', 'rich', 'servetop.simulator.server.server'} & set(sys.modules)))"

@@ -1,4 +1,4 @@
-"""`--config` takes the options of a run from a file or a recording; the command line wins."""
+"""`--config` reads the options of a run from a file or a recording; the command line overrides them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def toml(tmp_path: Path) -> Path:
     return file
 
 
-def test_keys_are_spelled_as_any_of_an_options_names(toml: Path) -> None:
+def test_a_key_may_be_any_spelling_of_its_option(toml: Path) -> None:
     assert config_of("--config", str(toml)) == config_of(
         "--engine", "vllm", "--request-rate", "8", "--duration", "60", "--input-len", "64", "--no-ignore-eos",
         "--max-num-seqs", "32", "--goodput", "ttft:500", "--goodput", "tpot:50", "--metadata", "card=a100",
@@ -57,14 +57,14 @@ def test_keys_are_spelled_as_any_of_an_options_names(toml: Path) -> None:
     )  # fmt: skip
 
 
-def test_the_command_line_wins(toml: Path) -> None:
+def test_the_command_line_overrides_the_file(toml: Path) -> None:
     config = config_of("--config", str(toml), "--request-rate", "4", "--goodput", "e2el:9", "--", "--quick")
     assert [(stage.request_rate, stage.duration) for stage in config.stages] == [(4, 60)]
     assert config.goodput == {"e2el": 0.009}
     assert config.engine.extra_args == ("--quick",)
 
 
-def test_a_ramp_on_the_command_line_takes_the_place_of_the_files_load(toml: Path) -> None:
+def test_a_ramp_on_the_command_line_replaces_the_load_of_the_file(toml: Path) -> None:
     stages = config_of("--config", str(toml), "--ramp", "4:2s,8:3s").stages
     assert [(stage.request_rate, stage.duration) for stage in stages] == [(4, 2), (8, 3)]
     toml.write_text('ramp = "4:2s,8:3s"')
@@ -85,7 +85,7 @@ def test_a_ramp_on_the_command_line_takes_the_place_of_the_files_load(toml: Path
         ("seed = ", "is neither a recording nor a TOML file"),
     ],
 )
-def test_a_file_that_cannot_work_is_refused_in_one_line(
+def test_an_invalid_file_is_an_error_of_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
 ) -> None:
     file = tmp_path / "run.toml"
@@ -96,7 +96,7 @@ def test_a_file_that_cannot_work_is_refused_in_one_line(
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_a_file_that_does_not_exist_is_named() -> None:
+def test_a_missing_file_is_named_in_the_error() -> None:
     with pytest.raises(UsageError, match=r"--config nowhere.toml: No such file"):
         config_of("--config", "nowhere.toml")
 
@@ -125,7 +125,7 @@ def test_a_file_that_does_not_exist_is_named() -> None:
         ("--metric-percentiles", "99.9,75", "--threshold", "p12.5_itl_ms<=5"),
     ],
 )
-def test_a_recordings_run_is_repeated_as_it_was(
+def test_the_run_of_a_recording_is_repeated_exactly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("HOST_OF_A", "a")
@@ -138,7 +138,7 @@ def test_a_load_option_replaces_the_stages_of_a_recording(tmp_path: Path) -> Non
     assert [(stage.request_rate, stage.duration) for stage in stages] == [(2, 5)]
 
 
-def test_a_secret_that_a_recording_does_not_keep_has_to_be_given_again(tmp_path: Path) -> None:
+def test_a_secret_that_a_recording_omits_must_be_given_again(tmp_path: Path) -> None:
     recording = recording_of(tmp_path, "--header", "X-Api-Key: open-sesame")
     with pytest.raises(UsageError, match=r"does not contain the secret value of workload.headers.X-Api-Key"):
         config_of("--config", recording)
@@ -147,7 +147,7 @@ def test_a_secret_that_a_recording_does_not_keep_has_to_be_given_again(tmp_path:
 
 
 @pytest.mark.parametrize("spelling", ["--request-rate", "--rate", "--qps", "--rps"])
-def test_requests_per_second_have_four_spellings(spelling: str) -> None:
+def test_the_request_rate_has_four_spellings(spelling: str) -> None:
     assert config_of(spelling, "8").stages[0].request_rate == 8
 
 
@@ -159,16 +159,14 @@ def test_requests_per_second_have_four_spellings(spelling: str) -> None:
         ("--request-rat", "--request-rate"), ("--num-requests", "--num-prompts"), ("--dataset", "--dataset-name"),
     ],
 )  # fmt: skip
-def test_the_words_of_other_tools_are_answered_with_ours(
-    capsys: pytest.CaptureFixture[str], typed: str, meant: str
-) -> None:
+def test_names_of_other_tools_suggest_our_option(capsys: pytest.CaptureFixture[str], typed: str, meant: str) -> None:
     assert main([typed, "8"]) == ExitCode.USAGE
     assert (
         capsys.readouterr().err == f"servetop: no such option: {typed}: did you mean {meant}? (see servetop --help)\n"
     )
 
 
-def test_percentiles_are_those_asked_for_and_those_that_thresholds_need() -> None:
+def test_percentiles_are_those_requested_and_those_that_thresholds_need() -> None:
     config = config_of("--metric-percentiles", "50,99.9,75", "--threshold", "p12.5_itl_ms<=5")
     assert config.metric_percentiles == (12.5, 75, 99.9)
     with pytest.raises(UsageError, match=r"--metric-percentiles 101: use numbers from 0 to 100"):

@@ -1,4 +1,4 @@
-"""What a person types becomes a RunConfig, or one clear line that says what to type instead."""
+"""Command lines and sweep files become a RunConfig, or an error of one line."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from servetop.core.errors import UsageError
 from servetop.run.stage_plan import segments, with_other_batch
 
 
-def test_what_stands_behind_two_dashes_belongs_to_the_engine() -> None:
+def test_arguments_after_two_dashes_belong_to_the_engine() -> None:
     own, engine = split_engine_args(["--engine", "vllm", "--", "--dtype", "half", "--", "x"])
     assert own == ["--engine", "vllm"]
     assert engine == ("--dtype", "half", "--", "x")
 
 
-def test_goodput_takes_several_words_as_the_field_writes_them() -> None:
+def test_goodput_accepts_several_objectives_as_vllm_does() -> None:
     words = joined_goodput(["--goodput", "ttft:500", "ttfot:800", "--headless", "e2el:5"])
     assert words == ["--goodput", "ttft:500 ttfot:800", "--headless", "e2el:5"]
 
@@ -65,13 +65,13 @@ def test_a_sweep_of_an_attached_engine_varies_the_clients_concurrency_instead(tm
         ("request_rate = [8]\nduration = 5\n[engine]\nmodle = 'x'", r"engine: unknown key 'modle'"),
     ],
 )
-def test_a_sweep_file_that_cannot_work_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_sweep_file_is_an_error_of_one_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         sweep_config(read_sweep(str(sweep_from(tmp_path, text))))
     assert "\n" not in str(caught.value)
 
 
-def test_a_name_that_is_neither_a_file_nor_a_preset_is_told() -> None:
+def test_a_name_that_is_neither_a_file_nor_a_preset_is_an_error() -> None:
     with pytest.raises(UsageError, match=r"no sweep file or preset named nowhere.toml"):
         read_sweep("nowhere.toml")
 
@@ -84,10 +84,10 @@ def test_stages_are_split_where_the_engines_batch_size_changes() -> None:
     assert [[index for index, _ in segment.stages] for segment in split] == [[5, 6], [7]]
 
 
-def test_another_batch_size_holds_for_the_stages_that_shared_the_old_one() -> None:
+def test_a_new_batch_size_applies_to_the_stages_with_the_old_one() -> None:
     stages = [StageConfig(max_num_seqs=None), StageConfig(max_num_seqs=None), StageConfig(max_num_seqs=64)]
     assert [stage.max_num_seqs for stage in with_other_batch(stages, 32)] == [32, 32, 64]
 
 
-def test_an_infinite_rate_is_labelled_in_words() -> None:
+def test_an_infinite_rate_has_a_readable_label() -> None:
     assert StageConfig(request_rate=math.inf, max_concurrency=8).label == "all at once · conc. 8"

@@ -1,4 +1,4 @@
-"""A server that can be reached by a proxy only, from the command line: what is said, and what is kept quiet."""
+"""The whole command with a server behind a proxy: what is reported, and what stays secret."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ def proxy_to(port: int, *, login: str) -> Iterator[ForwardProxy]:
         loop.close()
 
 
-def test_a_run_through_a_proxy_records_that_it_was_one_and_none_of_its_credentials(
-    simulator: int, tmp_path: Path
-) -> None:
+def test_a_run_through_a_proxy_records_the_proxy_without_its_credentials(simulator: int, tmp_path: Path) -> None:
     with proxy_to(simulator, login="ann:s3cret-word") as proxy:
         environment = {"HTTP_PROXY": f"http://ann:s3cret-word@127.0.0.1:{proxy.port}", "KEY": "sk-0123456789"}
         servetop = Servetop(tmp_path, environment)
@@ -64,7 +62,7 @@ def test_a_run_through_a_proxy_records_that_it_was_one_and_none_of_its_credentia
     assert b"sk-0123456789" not in everything
 
 
-def test_a_proxy_that_does_not_answer_or_wants_other_credentials(simulator: int, tmp_path: Path) -> None:
+def test_a_proxy_that_is_down_or_rejects_the_credentials_is_reported(simulator: int, tmp_path: Path) -> None:
     words = ("--url", "http://gpu7.invalid:8000", *LOAD)
     with proxy_to(simulator, login="ann:s3cret-word") as proxy:
         refused = Servetop(tmp_path)(*words, "--proxy", proxy.url)

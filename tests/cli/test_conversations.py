@@ -23,7 +23,7 @@ def turns_by_conversation(servetop: Servetop) -> list[list[RequestRecord]]:
     return [list(turns) for _, turns in itertools.groupby(records, key=lambda each: each.conversation)]
 
 
-def test_turns_go_on_from_the_answers_of_the_server_and_are_summarised_turn_by_turn(servetop: Servetop) -> None:
+def test_turns_continue_from_the_responses_and_have_a_summary_each(servetop: Servetop) -> None:
     done = servetop(
         "--json", "--num-turns", "3", "--endpoint", "completions", "--input-len", "60", "--output-len", "20",
         "--max-concurrency", "4", "--think-time", f"{THINK}", "--num-prompts", "8", "--store-texts",
@@ -55,7 +55,7 @@ def test_turns_go_on_from_the_answers_of_the_server_and_are_summarised_turn_by_t
     assert done.summary["num_prompts"] == 24
 
 
-def test_mt_bench_is_asked_over_chat_and_its_turns_are_a_table(servetop: Servetop) -> None:
+def test_mt_bench_runs_over_chat_and_prints_a_table_of_turns(servetop: Servetop) -> None:
     done = servetop(
         "--headless", "--dataset-name", "mtbench", "--endpoint", "chat", "--request-rate", "40", "--num-prompts", "10",
         "--output-len", "5",
@@ -67,7 +67,7 @@ def test_mt_bench_is_asked_over_chat_and_its_turns_are_a_table(servetop: Serveto
     assert [each["requests"] for each in shown.summary["turns"]] == [10, 10]
 
 
-def test_a_dataset_of_messages_with_a_bad_row_is_refused_or_skipped(servetop: Servetop, tmp_path: Path) -> None:
+def test_a_bad_row_of_a_conversation_dataset_is_an_error_or_skipped(servetop: Servetop, tmp_path: Path) -> None:
     file = tmp_path / "talk.jsonl"
     rows = [{"messages": [{"role": "user", "content": "One?"}]}, {"messages": "One?"}, {"turns": ["One?", "Two?"]}]
     file.write_text("\n".join(map(json.dumps, rows)))
@@ -84,7 +84,7 @@ def test_a_dataset_of_messages_with_a_bad_row_is_refused_or_skipped(servetop: Se
     assert [(each["turn"], each["requests"]) for each in done.summary["turns"]] == [(1, 4), (2, 2)]
 
 
-def test_a_run_without_conversations_says_nothing_of_turns(servetop: Servetop) -> None:
+def test_a_run_without_conversations_has_no_table_of_turns(servetop: Servetop) -> None:
     done = servetop("--json", "--num-prompts", "2", "--max-concurrency", "2", "--output-len", "2")
     assert done.code in RAN, done.err
     assert "turns" not in done.summary

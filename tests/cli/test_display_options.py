@@ -1,4 +1,4 @@
-"""Themes, motion and the page: what the command line, the environment and the last dashboard say."""
+"""Themes, motion and the web page: command line, environment and remembered settings."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def test_the_theme_chosen_last_comes_back_unless_the_command_line_names_one(tmp_
 
 
 @pytest.mark.parametrize("content", [b"", b"purple\n", b"\xff\xfe\x00", b"light" * 100])
-def test_a_settings_file_that_makes_no_sense_is_passed_over(content: bytes, tmp_path: Path) -> None:
+def test_an_invalid_settings_file_is_ignored(content: bytes, tmp_path: Path) -> None:
     remember_theme("dark")
     (tmp_path / "config" / "servetop" / "theme").write_bytes(content)
     assert dashboard_options(DisplayOptions(), FolderStore(tmp_path)).theme == ""
 
 
-def test_a_folder_that_cannot_be_written_to_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_settings_folder_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
     remember_theme("light")
     assert remembered_theme() == ""
 
 
-def test_an_unknown_theme_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_theme_is_an_error_that_lists_the_themes() -> None:
     with pytest.raises(UsageError, match="invalid theme 'purple': use one of dark, light, contrast, ansi, mono"):
         check_theme("purple")
 
@@ -65,7 +65,7 @@ def test_an_unknown_theme_is_refused_with_those_that_there_are() -> None:
         ({"SERVETOP_REDUCED_MOTION": "0", "REDUCE_MOTION": "No"}, False),
     ],
 )
-def test_the_environment_can_ask_for_less_motion(environment: dict[str, str], less: bool) -> None:
+def test_the_environment_can_reduce_motion(environment: dict[str, str], less: bool) -> None:
     assert wants_less_motion(environment) is less
 
 
@@ -80,18 +80,18 @@ def test_the_page_is_on_the_loopback_address_by_default() -> None:
     assert WebAddress().host == "127.0.0.1"
 
 
-def test_without_the_extra_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_web_extra_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "textual_serve", None)
     with pytest.raises(UsageError, match=r"pip install 'servetop\[web\]'"):
         check_web(DisplayOptions())
 
 
-def test_a_page_and_no_dashboard_exclude_each_other(servetop: Servetop) -> None:
+def test_web_and_headless_exclude_each_other(servetop: Servetop) -> None:
     done = servetop("--web", "--headless")
     assert (done.code, done.complaint) == (2, "--web and --headless exclude each other: give one of them")
 
 
-def test_replaying_from_an_empty_folder_says_how_to_get_a_recording(servetop: Servetop) -> None:
+def test_replay_of_an_empty_folder_says_how_to_record(servetop: Servetop) -> None:
     done = servetop("replay")
     assert done.code == 1
     assert "there is no recording in" in done.complaint

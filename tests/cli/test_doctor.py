@@ -91,7 +91,7 @@ def test_a_missing_gpu_is_a_note_and_a_broken_driver_must_be_fixed() -> None:
     assert [each.status for each in checks.gpu_findings([], driver="", trouble="Driver Not Loaded")] == ["fix"]
 
 
-def test_the_verdict_is_that_of_the_worst_finding() -> None:
+def test_the_verdict_is_the_worst_finding() -> None:
     findings = [Finding("a", Status.OK, ""), Finding("b", Status.FIX, ""), Finding("c", Status.NOTE, "")]
     assert [verdict(findings), verdict(findings[::2]), verdict([])] == ["fix", "note", "ok"]
 
@@ -108,7 +108,7 @@ def test_requirements_are_compared_with_the_installed_packages() -> None:
     assert facts.extras(needed) == {"tests": True, "web": False}
 
 
-def test_limits_of_both_kinds_of_control_groups_are_read(tmp_path: Path) -> None:
+def test_limits_of_both_versions_of_control_groups_are_read(tmp_path: Path) -> None:
     assert facts.group_limits(tmp_path) == (None, None)
     for name, text in (("cpu/cpu.cfs_quota_us", "-1"), ("cpu/cpu.cfs_period_us", "100000")):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -146,7 +146,7 @@ errors: st.SearchStrategy[type[Exception]] = st.sampled_from(
 
 
 @given(st.lists(st.tuples(errors, st.text(max_size=30)), max_size=5))
-def test_whatever_a_check_raises_there_is_a_report(raised: list[tuple[type[Exception], str]]) -> None:
+def test_a_report_exists_whatever_a_check_raises(raised: list[tuple[type[Exception], str]]) -> None:
     def failing(kind: type[Exception], text: str) -> Callable[[], list[Finding]]:
         def check() -> list[Finding]:
             raise kind(text)

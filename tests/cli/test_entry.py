@@ -1,4 +1,4 @@
-"""Ctrl-C before anything has begun."""
+"""Ctrl-C before anything has started."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_ctrl_c_while_the_command_line_loads_ends_it_without_a_traceback() -> No
     assert done.stderr == ""
 
 
-def test_ctrl_c_before_the_run_begins_is_one_line(tmp_path: Path) -> None:
+def test_ctrl_c_before_the_run_starts_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "run.servetop"
     done = interrupted_at("servetop.cli.headless.headless", "--headless", "--json", "--record", str(file))
     assert (done.returncode, done.stderr, file.exists()) == (130, "servetop: interrupted\n", False)

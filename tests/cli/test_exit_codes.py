@@ -44,7 +44,9 @@ def rows() -> list[Row]:
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.happened)
-def test_exit_code_last_line_and_recording_are_those_of_the_table(servetop: Servetop, tmp_path: Path, row: Row) -> None:
+def test_each_outcome_has_the_exit_code_last_line_and_recording_of_the_table(
+    servetop: Servetop, tmp_path: Path, row: Row
+) -> None:
     case = Case(servetop, tmp_path)
     done = ALL[row.happened](case)
     assert done.code == row.code or (row.code == 0 and done.code in RAN), done.err
@@ -71,5 +73,5 @@ def said_by(recording: Path, *, reason: bool) -> str:
         return f"ends with {reader.end.exit_code}" + (f": {reader.end.reason}" if reason else "")
 
 
-def test_every_case_that_can_be_brought_about_is_in_the_table() -> None:
+def test_every_tested_outcome_is_in_the_table() -> None:
     assert {row.happened for row in rows()} == set(ALL)

@@ -1,4 +1,4 @@
-"""Bad input and faults: one clear line that says what to do, the exit code as documented, nothing lost."""
+"""Invalid input and faults: an error of one line, the documented exit code, and no data lost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def under_load(servetop: Servetop, recording: Path) -> Iterator[tuple[subprocess
         (("--no-such-option",), "--no-such-option"),
     ],
 )
-def test_what_cannot_work_is_a_usage_error_in_one_line(
+def test_an_invalid_command_line_is_an_error_of_one_line(
     servetop: Servetop, words: tuple[str, ...], complaint: str
 ) -> None:
     done = servetop("--headless", *words)
@@ -62,13 +62,13 @@ def test_what_cannot_work_is_a_usage_error_in_one_line(
     assert complaint in done.complaint
 
 
-def test_a_usage_error_is_json_for_who_asked_for_json(servetop: Servetop) -> None:
+def test_with_json_a_usage_error_is_json(servetop: Servetop) -> None:
     done = servetop("--json", "--request-rate", "-3")
     assert done.code == 2
     assert done.summary == {"error": done.complaint, "exit_code": 2}
 
 
-def test_a_missing_vllm_is_told_with_what_to_install_and_the_simulator_as_a_way_out(servetop: Servetop) -> None:
+def test_a_missing_vllm_error_names_what_to_install_and_the_simulator(servetop: Servetop) -> None:
     servetop.environment["PATH"] = "/nonexistent"
     done = servetop("--engine", "vllm", "--headless", *BRIEF)
     assert done.code == 3
@@ -76,7 +76,7 @@ def test_a_missing_vllm_is_told_with_what_to_install_and_the_simulator_as_a_way_
     assert "--engine sim" in done.complaint
 
 
-def test_a_port_in_use_is_told_before_anything_starts(servetop: Servetop) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(servetop: Servetop) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -86,7 +86,7 @@ def test_a_port_in_use_is_told_before_anything_starts(servetop: Servetop) -> Non
     assert str(port) in done.complaint
 
 
-def test_nothing_listening_at_the_url_is_told_with_a_command_to_try(servetop: Servetop) -> None:
+def test_an_unreachable_url_error_suggests_a_command(servetop: Servetop) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -99,7 +99,7 @@ def test_nothing_listening_at_the_url_is_told_with_a_command_to_try(servetop: Se
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500])
-def test_a_run_in_which_every_request_is_refused_fails_with_the_servers_words(
+def test_a_run_whose_requests_all_fail_reports_the_servers_message(
     servetop: Servetop, bad_server: BadServer, status: int
 ) -> None:
     bad_server.completions = (status, b'{"error":{"message":"go away"}}')
@@ -121,7 +121,7 @@ def test_a_run_in_which_every_request_is_refused_fails_with_the_servers_words(
     ],
     ids=["dies in the stream", "no end marker", "broken JSON", "broken UTF-8"],
 )
-def test_streams_that_break_are_counted_for_what_they_are(
+def test_broken_streams_are_counted_by_their_cause(
     servetop: Servetop, bad_server: BadServer, body: bytes, cut: bool, counted_as: str
 ) -> None:
     bad_server.completions, bad_server.cut = (200, body), cut
@@ -131,7 +131,7 @@ def test_streams_that_break_are_counted_for_what_they_are(
     assert done.summary[counted_as] == done.summary["failed"] == 4
 
 
-def test_a_server_that_wants_a_key_is_told_with_the_option_to_use(servetop: Servetop, bad_server: BadServer) -> None:
+def test_a_missing_api_key_error_names_the_option(servetop: Servetop, bad_server: BadServer) -> None:
     bad_server.models = (401, b'{"error":{"message":"no key"}}')
     done = servetop("--url", bad_server.url, "--headless", *BRIEF)
     assert done.code == 3
@@ -150,9 +150,7 @@ def test_an_api_key_reaches_the_server_but_never_the_recording(
     assert b"top-secret" not in recording.read_bytes()
 
 
-def test_a_recording_that_cannot_be_written_is_told_before_the_engine_starts(
-    servetop: Servetop, tmp_path: Path
-) -> None:
+def test_an_unwritable_recording_is_reported_before_the_engine_starts(servetop: Servetop, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     done = servetop("--headless", *BRIEF, "--record", str(file / "run.servetop"))
@@ -168,7 +166,7 @@ def test_an_existing_recording_is_never_overwritten(servetop: Servetop, tmp_path
     assert recording.read_text() == "precious"
 
 
-def test_what_is_no_recording_cannot_be_replayed(servetop: Servetop, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_recording_cannot_be_replayed(servetop: Servetop, tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("milk, bread, KV blocks" * 20)
     done = servetop("summary", str(text))
@@ -186,7 +184,7 @@ def test_a_recording_of_a_newer_major_version_is_refused(servetop: Servetop, tmp
     assert "upgrade servetop" in done.complaint
 
 
-def test_a_torn_recording_shows_what_is_left(servetop: Servetop, tmp_path: Path) -> None:
+def test_a_truncated_recording_shows_what_remains(servetop: Servetop, tmp_path: Path) -> None:
     recording = tmp_path / "run.servetop"
     assert servetop("--headless", "--request-rate", "8", "--duration", "3", "--record", str(recording)).code in RAN
     whole = recording.read_bytes()
@@ -196,13 +194,15 @@ def test_a_torn_recording_shows_what_is_left(servetop: Servetop, tmp_path: Path)
     assert done.code == 0 or "damaged" in done.complaint
 
 
-def test_the_dashboard_without_a_terminal_says_to_go_headless(servetop: Servetop) -> None:
+def test_the_dashboard_without_a_terminal_suggests_headless(servetop: Servetop) -> None:
     done = servetop(*BRIEF)
     assert done.code == 2
     assert "--headless" in done.complaint
 
 
-def test_an_engine_killed_during_the_load_ends_the_run_with_its_last_words(servetop: Servetop, tmp_path: Path) -> None:
+def test_an_engine_killed_during_the_load_ends_the_run_with_its_last_log_lines(
+    servetop: Servetop, tmp_path: Path
+) -> None:
     recording = tmp_path / "run.servetop"
     with under_load(servetop, recording) as (process, reader):
         reader.refresh()
@@ -243,9 +243,7 @@ def test_ctrl_c_at_every_stage_closes_the_recording_and_leaves_no_process(
     assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_a_run_killed_with_9_leaves_everything_up_to_its_last_tick_and_no_process(
-    servetop: Servetop, tmp_path: Path
-) -> None:
+def test_a_run_killed_by_sigkill_keeps_its_ticks_and_leaves_no_process(servetop: Servetop, tmp_path: Path) -> None:
     recording = tmp_path / "run.servetop"
     with under_load(servetop, recording) as (process, reader):
         children = psutil.Process(process.pid).children(recursive=True)

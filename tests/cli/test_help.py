@@ -9,7 +9,7 @@ from servetop.core.errors import ExitCode
 from tests.harness import run_python
 
 
-def test_help_is_quick_because_it_loads_no_heavy_package() -> None:
+def test_help_imports_no_heavy_package() -> None:
     script = (
         "import sys; from servetop.cli.main import main; main(['--help']);"
         "heavy = {'textual', 'numpy', 'httpx', 'plotext', 'rich', 'servetop.core.config'};"
@@ -39,7 +39,7 @@ def test_help_lists_every_command_in_full_and_options_by_topic(capsys: pytest.Ca
         (["--burstiness", "x"], "invalid --burstiness x: use a number"),
     ],
 )
-def test_a_value_that_does_not_fit_its_option_says_what_would(
+def test_an_invalid_value_error_states_the_valid_range(
     words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words) == ExitCode.USAGE

@@ -1,4 +1,4 @@
-"""The whole command beside a server that answers with escape sequences: what is printed is harmless."""
+"""The whole command with a server that sends escape sequences prints harmless text."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ def _json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
 
 
-def test_error_bodies_and_model_ids_of_a_server_cannot_steer_the_terminal(
-    servetop: Servetop, bad_server: BadServer
-) -> None:
+def test_error_bodies_and_model_ids_cannot_control_the_terminal(servetop: Servetop, bad_server: BadServer) -> None:
     bad_server.models = (200, _json({"object": "list", "data": [{"id": f"m{HOSTILE}", "object": "model"}]}))
     bad_server.completions = (500, _json({"error": {"message": f"broken {HOSTILE}"}}))
     load = ("--request-rate", "20", "--num-prompts", "4", "--label", f"l{HOSTILE}")

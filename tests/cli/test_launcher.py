@@ -1,4 +1,4 @@
-"""A launcher that cannot be meant is refused before anything starts."""
+"""An invalid launcher is an error before anything starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.harness import Servetop
         (EngineConfig(name="sim", launcher="podman"), "the simulator does not run in a container"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_line(config: EngineConfig, message: str) -> None:
+def test_an_invalid_combination_is_an_error_of_one_line(config: EngineConfig, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         check_launcher(config)
 
@@ -34,7 +34,7 @@ def test_another_launcher_is_an_error(capsys: pytest.CaptureFixture[str]) -> Non
     assert "invalid --launcher lxc: use docker or podman" in capsys.readouterr().err
 
 
-def test_the_command_line_says_it_too(servetop: Servetop) -> None:
+def test_the_command_reports_an_image_without_a_launcher(servetop: Servetop) -> None:
     done = servetop("--engine", "vllm", "--image", "mine:1", "--headless")
     assert (done.code, done.complaint) == (
         2, "--image needs a container: add --launcher docker or --launcher podman",

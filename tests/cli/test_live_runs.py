@@ -1,4 +1,4 @@
-"""Runs that go on are found, watched and stopped from any terminal."""
+"""Active runs are listed, watched and stopped from any terminal."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_detached_run_is_listed_watched_and_stopped(servetop: Servetop, tmp_pa
         assert not [request for request in reader.requests(0.0, reader.end.at) if request.status != "ok"]
 
 
-def test_a_viewer_of_a_run_that_cannot_record_any_more_says_so(servetop: Servetop, tmp_path: Path) -> None:
+def test_a_viewer_reports_that_its_run_cannot_record(servetop: Servetop, tmp_path: Path) -> None:
     recording = tmp_path / "run.servetop"
     started = servetop("--detach", "--json", *LOAD, "--record", str(recording))
     assert started.code == 0, started.err
@@ -86,7 +86,7 @@ def test_a_viewer_of_a_run_that_cannot_record_any_more_says_so(servetop: Serveto
     assert stopped.code == 0, stopped.err
 
 
-def test_stopping_now_cancels_and_a_run_that_still_goes_on_is_said(servetop: Servetop) -> None:
+def test_stop_now_cancels_and_reports_a_run_that_is_still_active(servetop: Servetop) -> None:
     assert servetop("--detach", *LOAD[:4], "--output-len", "2000").code == 0
     try:
         wait_for(in_state(servetop, "running"), seconds=120, what="the load")
@@ -100,7 +100,7 @@ def test_stopping_now_cancels_and_a_run_that_still_goes_on_is_said(servetop: Ser
     assert "(exit code 130)" in stopped.out
 
 
-def test_a_run_that_was_left_running_says_how_it_is_found(servetop: Servetop, tmp_path: Path) -> None:
+def test_a_run_that_was_left_running_prints_how_to_find_it(servetop: Servetop, tmp_path: Path) -> None:
     recording = tmp_path / "run.servetop"
     argv = [sys.executable, "-m", "servetop", *LOAD, "--record", str(recording)]
     with Terminal.run(argv, servetop.environment) as terminal:
@@ -116,7 +116,7 @@ def test_a_run_that_was_left_running_says_how_it_is_found(servetop: Servetop, tm
             assert servetop("stop", run["id"], "--now").code == 0
 
 
-def test_a_detached_run_that_cannot_begin_is_this_commands_failure(servetop: Servetop, tmp_path: Path) -> None:
+def test_a_detached_run_that_cannot_start_fails_the_command(servetop: Servetop, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     done = servetop("--detach", *LOAD, "--record", str(file / "run.servetop"))
@@ -126,7 +126,7 @@ def test_a_detached_run_that_cannot_begin_is_this_commands_failure(servetop: Ser
     assert listed(servetop) == []
 
 
-def test_a_run_that_cannot_be_listed_goes_on_with_a_warning(servetop: Servetop, tmp_path: Path) -> None:
+def test_a_run_that_cannot_be_registered_continues_with_a_warning(servetop: Servetop, tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.touch()
     servetop.environment["XDG_STATE_HOME"] = str(state)
@@ -149,7 +149,7 @@ def test_a_headless_run_in_the_foreground_is_listed_too(servetop: Servetop, tmp_
     assert process.returncode == 130
 
 
-def test_a_run_nobody_knows_is_a_usage_error(servetop: Servetop) -> None:
+def test_an_unknown_run_is_a_usage_error(servetop: Servetop) -> None:
     for words in (("stop", "k7fq"), ("attach",)):
         done = servetop(*words)
         assert done.code == 2

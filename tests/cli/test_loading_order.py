@@ -1,4 +1,4 @@
-"""What a run loads before its first request: as little as can be."""
+"""A run imports as little as possible before its first request."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def loaded(heavy: set[str], *modules: str) -> str:
     return done.stdout.strip()
 
 
-def test_the_sender_is_started_before_anything_heavy_is_loaded() -> None:
+def test_the_sender_is_started_before_heavy_imports() -> None:
     heavy = {"typer", "asyncio", "numpy", "httpx", "msgspec", "servetop.cli.commands"}
     assert loaded(heavy, "servetop.cli.entry") == "[]"
 
 
-def test_a_run_at_a_server_that_is_there_needs_neither_numpy_nor_httpx_to_begin() -> None:
+def test_a_run_at_a_url_starts_without_numpy_and_httpx() -> None:
     heavy = {
         "numpy",
         "httpx",
@@ -43,7 +43,7 @@ def test_a_run_at_a_server_that_is_there_needs_neither_numpy_nor_httpx_to_begin(
     )
 
 
-def test_of_all_commands_the_one_that_runs_is_made() -> None:
+def test_only_the_command_that_runs_is_created() -> None:
     group = command_group()
     context = typer.Context(group)
     assert group.list_commands(context) == [each.name for each in COMMANDS]

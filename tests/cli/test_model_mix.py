@@ -1,4 +1,4 @@
-"""A base model and its adapters, from the command line: drawn by weight, recorded, told apart."""
+"""A base model and its adapters, from the command line: drawn by weight, recorded, and summarised separately."""
 
 import contextlib
 from collections import Counter
@@ -14,7 +14,7 @@ LOAD = ("--num-prompts", "40", "--request-rate", "200", "--output-len", "3")
 ADAPTERS = ("--", "--lora-modules", "sql", "chat=/adapters/chat")
 
 
-def test_every_model_of_the_mix_has_figures_of_its_own(servetop: Servetop) -> None:
+def test_every_model_of_the_mix_has_its_own_figures(servetop: Servetop) -> None:
     done = servetop("--model-mix", "llama-2-7b=2,sql=1,chat=1", "--json", *LOAD, *ADAPTERS)
     assert done.code in RAN, done.err
     (file,) = servetop.folder.glob("*.servetop")
@@ -38,7 +38,7 @@ def test_a_model_that_is_not_served_ends_the_run_before_its_load(servetop: Serve
     assert refused.complaint == ("--model-mix: the server does not serve law: it serves llama-2-7b, sql, chat")
 
 
-def test_without_a_mix_nothing_speaks_of_models(servetop: Servetop) -> None:
+def test_without_a_mix_there_are_no_figures_by_model(servetop: Servetop) -> None:
     done = servetop("--json", *LOAD)
     assert done.code in RAN, done.err
     assert "models" not in done.summary

@@ -11,7 +11,7 @@ from servetop.cli.viewing.viewer_signals import PAGE_SERVER, ViewerSignals
 
 
 @pytest.mark.parametrize(("is_parent", "answer"), [(True, ""), (False, "abandoned")])
-def test_a_server_that_is_not_the_parent_is_gone_even_if_it_went_before_the_viewer_looked(
+def test_a_viewer_detects_that_its_server_ended_before_it_started(
     is_parent: bool, answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PAGE_SERVER, str(os.getppid() if is_parent else os.getpid()))

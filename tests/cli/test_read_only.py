@@ -23,7 +23,7 @@ def recording(tmp_path: Path) -> Path:
     return tmp_path / "run.servetop"
 
 
-def test_a_read_only_run_is_shown_and_takes_no_command(recording: Path) -> None:
+def test_a_read_only_run_is_shown_and_accepts_no_command(recording: Path) -> None:
     with contextlib.closing(RecordingReader.open(recording)) as reader:
         run = ReadOnlyRun(reader)
         assert (run.name, run.header, run.is_live()) == (reader.name, reader.header, False)
@@ -36,7 +36,7 @@ def test_a_read_only_run_is_shown_and_takes_no_command(recording: Path) -> None:
         assert not reader.poll().commands
 
 
-def test_a_read_only_shelf_opens_renames_nothing_and_deletes_nothing(recording: Path) -> None:
+def test_a_read_only_store_opens_but_does_not_rename_or_delete(recording: Path) -> None:
     store = FolderStore(recording.parent)
     shown = ReadOnlyStore(store)
     assert (shown.location, list(shown.paths())) == (str(recording.parent), [recording])
@@ -51,5 +51,5 @@ def test_a_read_only_shelf_opens_renames_nothing_and_deletes_nothing(recording: 
     assert recording.exists()
 
 
-def test_a_read_only_dashboard_remembers_no_theme(tmp_path: Path) -> None:
+def test_a_read_only_dashboard_does_not_save_the_theme(tmp_path: Path) -> None:
     assert dashboard_options(DisplayOptions(), FolderStore(tmp_path), read_only=True).remember_theme is None

@@ -15,17 +15,17 @@ from tests.harness import RAN, Servetop, answers, wait_for
 LOAD = ("--num-prompts", "12", "--request-rate", "50", "--input-len", "8", "--output-len", "5", "--json")
 
 
-def test_a_front_door_alone_is_refused(servetop: Servetop) -> None:
+def test_a_front_door_without_a_url_is_an_error(servetop: Servetop) -> None:
     refused = servetop("--front-door", "http://x:1", *LOAD)
     assert (refused.code, "--front-door needs the --url of each server" in refused.complaint) == (2, True)
 
 
-def test_a_metrics_address_for_several_servers_is_refused(servetop: Servetop) -> None:
+def test_a_metrics_url_with_several_servers_is_an_error(servetop: Servetop) -> None:
     refused = servetop("--url", "http://a:1", "--url", "http://b:1", "--metrics-url", "http://c:1", *LOAD)
     assert (refused.code, "--metrics-url is one server's" in refused.complaint) == (2, True)
 
 
-def test_a_selector_that_is_none_is_refused_before_anything_starts(servetop: Servetop) -> None:
+def test_an_invalid_selector_is_an_error_before_anything_starts(servetop: Servetop) -> None:
     refused = servetop("--url", "http://a:1", "--metrics-url", "http://prom:9090/?job=x", *LOAD)
     assert (refused.code, "what follows the ? must be a selector" in refused.complaint) == (2, True)
 
@@ -46,7 +46,7 @@ def simulators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, 
 
 
 @pytest.mark.integration
-def test_a_run_over_two_servers_tells_of_each(simulators: tuple[str, str], tmp_path: Path) -> None:
+def test_a_run_over_two_servers_reports_each(simulators: tuple[str, str], tmp_path: Path) -> None:
     first, second = simulators
     done = Servetop(tmp_path)("--url", first, "--url", second, *LOAD)
     assert done.code in RAN, done.err
@@ -60,9 +60,7 @@ def test_a_run_over_two_servers_tells_of_each(simulators: tuple[str, str], tmp_p
 
 
 @pytest.mark.integration
-def test_behind_a_front_door_the_servers_tell_and_the_requests_do_not(
-    simulators: tuple[str, str], tmp_path: Path
-) -> None:
+def test_behind_a_front_door_servers_have_metrics_but_no_requests(simulators: tuple[str, str], tmp_path: Path) -> None:
     first, second = simulators
     done = Servetop(tmp_path)("--url", first, "--url", second, "--front-door", second, *LOAD)
     assert done.code in RAN, done.err

@@ -1,4 +1,4 @@
-"""The whole command: a header's value comes from the environment, is sent, and is seen nowhere afterwards."""
+"""The whole command: a header's value from the environment is sent and appears nowhere else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def titles(pid: int) -> list[str]:
     return lines
 
 
-def test_a_header_from_the_environment_is_sent_and_its_echo_is_not_kept(
+def test_a_header_from_the_environment_is_sent_and_not_recorded_when_echoed(
     servetop: Servetop, bad_server: BadServer, tmp_path: Path
 ) -> None:
     servetop.environment["GATEWAY"] = SECRET
@@ -51,14 +51,14 @@ def test_a_header_from_the_environment_is_sent_and_its_echo_is_not_kept(
         assert reader.header.config.workload.header_env == {"X-Gateway": "GATEWAY"}
 
 
-def test_a_variable_that_is_not_set_is_refused_before_anything_is_recorded(servetop: Servetop) -> None:
+def test_an_unset_variable_is_an_error_before_anything_is_recorded(servetop: Servetop) -> None:
     done = servetop("--header-env", "X-Gateway=NO_SUCH_VARIABLE", "--headless", *BRIEF)
     assert done.code == 2
     assert "NO_SUCH_VARIABLE (--header-env X-Gateway) holds no value: export it" in done.complaint
     assert not servetop.folder.exists()
 
 
-def test_a_complaint_does_not_repeat_the_secrets_of_the_command_line(servetop: Servetop) -> None:
+def test_an_error_does_not_repeat_secrets_of_the_command_line(servetop: Servetop) -> None:
     done = servetop("--url", f"http://me:{SECRET}@127.0.0.1:1", "--headless", *BRIEF)
     assert done.code != 0
     assert SECRET not in done.err + done.out

@@ -1,4 +1,4 @@
-"""What ends a run, and what does not: signals to each of its processes, a closed terminal, an owner that is killed."""
+"""What ends a run and what does not: signals to each of its processes, a closed terminal, a killed owner."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def servetop(servetop: Servetop, tmp_path: Path) -> Servetop:
     return servetop
 
 
-def test_requests_in_flight_finish_when_a_run_is_asked_to_end(servetop: Servetop, recording: Path) -> None:
+def test_requests_in_flight_finish_when_a_run_is_stopped(servetop: Servetop, recording: Path) -> None:
     with servetop.started("--headless", *LOAD, *SHORT, "--record", str(recording)) as process:
         with reading(recording) as reader:
             until("load", reader)
@@ -120,7 +120,7 @@ def test_a_run_that_was_left_running_outlives_its_terminal(servetop: Servetop, r
         assert_gone(processes)
 
 
-def test_a_run_that_is_killed_while_it_stops_its_engine_leaves_no_process(servetop: Servetop, recording: Path) -> None:
+def test_a_run_killed_while_stopping_its_engine_leaves_no_process(servetop: Servetop, recording: Path) -> None:
     registry = RunRegistry(Path(servetop.environment["XDG_STATE_HOME"]) / "servetop" / "runs")
     with servetop.started("--headless", *words_for("engine stop"), "--record", str(recording)) as process:
         with reading(recording) as reader:
@@ -134,7 +134,7 @@ def test_a_run_that_is_killed_while_it_stops_its_engine_leaves_no_process(servet
     assert registry.runs() == []
 
 
-def test_a_dashboard_says_at_once_that_the_disk_takes_nothing_more(servetop: Servetop, recording: Path) -> None:
+def test_a_dashboard_reports_a_full_disk_at_once(servetop: Servetop, recording: Path) -> None:
     with dashboard(servetop, recording, *words_for("load")) as terminal:
         with reading(recording) as reader:
             until("load", reader)
@@ -168,7 +168,7 @@ def test_a_headless_run_whose_terminal_is_closed_leaves_one_plain_file(servetop:
     assert end.reason == "stopped by SIGHUP"
 
 
-def test_a_run_whose_pages_cannot_be_served_has_ended_when_that_is_said(servetop: Servetop, recording: Path) -> None:
+def test_a_run_whose_pages_cannot_be_served_is_ended_before_the_error(servetop: Servetop, recording: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 BRIEF = ("--request-rate", "20", "--duration", "1.5", "--input-len", "8", "--output-len", "4")
 
 
-def test_a_cool_down_is_sent_and_recorded_and_counts_in_no_total(servetop: Servetop) -> None:
+def test_a_cooldown_is_sent_and_recorded_but_excluded_from_totals(servetop: Servetop) -> None:
     done = servetop("--json", *BRIEF, "--arrivals", "constant", "--cooldown", "525ms")
     summary = done.summary
     assert summary["cooldown_requests"] == 11  # 20 a second, none of them due at its very beginning
@@ -45,13 +45,13 @@ def test_a_cool_down_is_sent_and_recorded_and_counts_in_no_total(servetop: Serve
         (("--cooldown", "1", "--num-prompts", "4"), "--cooldown needs a rate"),
     ],
 )
-def test_a_cool_down_that_makes_no_sense_is_refused(servetop: Servetop, words: tuple[str, ...], complaint: str) -> None:
+def test_an_invalid_cooldown_is_an_error(servetop: Servetop, words: tuple[str, ...], complaint: str) -> None:
     done = servetop("--headless", *words)
     assert done.code == 2, done.err
     assert complaint in done.complaint
 
 
-def test_a_sweep_file_has_a_cool_down_for_every_cell(tmp_path: Path) -> None:
+def test_the_cooldown_of_a_sweep_file_applies_to_every_cell(tmp_path: Path) -> None:
     file = tmp_path / "grid.toml"
     file.write_text('request_rate = [8, 16]\nduration = "30s"\ncooldown = "5s"')
     assert sweep_config(read_sweep(str(file))).cooldown == 5.0
@@ -65,7 +65,7 @@ def steady(label: str, *, seconds: float | None = None, reason: str | None = Non
     return stage(label, steady=replace(NO_STEADY, start=start, end=seconds, seconds=seconds, reason=reason))
 
 
-def test_tables_mark_what_was_not_steady_and_lines_give_the_reason() -> None:
+def test_tables_mark_unsteady_stages_and_lines_give_the_reason() -> None:
     found, ramp = steady("8 req/s", seconds=17.25), steady("8 to 16 req/s", reason="ramped")
     assert (steady_seconds(found.steady), steady_seconds(ramp.steady)) == ("17.2", "–")
     assert [steady_mark(each) for each in ([found.steady], [found.steady, ramp.steady], [])] == ["", " ~", ""]

@@ -1,4 +1,4 @@
-"""What a run does when it is asked to: through the recording, as the dashboard asks."""
+"""Commands to a run, through the recording, as the dashboard sends them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def numbered(itinerary: StagePlan, stage: int) -> list[tuple[int, float | None]]
     return [(index, each.request_rate) for segment in itinerary.before(stage) for index, each in segment.stages]
 
 
-def test_going_back_plays_the_stage_before_and_what_follows_under_new_numbers() -> None:
+def test_going_back_repeats_the_previous_stage_and_those_after_it_with_new_numbers() -> None:
     itinerary = StagePlan(RATES, first_index=0)
     assert numbered(itinerary, 0) == []
     assert numbered(itinerary, 2) == [(3, 8.0), (4, 16.0)]
@@ -30,7 +30,7 @@ def test_going_back_plays_the_stage_before_and_what_follows_under_new_numbers() 
     assert numbered(itinerary, 7) == []
 
 
-def test_a_batch_size_asked_for_stays_when_going_back() -> None:
+def test_a_changed_batch_size_stays_when_going_back() -> None:
     itinerary = StagePlan(RATES, first_index=0)
     again = itinerary.again(1, max_num_seqs=64)
     assert [(index, each.max_num_seqs) for index, each in again[0].stages] == [(3, 64), (4, 64)]

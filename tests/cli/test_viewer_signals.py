@@ -1,4 +1,4 @@
-"""A viewer leaves its screen before it ends, and ends at once when it is asked again."""
+"""A viewer leaves its screen before it ends, and ends at once at a second signal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from servetop.cli.viewing.viewer_signals import ViewerSignals
 @pytest.mark.parametrize(
     ("number", "result"), [(signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupted")], ids=["SIGTERM", "SIGINT"]
 )
-def test_a_signal_asks_the_viewer_to_leave_and_is_passed_on(number: signal.Signals, result: str) -> None:
+def test_a_signal_ends_the_viewer_and_is_forwarded(number: signal.Signals, result: str) -> None:
     passed_on: list[signal.Signals] = []
     signals = ViewerSignals(passed_on.append)
     before = signal.getsignal(number)
@@ -28,7 +28,7 @@ def test_a_signal_asks_the_viewer_to_leave_and_is_passed_on(number: signal.Signa
     assert signal.getsignal(number) == before
 
 
-def test_a_busy_viewer_without_a_run_ends_with_the_second_signal() -> None:
+def test_a_busy_viewer_without_a_run_ends_at_the_second_signal() -> None:
     script = (
         "import os, signal\n"
         "from servetop.cli.viewing.viewer_signals import ViewerSignals\n"

@@ -1,4 +1,4 @@
-"""The page of `--web`: complete by itself, for who has its token, and for nobody else's pages."""
+"""The page of `--web`: self-contained, and only for browsers with its token."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def ended(pid: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_the_page_names_no_other_host_and_all_that_it_loads_is_there() -> None:
+async def test_the_page_loads_only_files_of_its_own_server() -> None:
     async with served() as client:
         page = await client.get("/", headers=WITH_COOKIE)
         text = await page.text()
@@ -76,14 +76,14 @@ async def test_the_page_names_no_other_host_and_all_that_it_loads_is_there() -> 
     ids=["another host", "no host", "another page", "no page", "no token", "wrong token", "another server's token"],
 )
 @pytest.mark.parametrize("path", ["/", "/ws", "/static/js/textual.js", "/nothing"])
-async def test_who_does_not_know_the_token_or_asks_from_elsewhere_is_refused(
+async def test_requests_without_the_token_or_from_another_origin_are_rejected(
     headers: dict[str, str], path: str
 ) -> None:
     async with served() as client:
         assert (await client.get(path, headers=headers)).status == 403
 
 
-async def test_the_token_moves_from_the_address_into_a_cookie() -> None:
+async def test_the_token_moves_from_the_url_into_a_cookie() -> None:
     async with served() as client:
         moved = await client.get(f"/?fontsize=20&token={TOKEN}", headers=OURS, allow_redirects=False)
         assert (moved.status, moved.headers["Location"]) == (303, "/?fontsize=20")
@@ -97,7 +97,7 @@ async def test_the_token_moves_from_the_address_into_a_cookie() -> None:
 
 @pytest.mark.parametrize("path", ["/", "/ws", "/static/css/xterm.css", "/nothing", f"/?token={TOKEN}"])
 @pytest.mark.parametrize("headers", [OURS, WITH_COOKIE], ids=["without the token", "with it"])
-async def test_every_answer_forbids_frames_and_is_not_kept(path: str, headers: dict[str, str]) -> None:
+async def test_every_response_forbids_frames_and_caching(path: str, headers: dict[str, str]) -> None:
     async with served() as client:
         answer = await client.get(path, headers=headers, allow_redirects=False)
         assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
@@ -107,7 +107,7 @@ async def test_every_answer_forbids_frames_and_is_not_kept(path: str, headers: d
         assert answer.headers["Cache-Control"] == "no-store"
 
 
-async def test_the_pages_address_for_the_script_is_no_page() -> None:
+async def test_the_websocket_address_is_not_a_page() -> None:
     async with served() as client:
         answer = await client.get("/ws", headers=WITH_COOKIE)
         assert answer.status == 426
@@ -132,11 +132,11 @@ async def test_the_pages_address_for_the_script_is_no_page() -> None:
         ("GPU7", "gpu7:8765", True),
     ],
 )
-def test_a_name_is_ours_or_not(host: str, asked: str, own: bool) -> None:
+def test_host_headers_are_accepted_or_rejected_by_name(host: str, asked: str, own: bool) -> None:
     assert is_own_name(WebAddress(host=host), asked) is own
 
 
-def test_the_address_that_is_told_opens_the_page() -> None:
+def test_the_printed_url_opens_the_page() -> None:
     assert page_url(WebAddress(), "abc") == "http://127.0.0.1:8765/?token=abc"
     assert page_url(WebAddress(host="::1", port=80), "abc") == "http://[::1]:80/?token=abc"
     assert "0.0.0.0" not in page_url(WebAddress(host="0.0.0.0"), "abc")
@@ -174,7 +174,7 @@ async def test_keys_and_sizes_reach_the_viewer_and_the_viewer_ends_with_its_page
         await ended(pid)
 
 
-async def test_a_viewer_that_does_not_end_when_asked_to_is_killed() -> None:
+async def test_a_viewer_that_ignores_the_signal_is_killed() -> None:
     async with served("deaf") as client:
         async with client.ws_connect("/ws", headers=WITH_COOKIE) as socket:
             pid = int((await shown(socket)).split()[1])
@@ -189,7 +189,7 @@ async def test_a_viewer_that_does_not_end_when_asked_to_is_killed() -> None:
     ],
     ids=lambda text: text[:20],
 )
-async def test_a_message_that_makes_no_sense_closes_the_page_and_its_viewer(message: str) -> None:
+async def test_an_invalid_message_closes_the_page_and_its_viewer(message: str) -> None:
     async with served() as client, client.ws_connect("/ws", headers=WITH_COOKIE) as socket:
         pid = int((await shown(socket)).split()[1])
         await socket.send_str(message)
@@ -197,7 +197,7 @@ async def test_a_message_that_makes_no_sense_closes_the_page_and_its_viewer(mess
         await ended(pid)
 
 
-async def test_one_page_more_than_the_limit_is_refused_until_one_closes() -> None:
+async def test_a_page_beyond_the_limit_is_rejected_until_one_closes() -> None:
     async with served() as client:
         pages = [await client.ws_connect("/ws", headers=WITH_COOKIE) for _ in range(MOST_PAGES)]
         pids = [int((await shown(page)).split()[1]) for page in pages]
@@ -212,7 +212,7 @@ async def test_one_page_more_than_the_limit_is_refused_until_one_closes() -> Non
             await page.close()
 
 
-async def test_a_viewer_that_fails_closes_its_page_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_viewer_that_fails_closes_its_page_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
     async with served("fails") as client, client.ws_connect("/ws", headers=WITH_COOKIE) as socket:
         await closed(socket)
     assert "servetop: a viewer failed: no such recording\n" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Several senders under a run: the same requests as with one, and a run that outlives any of them."""
+"""Runs with several senders send the same requests as with one, and survive the loss of one."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def test_three_workers_send_what_one_sends(servetop: Servetop, tmp_path: Path) -
     assert one == three
 
 
-def test_a_killed_sender_is_noted_its_requests_are_lost_and_the_run_goes_on(servetop: Servetop, tmp_path: Path) -> None:
+def test_a_killed_sender_is_noted_and_the_run_continues_without_its_requests(
+    servetop: Servetop, tmp_path: Path
+) -> None:
     recording = tmp_path / "run.servetop"
     load = ("--request-rate", "30", "--duration", "6", "--output-len", "64", "--workers", "2", "--max-failures", "60")
     with servetop.started("--headless", *load, "--record", str(recording)) as process:
@@ -120,13 +122,13 @@ def test_workers_are_a_key_of_a_sweep_file(servetop: Servetop, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("workers", ["0", "-1", "many", "1000"])
-def test_workers_that_make_no_sense_are_refused(servetop: Servetop, workers: str) -> None:
+def test_an_invalid_number_of_workers_is_an_error(servetop: Servetop, workers: str) -> None:
     done = servetop("--headless", "--workers", workers, *BRIEF)
     assert done.code == 2
     assert "--workers" in done.complaint
 
 
-def test_auto_begins_with_one_sender(servetop: Servetop, tmp_path: Path) -> None:
+def test_auto_starts_with_one_sender(servetop: Servetop, tmp_path: Path) -> None:
     recording = tmp_path / "run.servetop"
     done = servetop("--json", *BRIEF, "--workers", "auto", "--record", str(recording))
     assert done.code in RAN, done.err

@@ -1,4 +1,4 @@
-"""Workloads from the command line, against the simulator: what was asked for is what is recorded."""
+"""Workloads from the command line, against the simulator: the recording holds the requested load."""
 
 import contextlib
 import json
@@ -46,7 +46,7 @@ def test_a_trace_is_replayed_with_its_times_and_lengths(servetop: Servetop, tmp_
     assert "1 requests were clipped to the model's context" in done.err
 
 
-def test_warm_up_requests_are_recorded_and_count_in_no_total(servetop: Servetop) -> None:
+def test_warm_up_requests_are_recorded_but_excluded_from_totals(servetop: Servetop) -> None:
     done = servetop(
         "--json", "--num-warmups", "3", "--arrivals", "burst", "--request-rate", "4", "--num-prompts", "8",
         "--input-len", "9", "--output-len", "2", "--header", "X-Secret-Token: hf_abcdefghijkl",
@@ -60,7 +60,7 @@ def test_warm_up_requests_are_recorded_and_count_in_no_total(servetop: Servetop)
     assert b"hf_abcdefghijkl" not in next(servetop.folder.glob("*.servetop")).read_bytes()
 
 
-def test_exact_lengths_are_the_engines_own_tokens(servetop: Servetop) -> None:
+def test_exact_lengths_are_counted_by_the_engine(servetop: Servetop) -> None:
     done = servetop(
         "--json", "--dataset-name", "sonnet", "--exact-lengths", "--lengths", "uniform:ratio=0.5",
         "--input-len", "100", "--output-len", "2", "--request-rate", "20", "--num-prompts", "10",
@@ -93,7 +93,7 @@ def test_exact_lengths_are_the_engines_own_tokens(servetop: Servetop) -> None:
         (("--exact-lengths",), "random token prompts are exact without it"),
     ],
 )
-def test_a_workload_that_makes_no_sense_is_refused_in_one_line(
+def test_an_invalid_workload_is_an_error_of_one_line(
     servetop: Servetop, words: tuple[str, ...], complaint: str
 ) -> None:
     refused = servetop("--headless", *words)

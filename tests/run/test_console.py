@@ -1,4 +1,4 @@
-"""Whatever a server, a file or a person writes, the command line prints it as harmless text."""
+"""The command line prints any untrusted text as harmless text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def hostile_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("command", [["ls"], ["summary"], ["ls", "--json"], ["summary", "--json"]])
-def test_a_strangers_recording_is_listed_and_summarised_as_harmless_text(
+def test_a_hostile_recording_is_listed_and_summarised_as_harmless_text(
     hostile_folder: Path, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(command) == 0
@@ -58,7 +58,7 @@ def test_a_strangers_recording_is_listed_and_summarised_as_harmless_text(
     assert_harmless(printed.err)
 
 
-def test_json_escapes_what_is_not_printable_and_loses_nothing(
+def test_json_escapes_unprintable_characters_without_loss(
     hostile_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["summary", "--json"]) == 0
@@ -68,7 +68,7 @@ def test_json_escapes_what_is_not_printable_and_loses_nothing(
     assert json.loads(printed)["model_id"] == HOSTILE
 
 
-def test_the_end_of_a_strangers_run_is_told_as_harmless_text(
+def test_the_end_of_a_hostile_run_is_printed_as_harmless_text(
     hostile_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (recording,) = hostile_folder.glob("*.servetop")
@@ -81,7 +81,7 @@ def test_the_end_of_a_strangers_run_is_told_as_harmless_text(
 @pytest.mark.parametrize(
     "command", [["summary", HOSTILE], ["ls", HOSTILE], ["engines", HOSTILE], ["--goodput", HOSTILE], [HOSTILE]]
 )
-def test_what_was_typed_comes_back_as_one_harmless_line(
+def test_an_error_quotes_the_command_line_as_one_harmless_line(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SERVETOP_RECORDINGS", str(tmp_path))
@@ -113,7 +113,7 @@ def test_the_traceback_of_an_unexpected_error_is_harmless(capsys: pytest.Capture
     assert printed == f"ValueError: {HARMLESS.replace(' ', chr(10) * 2, 1)}\n"
 
 
-def test_what_a_table_draws_is_harmless_and_keeps_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_is_harmless_and_keeps_its_columns(capsys: pytest.CaptureFixture[str]) -> None:
     table = light_table("name", "value")
     table.add_row(HOSTILE, cell(HOSTILE))  # the first as a string that nobody has sanitized
     table.add_row(cell("模型 👩\u200d💻"), cell("[bold]1[/]"))
@@ -138,7 +138,7 @@ def test_in_a_pipe_a_table_is_neither_cut_off_nor_folded(
     assert any("a-name-" * 40 in line and "a-value-" * 40 in line for line in capsys.readouterr().out.splitlines())
 
 
-def test_a_reader_that_has_gone_is_no_error() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     program = "from servetop.run import console\nfor _ in range(100_000): console.out('line')"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -166,7 +166,7 @@ def test_an_encoding_without_the_characters_gets_escapes() -> None:
     assert buffer.getvalue() == b"a \\u2502 \\u30c4\n"
 
 
-def test_streams_that_were_closed_before_the_start_take_nothing() -> None:
+def test_streams_closed_at_the_start_are_skipped() -> None:
     done = subprocess.run(
         ["sh", "-c", f"exec {shlex.quote(sys.executable)} -m servetop ls >&- 2>&-"],
         env=os.environ | {"SERVETOP_RECORDINGS": "/nonexistent"},
@@ -198,7 +198,7 @@ def test_names_of_recordings_are_never_cut_or_folded(
     assert ("m" * 60 in "".join(lines)) == (columns == 200)
 
 
-def test_json_is_valid_whatever_a_figure_came_to(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_valid_with_infinite_and_nan_figures(capsys: pytest.CaptureFixture[str]) -> None:
     console.out_json({"a": float("nan"), "b": [float("inf"), 1.5], "c": {"d": (-float("inf"), "NaN", None, 10**400)}})
     told = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert told == {"a": None, "b": [None, 1.5], "c": {"d": [None, "NaN", None, 10**400]}}

@@ -21,7 +21,7 @@ from tests.simulator import server_process
 STAND_IN = Path(__file__).parents[1] / "engines" / "stand_in_engine.py"
 
 
-async def test_an_engine_is_asked_for_its_counters_once_more_before_a_restart() -> None:
+async def test_the_counters_are_scraped_a_last_time_before_a_restart() -> None:
     clock = MonotonicClock()
     engine = EngineSession(
         EngineConfig(name="vllm", model="some/model", command=(sys.executable, str(STAND_IN))), clock
@@ -58,9 +58,7 @@ async def test_after_a_quick_restart_the_old_engines_last_counters_come_before_t
 
 
 @pytest.mark.parametrize(("readings", "words"), [(2, []), (10**9, ["6.0 GiB of GPU memory is still held for it"])])
-async def test_memory_that_a_gpu_does_not_free_is_told(
-    readings: int, words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_leftover_gpu_memory_is_noted(readings: int, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     card = SlowToFree(os.getpid(), readings=readings)
     monkeypatch.setitem(sys.modules, "pynvml", cast("ModuleType", card))
     monkeypatch.setattr("servetop.run.engine_session.RELEASE_SECONDS", 0.3)
@@ -79,7 +77,7 @@ async def test_memory_that_a_gpu_does_not_free_is_told(
     assert [text.partition("but ")[2].partition(":")[0] for text in told] == words
 
 
-async def test_what_a_reader_of_the_metrics_must_know_is_noted_once_a_run() -> None:
+async def test_the_metrics_caveat_is_noted_once_per_run() -> None:
     clock = MonotonicClock()
     process, url = server_process.start("--dialect", "tgi")
     engine = EngineSession(EngineConfig(name="auto", model="", url=url), clock)
@@ -94,7 +92,7 @@ async def test_what_a_reader_of_the_metrics_must_know_is_noted_once_a_run() -> N
     assert [note.text.partition(" counts tokens")[0] for note in notes if note.source == "metrics"] == ["TGI"]
 
 
-async def test_metrics_that_are_off_are_not_back_when_the_run_ends() -> None:
+async def test_disabled_metrics_are_not_reported_as_back_at_the_end() -> None:
     clock = MonotonicClock()
     process, url = server_process.start("--dialect", "sglang", "--no-metrics")
     engine = EngineSession(EngineConfig(name="auto", model="", url=url), clock)
@@ -113,7 +111,7 @@ async def test_metrics_that_are_off_are_not_back_when_the_run_ends() -> None:
     assert engine.take_update().notes == []
 
 
-async def test_a_metric_that_turns_to_nonsense_is_not_taken_and_noted_once() -> None:
+async def test_an_invalid_metric_is_ignored_and_noted_once() -> None:
     command = (sys.executable, str(STAND_IN), "--nonsense-from", "3")
     engine = EngineSession(EngineConfig(name="vllm", model="some/model", command=command), MonotonicClock())
     await engine.start(max_num_seqs=4)

@@ -1,4 +1,4 @@
-"""The sender that is started before the command line is read, on a guess."""
+"""The sender that is started before the command line is parsed."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ print(code, [process.returncode for process in started], [process.args[-1] for p
         (["--headless", "--detach"], False),
     ],
 )
-def test_a_command_line_shows_whether_its_process_will_play_a_run(argv: Sequence[str], plays: bool) -> None:
+def test_a_command_line_is_recognised_as_a_run_of_this_process(argv: Sequence[str], plays: bool) -> None:
     assert runs_in_this_process(argv) is plays
 
 
-def test_a_sender_that_was_started_for_nothing_is_ended() -> None:
+def test_an_unused_sender_is_ended() -> None:
     done = subprocess.run([sys.executable, "-c", STARTED], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "2 [-9] ['servetop.run.process.sender_program']"
     assert "--request-rate" in done.stderr or "rate" in done.stderr

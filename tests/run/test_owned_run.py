@@ -1,4 +1,4 @@
-"""A run in a process of its own: what its owner hears when it does not begin."""
+"""A run in a separate process: what its owner learns if it does not start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from servetop.run.process.recording_trouble import alert_line, alert_note
 from tests.harness import wait_for
 
 
-async def test_a_run_that_cannot_record_gives_its_last_words_and_its_exit_code(tmp_path: Path) -> None:
+async def test_a_run_that_cannot_record_reports_its_error_and_exit_code(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with tempfile.TemporaryFile("w+") as stderr:
         run = OwnedRun.start(RunConfig(), tmp_path / "file" / "run.servetop", stderr=stderr)
@@ -28,7 +28,7 @@ async def test_a_run_that_cannot_record_gives_its_last_words_and_its_exit_code(t
     assert run.ended
 
 
-def test_what_a_run_says_is_heard_line_by_line_and_leaves_its_last_words() -> None:
+def test_stderr_of_a_run_is_read_by_line_and_keeps_the_last_line() -> None:
     with stderr_file() as stderr:
         writer = "import sys; sys.stderr.write('error: recorder: it is full\\nser'); sys.stderr.flush(); input();"
         more = "sys.stderr.write('vetop: the end\\n')"
@@ -53,11 +53,11 @@ def test_what_a_run_says_is_heard_line_by_line_and_leaves_its_last_words() -> No
         ("error", None),
     ],
 )
-def test_only_lines_of_notes_are_notes(line: str, note: Note | None) -> None:
+def test_only_alert_lines_become_notes(line: str, note: Note | None) -> None:
     assert alert_note(line, at=3.0) == note
 
 
-async def test_a_run_that_is_ended_before_it_records_says_by_which_signal(tmp_path: Path) -> None:
+async def test_a_run_killed_before_it_records_reports_the_signal(tmp_path: Path) -> None:
     with tempfile.TemporaryFile("w+") as stderr:
         run = OwnedRun.start(RunConfig(), tmp_path / "run.servetop", stderr=stderr)
         run.signal(signal.SIGKILL)

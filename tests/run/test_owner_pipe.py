@@ -1,4 +1,4 @@
-"""A run ends with its owner, unless the owner lets it go."""
+"""A run ends with its owner, unless the owner releases it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pipe() -> Iterator[tuple[OwnerPipe, list[int]]]:
             os.close(fd)
 
 
-async def test_an_owner_that_is_gone_drains_the_run_and_soon_cancels_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_loss_of_the_owner_drains_the_run_and_soon_cancels_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner_pipe, "OWNERLESS_DRAIN_SECONDS", 0.01)
     notes: list[str] = []
     requests = StopRequests(Outcome(), notes.append, lambda: notes.append("hurry"))
@@ -53,7 +53,7 @@ async def test_an_owner_that_is_gone_drains_the_run_and_soon_cancels_it(monkeypa
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-async def test_a_released_run_goes_on_when_its_owner_ends(at_once: bool) -> None:
+async def test_a_released_run_continues_when_its_owner_ends(at_once: bool) -> None:
     requests = StopRequests(Outcome(), unread)
     with pipe() as (owner, ends):
         os.write(ends[0], b'{"seed": 1}\n' + (RELEASE + b"\n" if at_once else b""))
@@ -70,7 +70,7 @@ async def test_a_released_run_goes_on_when_its_owner_ends(at_once: bool) -> None
     assert requests.action is None
 
 
-async def test_a_closed_terminal_drains_the_run_and_gives_its_requests_their_time() -> None:
+async def test_a_closed_terminal_drains_the_run_without_cancelling() -> None:
     outcome = Outcome()
     requests = StopRequests(outcome, unread)
     with pipe() as (owner, ends):
@@ -84,7 +84,7 @@ async def test_a_closed_terminal_drains_the_run_and_gives_its_requests_their_tim
     assert outcome.drain_reason == "stopped because its terminal was closed"
 
 
-def test_an_owner_that_is_gone_before_it_gave_a_configuration_is_an_error() -> None:
+def test_a_pipe_that_closes_before_the_configuration_is_an_error() -> None:
     with pipe() as (owner, ends):
         os.write(ends[0], b'{"seed"')
         os.close(ends.pop())
@@ -112,7 +112,7 @@ def heeds_hang_ups() -> Iterator[None]:
         ([signal.SIGINT, signal.SIGINT], Action.CANCEL, 2),
     ],
 )
-async def test_signals_that_come_before_the_run_begins_are_obeyed_by_it(
+async def test_signals_before_the_start_of_a_run_apply_to_it(
     numbers: list[signal.Signals], action: Action, interruptions: int
 ) -> None:
     outcome = Outcome()
@@ -126,7 +126,7 @@ async def test_signals_that_come_before_the_run_begins_are_obeyed_by_it(
     assert outcome.interruptions == interruptions
 
 
-def test_a_hang_up_that_is_ignored_from_the_start_stays_ignored() -> None:
+def test_a_sighup_that_is_ignored_at_the_start_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with RunSignals().caught():
@@ -136,7 +136,7 @@ def test_a_hang_up_that_is_ignored_from_the_start_stays_ignored() -> None:
 
 
 @pytest.mark.parametrize("written", [SHOWN + b"\n", RELEASE + b"\n", None], ids=["shown", "another word", "owner gone"])
-async def test_a_run_that_awaits_a_frame_begins_when_its_owner_has_drawn_it_or_does_anything_else(
+async def test_a_run_that_awaits_a_frame_starts_at_any_line_of_its_owner(
     monkeypatch: pytest.MonkeyPatch, written: bytes | None
 ) -> None:
     monkeypatch.setattr(owner_pipe, "FRAME_SECONDS", 1e6)
@@ -152,14 +152,14 @@ async def test_a_run_that_awaits_a_frame_begins_when_its_owner_has_drawn_it_or_d
             await waiting
 
 
-async def test_a_run_begins_without_a_frame_when_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_starts_without_a_frame_after_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner_pipe, "FRAME_SECONDS", 0.01)
     with pipe() as (owner, _):
         async with asyncio.timeout(10):
             await owner.frame_drawn()
 
 
-async def test_words_around_the_first_frame_are_still_obeyed() -> None:
+async def test_lines_around_the_first_frame_are_still_applied() -> None:
     requests = StopRequests(Outcome(), unread)
     with pipe() as (owner, ends):
         os.write(ends[0], b"{}\n" + SHOWN + b"\n")

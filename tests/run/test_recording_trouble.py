@@ -1,4 +1,4 @@
-"""Trouble of a recording, as a viewer learns of it that does not own the run."""
+"""Trouble of a recording, as reported to viewers that do not own the run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class HandMovedClock(MonotonicClock):
         return self.at
 
 
-def test_trouble_is_told_once_when_it_begins_and_again_when_it_comes_back(tmp_path: Path) -> None:
+def test_trouble_is_reported_once_and_again_when_it_returns(tmp_path: Path) -> None:
     process, registry, clock = Writer.this_process(), RunRegistry(tmp_path / "runs"), HandMovedClock()
     header = RunHeader(config=RunConfig(), anchor=ClockAnchor.take(), pid=process.pid)
     trouble = RecordingTrouble(header, registry=registry, clock=clock)

@@ -1,4 +1,4 @@
-"""What the system refuses is told in one line."""
+"""An exhausted resource limit is reported in one line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def raised_while(error: Exception, context: Exception) -> Exception:
         (raised_while(RuntimeError("loop runs"), OSError(errno.EMFILE, "Too many open files")), "too many open files"),
     ],
 )
-def test_a_shortage_is_one_line_and_exit_code_1(
+def test_an_exhausted_resource_is_one_line_and_exit_code_1(
     error: Exception, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def short(*_: object, **__: object) -> None:
@@ -62,11 +62,11 @@ def test_a_shortage_is_one_line_and_exit_code_1(
         raised_while(RuntimeError("a"), raised_while(ValueError("b"), KeyError("c"))),
     ],
 )
-def test_any_other_error_is_none(error: Exception) -> None:
+def test_other_errors_are_not_exhausted_resources(error: Exception) -> None:
     assert exhausted_resource(error) == ""
 
 
-def test_ctrl_c_meets_its_own_handler_before_anything_heavy_is_loaded() -> None:
+def test_ctrl_c_is_handled_before_heavy_imports() -> None:
     code = "import servetop.cli.entry, sys; print([m for m in sys.modules if m.startswith('servetop.')])"
     done = run_python(code)
     assert done.stdout.strip() == "['servetop.cli', 'servetop.cli.entry']"
@@ -75,9 +75,7 @@ def test_ctrl_c_meets_its_own_handler_before_anything_heavy_is_loaded() -> None:
 @pytest.mark.parametrize(
     ("limit", "words"), [(resource.RLIMIT_NOFILE, "a run needs 64 open"), (resource.RLIMIT_AS, "a run needs 512 MiB")]
 )
-def test_a_run_below_its_least_limits_is_refused_before_anything_is_sent(
-    limit: int, words: str, tmp_path: Path
-) -> None:
+def test_a_run_with_too_low_limits_is_an_error_before_anything_is_sent(limit: int, words: str, tmp_path: Path) -> None:
     file = tmp_path / "run.servetop"
     argv = [sys.executable, "-m", "servetop", "--headless", "--json", "--num-prompts", "5", "--record", str(file)]
     low = {resource.RLIMIT_NOFILE: 40, resource.RLIMIT_AS: 500 << 20}[limit]
@@ -100,7 +98,7 @@ def test_a_low_soft_limit_of_open_files_is_raised() -> None:
     assert done.stdout.strip() == "(64, 1000)"
 
 
-def test_what_is_destroyed_half_way_prints_nothing_more() -> None:
+def test_objects_destroyed_at_the_end_print_nothing() -> None:
     code = (
         "import asyncio, warnings\nfrom servetop.run.process.resource_limits import silence_teardown\n"
         "class Torn:\n    def __del__(self): raise ValueError\n"

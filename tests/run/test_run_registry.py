@@ -1,4 +1,4 @@
-"""The registry of runs: those that have ended are forgotten, and no other process is taken for one."""
+"""The registry of runs: ended runs are removed, and no other process is mistaken for one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def files(tmp_path: Path) -> list[str]:
     return sorted(each.name for each in (tmp_path / "state" / "runs").iterdir())
 
 
-def test_a_run_that_goes_on_is_listed_as_it_was_written(registry: RunRegistry, me: Writer) -> None:
+def test_an_active_run_is_listed_as_it_was_written(registry: RunRegistry, me: Writer) -> None:
     assert registry.runs() == []
     registry.write(run_of(me))
     assert registry.runs() == [run_of(me)]
@@ -64,7 +64,7 @@ def test_only_the_user_can_read_the_files(registry: RunRegistry, me: Writer, tmp
     assert stat.S_IMODE((folder / "k7fq.json").stat().st_mode) == 0o600
 
 
-def test_a_run_that_has_ended_is_forgotten_with_its_file(registry: RunRegistry, tmp_path: Path) -> None:
+def test_a_run_that_has_ended_is_removed_with_its_file(registry: RunRegistry, tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as child:
         started = psutil.Process(child.pid).create_time()
         registry.write(run_of(dataclasses.replace(Writer.this_process(), pid=child.pid, started=started)))
@@ -73,26 +73,20 @@ def test_a_run_that_has_ended_is_forgotten_with_its_file(registry: RunRegistry, 
     assert files(tmp_path) == []
 
 
-def test_a_process_that_got_the_number_of_a_run_since_is_not_taken_for_it(
-    registry: RunRegistry, me: Writer, tmp_path: Path
-) -> None:
+def test_a_recycled_pid_is_not_mistaken_for_a_run(registry: RunRegistry, me: Writer, tmp_path: Path) -> None:
     registry.write(run_of(dataclasses.replace(me, started=me.started - 3600)))
     assert registry.runs() == []
     assert files(tmp_path) == []
 
 
-def test_a_run_of_another_machine_with_the_same_home_is_left_to_that(
-    registry: RunRegistry, me: Writer, tmp_path: Path
-) -> None:
+def test_a_run_of_another_machine_with_the_same_home_is_kept(registry: RunRegistry, me: Writer, tmp_path: Path) -> None:
     registry.write(run_of(dataclasses.replace(me, host="another")))
     assert registry.runs() == []
     assert files(tmp_path) == ["k7fq.json"]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": 1}', b'{"pid": -1, "recording": 3}', b"\xff" * 99])
-def test_a_file_that_is_not_sound_hides_no_other_run(
-    registry: RunRegistry, me: Writer, tmp_path: Path, content: bytes
-) -> None:
+def test_a_damaged_file_hides_no_other_run(registry: RunRegistry, me: Writer, tmp_path: Path, content: bytes) -> None:
     registry.write(run_of(me))
     (tmp_path / "state" / "runs" / "zzzz.json").write_bytes(content)
     assert [run.id for run in registry.runs()] == ["k7fq"]
@@ -115,19 +109,19 @@ def test_runs_are_found_by_id_by_its_beginning_by_recording_and_as_the_latest(
         registry.find("")
 
 
-def test_with_no_run_at_all_that_is_what_is_said(registry: RunRegistry) -> None:
+def test_without_any_run_the_error_says_so(registry: RunRegistry) -> None:
     for name in ("latest", "k7fq"):
         with pytest.raises(UsageError, match="you have no active run"):
             registry.find(name)
 
 
-def test_ids_are_short_and_begin_with_a_letter(registry: RunRegistry) -> None:
+def test_ids_are_short_and_start_with_a_letter(registry: RunRegistry) -> None:
     ids = {registry.new_id() for _ in range(50)}
     assert len(ids) > 40
     assert all(len(each) == 4 and each[0].isalpha() and each.isalnum() and each.islower() for each in ids)
 
 
-def test_a_folder_that_cannot_be_written_is_said_once_and_the_run_goes_on(me: Writer, tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported_once_and_the_run_continues(me: Writer, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     registry = RunRegistry(tmp_path / "file" / "runs")
     warnings: list[str] = []
@@ -141,7 +135,7 @@ def test_a_folder_that_cannot_be_written_is_said_once_and_the_run_goes_on(me: Wr
         registry.runs()
 
 
-def test_a_folder_behind_a_link_is_refused(me: Writer, tmp_path: Path) -> None:
+def test_a_folder_behind_a_link_is_rejected(me: Writer, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "runs").symlink_to(tmp_path / "elsewhere")
     registry = RunRegistry(tmp_path / "runs")
@@ -149,7 +143,7 @@ def test_a_folder_behind_a_link_is_refused(me: Writer, tmp_path: Path) -> None:
         registry.write(run_of(me))
 
 
-def test_without_a_home_the_folder_is_in_the_temporary_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_home_the_folder_is_in_the_temporary_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
     assert registry_folder() == Path("/state/servetop/runs")
     monkeypatch.delenv("XDG_STATE_HOME")
