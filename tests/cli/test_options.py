@@ -75,3 +75,7 @@ def test_a_file_may_set_every_option_but_those_of_the_command_line_itself() -> N
 def test_the_option_reference_is_current() -> None:
     page = Path(__file__).parents[2] / "docs" / "reference" / "options.md"
     assert page.read_text(encoding="utf-8") == option_reference(), "run make options"
+
+
+def test_an_empty_choice_stands_for_the_default() -> None:
+    assert read_options(RunOptions, {"launcher": "", "transport": ""}).engine.launcher == ""

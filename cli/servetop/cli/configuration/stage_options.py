@@ -25,7 +25,7 @@ def stages_of(load: LoadOptions, replay: Replay | None = None) -> tuple[StageCon
     from servetop.workload.stages import default_ramp, parse_ramp
 
     if load.ramp is not None:
-        if _has_rate_or_end(load) or _is_ramped(load):
+        if _has_rate_or_end(load):
             raise UsageError("--ramp sets rates and durations: leave out --request-rate, --num-prompts and --duration")
         return parse_ramp(load.ramp, max_concurrency=load.max_concurrency, strategy=load.ramp_up_strategy)
     if replay is None and not describes_load(load):
@@ -53,9 +53,9 @@ def _has_rate_or_end(load: LoadOptions) -> bool:
 
 
 def _is_ramped(load: LoadOptions) -> bool:
-    """Whether any --ramp-up option is given; with --ramp, the strategy is that of its stages."""
-    strategy = load.ramp_up_strategy if load.ramp is None else None
-    return any(value is not None for value in (load.ramp_up_start_rps, load.ramp_up_end_rps, strategy))
+    """Whether any --ramp-up option is given."""
+    given = (load.ramp_up_start_rps, load.ramp_up_end_rps, load.ramp_up_strategy)
+    return any(value is not None for value in given)
 
 
 def _ramped(stage: StageConfig, load: LoadOptions) -> StageConfig:

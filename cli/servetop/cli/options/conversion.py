@@ -52,7 +52,7 @@ def _single(option: Declared, text: str) -> Any:
 
 def _fits(form: Option, value: Any) -> bool:
     if form.choices:
-        return value in form.choices
+        return value in (*form.choices, "")  # empty stands for the default, as in the configuration
     return (form.minimum is None or value >= form.minimum) and (form.maximum is None or value <= form.maximum)
 
 
