@@ -52,6 +52,26 @@ def test_every_cell_is_a_stage_of_one_recording(servetop: Servetop, grid: Path) 
         assert stage["output_throughput"] == pytest.approx(cell.output_throughput, rel=0.15)
 
 
+LOADS = {
+    "closed loop": 'max_concurrency = [2, 6]\nthink_time = "0.1"\nlengths = "lognormal:input_mean=60,output_mean=30"',
+    "conversations": 'request_rate = [20]\nnum_turns = "uniform:min=1,max=3"\ninput_len = 20\noutput_len = 20',
+    "limited": "request_rate = [100]\nmax_concurrency = [3]\nprefix_len = 32\ninput_len = 20\noutput_len = 20",
+}
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_a_sweep_of_the_simulator_measures_what_was_predicted(servetop: Servetop, grid: Path, load: str) -> None:
+    grid.write_text(f'num_prompts = 40\nmodel = "opt-1.3b"\n{LOADS[load]}\n[sim]\ngpu = "a100-40"\n')
+    done = servetop("sweep", str(grid), "--json")
+    assert done.code in RAN, done.err
+    (recording,) = servetop.folder.glob("*.servetop")
+    reader = RecordingReader.open(recording)
+    cells = reader.header.config.predicted
+    reader.close()
+    measured = [stage["output_throughput"] for stage in done.summary["stages"]]
+    assert [cell.output_throughput for cell in cells] == pytest.approx(measured, rel=0.15)
+
+
 def test_the_table_has_batch_sizes_down_and_rates_across(servetop: Servetop, grid: Path) -> None:
     done = servetop("sweep", str(grid), "--headless")
     table = done.out[done.out.index("Output throughput, tok/s (batch") :].splitlines()
