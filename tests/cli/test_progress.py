@@ -15,7 +15,7 @@ from servetop.core.config import EngineConfig, RunConfig, StageConfig
 from servetop.core.events import Note, RunEnd, Severity, StageChange
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import ClientTick, LoadGauges, Tick
-from servetop.recordings.library.run_sessions import RESUMED, first_of_sitting
+from servetop.recordings.library.run_sessions import RESUMED, first_of_session
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 
@@ -93,9 +93,9 @@ def test_a_session_starts_after_the_stages_of_the_previous_one() -> None:
         for index, at in enumerate((1.0, 5.0, 12.0))
     ]
     resumed = Note(at=8.0, severity=Severity.INFO, source=RESUMED, text="resumed")
-    assert first_of_sitting(stages, []) == 0
-    assert first_of_sitting(stages[:2], [resumed]) == 2
-    assert first_of_sitting(stages, [resumed]) == 2
+    assert first_of_session(stages, []) == 0
+    assert first_of_session(stages[:2], [resumed]) == 2
+    assert first_of_session(stages, [resumed]) == 2
 
 
 def test_warnings_of_an_earlier_session_are_not_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

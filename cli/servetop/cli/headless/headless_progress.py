@@ -9,7 +9,7 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.cli.headless.progress import BarProgress, BootLog, LineProgress, Plan, Progress
 from servetop.core.config import RunConfig
 from servetop.core.events import Note, Severity
-from servetop.recordings.library.run_sessions import first_of_sitting, resumed_at
+from servetop.recordings.library.run_sessions import first_of_session, resumed_at
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
 from servetop.run.process.recording_trouble import RECORDER
@@ -27,7 +27,7 @@ class HeadlessProgress:
         self._boot = BootLog()
         notes = self._reader.notes()
         self._resumed_at = resumed_at(notes)
-        self._plan = Plan.of(config, first=first_of_sitting(self._reader.stages(), notes))
+        self._plan = Plan.of(config, first=first_of_session(self._reader.stages(), notes))
         self._progress: Progress = BarProgress(self._plan) if console.shows_status() else LineProgress(self._plan)
 
     def show(self) -> None:

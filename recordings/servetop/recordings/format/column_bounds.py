@@ -1,4 +1,4 @@
-"""Which numbers can be a column's, as conditions in SQL: a damaged or forged file may hold any."""
+"""Valid values of columns, as SQL conditions: a damaged or forged file may hold anything."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from servetop.recordings.format.request_codec import ENDED, REQUESTS
 from servetop.recordings.format.row_codec import Column
 
 LONGEST_RUN = 10_000_000
-"""Seconds, four months; what is later is damage."""
+"""Seconds, four months; a later instant is damage."""
 _LARGEST = 1.7e308
-"""A number of any other column: a server's metrics may be absurd, and are judged where they are used."""
+"""Limit of all other columns: a server's metrics may be absurd, and are checked where they are used."""
 _LARGEST_COUNT = (1 << 63) - 1
-"""A whole number of a request, as tokens: a larger one is no whole number to SQLite, and sums of it may be no float."""
+"""Limit of a request's integers, such as tokens: SQLite holds no larger ones."""
 _INSTANTS = frozenset(
     {
         "at", "due", "sent", "headers_at", "first_token_at", "done_at", "first_output_at", "obeyed_at",
@@ -28,18 +28,18 @@ _CHUNKS = {
     "chunk_tokens": """ifnull(length(chunk_tokens), 0) = 0 OR ifnull(length(chunk_times), 0) =
         (length(chunk_tokens) - 1) * CASE substr(chunk_tokens, 1, 1) WHEN x'31' THEN 4 ELSE 1 END""",
 }
-"""Largest sizes in bytes (core/chunk_codec.py): four a time, one or four a count after the byte that says it."""
+"""Largest sizes in bytes (core/chunk_codec.py): four per time; one byte for the width, then one or four per count."""
 _REQUEST_COLUMNS = {column.name: column for column in REQUESTS.columns}
 
 
 def sane(columns: Iterable[Column]) -> str:
-    """An SQL condition: the numbers of a row are of their type, and of a size that makes sense; most may be NULL."""
+    """An SQL condition that a row's numbers have their type and a plausible size; most may be NULL."""
     conditions = (_condition(column.name, column.sql_type) for column in columns)
     return " AND ".join(filter(None, conditions)) or "1"
 
 
 def sane_request(names: Iterable[str]) -> str:
-    """The same for columns of table `request`, and the expression ENDED; anything else passes."""
+    """An SQL condition for columns of table `request` and the expression ENDED; others pass."""
     types = ((name, "REAL" if name == ENDED else _type_of(name)) for name in names)
     return " AND ".join(filter(None, (_condition(name, sql_type) for name, sql_type in types))) or "1"
 

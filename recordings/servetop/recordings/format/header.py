@@ -1,4 +1,4 @@
-"""The header, table `run`'s one row: a RunHeader as JSON texts and numbers, without secrets."""
+"""The header, the only row of table `run`: a RunHeader as JSON texts and numbers, without secrets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> d
 
 
 def as_recorded(config: RunConfig) -> RunConfig:
-    """A configuration as a recording of it gives it back: without its secrets, so that the two can be compared."""
+    """A configuration as its recording returns it, without secrets, so that the two can be compared."""
     data = _dumped(redactor_of(config).data(to_data(config)))
     return from_data(RunConfig, orjson.loads(data), strict=False, where="configuration")
 
@@ -42,7 +42,7 @@ def encode_engine(facts: EngineFacts, *, redactor: Redactor) -> str:
 
 
 def decode_header(row: Mapping[str, Any]) -> RunHeader:
-    """The header as it was; what a newer minor version added is ignored. ValueError or UsageError if damaged."""
+    """Decode a header; what a newer minor version added is ignored. ValueError or UsageError if damaged."""
     engine = orjson.loads(row["engine"]) if row.get("engine") else None
     versions, host = (orjson.loads(row[name] or "{}") for name in ("versions", "host"))
     if not isinstance(versions, dict) or not isinstance(host, dict):
@@ -58,7 +58,7 @@ def decode_header(row: Mapping[str, Any]) -> RunHeader:
 
 
 def decode_end(row: Mapping[str, Any]) -> RunEnd | None:
-    """None while the run goes on, and when it broke off."""
+    """The end of the run; None while it lasts, and if it was cut off."""
     if row.get("end_at") is None:
         return None
     return RunEnd(at=row["end_at"], exit_code=row.get("exit_code") or 0, reason=row.get("end_reason") or "")

@@ -24,7 +24,7 @@ TEXTS = tuple(column_of(name, _HINTS[name]) for name in _TEXTS)
 _read_plain, _read_texts = FieldReader(PLAIN), FieldReader(TEXTS)
 
 ENDED = "coalesce(done_at, first_token_at, sent)"
-"""SQL: when a request left the engine as far as is known; NULL when it was never sent. There is an index on it."""
+"""SQL: when a request left the engine, as far as is known; NULL if it was never sent. It has an index."""
 
 
 class RequestCodec:
@@ -44,7 +44,7 @@ class RequestCodec:
         return pack_times(event.chunk_times, base=base), pack_counts(event.chunk_tokens) or None
 
     def decode(self, row: RowValues) -> RequestRecord:
-        """The request; blobs of impossible length are a ValueError."""
+        """Decode a row; ValueError for blobs of impossible length."""
         blob = row.get("chunk_times") or b""
         base = row["due"] if row["sent"] is None else row["sent"]
         times = unpack_times(blob, base=base)

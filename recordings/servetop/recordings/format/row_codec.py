@@ -1,4 +1,4 @@
-"""How events become rows of typed columns and come back: one table of value codecs, applied field by field."""
+"""Encodes events as rows of typed columns and decodes them: one table of value codecs, applied by field."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from servetop.core.events import Command, EngineSample, GpuSample, LogLine, Note
 
 _Event = TypeVar("_Event")
 RowValues = Mapping[str, Any]
-"""A row as read: values by column name; a column that the file does not have is missing."""
+"""Values of a row by column name; a column that the file lacks is missing."""
 
 _INT64_MAX = (1 << 63) - 1
 
@@ -27,15 +27,15 @@ class Column:
     name: str
     sql_type: str
     field: str
-    """Name of the event's attribute, where it differs from the column's."""
+    """Name of the event's attribute."""
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any] | None
-    """None: the value comes back from SQLite as it is."""
+    """None if SQLite's value needs no decoding."""
     required: bool = False
-    """NULL makes no sense."""
+    """Whether NULL is damage."""
 
     def accepts(self, value_type: type) -> bool:
-        """Whether a value of that type, as read, can be one of this column's."""
+        """Whether a value of a type, as read, is valid in this column."""
         if value_type is type(None):
             return not self.required
         return value_type is _SQL_TYPES[self.sql_type]
@@ -45,11 +45,11 @@ _SQL_TYPES: Mapping[str, type] = {"REAL": float, "INTEGER": int, "TEXT": str, "B
 
 
 class EventCodec(Protocol[_Event]):
-    """Rows of one table, to and from events."""
+    """Converts the events of one table to rows and back."""
 
     @property
     def columns(self) -> Sequence[Column]:
-        """In the order of the values that `encode` gives."""
+        """Columns in the order of the values of `encode`."""
         ...
 
     def encode(self, event: _Event) -> tuple[Any, ...]:
@@ -57,12 +57,12 @@ class EventCodec(Protocol[_Event]):
         ...
 
     def decode_all(self, rows: Sequence[RowValues]) -> list[_Event]:
-        """The events; fields whose column is missing take their defaults. ValueError, TypeError, KeyError: damage."""
+        """Decode rows; fields without a column take their defaults. ValueError, TypeError or KeyError for damage."""
         ...
 
 
 def _text(value: Any) -> str:
-    """What SQLite can hold: a lone surrogate (an engine's log line that is no UTF-8) becomes `?`."""
+    """Text that SQLite can hold: a lone surrogate (from a log line that is not UTF-8) becomes `?`."""
     return str(value).encode("utf-8", "replace").decode("utf-8")
 
 
@@ -72,7 +72,7 @@ def _int64(value: Any) -> int:
 
 
 def _real(value: Any) -> float:
-    """As it comes back: SQLite keeps no negative zero."""
+    """A float as SQLite returns it: it keeps no negative zero."""
     return float(value) + 0.0
 
 
@@ -85,7 +85,7 @@ _SCALARS: dict[Any, tuple[str, Callable[[Any], Any], Callable[[Any], Any] | None
 
 
 def column_of(name: str, hint: Any, *, field: str | None = None) -> Column:
-    """The column for a field of that type: float, int, bool, str, a string enumeration, or one of them or None."""
+    """The column for a field of type float, int, bool, str, a string enumeration, or one of them or None."""
     required = not isinstance(hint, types.UnionType)
     if isinstance(hint, types.UnionType):
         hint = next(each for each in typing.get_args(hint) if each is not type(None))
@@ -96,7 +96,7 @@ def column_of(name: str, hint: Any, *, field: str | None = None) -> Column:
 
 
 def columns_of(kind: type[Any], *, renamed: Mapping[str, str] | None = None, prefix: str = "") -> tuple[Column, ...]:
-    """A column for every field of a flat dataclass; `renamed` maps field names that are no good names in SQL."""
+    """A column for every field of a flat dataclass; `renamed` maps field names that are SQL keywords."""
     hints = typing.get_type_hints(kind)
     names = renamed or {}
     return tuple(
@@ -106,12 +106,12 @@ def columns_of(kind: type[Any], *, renamed: Mapping[str, str] | None = None, pre
 
 
 def encoded(event: Any, columns: Sequence[Column]) -> list[Any]:
-    """The values of some of an event's fields; None stays None."""
+    """Encode some of an event's fields; None stays None."""
     return [None if (value := getattr(event, each.field)) is None else each.encode(value) for each in columns]
 
 
 class FieldReader:
-    """Field names and values from rows, without those whose column a row does not have; at least two columns."""
+    """Reads field names and values from rows; fields without a column are left out. Needs at least two columns."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns
@@ -120,7 +120,7 @@ class FieldReader:
         self._conversions = tuple((column.field, column.decode) for column in columns if column.decode is not None)
 
     def __call__(self, row: RowValues) -> dict[str, Any]:
-        """Ready to be given to the event's constructor."""
+        """Keyword arguments for the event's constructor."""
         try:
             fields = dict(zip(self._fields, self._values(row), strict=True))
         except KeyError:
@@ -132,7 +132,7 @@ class FieldReader:
 
 
 class FlatCodec(Generic[_Event]):
-    """An event type whose fields are all numbers and texts."""
+    """Codec of an event type whose fields are all numbers and strings."""
 
     def __init__(self, kind: type[_Event], *, renamed: Mapping[str, str] | None = None) -> None:
         self._kind = kind

@@ -1,4 +1,4 @@
-"""Table `run`'s row is checked before it is believed, as the rows of the other tables are."""
+"""Validates the row of table `run`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_NS = 1 << 62
 
 
 def header_problem(row: Mapping[str, Any]) -> str | None:
-    """What is wrong with the header's columns, in words; None when they can be believed."""
+    """What is wrong with the header's columns; None if they are valid."""
     for name in [name for name in RUN_COLUMNS if name not in _END]:
         value = row.get(name)
         if not _is_of_type(name, value) or (value is None and name in _REQUIRED):
@@ -31,7 +31,7 @@ def header_problem(row: Mapping[str, Any]) -> str | None:
 
 
 def end_problem(row: Mapping[str, Any]) -> str | None:
-    """The same for the columns that say how the run ended."""
+    """What is wrong with the columns of the run's end; None if they are valid."""
     for name in _END:
         if not _is_of_type(name, row.get(name)):
             return f"{name} is {row.get(name)!r:.40}"
@@ -42,7 +42,7 @@ def end_problem(row: Mapping[str, Any]) -> str | None:
 
 
 def without_end(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a run of which it is not known how it ended."""
+    """The row of a run whose end is unknown."""
     return {**row, **dict.fromkeys(_END)}
 
 

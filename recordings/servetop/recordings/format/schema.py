@@ -21,25 +21,25 @@ from servetop.recordings.format.row_codec import (
 from servetop.recordings.format.tick_codec import TICKS
 
 APPLICATION_ID = 0x73767470
-"""`svtp`; bytes 68-71 of the file."""
+"""The bytes `svtp`, at 68-71 of the file."""
 FORMAT_MAJOR = 1
 """Files of a higher major version are refused."""
 FORMAT_MINOR = 5
-"""A new column or table raises it; readers ignore what they do not know."""
+"""Incremented for a new column or table; readers ignore unknown ones."""
 USER_VERSION = FORMAT_MAJOR * 1000 + FORMAT_MINOR
 """PRAGMA user_version; bytes 60-63 of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventTable:
-    """A table of events in the order in which they were written; `seq` numbers them."""
+    """A table of events in the order in which they were written, numbered by `seq`."""
 
     name: str
     codec: EventCodec[Any]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names, `seq` apart."""
+        """Column names, except `seq`."""
         return tuple(column.name for column in self.codec.columns if column.name != "seq")
 
     @property
@@ -50,7 +50,7 @@ class EventTable:
 
     @property
     def insert(self) -> str:
-        """The INSERT statement for the values that the codec gives."""
+        """The INSERT statement for the codec's values."""
         return f"INSERT INTO {self.name} ({', '.join(self.names)}) VALUES ({', '.join('?' * len(self.names))})"
 
 
@@ -81,11 +81,10 @@ RUN_COLUMNS = {
     "end_reason": "TEXT",
     "steady": "TEXT",
 }
-"""Table `run`: one row, the header and how it ended; `config`, `versions`, `host`, `engine`, `writer`, `steady` are
-JSON."""
+"""Table `run`: one row, the header and the end; `config`, `versions`, `host`, `engine`, `writer`, `steady` are JSON."""
 
 TICK_TOTALS = ("number", "ok", "errors", "timeouts", "cancelled", "truncated", "output_tokens")
-"""What a list of recordings needs of the ticks: an index holds it, so that the wide rows stay unread."""
+"""Columns that a list of recordings needs: an index holds them, so that the wide rows stay unread."""
 
 INDEXES = (
     f"CREATE INDEX request_by_end ON request ({ENDED}, sent)",
@@ -95,7 +94,7 @@ INDEXES = (
 
 
 def add_missing_columns(connection: sqlite3.Connection) -> None:
-    """Bring a file of an older minor version up to this one; a flag that was not there was not set."""
+    """Upgrade a file of an older minor version to this one; a missing flag was not set."""
     run = _columns_of(connection, "run")
     for name in [name for name in RUN_COLUMNS if name not in run]:
         connection.execute(f"ALTER TABLE run ADD COLUMN {name} {RUN_COLUMNS[name]}")
@@ -120,7 +119,7 @@ def _version_of(connection: sqlite3.Connection) -> int:
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Lay out an empty file, within the caller's transaction; afterwards its first page names it a recording."""
+    """Create the tables of an empty file within the caller's transaction, and mark its first page as a recording."""
     run = ", ".join(f"{name} {sql_type}" for name, sql_type in RUN_COLUMNS.items())
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {USER_VERSION}")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 _COLUMN = r'"?\w+"?(?: (?:INTEGER|REAL|TEXT|BLOB|NUMERIC))?(?: PRIMARY KEY)?(?: NOT NULL)?(?: DEFAULT -?[\d.]+)?'
 _TABLE = re.compile(rf'CREATE TABLE "?(\w+)"? ?\(\s*{_COLUMN}(?:,\s*{_COLUMN})*\s*\)')
-"""Columns without constraints, expressions or collations: what servetop writes, and ANALYZE."""
+"""Columns without constraints, expressions or collations, as servetop and ANALYZE write them."""
 _INDEX = re.compile(r'CREATE INDEX "?(\w+)"? ON "?\w+"? ?\(([\w", ()]+)\)')
 _CALL = re.compile(r"(\w+) ?\(")
 _INTERNAL = "sqlite_autoindex_"
@@ -16,7 +16,7 @@ _LONGEST_SQL = 100_000
 
 
 def foreign_object(rows: Iterable[tuple[object, ...]]) -> str | None:
-    """What a schema holds besides plain tables and indexes, in words; `rows` are (type, name, sql) of sqlite_master.
+    """The first object that is neither a plain table nor an index; `rows` are (type, name, sql) of sqlite_master.
 
     Tables that this version does not know are plain, and allowed: a newer minor version may have added them.
     """

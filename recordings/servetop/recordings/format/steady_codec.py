@@ -14,7 +14,7 @@ from servetop.recordings.format.column_bounds import LONGEST_RUN
 
 
 def window_data(window: SteadyWindow) -> dict[str, Any]:
-    """Start and end in run time and their distance, null where there is no steady state; and why not."""
+    """Start, end (run time) and length, null without a steady state, and the reason."""
     return {
         "start": window.start,
         "end": window.end,
@@ -25,12 +25,12 @@ def window_data(window: SteadyWindow) -> dict[str, Any]:
 
 
 def encode_windows(windows: Mapping[int, SteadyWindow]) -> str:
-    """A list in order of stages."""
+    """Encode the windows as a list in order of stages."""
     return orjson.dumps([{"stage": stage, **window_data(window)} for stage, window in windows.items()]).decode()
 
 
 def decode_windows(text: str | None) -> dict[int, SteadyWindow]:
-    """By stage; empty when there are none, or when they make no sense (they can be worked out again from ticks)."""
+    """Decode the windows by stage; empty if there are none or they are damaged (ticks give them again)."""
     try:
         rows = orjson.loads(text or "[]")
         return {int(row["stage"]): _window(row) for row in rows}

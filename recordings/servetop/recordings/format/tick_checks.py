@@ -1,4 +1,4 @@
-"""Holds ticks as they are read against their checksums."""
+"""Verifies the checksums of ticks as they are read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from servetop.recordings.format.tick_checksum import CHECKSUM, TickChecksum
 
 
 class TickChecks:
-    """Checks rows of one file; those that an older version wrote have no checksum, and pass."""
+    """Checks the rows of one file; rows of an older version have no checksum, and pass."""
 
     def __init__(self, columns: Sequence[tuple[str, str]]) -> None:
         """`columns` are (name, declared type) in the file's order."""
@@ -18,10 +18,10 @@ class TickChecks:
         self._seq = names.index("seq")
         self._checksum = TickChecksum(columns) if CHECKSUM in names else None
         self._first: int | None = None
-        """Number of the first row that has a checksum: from there on each has one."""
+        """Number of the first row with a checksum; all later rows have one."""
 
     def check(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """ValueError for a tick that is not as it was written; values of rows come in the file's order."""
+        """Raise ValueError for a tick that was altered; values of rows are in the file's order."""
         if self._checksum is None or self._at is None:
             return
         for row in rows:

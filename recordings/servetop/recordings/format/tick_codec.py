@@ -22,7 +22,7 @@ _RECORD, _RECORD_BYTES = [("bucket", "<u2"), ("count", "<u4")], 6
 
 
 def pack_histogram(histogram: LogHistogram) -> bytes | None:
-    """Total (float64), then 6 bytes a bucket: number (uint16), count (uint32); little-endian. None when empty."""
+    """Total (float64), then 6 bytes per bucket: number (uint16), count (uint32); little-endian. None if empty."""
     if histogram is EMPTY or not histogram.buckets.size:
         return None
     records = np.empty(histogram.buckets.size, _RECORD)
@@ -32,13 +32,13 @@ def pack_histogram(histogram: LogHistogram) -> bytes | None:
 
 
 def unpack_histograms(blobs: Sequence[bytes | None]) -> list[LogHistogram]:
-    """What `pack_histogram` packed, many at once; ValueError when one of them is impossible."""
+    """Reverse `pack_histogram` for many blobs at once; ValueError if one of them is impossible."""
     full = [blob for blob in blobs if blob is not None]
     if not full:
         return [EMPTY] * len(blobs)
     ends = _ends([len(blob) for blob in full])
     records = np.frombuffer(b"".join([blob[_TOTAL_BYTES:] for blob in full]), _RECORD)
-    buckets, counts = records["bucket"], records["count"]  # as they lie in the file: half the memory of wider ones
+    buckets, counts = records["bucket"], records["count"]  # as narrow as in the file: half the memory of wider ones
     if buckets.max() > MAX_BUCKET:
         raise ValueError(f"a histogram has no bucket {buckets.max()}")
     sums = np.frombuffer(b"".join([blob[:_TOTAL_BYTES] for blob in full]), _TOTAL)
@@ -54,7 +54,7 @@ def unpack_histograms(blobs: Sequence[bytes | None]) -> list[LogHistogram]:
 
 
 def _ends(lengths: Sequence[int]) -> list[int]:
-    """Where the buckets of each blob end among those of all."""
+    """End of each blob's buckets among those of all."""
     sizes, rests = np.divmod(np.array(lengths) - _TOTAL_BYTES, _RECORD_BYTES)
     wrong = (sizes < 1) | (rests != 0)
     if wrong.any():
@@ -64,12 +64,12 @@ def _ends(lengths: Sequence[int]) -> list[int]:
 
 
 def pack_gpus(gpus: tuple[GpuSample, ...]) -> str | None:
-    """A JSON list of objects, one a device; None when there is none."""
+    """A JSON list of objects, one per device; None without devices."""
     return orjson.dumps([dataclasses.asdict(gpu) for gpu in gpus]).decode() if gpus else None
 
 
 def unpack_gpus(text: str | None) -> tuple[GpuSample, ...]:
-    """What `pack_gpus` packed; unknown keys are ignored."""
+    """Reverse `pack_gpus`; unknown keys are ignored."""
     if text is None:
         return ()
     gpus = orjson.loads(text)
@@ -105,11 +105,11 @@ _COVERED = (NUMBER, *GAUGES, *COUNTS, *ENGINE, GPUS, *DISTRIBUTIONS)
 
 
 class TickCodec:
-    """Rows of table `tick`. The blobs come last, so that counters can be read without paging them in."""
+    """Codec of table `tick`. The blobs come last, so that counters can be read without loading them."""
 
     columns = (*_COVERED, Column(CHECKSUM, "INTEGER", CHECKSUM, int, None))
     checksum = TickChecksum([("seq", "INTEGER"), *((column.name, column.sql_type) for column in columns)])
-    """As a new file has it."""
+    """The checksum of a new file."""
 
     def encode(self, event: Tick) -> tuple[Any, ...]:
         """The values of a row; a tick without an engine sample has NULL in all `engine_` columns."""
@@ -128,7 +128,7 @@ class TickCodec:
         )
 
     def decode_all(self, rows: Sequence[RowValues]) -> list[Tick]:
-        """The ticks, equal to those that were encoded; histograms are unpacked column by column, for speed."""
+        """Decode ticks; histograms are unpacked column by column, for speed."""
         columns = [unpack_histograms([row.get(name) for row in rows]) for name in HISTOGRAMS]
         return [self._tick(row, histograms) for row, histograms in zip(rows, zip(*columns, strict=True), strict=True)]
 

@@ -1,4 +1,4 @@
-"""The recordings that there are: where they lie, what they are called, what is in them at a glance."""
+"""The catalogue of recordings: where they are, their names, and a line about each."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from servetop.recordings.library.paths import SUFFIX, recordings_folder
 from servetop.recordings.read.reader import RecordingReader
 
 SAMPLE = "sample:"
-"""What the name of a recording that comes with servetop begins with."""
+"""Prefix of the names of recordings shipped with servetop."""
 _TICKS_PER_SECOND = round(1 / TICK_SECONDS)
 
 
 def list_recordings(folder: Path | None = None) -> list[RecordingInfo]:
-    """All recordings in a folder, newest first; unreadable ones too. A folder that does not exist has none."""
+    """All recordings in a folder, newest first, including unreadable ones; none if the folder does not exist."""
     place = recordings_folder() if folder is None else folder
     try:
         paths = [path for path in place.glob(f"*{SUFFIX}") if path.is_file()]
@@ -29,7 +29,7 @@ def list_recordings(folder: Path | None = None) -> list[RecordingInfo]:
 
 
 def latest(folder: Path | None = None) -> Path:
-    """The newest recording that can be read; RecordingError when there is none."""
+    """The newest readable recording; RecordingError without one."""
     place = recordings_folder() if folder is None else folder
     for info in list_recordings(place):
         if info.state is not RecordingState.UNREADABLE:
@@ -38,7 +38,7 @@ def latest(folder: Path | None = None) -> Path:
 
 
 def sample_names() -> list[str]:
-    """The recordings that come with servetop, as `sample:h200`."""
+    """The recordings shipped with servetop, such as `sample:h200`."""
     return sorted(f"{SAMPLE}{path.stem}" for path in _samples().glob(f"*{SUFFIX}"))
 
 
@@ -46,7 +46,7 @@ def resolve(name: str, *, folder: Path | None = None) -> Path:
     """The path of `latest`, a sample (`sample:h200`), a path, or a file's name in the folder, with or
     without its suffix.
 
-    Raises RecordingError when there is no such recording, with the name that is nearest.
+    RecordingError if there is no such recording, with the nearest name.
     """
     place = recordings_folder() if folder is None else folder
     if name == "latest":
@@ -73,12 +73,12 @@ def _sample(name: str) -> Path:
 
 
 def describe(path: Path) -> RecordingInfo:
-    """A recording at a glance: reads its header and an index over its ticks, and leaves the file as it is."""
+    """Describe a recording from its header and an index over its ticks, without changing the file."""
     return read_or_blame(path, described)
 
 
 def read_or_blame(path: Path, read: Callable[[RecordingReader], RecordingInfo]) -> RecordingInfo:
-    """What `read` finds in a recording, which is left as it is; of an unreadable one, why it is unreadable."""
+    """The result of `read` on a recording, whose file stays unchanged, or why it is unreadable."""
     try:
         reader = RecordingReader.open(path, examine=False)
         try:
@@ -90,7 +90,7 @@ def read_or_blame(path: Path, read: Callable[[RecordingReader], RecordingInfo]) 
 
 
 def described(reader: RecordingReader) -> RecordingInfo:
-    """The line of the list for a recording that is open."""
+    """Describe an open recording."""
     header, end = reader.header, reader.end
     totals = reader.tick_totals(ticks_per_bin=_TICKS_PER_SECOND)
     state = RecordingState.FINISHED if end else RecordingState.LIVE if reader.is_live() else RecordingState.BROKEN_OFF

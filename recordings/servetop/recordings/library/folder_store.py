@@ -1,4 +1,4 @@
-"""The recordings folder as a shelf: look at what is there, open, rename and delete."""
+"""The recordings folder as a store: list, preview, open, rename and delete."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from servetop.recordings.library.paths import SUFFIX, recordings_folder
 from servetop.recordings.read.reader import RecordingReader
 
 STILL_WARM = 60.0
-"""Seconds since its last write within which a recording without an end may be growing, on another machine."""
+"""Seconds since its last write in which a recording without an end may still grow, on another machine."""
 _LONGEST_NAME = 200
-"""Bytes: file systems allow 255 in all, and SQLite adds its own endings."""
+"""Bytes; file systems allow 255, and SQLite adds suffixes."""
 _COMPANIONS = ("-wal", "-shm", "-journal")
 
 
 class FolderStore:
-    """Implements `core.shelf.Shelf` on a folder of files."""
+    """Implements `RecordingStore` on a folder of files."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Without a folder: the recordings folder."""
+        """Use a folder, by default the recordings folder."""
         self._folder = recordings_folder() if folder is None else folder
         self._opened: RecordingReader | None = None
 
@@ -36,7 +36,7 @@ class FolderStore:
         return str(self._folder)
 
     def paths(self) -> Sequence[Path]:
-        """By when they were last written, newest first; a folder that does not exist has none."""
+        """Paths of all recordings, the last written first; none if the folder does not exist."""
         try:
             with os.scandir(self._folder) as entries:
                 found = [(entry.stat().st_mtime, entry.path) for entry in entries if _is_recording(entry)]
@@ -47,7 +47,7 @@ class FolderStore:
         return [Path(path) for _, path in sorted(found, reverse=True)]
 
     def newest(self) -> Path:
-        """The one last written that can be read; RecordingError when there is none."""
+        """The readable recording written last; RecordingError without one."""
         for path in self.paths():
             with contextlib.suppress(RecordingError):
                 RecordingReader.open(path).close(tidy=False)
@@ -55,7 +55,7 @@ class FolderStore:
         raise RecordingError(f"there is no recording in {self._folder} yet: servetop makes one")
 
     def preview(self, path: Path, *, bins: int) -> RecordingPreview:
-        """Header, totals, and throughput over time, all from an index; the file is left as it is."""
+        """Header, totals, and throughput over time, read from an index without changing the file."""
         rates: list[float] = []
 
         def read(reader: RecordingReader) -> RecordingInfo:
@@ -65,20 +65,20 @@ class FolderStore:
         return RecordingPreview(info=read_or_blame(path, read), output_rates=tuple(rates))
 
     def open(self, path: Path) -> RecordingReader:
-        """A reader of it; the one given out before is closed."""
+        """Open a reader; the previous one is closed."""
         reader = RecordingReader.open(path)
         self.close()
         self._opened = reader
         return reader
 
     def close(self) -> None:
-        """Close the reader given out last."""
+        """Close the last opened reader."""
         if self._opened is not None:
             self._opened.close()
         self._opened = None
 
     def rename(self, path: Path, name: str) -> Path:
-        """By a hard link where the file system has them, so that nothing is ever overwritten."""
+        """Rename by a hard link where the file system has them, so that nothing is overwritten."""
         target = path.with_name(_checked_name(name))
         if target == path:
             return path
@@ -93,7 +93,7 @@ class FolderStore:
         return target
 
     def delete(self, path: Path) -> None:
-        """The file, and what SQLite left beside it."""
+        """Delete the file and SQLite's files beside it."""
         _check_over(path, "deleted")
         try:
             path.unlink(missing_ok=True)
@@ -118,7 +118,7 @@ def _output_rates(reader: RecordingReader, bins: int) -> list[float]:
 
 
 def _check_over(path: Path, done: str) -> None:
-    """RecordingError while the run goes on, or may go on where this machine cannot see it."""
+    """RecordingError while the run lasts, or may last on another machine."""
     if not path.is_file():
         raise RecordingError(f"{path.name} is not there any more")
     info = describe(path)
@@ -147,7 +147,7 @@ def _checked_name(name: str) -> str:
 
 
 def _fold(path: Path) -> None:
-    """A write-ahead log belongs to its file by name: fold it in before the name changes."""
+    """Merge the write-ahead log, which belongs to its file by name, before the name changes."""
     with contextlib.suppress(RecordingError):
         RecordingReader.open(path).close()
     if path.with_name(f"{path.name}-wal").exists():

@@ -1,4 +1,4 @@
-"""Which process writes a recording, told so that a later process with the same number is not taken for it."""
+"""Identifies the writer of a recording by pid and start time, so a recycled pid is not mistaken for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 
 LARGEST_PID = (1 << 31) - 1
 _CREATE_TIME_TOLERANCE = 2.0
-"""Seconds that two readings of one process's start may differ by (psutil adds the boot time, which ntp moves)."""
+"""Seconds by which two readings of a process's start may differ (psutil adds the boot time, which NTP moves)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,20 +19,20 @@ class Writer:
 
     pid: int
     started: float
-    """Unix time."""
+    """Start of the process, Unix time."""
     host: str
 
     @classmethod
     def this_process(cls) -> Writer:
-        """The process that asks."""
-        import psutil  # only where a process is asked about: most recordings have ended
+        """This process as a writer."""
+        import psutil  # only needed for unfinished recordings
 
         pid = os.getpid()
         return cls(pid=pid, started=psutil.Process(pid).create_time(), host=platform.node())
 
     @classmethod
     def from_json(cls, text: str | None) -> Writer | None:
-        """What `to_json` wrote; None when nothing usable is there."""
+        """Reverse `to_json`; None for anything else."""
         try:
             data = orjson.loads(text or "null")
             writer = cls(pid=int(data["pid"]), started=float(data["started"]), host=str(data["host"]))
@@ -41,15 +41,15 @@ class Writer:
         return writer if 0 < writer.pid <= LARGEST_PID else None
 
     def to_json(self) -> str:
-        """For the recording's `run.writer`."""
+        """The JSON text of column `run.writer`."""
         return orjson.dumps(asdict(self)).decode()
 
     def is_here(self) -> bool:
-        """It runs, or ran, on this machine."""
+        """Whether it runs, or ran, on this machine."""
         return self.host == platform.node()
 
     def is_alive(self) -> bool:
-        """It runs on this machine; a zombie does not, nor does another process that got its number since."""
+        """Whether it runs on this machine; neither a zombie nor another process with a recycled pid counts."""
         if not self.is_here():
             return False
         import psutil

@@ -1,4 +1,4 @@
-"""Where recordings lie and what they are called; knows nothing of what is in them, so that it loads in no time."""
+"""Where recordings are stored and how they are named; imports little, because every start needs it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def recordings_folder(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def new_recording_path(config: RunConfig, wall_time: float, *, folder: Path | None = None) -> Path:
-    """A path that does not exist yet: `{YYYYmmdd-HHMMSS}-{label or engine}-{model}.servetop`, in local time."""
+    """A new path: `{YYYYmmdd-HHMMSS}-{label or engine}-{model}.servetop`, in local time."""
     stamp = datetime.fromtimestamp(wall_time).strftime("%Y%m%d-%H%M%S")
     redactor = redactor_of(config)
     names = [config.label or config.engine.name, Path(config.engine.model).name]
@@ -38,5 +38,5 @@ def new_recording_path(config: RunConfig, wall_time: float, *, folder: Path | No
 
 
 def _plain(text: str) -> str:
-    """Letters, digits, `.`, `_` and `-` only, so that the name needs no quoting anywhere."""
+    """Keep letters, digits, `.`, `_` and `-`, so that the name needs no quoting."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:_LONGEST_PART].strip("-.")

@@ -1,4 +1,4 @@
-"""A run that was interrupted and resumed has several sittings; which of its stages were measured to their end?"""
+"""The sessions of a run that was interrupted and resumed, and the stages that were measured to their end."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from servetop.core.errors import ExitCode
 from servetop.core.events import Note, RunEnd, StageChange
 
 RESUMED = "resume"
-"""Source of the note that stands between two sittings of one run."""
+"""Source of the note between two sessions of a run."""
 
 
 def finished_stages(stages: Sequence[StageChange], notes: Sequence[Note], *, end: RunEnd | None) -> list[StageChange]:
-    """The stages, each as announced last, that another one followed in the same sitting, or the planned end."""
+    """The stages, each with its last settings, that another stage of the same session followed, or the planned end."""
     sittings = [note.at for note in notes if note.source == RESUMED]
     last = {stage.index: stage for stage in stages}
     ordered = [last[index] for index in sorted(last)]
@@ -26,19 +26,19 @@ def finished_stages(stages: Sequence[StageChange], notes: Sequence[Note], *, end
     return [*finished, *ordered[-1:]] if _as_planned(end) else finished
 
 
-def first_of_sitting(stages: Sequence[StageChange], notes: Sequence[Note]) -> int:
-    """Index of the first stage of the last sitting, which may not have begun yet."""
+def first_of_session(stages: Sequence[StageChange], notes: Sequence[Note]) -> int:
+    """Index of the first stage of the last session, which may not have started yet."""
     resumed = resumed_at(notes)
     return max((stage.index for stage in stages if stage.at < resumed), default=-1) + 1
 
 
 def resumed_at(notes: Sequence[Note]) -> float:
-    """When the last sitting began, run time; minus infinity for the only one."""
+    """Run time of the start of the last session; -inf for the only one."""
     return max((note.at for note in notes if note.source == RESUMED), default=-math.inf)
 
 
 def _as_planned(end: RunEnd | None) -> bool:
-    """It came to its end by itself; a threshold that was missed is not an interruption, "stopped early" is."""
+    """Whether the run ended by itself: a missed threshold is no interruption, "stopped early" is."""
     return end is not None and (
         end.exit_code == ExitCode.THRESHOLDS or (end.exit_code == ExitCode.OK and not end.reason)
     )

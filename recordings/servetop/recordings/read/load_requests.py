@@ -36,28 +36,28 @@ _PLAIN = {
 _STATUS = _COLUMNS.index("status")
 _NEVER_NULL = itemgetter(*(_COLUMNS.index(name) for name in ("due", *sorted(ALWAYS_THERE))))
 _SHORT_GAP, _FEW_TOKENS = 1 << 20, 16
-"""Microseconds, and tokens of a chunk, up to which gaps are counted rather than sorted."""
+"""Microseconds, and tokens per chunk, up to which gaps are counted rather than sorted."""
 _MOST_PENDING = 4_000_000
-"""Distinct gaps kept before they are added up."""
+"""Distinct gaps kept before they are merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which requests: those that were due in a stage, or between two instants (seconds), or all."""
+    """Selects requests: those due in a stage, between two instants (seconds), or all."""
 
     stage: int | None = None
     start: float | None = None
     until: float | None = None
     left_out: Sequence[tuple[int, float]] = ()
-    """Stages, each with the instant from which on what was due in it does not count: their cool-downs."""
+    """Stages with the start of their cool-down: requests due from then on are excluded."""
     model: str | None = None
-    """Only those that asked for it; of a run whose requests asked for several."""
+    """Only requests for this model of a mix."""
     replica: int | None = None
-    """Only those that went to this one of several servers."""
+    """Only requests served by this replica."""
 
     @property
     def where(self) -> tuple[str, tuple[float | str, ...]]:
-        """As an SQL condition with its parameters."""
+        """The SQL condition and its parameters."""
         conditions: dict[str, float | str | None] = {
             "stage = ?": self.stage,
             "due >= ?": self.start,
@@ -82,7 +82,7 @@ class _Block:
 
 
 def load_requests(reader: RecordingReader, selection: Selection) -> RequestColumns:
-    """Read the selected requests; memory grows by some 60 bytes a request, texts and chunks are not kept."""
+    """Read the selected requests; memory grows by about 60 bytes per request, texts and chunks are not kept."""
     numbers: dict[str, list[FloatArray]] = {name: [np.empty(0)] for name in _NUMBERS}
     arrays: dict[str, list[Any]] = {name: [empty] for name, empty in _PLAIN.items()}
     gaps: list[Distribution] = []
@@ -101,14 +101,14 @@ def load_requests(reader: RecordingReader, selection: Selection) -> RequestColum
 
 
 def load_timeline(reader: RecordingReader) -> InFlightTimeline:
-    """Read when each request was sent and ended (an index holds both); 16 bytes a request."""
+    """Read when each request was sent and ended (an index holds both); 16 bytes per request."""
     rows = reader.request_rows(("sent", ENDED), where=f"{ENDED} IS NOT NULL")
     pairs = np.fromiter(rows, dtype=[("sent", "f8"), ("ended", "f8")])
     return InFlightTimeline.of(pairs["sent"], pairs["ended"])
 
 
 def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[_Block]:
-    """Without rows that are the rest of a torn page."""
+    """Blocks of rows, without those of torn pages."""
     where, parameters = selection.where
     rows = reader.request_rows(_COLUMNS, where=where, parameters=parameters)
     sensible = (row for row in rows if row[_STATUS] in STATUSES and None not in _NEVER_NULL(row))
@@ -142,18 +142,18 @@ def _block(columns: dict[str, tuple[Any, ...]]) -> _Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Chunks:
-    """Of several requests, one after the other."""
+    """The chunks of several requests, concatenated."""
 
     counts: IntArray
-    """Chunks of each request."""
+    """Number of chunks of each request."""
     micros: IntArray
-    """Of each chunk: microseconds since the one before it, of a request's first since it was sent."""
+    """Microseconds of each chunk since the previous one, or since the request was sent."""
     tokens: IntArray
-    """Of each chunk."""
+    """Tokens of each chunk."""
 
     @classmethod
     def of(cls, times: Sequence[bytes | None], tokens: Sequence[bytes | None]) -> Chunks:
-        """From columns `chunk_times` and `chunk_tokens`; ValueError when they do not fit together."""
+        """Decode columns `chunk_times` and `chunk_tokens`; ValueError if they do not match."""
         blobs = [blob or b"" for blob in times]
         counts = np.array([len(blob) // 4 for blob in blobs], dtype=np.int64)
         micros = np.frombuffer(b"".join(blobs), dtype="<u4").astype(np.int64)
@@ -170,15 +170,17 @@ class Chunks:
         return found
 
     def sized(self, output_tokens: FloatArray, sources: StringArray) -> BoolArray:
-        """Of each request, whether its chunks' tokens together are those of its answer."""
+        """Whether the tokens of each request's chunks add up to those of its completion."""
         sums = np.concatenate([[0], np.cumsum(self.tokens)])
         ends = np.cumsum(self.counts)
         known = chunk_sizes_known(output_tokens, sums[ends] - sums[ends - self.counts])
-        return np.asarray(known | (sources == TokenSource.DISPUTED))  # then the chunks are believed, not the server
+        return np.asarray(
+            known | (sources == TokenSource.DISPUTED)
+        )  # a disputed count is the server's: the chunks decide
 
 
 def _tokens(blobs: Sequence[bytes | None], chunks: IntArray) -> IntArray:
-    """Tokens of all chunks of all requests, one after the other."""
+    """Tokens of all chunks of all requests, concatenated."""
     if not any(blobs):
         return np.ones(int(chunks.sum()), dtype=np.int64)
     parts = [unpack_counts(blob or b"", chunks=int(count)) for blob, count in zip(blobs, chunks, strict=True)]
@@ -191,7 +193,7 @@ def _first_chunks(chunks: IntArray) -> IntArray:
 
 
 def _inter_token_latencies(micros: IntArray, tokens: IntArray) -> Distribution:
-    """Gaps are whole microseconds of a narrow range: counting them is some thirty times as fast as sorting."""
+    """The distribution of ITL; counting whole microseconds is about thirty times as fast as sorting."""
     known = (tokens > 0) & (micros < _SHORT_GAP) & (tokens <= _FEW_TOKENS)
     rest = ~known & (tokens > 0)
     parts = [Distribution.of(micros[rest] / tokens[rest] / US_PER_S, weights=tokens[rest])]
@@ -203,7 +205,7 @@ def _inter_token_latencies(micros: IntArray, tokens: IntArray) -> Distribution:
 
 
 def _arrivals(micros: IntArray, chunks: IntArray, *, base: FloatArray) -> FloatArray:
-    """Instants of all chunks: each request's gaps summed up from its base."""
+    """Arrival times of all chunks: each request's gaps, summed from its base."""
     total = np.concatenate([[0], np.cumsum(micros)])
     before = total[np.cumsum(chunks) - chunks]
     return np.asarray(np.repeat(base, chunks) + (total[1:] - np.repeat(before, chunks)) / US_PER_S)

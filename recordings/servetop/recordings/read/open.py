@@ -1,4 +1,4 @@
-"""Opening a recording for reading, whatever state it is in: growing, finished, left behind, read-only, torn."""
+"""Opens a recording for reading in any state: growing, finished, abandoned, read-only, torn."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
 _BUSY_SECONDS = 2.0
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_INTERRUPT)
-"""SQLITE_INTERRUPT: `ReadBudget` ended a query that read the same pages again and again."""
+"""SQLITE_INTERRUPT: `ReadBudget` ended a query that read the same pages repeatedly."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedFile:
-    """A connection that reads, and what was special about getting it."""
+    """A read-only connection, and how the file was opened."""
 
     connection: sqlite3.Connection
     damage: str | None = None
-    """Why not everything can be read, in SQLite's words."""
+    """SQLite's message on why not everything can be read."""
     size: int | None = None
-    """Bytes of a damaged file and its write-ahead log: its first page may say another."""
+    """Bytes of a damaged file and its write-ahead log; its first page may be wrong about it."""
     scratch: Path | None = None
-    """A temporary folder with a copy, to be removed at the end."""
+    """A temporary folder with a copy, removed on close."""
     in_memory: bool = False
-    """A copy in memory: there is no file behind it."""
+    """Whether it is a copy in memory without a file."""
 
 
 def open_for_reading(path: Path) -> OpenedFile:
-    """A read-only connection; NotARecordingError when the file is missing, none, too new or cannot be read.
+    """Open a read-only connection; NotARecordingError if the file is missing, not a recording, too new or unreadable.
 
-    RecordingError when it is one, and so damaged that nothing in it can be read.
+    RecordingError if it is a recording so damaged that nothing in it can be read.
     """
     _check_marks(path, _first_bytes(path))
     try:
@@ -54,9 +54,9 @@ def open_for_reading(path: Path) -> OpenedFile:
 
 
 def is_damage(error: Exception) -> bool:
-    """The file's content is at fault, rather than the disk, a lock or a permission.
+    """Whether the file's content is at fault, rather than the disk, a lock or a permission.
 
-    A text that is no UTF-8 is such damage, also when it is part of SQLite's own message (UnicodeDecodeError).
+    Invalid UTF-8 is damage, even within SQLite's own message (UnicodeDecodeError).
     """
     code = getattr(error, "sqlite_errorcode", None)
     corrupt = code is not None and code & 0xFF in _CORRUPT
@@ -64,12 +64,12 @@ def is_damage(error: Exception) -> bool:
 
 
 def in_short(error: Exception) -> str:
-    """SQLite's words for damage, without the text itself that cannot be decoded: it may be long, or a prompt."""
+    """SQLite's message for damage, without text that cannot be decoded: it may be long, or a prompt."""
     return str(error).partition(" with text '")[0]
 
 
 def fold_wal(connection: sqlite3.Connection) -> bool:
-    """Move the write-ahead log into the file and delete it; False when another connection still needs it."""
+    """Merge the write-ahead log into the file and delete it; False if another connection still needs it."""
     try:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return bool(connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0] == "delete")
@@ -110,7 +110,7 @@ def _size_of(path: Path) -> int:
 
 
 def _connect(path: Path, mode: str, *, shown: Path, salvaging: bool = False) -> OpenedFile:
-    """Connect and prove that the schema can be read, and is one of ours; `shown` is what the user calls the file."""
+    """Connect, and check that the schema is readable and ours; `shown` is the user's name for the file."""
     connection = sqlite3.connect(
         f"{path.as_uri()}?{mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -136,7 +136,7 @@ def _salvage(path: Path, cause: Exception) -> OpenedFile:
 
 
 def _open_in_read_only_folder(path: Path) -> OpenedFile:
-    """SQLite needs to write beside a file with a write-ahead log; without one it need not, else read a copy."""
+    """Open a file as immutable if it has no write-ahead log, beside which SQLite must write; else read a copy."""
     log = path.with_name(path.name + "-wal")
     try:
         if not log.exists() or log.stat().st_size == 0:

@@ -1,4 +1,4 @@
-"""Reads a recording, finished or growing: the `RunSource` of every viewer, and the rows behind final numbers."""
+"""Reads a recording, finished or growing: the `RunSource` of viewers, and the rows behind summaries."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from servetop.recordings.read.open import OpenedFile, fold_wal, open_for_reading
 from servetop.recordings.read.recent_requests import RecentRequests
 from servetop.recordings.read.table_reader import TableReader
 from servetop.recordings.read.tick_totals import TickTotals, output_tokens_by_bin, tick_totals
-from servetop.recordings.verify.damage import check_request_rows, look_for_losses
+from servetop.recordings.verify.damage import check_request_rows, find_losses
 
 SEND_TIMEOUT = 2.0
-"""Seconds that sending a command waits for the writer's transaction."""
+"""Seconds to wait for the writer's transaction when sending a command."""
 
 _END_COLUMNS = {"end_at", "exit_code", "end_reason", "steady"}
 
 
 class RecordingReader:
-    """One recording, opened for reading; give it to one thread at a time."""
+    """One recording, opened for reading; not to be shared by threads at the same time."""
 
     def __init__(self, opened: OpenedFile, path: Path) -> None:
         self.path = path
@@ -66,16 +66,15 @@ class RecordingReader:
 
     @classmethod
     def open(cls, path: Path, *, examine: bool = True) -> RecordingReader:
-        """Open a file; RecordingError, one line, when it is missing, no recording, too new or beyond reading.
+        """Open a file; RecordingError if it is missing, not a recording, too new or unreadable.
 
-        What a run left behind that did not end in order is looked through for damage, unless that would take too long
-        for a list of files (`examine`).
+        A run that did not end is searched for damage unless `examine` is false, as for a long list of files.
         """
         opened = open_for_reading(path)
         try:
             reader = cls(opened, path)
             if examine and not reader.is_live():
-                look_for_losses(reader._tables, path, ended=reader.end is not None)
+                find_losses(reader._tables, path, ended=reader.end is not None)
         except RecordingError:
             _release(opened)
             raise
@@ -88,28 +87,28 @@ class RecordingReader:
 
     @property
     def header(self) -> RunHeader:
-        """As of the last poll or refresh."""
+        """The header, as of the last poll or refresh."""
         return self._header
 
     @property
     def end(self) -> RunEnd | None:
-        """How the run ended, as of the last poll or refresh; None while it goes on, and when it broke off."""
+        """How the run ended, as of the last poll or refresh; None while it lasts, and if it was cut off."""
         return decode_end(self._run)
 
     @property
     def steady(self) -> dict[int, SteadyWindow]:
-        """Steady windows by stage, as they were stored at the run's end; empty before it."""
+        """Steady windows by stage, as stored at the run's end; empty before it."""
         return {} if self.end is None else decode_windows(self._run["steady"])
 
     @property
     def damage(self) -> str | None:
-        """One line when some of the file could not be read (so far); None when all is well."""
+        """What of the file could not be read so far, in one line; None without damage."""
         return self._tables.damage
 
     def poll(self, *, most_ticks: int | None = None) -> RunUpdate:
-        """All that was committed since the last call; costs next to nothing when there is nothing.
+        """Everything committed since the last call; cheap if there is nothing.
 
-        Where more than `most_ticks` are new it gives so many of them, and nothing else.
+        If more than `most_ticks` are new, that many of them and nothing else.
         """
         version = self._tables.data_version()
         if version == self._version:
@@ -134,20 +133,20 @@ class RecordingReader:
             )
 
     def refresh(self) -> None:
-        """Read header and end again; the next poll tells of them all the same."""
+        """Read header and end again; the next poll still reports them."""
         before, self._run = self._run, self._read_run()
         if before != self._run:
             self._header = self._decoded_header()
 
     def is_live(self) -> bool:
-        """The run has not ended and the process that writes it is there."""
+        """Whether the run has not ended and its writer is alive."""
         if decode_end(self._run) is not None:
             return False
         writer = Writer.from_json(self._run["writer"])
         return writer is not None and writer.is_alive()
 
     def send(self, action: Action, *, value: float | None = None, text: str = "", source: str = "keyboard") -> None:
-        """Leave a command for the run; RecordingError when there is nobody to obey it, or it cannot be written."""
+        """Write a command for the run; RecordingError if the run is not live, or it cannot be written."""
         if not self.is_live():
             raise RecordingError(f"{self.name} is not running: it can be watched, not steered")
         at = MonotonicClock(self.header.anchor.origin_ns).now()
@@ -161,7 +160,7 @@ class RecordingReader:
     def requests(
         self, start: float, until: float, *, ended_by: float = math.inf, most: int | None = None
     ) -> Sequence[RequestRecord]:
-        """Finished requests that were in flight at any time between two instants, by due time; see `RunSource`."""
+        """Ended requests that were in flight at any time between two instants, by due time."""
         where, parameters = f"{ENDED} BETWEEN ? AND ? AND sent <= ?", (start, ended_by, until)
         if most is not None:
             return self._recent.last(most, where=where, parameters=parameters)
@@ -172,16 +171,16 @@ class RecordingReader:
         return next((int(row[0]) for row in self._tables.rows("request", ("count(*)",))), 0)
 
     def next_request(self) -> int:
-        """The lowest number above those of all requests that ended; several senders may leave gaps."""
+        """The lowest id above those of all ended requests; several senders may leave gaps."""
         newest = next((row[0] for row in self._tables.rows("request", ("max(id)",))), None)
         return 0 if newest is None else int(newest) + 1
 
     def ticks(self) -> list[Tick]:
-        """All ticks, whatever `poll` gave."""
+        """All ticks, independent of `poll`."""
         return self._tables.events(schema.TICK)
 
     def past_ticks(self, first: int, last: int) -> list[Tick]:
-        """Ticks from number `first` to number `last`, both included, once more."""
+        """Ticks with indexes `first` to `last`, both included."""
         return self._tables.past_ticks(first, last)
 
     def stages(self) -> list[StageChange]:
@@ -198,7 +197,7 @@ class RecordingReader:
         return self._tables.events(schema.ENGINE_SAMPLE)
 
     def replica_samples(self) -> list[ReplicaSample]:
-        """All scrapes of each of several servers, in order; empty where there was one."""
+        """All scrapes of each of several servers, in order; empty with one server."""
         return self._tables.events(schema.REPLICA_SAMPLE)
 
     def gpu_samples(self) -> list[GpuSample]:
@@ -208,7 +207,7 @@ class RecordingReader:
     def request_rows(
         self, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = ()
     ) -> Iterator[tuple[Any, ...]]:
-        """Raw rows of table `request`, streamed in the order in which they were written; stops at damage."""
+        """Stream raw rows of table `request` in the order in which they were written; stops at damage."""
         names = self._tables.or_null("request", columns)
         condition = sane_request(names)
         return self._tables.rows(
@@ -216,19 +215,19 @@ class RecordingReader:
         )
 
     def check_requests(self) -> None:
-        """Note it as damage when rows of table `request` make no sense; sums and figures leave them out."""
+        """Record invalid rows of table `request` as damage; sums and statistics leave them out."""
         check_request_rows(self._tables)
 
     def tick_totals(self, *, ticks_per_bin: int) -> TickTotals:
-        """Sums over all ticks, read from an index alone: milliseconds for an hour."""
+        """Sums over all ticks, read from an index: milliseconds for an hour."""
         return tick_totals(self._tables, ticks_per_bin=ticks_per_bin)
 
     def output_tokens_by_bin(self, *, ticks_per_bin: int) -> Iterator[tuple[int, int]]:
-        """(bin, output tokens) of each bin of ticks that has any, from an index alone; bin 0 begins at second 0."""
+        """(bin, output tokens) of each bin of ticks with any, from an index; bin 0 starts at second 0."""
         return output_tokens_by_bin(self._tables, ticks_per_bin=ticks_per_bin)
 
     def close(self, *, tidy: bool = True) -> None:
-        """Let go of the file; with `tidy` a run that is over becomes one file (its write-ahead log is folded in)."""
+        """Close the file; with `tidy`, merge the write-ahead log of a finished run into it."""
         over = tidy and not self._opened.in_memory and (self.end is not None or self._writer_is_gone())
         _release(self._opened)
         if over and self._opened.scratch is None and self.damage is None and self._has_log():
@@ -272,13 +271,13 @@ class RecordingReader:
         return events
 
     def _few(self, stages: list[StageChange]) -> list[StageChange]:
-        """As many stages as a run can have: figures are worked out for each of them."""
+        """At most MOST_STAGES stages: statistics are computed for each of them."""
         if len(stages) > MOST_STAGES:
             self._tables.blame(f"it has more than {MOST_STAGES} stages")
         return stages[:MOST_STAGES]
 
     def _new_commands(self) -> list[Command]:
-        """New ones, and older ones again that were answered."""
+        """New commands, and older ones that have got a reply."""
         waiting = ", ".join(map(str, sorted(self._pending)))
         older: list[Command] = self._tables.events(schema.COMMAND, where=f"seq IN ({waiting})") if waiting else []
         answered = [command for command in older if _is_answered(command)]
@@ -288,7 +287,7 @@ class RecordingReader:
         return [*answered, *new]
 
     def _damage_note(self) -> list[Note]:
-        """Damage is told once, on the time line, where the ticks end."""
+        """A note on the damage, once, at the end of the ticks."""
         if self.damage is None or self.damage in self._told:
             return []
         self._told.add(self.damage)

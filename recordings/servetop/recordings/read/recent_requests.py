@@ -1,4 +1,4 @@
-"""The last requests before an instant, read again and again while a viewer watches: known ones are not read twice."""
+"""The last requests before an instant, for a viewer that polls: known ones are not read twice."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from servetop.recordings.read.table_reader import TableReader
 
 
 class RecentRequests:
-    """Keeps the requests of its last answer. The row of a request that ended does not change any more."""
+    """Caches the requests of the last result; the row of an ended request does not change."""
 
     def __init__(self, tables: TableReader) -> None:
         self._tables = tables
         self._known: Mapping[int, RequestRecord] = {}
 
     def last(self, most: int, *, where: str, parameters: Sequence[Any]) -> list[RequestRecord]:
-        """Those due last among the ones that the condition selects, by due time; at most so many."""
+        """At most `most` requests that the condition selects, those due last, by due time."""
         order = f"due DESC, seq DESC LIMIT {most:d}"
         rows = self._tables.rows("request", ("seq",), where=where, parameters=parameters, order=order)
         wanted = [int(seq) for (seq,) in rows]

@@ -1,4 +1,4 @@
-"""Rows and events from the tables of an open file, as far as they can be read."""
+"""Reads rows and events from the tables of an open file, as far as they are intact."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BLOCK = 1000
 
 @contextlib.contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Reading makes many objects and no cycles: looking for cycles would double the time to open an hour."""
+    """Pause the garbage collector: reading creates many objects and no cycles, and the search would double its time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -36,7 +36,7 @@ def _collector_paused() -> Iterator[None]:
 
 
 class TableReader:
-    """Reads what is there: columns that an older version did not write are left out, damage ends a table early."""
+    """Reads existing columns (older versions have fewer); damage ends a table early."""
 
     def __init__(self, opened: OpenedFile, path: Path) -> None:
         self._connection = opened.connection
@@ -48,11 +48,11 @@ class TableReader:
         self._tick_checks: TickChecks | None = None
         self._has_read_ticks = False
         self.last_tick_end: float | None = None
-        """Of the ticks read so far; seconds."""
+        """End of the last tick read so far; seconds."""
 
     @property
     def damage(self) -> str | None:
-        """What is wrong and what was read all the same, on one line; None as long as nothing was found wrong."""
+        """The damage found, and what could be read, in one line; None without damage."""
         if self._cause is None:
             return None
         words = f"{self._path} is damaged ({self._cause})"
@@ -63,20 +63,20 @@ class TableReader:
 
     @property
     def cause(self) -> str | None:
-        """What is wrong, in a few words; None as long as nothing was found wrong."""
+        """The damage found, in a few words; None without damage."""
         return self._cause
 
     def blame(self, cause: str) -> None:
-        """Note what is wrong with the file; the first cause stays."""
+        """Record damage of the file; the first cause stays."""
         self._cause = self._cause or cause
 
     def data_version(self) -> int:
-        """Another number whenever another connection has committed something."""
+        """A number that changes whenever another connection commits."""
         return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Everything read inside is from one instant, as the writer's transactions left it."""
+        """Read from one snapshot of the writer's transactions."""
         self._connection.execute("BEGIN")
         try:
             yield
@@ -87,7 +87,7 @@ class TableReader:
     def rows(
         self, table: str, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = (), order: str = ""
     ) -> Iterator[tuple[Any, ...]]:
-        """Stream rows; ends early at damage. RecordingError when the disk or a lock is in the way."""
+        """Stream rows; ends early at damage. RecordingError if the disk fails or the file is locked."""
         condition = f" WHERE {where}" if where else ""
         ordered = f" ORDER BY {order}" if order else ""
         statement = f"SELECT {', '.join(columns)} FROM {table}{condition}{ordered}"
@@ -103,14 +103,14 @@ class TableReader:
             self.blame(in_short(error))
 
     def or_null(self, table: str, columns: Sequence[str]) -> list[str]:
-        """Columns and expressions as an SQL selection: NULL for the columns that this file does not have."""
+        """Columns and expressions as an SQL selection, with NULL for columns that this file lacks."""
         there = dict(self.columns_of(table))
         return ["NULL" if name.isidentifier() and name not in there else name for name in columns]
 
     def row_dicts(
         self, table: str, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = (), order: str = ""
     ) -> Iterator[dict[str, Any]]:
-        """Rows by column name, without the columns that this file does not have."""
+        """Rows by column name, without columns that this file lacks."""
         there = dict(self.columns_of(table))
         known = [name for name in columns if name in there]
         if known:
@@ -120,24 +120,24 @@ class TableReader:
     def events(
         self, table: EventTable, *, where: str = "", parameters: Sequence[Any] = (), order: str = "seq"
     ) -> list[Any]:
-        """Events in order of `order`; a row that makes no sense is left out, and is damage."""
+        """Events in order of `order`; an invalid row is left out and recorded as damage."""
         return [event for _, event in self.numbered_events(table, where=where, parameters=parameters, order=order)]
 
     def numbered_events(
         self, table: EventTable, *, where: str = "", parameters: Sequence[Any] = (), order: str = "seq"
     ) -> list[tuple[int, Any]]:
-        """The same, each with its number (`seq`)."""
+        """Events with their numbers (`seq`)."""
         with _collector_paused():
             return list(self._numbered(table, where=where, parameters=parameters, order=order))
 
     def events_after(self, table: EventTable, seq: int, *, most: int | None = None) -> tuple[list[Any], int]:
-        """Events written after number `seq`, at most so many, and the number of the last of them."""
+        """At most `most` events written after number `seq`, and the number of the last one."""
         order = "seq" if most is None else f"seq LIMIT {most:d}"
         numbered = self.numbered_events(table, where="seq > ?", parameters=(seq,), order=order)
         return [event for _, event in numbered], numbered[-1][0] if numbered else seq
 
     def past_ticks(self, first: int, last: int) -> list[Tick]:
-        """Ticks by number, both included, again: how far ticks were read stays as it is."""
+        """Ticks by index, both included, without changing the position of the last read tick."""
         read_until = self.last_tick_end
         try:
             return self.events(TICK, where="number BETWEEN ? AND ?", parameters=(first, last), order="number")
@@ -145,7 +145,7 @@ class TableReader:
             self.last_tick_end = read_until
 
     def columns_of(self, table: str) -> tuple[tuple[str, str], ...]:
-        """(name, declared type) of each column, in the file's order; empty for a table that is not there."""
+        """(name, declared type) of each column, in the file's order; empty for a missing table."""
         if table not in self._columns:
             try:
                 rows = self._connection.execute(f"PRAGMA table_info({table})").fetchall()
@@ -155,7 +155,7 @@ class TableReader:
         return self._columns[table]
 
     def quick_check(self, tables: Sequence[str]) -> None:
-        """Let SQLite check the pages of tables; what it finds first is noted as damage."""
+        """Let SQLite check the pages of tables; its first finding is recorded as damage."""
         for table in tables:
             if self.columns_of(table):
                 found = next((str(row[0]) for row in self._pragma(f"quick_check({table})")), "ok")
@@ -163,7 +163,7 @@ class TableReader:
                     self.blame(f"table {table}: {' '.join(found.split())}")
 
     def integrity_check(self) -> None:
-        """The same of the file as a whole, with pages that no table leads to and with each entry of each index."""
+        """Let SQLite check the whole file, including unreachable pages and all index entries."""
         found = next((str(row[0]) for row in self._pragma("integrity_check(1)")), "ok")
         if found != "ok":
             self.blame(" ".join(found.removeprefix("*** in database main ***").split()))
@@ -195,9 +195,9 @@ class TableReader:
                 yield row["seq"], event
 
     def _selected(self, table: EventTable) -> tuple[list[str], str]:
-        """Names of the columns to read, and the condition that tells whether a row's numbers make sense.
+        """Names of the columns to read, and the condition for valid numbers.
 
-        Of ticks all columns are read, in the file's order: their checksum counts also those of a newer version.
+        All columns of ticks are read, in the file's order: their checksum covers those of a newer version too.
         """
         there = dict(self.columns_of(table.name))
         condition = sane([column for column in table.codec.columns if column.name in there])
@@ -206,7 +206,7 @@ class TableReader:
         return [name for name in ("seq", *table.names) if name in there], condition
 
     def _ascending(self, rows: list[tuple[Any, ...]], newest: int, at: int) -> tuple[list[tuple[Any, ...]], int]:
-        """Rows up to the first one whose `seq` does not follow: a damaged B-tree leads to the same page twice."""
+        """Rows up to the first whose `seq` does not ascend: a damaged B-tree can lead to the same page twice."""
         for count, row in enumerate(rows):
             if type(row[at]) is not int or row[at] <= newest:
                 self.blame("its rows are not in their order")
@@ -215,13 +215,13 @@ class TableReader:
         return rows, newest
 
     def _is_beyond_a_gap(self, tick: Tick) -> bool:
-        """Of a damaged file: ticks before it are lost, so what is left of the run ends before them."""
+        """Whether ticks before this one are lost: the readable part of a damaged run ends there."""
         return self.last_tick_end is not None and tick.start > self.last_tick_end + TICK_SECONDS / 2
 
     def _decoded(
         self, table: EventTable, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
     ) -> list[tuple[RowValues, Any]]:
-        """Rows that make sense, with their events; when one of several does not, they are tried one by one."""
+        """Valid rows with their events; if one of several is invalid, they are decoded one by one."""
         try:
             self._check(table, names, rows)
             dicts = [dict(zip(names, row, strict=False)) for row in rows]
@@ -233,7 +233,7 @@ class TableReader:
             return []
 
     def _check(self, table: EventTable, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-        """ValueError when a value cannot be its column's, or a tick is not as it was written."""
+        """Raise ValueError if a value is invalid in its column, or a tick was altered."""
         columns = {column.name: column for column in table.codec.columns}
         for row in rows:
             row_types: tuple[object, ...] = (table.name, *map(type, row))

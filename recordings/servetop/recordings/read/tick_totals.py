@@ -1,4 +1,4 @@
-"""Sums over the ticks of a recording, read from an index alone: milliseconds for an hour."""
+"""Sums over the ticks of a recording, read from an index: milliseconds for an hour."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from servetop.recordings.read.table_reader import TableReader
 
 _LAST_TICK = round(LONGEST_RUN / TICK_SECONDS)
 _MOST = 10**12
-"""Requests or tokens in a tick; sums of more are no sums."""
+"""Requests or tokens in a tick; larger values are damage."""
 _ENDED = "ok + errors + timeouts + cancelled + truncated"
 _SANE = f"number BETWEEN 0 AND {_LAST_TICK} AND output_tokens BETWEEN 0 AND {_MOST} AND {_ENDED} BETWEEN 0 AND {_MOST}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickTotals:
-    """What can be said of a run by adding up its ticks."""
+    """Sums over the ticks of a run."""
 
     ticks_until: int
-    """Number of the last tick + 1."""
+    """Index of the last tick + 1."""
     requests: int
     """Requests that ended."""
     most_output_tokens: int
-    """In any bin of `ticks_per_bin` ticks, aligned to the run's origin."""
+    """Output tokens of the busiest bin of `ticks_per_bin` ticks, aligned to the run's origin."""
     ticks_per_bin: int
 
 
@@ -38,7 +38,7 @@ def tick_totals(tables: TableReader, *, ticks_per_bin: int) -> TickTotals:
 
 
 def output_tokens_by_bin(tables: TableReader, *, ticks_per_bin: int) -> Iterator[tuple[int, int]]:
-    """(bin, output tokens) of each bin of ticks that has any; bin 0 begins at second 0."""
+    """(bin, output tokens) of each bin of ticks with any; bin 0 starts at second 0."""
     for number, tokens in tables.rows(f"({_bins(ticks_per_bin)})", ("bin", "tokens")):
         yield int(number), int(tokens)
 

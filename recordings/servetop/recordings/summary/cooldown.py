@@ -1,4 +1,4 @@
-"""The last part of each stage's load, whose requests keep it up while those before them end."""
+"""Cool-downs: the last part of each stage, whose requests keep up the load while earlier ones end."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from servetop.recordings.read.reader import RecordingReader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoolDowns:
-    """When each stage's cool-down began, and how many requests were due from then on; empty without any."""
+    """Start of each stage's cool-down, and the number of requests due from then on; empty without a cool-down."""
 
     starts: Mapping[int, float] = field(default_factory=dict)
-    """By stage: so long before its last request was due."""
+    """Start by stage: the length of the cool-down before its last request was due."""
     requests: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def load(cls, reader: RecordingReader, run: RunColumns) -> CoolDowns:
-        """From all rows; nothing is read when the run has no cool-down."""
+        """Read from all rows; a run without a cool-down reads nothing."""
         seconds = run.header.config.cooldown
         if not seconds:
             return cls()

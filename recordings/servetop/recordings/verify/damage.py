@@ -1,4 +1,4 @@
-"""Looks for damage that reading alone does not meet: dropped commits, torn pages, rows that make no sense."""
+"""Finds damage that reading alone does not detect: dropped commits, torn pages, invalid rows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from servetop.recordings.read.table_reader import TableReader
 from servetop.recordings.verify.wal_check import check_wal
 
 _SMALL_TABLES = ("run", "tick", "stage", "note")
-"""Their pages are checked of a run that did not end; those of requests and samples would take seconds."""
+"""Tables whose pages are checked if a run did not end; requests and samples would take seconds."""
 
 
-def look_for_losses(tables: TableReader, path: Path, *, ended: bool) -> None:
-    """SQLite says nothing of commits that it drops, and a run that was killed may have torn a page."""
+def find_losses(tables: TableReader, path: Path, *, ended: bool) -> None:
+    """Find commits that SQLite dropped silently, and pages torn by a killed run."""
     with contextlib.suppress(OSError):
         torn = check_wal(path).damage
         if torn is not None:
@@ -25,7 +25,7 @@ def look_for_losses(tables: TableReader, path: Path, *, ended: bool) -> None:
 
 
 def check_request_rows(tables: TableReader) -> None:
-    """Note it as damage when rows of table `request` make no sense; sums and figures leave them out."""
+    """Record invalid rows of table `request` as damage; sums and statistics leave them out."""
     there = dict(tables.columns_of("request"))
     if missing := sorted(ALWAYS_THERE - set(there)):
         tables.blame(f"table request has no column {missing[0]}")

@@ -1,4 +1,4 @@
-"""Says what of a recording is sound and what is not: pages, header, ticks, requests, other rows, log and end."""
+"""Verifies a recording: pages, header, ticks, requests, other rows, log and end."""
 
 from __future__ import annotations
 
@@ -43,37 +43,37 @@ _OTHERS: Sequence[EventTable] = (STAGE, NOTE, COMMAND, LOG_LINE, ENGINE_SAMPLE, 
 
 
 class VerifyVerdict(StrEnum):
-    """What a file is found to be."""
+    """The result of verifying a file."""
 
     SOUND = "sound"
-    """Nothing is wrong: each tick is as it was written, none is missing, and they count the request rows."""
+    """Each tick is unaltered, none is missing, and their counts match the request rows."""
     NOT_SOUND = "not sound"
-    """It is a recording, and something in it is torn, missing or altered."""
+    """A recording in which something is torn, missing or altered."""
     NOT_A_RECORDING = "not a recording"
-    """Its marks or its tables are not those of a recording, or the file cannot be opened."""
+    """A file without a recording's marks or tables, or one that cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyCheck:
-    """One thing that was looked at."""
+    """One check and its result."""
 
     name: str
     sound: bool
     detail: str
-    """One line: what was found, or what is wrong."""
+    """The finding, or what is wrong, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was found in a file."""
+    """The checks of a file and the verdict."""
 
     verdict: VerifyVerdict
     checks: Sequence[VerifyCheck]
-    """In order; only the first one when the file cannot be opened."""
+    """The checks in order; only the first if the file cannot be opened."""
 
 
 def verify(path: Path) -> Verified:
-    """Look at everything in a file."""
+    """Verify everything in a file."""
     try:
         opened = open_for_reading(path)
     except RecordingError as error:
@@ -81,7 +81,7 @@ def verify(path: Path) -> Verified:
         return Verified(verdict, [VerifyCheck(name="file", sound=False, detail=str(error))])
     try:
         reader = RecordingReader(opened, path)
-        opened.connection.execute("BEGIN")  # ticks and requests of one instant, also while the run goes on
+        opened.connection.execute("BEGIN")  # ticks and requests of one instant, also during a run
         checks = list(_checks(reader, opened, path))
     except RecordingError as error:
         checks = [VerifyCheck(name="header", sound=False, detail=str(error))]
@@ -142,9 +142,9 @@ def _ticks(tables: TableReader) -> str:
 
 
 def _requests(tables: TableReader) -> str:
-    """Rows against the counters of the ticks: both were written together."""
+    """Compare the rows with the counters of the ticks, which were written together."""
     check_request_rows(tables)
-    deque(tables.rows("request", tuple(dict(tables.columns_of("request")))), maxlen=0)  # texts that are none
+    deque(tables.rows("request", tuple(dict(tables.columns_of("request")))), maxlen=0)  # decodes all texts
     rows = dict(tables.rows("request GROUP BY status", ("status", "count(*)")))
     sums = ", ".join(f"coalesce(sum({name}), 0)" for name in _COUNTERS.values())
     counted = next(tables.rows(TICK.name, (sums,)), (0,) * len(_COUNTERS))

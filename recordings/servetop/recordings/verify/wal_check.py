@@ -1,7 +1,7 @@
-"""Finds what SQLite drops without a word: commits of a write-ahead log behind a torn or altered one.
+"""Finds what SQLite drops silently: commits of a write-ahead log after a torn or altered one.
 
 The layout is that of sqlite.org/fileformat2.html, section 4: a header of 32 bytes, then frames of 24 bytes and a page.
-A frame counts when its salts are the header's and its checksum, which goes on from the frame before, is right.
+A frame is valid if its salts are the header's and its checksum, which continues that of the previous frame, matches.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 _HEADER, _FRAME = 32, 24
 _MAGIC = (0x377F0682, 0x377F0683)
 _LARGEST_CHECKED = 256 << 20
-"""Bytes; a log is a thousand pages as a rule."""
+"""Bytes; usually a log has a thousand pages."""
 _FRAMES_AT_ONCE = 1000
 _LOW = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalState:
-    """What is in a write-ahead log."""
+    """The contents of a write-ahead log."""
 
     commits: int
     """Transactions that SQLite sees."""
     dropped: int
-    """Transactions behind the damage, as far as their marks can still be read."""
+    """Transactions after the damage, as far as they can be recognised."""
     damage: str | None = None
-    """Why they are dropped; None when the log is sound, also when it ends within a transaction, as after a kill -9."""
+    """Why they are dropped; None for a sound log, which may end within a transaction, as after a kill -9."""
 
 
 def check_wal(database: Path) -> WalState:
-    """Look through the log beside a database; one that is not there or empty is sound. OSError if it cannot be read."""
+    """Check the log beside a database; a missing or empty one is sound. OSError if it cannot be read."""
     log = database.with_name(f"{database.name}-wal")
     size = log.stat().st_size if log.exists() else 0
     if size <= _HEADER or size > _LARGEST_CHECKED:

@@ -1,4 +1,4 @@
-"""A recording in memory: what the disk has of a run, with what it did not take."""
+"""A copy of a recording in memory, with the data that the disk refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from servetop.recordings.write.tick_transaction import EncodedBatch
 
 
 def copy_to_memory(connection: sqlite3.Connection, batches: Iterable[EncodedBatch] = ()) -> sqlite3.Connection:
-    """All that a connection can read, and `batches` after it; RecordingError when it cannot be read any more."""
+    """Copy everything that a connection can read, then add `batches`; RecordingError if it is no longer readable."""
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     try:
         connection.backup(copy)

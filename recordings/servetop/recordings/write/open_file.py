@@ -1,4 +1,4 @@
-"""Where the file of a growing recording is: people move and remove files that are still written."""
+"""Tracks the file of a growing recording, which may be moved or removed while it is written."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ _REMOVED = " (deleted)"
 
 
 class OpenFile:
-    """A file that this process has open, told apart from others of its name by device and inode."""
+    """A file that this process has open, identified by device and inode."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._identity = _identity(path)
 
     def place(self) -> Path | None:
-        """Its path now: the same one, another one after a move, or None when it was removed or cannot be found."""
+        """Its current path, which differs after a move; None if it was removed or cannot be found."""
         try:
             if _identity(self.path) == self._identity:
                 return self.path
         except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError:
-            return self.path  # a file system that does not answer now: nothing is known
+            return self.path  # the file system does not respond: assume no change
         return self._moved_to()
 
     def _moved_to(self) -> Path | None:
-        """Linux names the files that a process has open by their present paths."""
+        """The current path, which Linux lists among the process's open files."""
         try:
             links = [os.readlink(each) for each in _OWN_FILES.iterdir() if each.is_symlink()]
         except OSError:

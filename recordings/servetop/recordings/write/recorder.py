@@ -1,4 +1,4 @@
-"""The one writer of a recording: a transaction each tick, and a queue in memory while the disk refuses."""
+"""The only writer of a recording: one transaction per tick, and a queue in memory while the disk refuses."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from servetop.recordings.write.open_file import OpenFile
 from servetop.recordings.write.tick_transaction import EncodedBatch, TickTransaction, encode_batch
 
 BUSY_SECONDS = 0.25
-"""How long a commit waits for a viewer that is writing a command; then it is tried again at the next one."""
+"""Seconds a commit waits for a viewer that is writing a command, before it is retried with the next one."""
 MAX_WAITING_ROWS = 100_000
-"""Rows kept in memory while the disk refuses them; beyond it the oldest batches are dropped, and counted."""
+"""Rows kept in memory while the disk refuses them; beyond that the oldest batches are dropped and counted."""
 
 _END = "UPDATE run SET end_at = ?, exit_code = ?, end_reason = ?, steady = ?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteQueue:
-    """What was measured and is not in the recording."""
+    """Measured data that is not in the recording."""
 
     ticks: int
     requests: int
@@ -49,7 +49,7 @@ class WriteQueue:
 
 
 class Recorder:
-    """Writes a run to its file. A disk that is full, or a file that is removed, never stops the run: see `failing`."""
+    """Writes a run to its file. A full disk or a removed file never stops the run: see `failing`."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, *, redactor: Redactor) -> None:
         self._file, self._opened_as = OpenFile(path), path
@@ -68,7 +68,7 @@ class Recorder:
 
     @classmethod
     def create(cls, path: Path, header: RunHeader) -> Recorder:
-        """Start a new file (and its folder) with the run's header; RecordingError if there is one, or it cannot be."""
+        """Create a new file (and its folder) with the run's header; RecordingError if it exists or creation fails."""
         redactor = redactor_of(header.config)
         _claim(path)
         try:
@@ -98,19 +98,19 @@ class Recorder:
 
     @property
     def path(self) -> Path:
-        """Of the file, wherever it was moved to."""
+        """Current path of the file, even after a move."""
         return self._file.path
 
     @property
     def failing(self) -> str | None:
-        """Why nothing can be written to the file now, the same words as long as it lasts; None when it can be."""
+        """Why the file cannot be written now, with the same text as long as it lasts; None if it can."""
         if self._removed:
             return f"{self.path} was removed while it was written"
         return None if self._failure is None else f"{self.path} cannot be written ({self._last_failure})"
 
     @property
     def unrecorded(self) -> WriteQueue | None:
-        """What is not in the file now; None when everything is."""
+        """Data that is not in the file now; None if it is complete."""
         if self._removed:
             return WriteQueue(ticks=self._ticks, requests=self._requests, reason=self.failing or "")
         if self._failure is None and not self._dropped:
@@ -122,7 +122,7 @@ class Recorder:
 
     @property
     def trouble(self) -> str | None:
-        """One line while something is not on disk, and for good once something was dropped; None when all is well."""
+        """One line while data is not on disk, and from then on once data was dropped; None otherwise."""
         if self._failure is None and not self._dropped:
             return None
         parts = [f"{self.path.name}: "]
@@ -143,7 +143,7 @@ class Recorder:
         return f"{self._dropped_ticks} ticks and {self._dropped_requests} requests"
 
     def commit(self, batch: TickTransaction) -> None:
-        """Write a batch in one transaction, after those that could not be written before; never raises for the disk."""
+        """Write a batch in one transaction, after the queued ones; never raises for disk errors."""
         if batch.tick is not None:
             self._last_time = batch.tick.end
         encoded = encode_batch(batch, redactor=self._redactor, checksum=self._checksum)
@@ -153,16 +153,16 @@ class Recorder:
         self._add(encoded)
 
     def _look_for_file(self) -> None:
-        """Notice that the file was moved, which is written on where it is, or removed."""
+        """Detect that the file was moved (writing continues there) or removed."""
         place = self._file.place()
         self._removed = place is None
         if place is not None:
             self._file.path = place
 
     def reader(self) -> RecordingReader:
-        """Of all that was measured, also after `close`: of the file, or of a copy in memory with what it lacks.
+        """A reader of all data, also after `close`: of the file, or of a copy in memory if the file is incomplete.
 
-        RecordingError when the file cannot be read.
+        RecordingError if the file cannot be read.
         """
         if self._connection is None:
             source, missing = self._memory_copy, []
@@ -176,16 +176,16 @@ class Recorder:
 
     @property
     def _needs_copy(self) -> bool:
-        """The file is not complete, or its write-ahead log is not beside it."""
+        """Whether the file is incomplete, or its write-ahead log is not beside it."""
         return bool(self._waiting) or self._removed or self.path != self._opened_as
 
     def set_engine(self, facts: EngineFacts) -> None:
-        """Fill the engine in, or replace it after a restart."""
+        """Record the engine, or replace it after a restart."""
         row = (encode_engine(facts, redactor=self._redactor),)
         self._add(EncodedBatch(statements=[("UPDATE run SET engine = ?", [row])]))
 
     def new_commands(self) -> list[Command]:
-        """Commands that viewers wrote since the last call, oldest first; none while the file cannot be read."""
+        """Commands from viewers since the last call, oldest first; none while the file cannot be read."""
         names = ", ".join(("seq", *schema.COMMAND.names))
         query = f"SELECT {names} FROM command WHERE seq > ? ORDER BY seq"
         try:
@@ -197,9 +197,9 @@ class Recorder:
         return COMMANDS.decode_all([dict(zip(("seq", *schema.COMMAND.names), row, strict=True)) for row in rows])
 
     def close(self, end: RunEnd, *, steady: Mapping[int, SteadyWindow] | None = None) -> None:
-        """Write how the run ended, and each stage's steady window, and leave one plain file; further calls do nothing.
+        """Write the end of the run and each stage's steady window, and leave one plain file; further calls do nothing.
 
-        What the disk still refuses stays in memory, for `reader`: `unrecorded` says what.
+        Data that the disk still refuses stays in memory for `reader`; `unrecorded` counts it.
         """
         if self._connection is None:
             return
@@ -218,7 +218,7 @@ class Recorder:
         self._connection = None
 
     def _let_go(self, connection: sqlite3.Connection) -> None:
-        """Leave one plain file. SQLite deletes the log of a file that it knows by its first name only."""
+        """Leave one plain file. SQLite deletes the log only under the file's first name."""
         if self.path == self._opened_as and not self._removed:
             fold_wal(connection)
             connection.close()
@@ -268,12 +268,12 @@ class Recorder:
 
 
 def connect_for_writing(path: Path) -> sqlite3.Connection:
-    """A connection without transactions of its own making, and without patience; sqlite3.Error if it cannot be."""
+    """Connect without implicit transactions and without a busy timeout; raises sqlite3.Error."""
     return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
 
 def _write(connection: sqlite3.Connection, batch: EncodedBatch) -> str | None:
-    """None when the batch is on disk, else why not."""
+    """Write a batch; None if it is on disk, else the reason."""
     try:
         connection.execute("BEGIN IMMEDIATE")
         for statement, rows in batch.statements:
@@ -289,7 +289,7 @@ def _write(connection: sqlite3.Connection, batch: EncodedBatch) -> str | None:
 
 
 def _claim(path: Path) -> None:
-    """Create the empty file, so that no other run can take the name."""
+    """Create the empty file, so that no other run can take its name."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

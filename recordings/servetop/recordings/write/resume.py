@@ -1,4 +1,4 @@
-"""Going on with a recording whose run was interrupted: the run's time goes on where it stood still."""
+"""Resumes the recording of an interrupted run: run time continues where it stopped."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from servetop.recordings.write.tick_transaction import TickTransaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStart:
-    """Where a run begins, or goes on: the numbers of its next tick, stage and request."""
+    """Where a run starts or resumes: the numbers of its next tick, stage and request."""
 
     anchor: ClockAnchor
-    """Of a resumed run: its origin lies so that run time goes on after the last tick."""
+    """The anchor of a resumed run; its origin makes run time continue after the last tick."""
     first_tick: int = 0
     first_stage: int = 0
     first_request: int = 0
 
 
 def resume_recording(path: Path, config: RunConfig | None = None) -> tuple[Recorder, RunStart]:
-    """Open an interrupted recording for writing; RecordingError when it cannot be, or is being written still.
+    """Open an interrupted recording for writing; RecordingError if it cannot be opened, or is still being written.
 
-    `config` is that of the run to come: the recorded one no longer has the secrets that must not get into the file.
+    `config` is that of the new session: the recorded one lacks the secrets that must be redacted.
     """
     with contextlib.closing(RecordingReader.open(path)) as reader:
         if reader.is_live():
@@ -52,7 +52,7 @@ def resume_recording(path: Path, config: RunConfig | None = None) -> tuple[Recor
         origin_ns=now.origin_ns - round(first_tick * TICK_SECONDS * NS_PER_S), wall_epoch_s=header.anchor.wall_epoch_s
     )
     recorder = Recorder(_connect(path, anchor), path, redactor=redactor_of(config or header.config))
-    recorder.new_commands()  # those of the sitting before are history
+    recorder.new_commands()  # those of the previous session are history
     recorder.commit(TickTransaction(notes=[_note(first_tick * TICK_SECONDS, now.wall_epoch_s - anchor.wall_epoch_s)]))
     stages = [stage.index for stage in update.stages]
     first_stage = max(stages, default=-1) + 1

@@ -1,4 +1,4 @@
-"""What one tick adds to a recording, and the same as SQL statements with their rows."""
+"""What one tick adds to a recording, as events and as SQL statements with their rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OBEYED = "UPDATE command SET obeyed_at = ?, reply = ? WHERE seq = ?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickTransaction:
-    """Everything that became known in one interval; it is written in one transaction, or not at all."""
+    """The events of one interval, written in one transaction or not at all."""
 
     tick: Tick | None = None
     requests: Sequence[RequestRecord] = ()
@@ -40,12 +40,12 @@ class TickTransaction:
     notes: Sequence[Note] = ()
     log_lines: Sequence[LogLine] = ()
     commands: Sequence[Command] = ()
-    """Commands that were obeyed: their rows get `obeyed_at` and `reply`."""
+    """Applied commands: their rows get `obeyed_at` and `reply`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedBatch:
-    """A batch ready to be written, as often as it takes."""
+    """An encoded batch, which can be written repeatedly until it succeeds."""
 
     statements: Sequence[tuple[str, Sequence[tuple[Any, ...]]]]
     """SQL and the rows of parameters to execute it with."""
@@ -54,16 +54,16 @@ class EncodedBatch:
 
     @property
     def rows(self) -> int:
-        """Number of rows that it writes: a measure of the memory that it takes."""
+        """Number of rows, a measure of its memory."""
         return sum(len(rows) for _, rows in self.statements)
 
 
 def encode_batch(
     batch: TickTransaction, *, redactor: Redactor, checksum: TickChecksum = TICKS.checksum
 ) -> EncodedBatch:
-    """Rows for every table that has something new; free texts are redacted.
+    """Encode rows for every table with new events; free texts are redacted.
 
-    `checksum` is that of the file: one that is resumed may have its columns in another order.
+    `checksum` is that of the file: a resumed one may have its columns in another order.
     """
     events: tuple[tuple[schema.EventTable, Sequence[Any]], ...] = (
         (schema.STAGE, [dataclasses.replace(each, label=redactor.text(each.label)) for each in batch.stages]),
