@@ -29,7 +29,7 @@ _GRID = (
 
 
 def run_predict(options: PredictOptions) -> int:
-    """Predict a preset's grid, or the one that options describe."""
+    """Predict the grid of a sweep file or preset, or that of the options."""
     preset, settings = options.file or options.preset, options.settings or {}
     if preset is None:
         specs = [spec_of(options.grid, settings)]

@@ -34,7 +34,7 @@ from servetop.workload.request_headers import all_headers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepFile:
-    """The grid as written; every combination is one cell."""
+    """A parsed sweep file; every combination of its grid is one cell."""
 
     engine: EngineConfig = EngineConfig()
     workload: WorkloadConfig = WorkloadConfig()
@@ -42,9 +42,9 @@ class SweepFile:
     request_rate: tuple[float, ...] = ()
     max_concurrency: tuple[int, ...] = ()
     duration: float | None = None
-    """Seconds a cell."""
+    """Seconds per cell."""
     num_prompts: int | None = None
-    """Requests a cell."""
+    """Requests per cell."""
     repeats: int = 1
     num_warmups: int = 0
     """Requests before the first cell that count in no total."""
@@ -57,7 +57,7 @@ class SweepFile:
     thresholds: tuple[str, ...] = ()
     metric_percentiles: str = ""
     max_failures: str = DEFAULT_MAX_FAILURES
-    """Requests, or a share of them, that may fail in the whole sweep."""
+    """Number or fraction of requests that may fail in the whole sweep."""
     label: str = ""
     metadata: tuple[str, ...] = ()
     sim: Mapping[str, Any] = field(default_factory=dict)
@@ -78,11 +78,11 @@ _NO_SWEEP = (
     "as_json", "theme", "reduced_motion", "web", "web_host", "web_port",
 )  # fmt: skip
 _STARTED = ("engine", "model", "engine_command", ENGINE_ARGS, "launcher", "image", "port")
-"""What a URL on the command line takes the place of."""
+"""Keys that a URL on the command line replaces."""
 
 
 def read_sweep(name: str, given: GivenValues | None = None, engine_args: Sequence[str] = ()) -> SweepFile:
-    """A sweep from a file or a preset's name; what the command line gives replaces the file's values.
+    """Read a sweep from a file or a preset; values of the command line replace the file's.
 
     UsageError names the faulty key.
     """
@@ -106,7 +106,7 @@ def sweep_of(own: Mapping[str, Any], values: GivenValues, *, engine_args: Sequen
 
 
 def split_keys(data: Mapping[str, Any], *, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The grid and the cells' part of a file by field of SweepFile, and what describes engine and workload."""
+    """Separate the keys of SweepFile's own fields from those that describe engine and workload."""
     own: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for key, value in data.items():
@@ -124,7 +124,7 @@ def split_keys(data: Mapping[str, Any], *, where: str) -> tuple[dict[str, Any], 
 
 
 def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
-    """Single values become lists where a grid wants lists; durations and rates become numbers."""
+    """Convert single values of lists to lists, and durations and rates to numbers."""
     plain = dict(data)
     for key in _LISTS:
         if key in plain and not isinstance(plain[key], list):
@@ -147,7 +147,7 @@ def _in_base_units(data: Mapping[str, Any], *, where: str) -> dict[str, Any]:
 
 
 def sweep_config(sweep: SweepFile) -> RunConfig:
-    """The run that measures every cell, cell by cell, so that each batch size is set once."""
+    """The run that measures all cells, ordered so that each batch size is set once."""
     _check(sweep)
     check_connection(sweep.engine.connection, attached=sweep.engine.url is not None)
     percentiles = extra_percentiles(parse_percentiles(sweep.metric_percentiles), sweep.thresholds)

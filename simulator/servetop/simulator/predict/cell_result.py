@@ -1,4 +1,4 @@
-"""The numbers of one finished virtual run, in `servetop predict`'s JSON shape."""
+"""The results of one virtual run, in the JSON format of `servetop predict`."""
 
 from __future__ import annotations
 

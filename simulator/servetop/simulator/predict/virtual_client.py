@@ -56,7 +56,7 @@ class VirtualSender:
 
 
 class OpenLoop:
-    """Requests at given times, whatever the engine does."""
+    """Sends requests at given times."""
 
     feedback = False
 
@@ -78,14 +78,14 @@ class OpenLoop:
         return at, () if request is None else (request,)
 
     def ended(self, finished: Sequence[SimSequence], now: float) -> None:
-        """Completions change nothing."""
+        """Ignore completions."""
 
     def refused(self, request: SimRequest, at: float) -> None:
-        """Neither do refusals."""
+        """Ignore refused requests."""
 
 
 class InProcessClient:
-    """Whole bursts from inside the engine's event loop: each waits for an iteration boundary, as does its timer."""
+    """Sends whole bursts from the engine's own event loop: an iteration delays the burst and the next timer."""
 
     feedback = False
 
@@ -114,10 +114,10 @@ class InProcessClient:
         return boundary, [request for request in taken for _ in range(request.copies)]
 
     def ended(self, finished: Sequence[SimSequence], now: float) -> None:
-        """Completions change nothing."""
+        """Ignore completions."""
 
     def refused(self, request: SimRequest, at: float) -> None:
-        """Neither do refusals."""
+        """Ignore refused requests."""
 
 
 class StageClient:
