@@ -105,9 +105,9 @@ import time
 from servetop.tui.app import run_dashboard
 from tests.tui import canned
 class Growing(canned.CannedRun):
-    def poll(self):
+    def poll(self, *, most_ticks=None):
         self.now = 90.0 + time.perf_counter() - began
-        return super().poll()
+        return super().poll(most_ticks=most_ticks)
 began = time.perf_counter()
 run_dashboard(Growing(ticks=canned.ticks(), facts=canned.SIM, stages=canned.stage_changes(), notes=canned.NOTES,
                       log_lines=canned.boot_log(), now=90.0, live=True))

@@ -100,10 +100,10 @@ def shorten_sgr(data: str) -> str:
 def sgr_shortening_driver(driver: type[Driver]) -> type[Driver]:
     """A subclass of the driver that writes less."""
 
-    class Economical(driver):  # type: ignore[valid-type, misc]
+    class SgrShorteningDriver(driver):  # type: ignore[valid-type, misc]
         """Passes everything it writes through `shorten_sgr`."""
 
         def write(self, data: str) -> None:
             super().write(shorten_sgr(data))
 
-    return Economical
+    return SgrShorteningDriver

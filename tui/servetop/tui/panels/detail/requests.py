@@ -64,7 +64,7 @@ class RequestsPanel(Panel):
         parts: list[TextRow] = [[("Requests ", "title"), (f"{last}{len(self.rows)}", "strong"), (f" {kind}", "")]]
         parts.append([("in flight ", ""), (formats.count(load.in_flight), "strong")])
         if load.in_flight > under_way and not self.failed_only:
-            why = "in the recording until they end" if frame.live else "shown: they end later, or are too many"
+            why = "recorded until they end" if frame.live else "shown: they end later, or exceed the limit"
             parts.append([(f"{load.in_flight - under_way} of them not {why}", "muted")])
         return parts
 
