@@ -74,7 +74,7 @@ def test_its_own_words_for_a_failed_start_are_told(servetop: Servetop) -> None:
     failed = servetop(
         "--engine", "nimble", "--model", "nowhere", "--headless", "--request-rate", "1", "--duration", "1"
     )
-    assert failed.complaint == "Nimble did not start: Nimble finds no weights at nowhere: check --model"
+    assert failed.complaint == "Nimble did not start: Nimble found no weights at nowhere: check --model"
 
 
 def _processes_of(weights: str) -> list[psutil.Process]:

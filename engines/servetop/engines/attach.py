@@ -1,4 +1,4 @@
-"""Attaches to a server that somebody else started, and finds out what it is."""
+"""Attaches to a running server and detects its engine."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from servetop.engines.server_facts import is_older
 from servetop.engines.start import api_key, engine_facts, read_static_facts, refuse_without_key
 
 AUTO = "auto"
-"""The engine name that means: whatever answers."""
+"""The engine name that requests detection."""
 MODELS = "/v1/models"
 ANYTHING = "openai"
-"""The engine that claims every server which speaks the API, and may be named for any of them."""
+"""The fallback engine, which matches every OpenAI-compatible server."""
 
 
 async def attach_engine(
     config: EngineConfig, clock: Clock, *, on_line: Callable[[LogLine], None] = lambda _: None
 ) -> EngineHandle:
-    """Look at the server at `config.url`; with the name `auto` the engine is recognised by its answers.
+    """Attach to the server at `config.url`; with the name `auto` the engine is detected from its responses.
 
-    A server that answers late, as a saturated one does, gets `attach_timeout`; `on_line` is told what is waited for.
+    A slow server, such as a saturated one, has `attach_timeout` seconds; `on_line` receives the progress.
 
-    EngineError, on one line with what to try next, when nothing answers there, when it wants a key, when it is not
-    the engine, too old a version of it, or does not serve the model that was named; UsageError for an address that is
-    none, and for a batch size that only a restart could change.
+    EngineError, in one line with the next step, if the server does not respond, requires a key, is another engine or
+    too old a version, or does not serve the model; UsageError for an invalid address, and for a batch size that only
+    a restart can change.
     """
     if config.url is None:
         raise UsageError("no server is named to attach to: give --url http://host:port")
@@ -64,7 +64,7 @@ async def attach_engine(
         feed, instead=results if feed is not None and feed.pages.url == client.url else None
     )
     if missing == GAUGES and engine.name == ANYTHING and config.metrics_url is None:
-        feed = None  # it has no metrics that we know: not a trouble
+        feed = None  # no known metrics: not an error
     known = engine.facts(results).merged_with(told)
     facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)
     handle = EngineHandle(engine, facts, client=client, clock=clock, feed=feed)
@@ -80,7 +80,7 @@ async def attach_engine(
 async def _first_answers(
     client: ServerClient, engines: list[Engine], *, clock: Clock, limit: float, on_line: Callable[[LogLine], None]
 ) -> HttpResults:
-    """All that is asked to recognise an engine; what timed out is asked again as long as it would help."""
+    """GET all probe paths, and repeat those that timed out while they could still decide the match."""
     began = clock.now()
     specific = [engine for engine in engines if engine.name != ANYTHING] or engines
 
@@ -93,7 +93,7 @@ async def _first_answers(
 
     first = await client.request(MODELS, timeout=min(REQUEST_TIMEOUT, limit))
     if first.error and not first.late:
-        return {MODELS: first}  # no HTTP is spoken there: the others would fail alike
+        return {MODELS: first}  # not an HTTP server: the other paths would fail too
     if first.late:
         tell()
     others = await client.get_all(_paths(engines), timeout=max(min(REQUEST_TIMEOUT, left()), 0.0))
@@ -160,7 +160,7 @@ def _model(engine: Engine, results: HttpResults, *, config: EngineConfig, url: s
     if not config.model:
         return served[0]
     names = [config.model]
-    with suppress(UsageError):  # no alias: then it is the served name itself, or wrong
+    with suppress(UsageError):  # not an alias: the served name itself, or an error
         names.append(engine.resolve_model(config.model))
     found = next((name for name in names if name in served or not served), None)
     if found is None:

@@ -1,4 +1,4 @@
-"""What each engine can do for servetop: found by asking the adapters, not kept in a list."""
+"""Capabilities of each engine, read from its adapter."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from servetop.engines.metrics.metrics_reader import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capability:
-    """One engine, as far as its adapter tells without a server of it."""
+    """The capabilities of one engine, known without a running server."""
 
     name: str
     title: str
     installed: str | None
     """The version that would be started, or `yes`; None: not on this machine."""
     endpoints: tuple[str, ...]
-    """What `--endpoint` may name, the usual one first."""
+    """Values of `--endpoint`, the default first."""
     exports: tuple[str, ...]
-    """Fields of EngineSample that it tells at best: an old version may tell fewer."""
+    """Fields of EngineSample that it can export; an old version may export fewer."""
     batch_size: str
-    """What the batch-size limit means there, and how it changes."""
+    """What the batch-size limit means in this engine, and how to change it."""
     changes_batch_size_live: bool
     install: str
     trouble: str = ""
@@ -39,7 +39,7 @@ class Capability:
 
 
 def capabilities(names: Sequence[str] = ()) -> list[Capability]:
-    """Of these engines, or of all; one that cannot be loaded is told, not raised. UsageError for an unknown name."""
+    """Return the capabilities of these engines, or of all; load errors are in `trouble`."""
     return [_capability(name) for name in names or engine_names()]
 
 
@@ -65,7 +65,7 @@ def _capability(name: str) -> Capability:
 
 
 def exported(engine: Engine) -> tuple[str, ...]:
-    """Fields of EngineSample that this engine tells at best, in their order."""
+    """Return the fields of EngineSample that this engine can export, in their order."""
     reader = engine.metrics()
     missing = GAUGES if reader is None else _missing_at_best(reader)
     return tuple(name for name in GAUGES if name not in missing)

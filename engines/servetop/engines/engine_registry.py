@@ -1,4 +1,4 @@
-"""The engines that are installed, by name. Listing them imports none."""
+"""The registry of engines: built-in ones and plug-ins of the entry-point group; listing names imports none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BUILT_IN = {
     "triton-tensorrt-llm": "servetop.engines.adapters.triton:TritonEngine",
     "vllm": "servetop.engines.adapters.vllm:VllmEngine",
 }
-"""Ours; also there in a checkout that was never installed."""
+"""Entry points of servetop itself, as in pyproject.toml: usable without the slow lookup, and in a bare checkout."""
 
 
 def engine_names() -> tuple[str, ...]:
@@ -36,7 +36,7 @@ def engine_names() -> tuple[str, ...]:
 
 
 def load_engine(name: str) -> Engine:
-    """The engine of that name; UsageError, with the nearest names, when there is none."""
+    """Return the engine of that name; UsageError, with similar names, if there is none."""
     place = BUILT_IN.get(name) or _places().get(name)
     if place is None:
         near = difflib.get_close_matches(name.lower(), engine_names(), n=2)
@@ -46,7 +46,7 @@ def load_engine(name: str) -> Engine:
 
 
 def loadable_engines() -> list[Engine]:
-    """All that can be loaded: somebody's broken package is no reason not to know the others."""
+    """Return all engines that can be loaded; a broken plug-in does not hide the others."""
     found = []
     for name in engine_names():
         with suppress(EngineError):
@@ -55,8 +55,8 @@ def loadable_engines() -> list[Engine]:
 
 
 def _places() -> dict[str, str]:
-    """`module:Class` by the name of each entry point."""
-    from importlib.metadata import entry_points  # slow: not for an engine of our own
+    """Return `module:Class` by the name of each entry point."""
+    from importlib.metadata import entry_points  # slow, and needed only for plug-ins
 
     return {point.name: point.value for point in entry_points(group=GROUP)}
 
@@ -65,7 +65,7 @@ def _made(name: str, place: str) -> Engine:
     module, _, attribute = place.partition(":")
     try:
         engine: Engine = getattr(importlib.import_module(module), attribute)()
-    except Exception as error:  # a package of somebody else's may raise anything
+    except Exception as error:  # a plug-in may raise anything
         words = f"{type(error).__name__}: {error}"
         raise EngineError(f"engine {name!r} ({place}) cannot be loaded: {words}") from error
     return engine

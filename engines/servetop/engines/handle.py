@@ -1,4 +1,4 @@
-"""A running engine, started or attached: what it is, how it is doing, and how to end it."""
+"""A running engine, started or attached: facts, samples, health check, batch size and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ if TYPE_CHECKING:
     from servetop.engines.process.engine_process import EngineProcess
 
 PROBE_EVERY = 0.5
-"""Seconds between looks whether an attached engine that nobody samples is still there."""
+"""Seconds between health checks of an attached engine that is not scraped."""
 REFUSED_LIMIT = 1.25
-"""Seconds without a connection after which an attached engine counts as gone."""
+"""Seconds of refused connections after which an attached engine counts as stopped."""
 SAME_SCRAPE = 0.1
-"""Seconds between which two times of a Prometheus server's scrape are one, reckoned twice; it scrapes once a second."""
+"""Two scrape times of a Prometheus server that differ by less (seconds) are one scrape; it scrapes once a second."""
 SILENT_LIMIT = 60.0
-"""Seconds without any answer, connections or not."""
+"""Seconds without a response after which an attached engine counts as stopped."""
 EXIT_LIMIT = 5.0
-"""Seconds within which an engine that no longer answers must be seen to be gone, when it is asked at the end."""
+"""Seconds that `still_there` waits for an unresponsive engine to exit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopReport:
-    """What is left of an engine after it was stopped; all well when `leftover_pids` is empty and `port_free` true."""
+    """The result of stopping an engine; clean if `leftover_pids` is empty and `port_free` is true."""
 
     seconds: float = 0.0
     signals: tuple[str, ...] = ()
-    """Signals that were needed, in order; empty for an attached engine, which is left running."""
+    """Signals that were sent, in order; empty for an attached engine, which keeps running."""
     exit_code: int | None = None
     leftover_pids: tuple[int, ...] = ()
     port_free: bool | None = None
-    """None: the engine was not ours to stop."""
+    """None: the engine was attached, and is not stopped."""
     gpu_memory: int | None = None
-    """Bytes that GPUs still hold for it; None: nobody can tell."""
+    """Bytes of GPU memory that it still holds; None: unknown."""
 
     @property
     def trouble(self) -> str | None:
-        """What a person must see to, in one line; None when nothing is left."""
+        """What the user must clean up, in one line; None if nothing is left."""
         if self.leftover_pids:
             pids = " ".join(map(str, self.leftover_pids))
             return f"processes of the engine are still there: try kill -9 {pids}"
@@ -60,7 +60,7 @@ class StopReport:
 
 
 class EngineHandle:
-    """Made by `start_engine` or `attach_engine`."""
+    """A running engine, created by `start_engine` or `attach_engine`."""
 
     def __init__(
         self,
@@ -75,9 +75,9 @@ class EngineHandle:
         self.engine = engine
         self.facts = facts
         self.died = asyncio.Event()
-        """Set when it ends by itself, or when an attached one is gone; not by `stop`."""
+        """Set when the engine exits or an attached one stops responding; not by `stop`."""
         self.metrics_trouble: str | None = None
-        """Why `sample` gave None, one line; None while all is well."""
+        """Why `sample` returned None, in one line; None while metrics are read."""
         self._feed = feed
         self._last_sample: EngineSample | None = None
         self._client = client
@@ -89,17 +89,17 @@ class EngineHandle:
 
     @property
     def url(self) -> str:
-        """Where requests go, without `/v1`."""
+        """Base URL for requests, without `/v1`."""
         return self._client.url
 
     @property
     def command_line(self) -> Sequence[str]:
-        """What was started; empty for an attached engine."""
+        """The command line of the server; empty for an attached engine."""
         return self._process.argv if self._process else ()
 
     @property
     def is_local(self) -> bool:
-        """It runs on this machine: this machine's GPUs are its GPUs."""
+        """Whether the engine runs on this machine, and uses its GPUs."""
         return is_local(self.url)
 
     @property
@@ -108,9 +108,9 @@ class EngineHandle:
         return self.engine.continuous_usage
 
     async def sample(self) -> EngineSample | None:
-        """Scrape once; None when there is no metrics page, or with `metrics_trouble` when it cannot be read.
+        """Scrape once; None if there is no metrics page, or if it cannot be read (`metrics_trouble`).
 
-        From a Prometheus server, what it scraped last, with the time of that; the very same object until it has more.
+        A Prometheus server returns its last scrape with its time: the same object until there is a newer one.
         """
         feed = self._feed
         if feed is None:
@@ -130,9 +130,9 @@ class EngineHandle:
         return sample
 
     async def set_max_num_seqs(self, max_num_seqs: int) -> bool:
-        """Change the batch size: True when it is in force now, False when only a restart can.
+        """Change the batch size; True if it is now in effect, False if only a restart can change it.
 
-        EngineError when the engine refuses the value.
+        EngineError if the engine refuses the value.
         """
         change = self.engine.batch_size_change(max_num_seqs)
         if change is None:
@@ -147,7 +147,7 @@ class EngineHandle:
         return True
 
     async def still_there(self) -> bool:
-        """Ask it; one that does not answer gets EXIT_LIMIT to end, since a process that dies closes its port first."""
+        """Health check; an unresponsive engine has EXIT_LIMIT to exit, because it closes its port first."""
         if self.died.is_set():
             return False
         result = await self._client.request(self.engine.ready_path)
@@ -157,7 +157,7 @@ class EngineHandle:
         return not self.died.is_set()
 
     def exit_reason(self) -> str:
-        """Why it died, in one line; empty while it lives."""
+        """Why the engine exited, in one line; empty while it runs."""
         if not self.died.is_set():
             return ""
         if self._process is None:
@@ -166,11 +166,11 @@ class EngineHandle:
         return f"{self.engine.title} {self._process.exit_description()}" + (f": {cause}" if cause else "")
 
     def log_tail(self, count: int = 4000) -> tuple[str, ...]:
-        """The last lines that it wrote, oldest first; empty for an attached engine."""
+        """The last lines of its log, oldest first; empty for an attached engine."""
         return self._process.log.tail(count) if self._process else ()
 
     async def stop(self) -> StopReport:
-        """End a managed engine with all its processes, or let an attached one be; can be called again."""
+        """Stop a managed engine with all its processes, or disconnect from an attached one; may be called again."""
         self._watch.cancel()
         await asyncio.gather(self._watch, return_exceptions=True)
         if self._feed is not None:
@@ -179,7 +179,7 @@ class EngineHandle:
         return await stop_process(self._process, self.engine, port=urlsplit(self.url).port)
 
     def hurry(self) -> None:
-        """Nobody waits for the run any more: stop a managed engine within seconds, also while it is being stopped."""
+        """Stop a managed engine within seconds, also during a graceful shutdown."""
         if self._process is not None:
             self._process.hurry()
 
@@ -215,10 +215,10 @@ class EngineHandle:
 async def stop_process(
     process: EngineProcess | None, engine: Engine, *, port: int | None, patience: float | None = None
 ) -> StopReport:
-    """Stop a server process and look at what is left; nothing to do for None."""
+    """Stop a server process and report what is left; None: nothing to stop."""
     if process is None:
         return StopReport()
-    from servetop.engines.process.ports import port_is_free  # with the process, for engines of our own
+    from servetop.engines.process.ports import port_is_free  # needed only for started engines
 
     stopped = await process.stop(engine.stop_grace_period if patience is None else patience, first=engine.stop_signal)
     return StopReport(

@@ -1,4 +1,4 @@
-"""What this machine has for engines: which can be started here, and its GPUs with who holds their memory."""
+"""Inventory of this machine for `servetop doctor`: startable engines, GPUs and the processes that use them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NVIDIA_SIGNS = ("/proc/driver/nvidia/version", "/dev/nvidiactl")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartableEngine:
-    """One engine: the beginning of its command line, or in one line why it cannot be started here."""
+    """An engine and the beginning of its command line, or why it cannot be started here."""
 
     name: str
     command: str = ""
@@ -32,7 +32,7 @@ class StartableEngine:
 
 
 def startable_engines(model: str = "llama-2-7b") -> list[StartableEngine]:
-    """All engines that servetop knows, by name; nothing is started."""
+    """List all known engines by name, without starting any."""
     return [_startable(name, model) for name in engine_names()]
 
 
@@ -45,15 +45,15 @@ def _startable(name: str, model: str) -> StartableEngine:
         command = engine.launch(EngineConfig(name=name, model=model), port=SOME_PORT)
     except ServetopError as error:
         here = engine.installed()
-        if here:  # it is only the model that is not one for it
+        if here:  # only the model is unsuitable
             return StartableEngine(name=name, command="found" if here == "yes" else f"version {here}")
         return StartableEngine(name=name, trouble=str(error))
-    program = Path(command.argv[0]).name  # where it lies would fill the line
+    program = Path(command.argv[0]).name  # its folder would fill the line
     return StartableEngine(name=name, command=shortened(shlex.join([program, *command.argv[1:]])))
 
 
 def shortened(words: str, longest: int = LONGEST_COMMAND) -> str:
-    """Cut at the end, with a sign of it."""
+    """Cut the text to `longest` characters, with an ellipsis."""
     return words if len(words) <= longest else f"{words[: longest - 1]}…"
 
 
@@ -65,7 +65,7 @@ class GpuMemory:
     used: int
     total: int
     holders: tuple[str, ...] = ()
-    """Processes that hold memory of it, most first: pid, amount, command."""
+    """Processes that use its memory, largest first: pid, amount, command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +74,13 @@ class GpuInventory:
 
     devices: tuple[GpuMemory, ...] = ()
     driver: str = ""
-    """Versions of the driver, and of the newest CUDA that it serves."""
+    """Version of the driver, and the newest CUDA that it supports."""
     trouble: str = ""
-    """Why there are none although there is a driver."""
+    """Why no device is usable although a driver is installed."""
 
 
 def gpu_inventory(nvml: Any = None, *, signs: Sequence[str] = NVIDIA_SIGNS) -> GpuInventory:
-    """NVIDIA's devices through NVML (a module with its functions; None: pynvml), without an error whatever there is."""
+    """List NVIDIA's devices through NVML (a module with its functions; None: pynvml); never raises."""
     nvml = import_module("pynvml") if nvml is None else nvml
     try:
         nvml.nvmlInit()

@@ -1,4 +1,4 @@
-"""Several servers of one engine and model behind the interface of one running engine: attached, added up, awaited."""
+"""Several replicas of one engine behind the interface of a single one: samples merged, health checked."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from servetop.engines.handle import EXIT_LIMIT, EngineHandle, StopReport
 from servetop.engines.metrics.sample_merge import CounterTotals, added_up
 
 LOOK_AGAIN = 1.0
-"""Seconds between looks whether a replica that went is back."""
+"""Seconds between health checks of a failed replica."""
 HOLD = 2.0
-"""Seconds for which a replica's last sample stands in for one that did not come."""
+"""Seconds for which a replica's last sample replaces a missing one."""
 
 News = Callable[[bool, str], None]
-"""Told when a replica went (False) or came back (True), with a line of words."""
+"""Called when a replica fails (False) or recovers (True), with a line of text."""
 
 
 @dataclass(eq=False)
@@ -33,25 +33,25 @@ class _Replica:
     url: str
     config: EngineConfig
     handle: EngineHandle | None
-    """None while it is away."""
+    """None while the replica is unreachable."""
     last: EngineSample | None = None
     totals: CounterTotals = field(default_factory=CounterTotals)
 
 
 class ReplicaGroup:
-    """Made by `attach_replicas`; what is asked of an `EngineHandle` can be asked of it."""
+    """A group of replicas with the interface of `EngineHandle`, created by `attach_replicas`."""
 
     def __init__(self, handles: Sequence[EngineHandle], config: EngineConfig, *, clock: Clock, on_change: News) -> None:
         self.facts = _facts(handles)
         self.engine: Engine = handles[0].engine
         self.died = asyncio.Event()
-        """Set when none is left."""
+        """Set when no replica is left."""
         self._clock = clock
         self._on_change = on_change
         self._fresh: list[ReplicaSample] = []
         self._exit_reason = ""
         self._late: dict[asyncio.Task[None], int] = {}
-        """Scrapes that an earlier `sample` did not wait for, with the replica's number."""
+        """Scrapes still in progress from an earlier `sample`, with the replica's number."""
         self._replicas = [
             _Replica(handle.url, dataclasses.replace(config, url=handle.url, more_urls=(), front_door=None), handle)
             for handle in handles
@@ -60,22 +60,22 @@ class ReplicaGroup:
 
     @property
     def url(self) -> str:
-        """Of the first one."""
+        """URL of the first replica."""
         return self._replicas[0].url
 
     @property
     def is_local(self) -> bool:
-        """One of them runs on this machine."""
+        """Whether a replica runs on this machine."""
         return any(handle.is_local for handle in self._alive)
 
     @property
     def continuous_usage(self) -> bool:
-        """See EngineHandle."""
+        """Requests may ask for token counts in every chunk."""
         return self.engine.continuous_usage
 
     @property
     def metrics_trouble(self) -> str | None:
-        """Of the first one that has any."""
+        """The first metrics error of a replica; None if there is none."""
         return next((handle.metrics_trouble for handle in self._alive if handle.metrics_trouble), None)
 
     @property
@@ -83,9 +83,9 @@ class ReplicaGroup:
         return [each.handle for each in self._replicas if each.handle is not None]
 
     async def sample(self) -> EngineSample | None:
-        """Scrape all at once and add up; None when none could be read. What each told is kept for `drain`.
+        """Scrape all replicas concurrently and merge the samples; None if none could be read.
 
-        A server that is late holds none of the others up: its scrape goes on, and it is asked again after that.
+        A late server does not delay the others: its scrape continues, and the next one starts after it.
         """
         at = self._clock.now()
         late = {number for task, number in self._late.items() if not task.done()}
@@ -118,19 +118,19 @@ class ReplicaGroup:
         self._fresh.append(ReplicaSample(replica=number, **values))
 
     def drain(self) -> list[ReplicaSample]:
-        """What each told since the last call."""
+        """Return the samples of each replica since the last call."""
         fresh, self._fresh = self._fresh, []
         return fresh
 
     async def set_max_num_seqs(self, max_num_seqs: int) -> bool:
-        """See EngineHandle; of each of them."""
+        """Change the batch size of every replica; True if all of them have changed it."""
         told = [await handle.set_max_num_seqs(max_num_seqs) for handle in self._alive]
         if all(told):
             self.facts = dataclasses.replace(self.facts, max_num_seqs=max_num_seqs)
         return all(told)
 
     async def still_there(self) -> bool:
-        """See EngineHandle; one of them is enough."""
+        """Whether at least one replica is still up."""
         asked = await asyncio.gather(*(handle.still_there() for handle in self._alive))
         if not any(asked):
             with suppress(TimeoutError):
@@ -138,19 +138,19 @@ class ReplicaGroup:
         return not self.died.is_set()
 
     def exit_reason(self) -> str:
-        """Why the last one died; empty while one lives."""
+        """Why the last replica failed; empty while one is up."""
         return self._exit_reason if self.died.is_set() else ""
 
     def log_tail(self, count: int = 4000) -> tuple[str, ...]:
-        """Nothing: all were attached to."""
+        """Empty: servetop has no log of attached servers."""
         del count
         return ()
 
     def hurry(self) -> None:
-        """Nothing is stopped here."""
+        """Do nothing: attached servers are not stopped."""
 
     async def stop(self) -> StopReport:
-        """Let all of them be."""
+        """Disconnect from all replicas, which keep running."""
         tasks = [*self._watches, *self._late]
         for task in tasks:
             task.cancel()
@@ -159,7 +159,7 @@ class ReplicaGroup:
         return StopReport()
 
     async def _watch(self, replica: _Replica) -> None:
-        """Note when it goes, and look for it until it is back."""
+        """Report the failure of a replica, and probe it until it recovers."""
         while replica.handle is not None:
             await replica.handle.died.wait()
             gone, replica.handle = replica.handle, None
@@ -185,10 +185,10 @@ class ReplicaGroup:
 
 
 async def attach_replicas(config: EngineConfig, clock: Clock, *, on_change: News) -> ReplicaGroup:
-    """Attach to the servers at `config.url` and `config.more_urls`, all at once.
+    """Attach to the servers at `config.url` and `config.more_urls` concurrently.
 
-    EngineError when one cannot be attached to (the first one's reason), or when they are not the same engine with
-    the same model; UsageError for a server that is named twice, and for a metrics address, which is one server's.
+    EngineError if one cannot be attached to (with the first one's reason), or if engine or model differ; UsageError
+    for a duplicate server, and for a metrics URL, which belongs to one server.
     """
     urls = [normalise_url(url) for url in (config.url or "", *config.more_urls)]
     if (twice := next((url for url in urls if urls.count(url) > 1), None)) is not None:
@@ -213,7 +213,7 @@ async def attach_replicas(config: EngineConfig, clock: Clock, *, on_change: News
 
 
 async def refuse_closed_door(url: str, *, api_key: str | None = None) -> None:
-    """EngineError when nothing answers at the address that requests are to go to."""
+    """Raise EngineError if the load balancer that receives the requests does not respond."""
     client = ServerClient(normalise_url(url), api_key=api_key)
     try:
         result = await client.request(MODELS)

@@ -1,4 +1,4 @@
-"""Starts an engine's server and waits until it can serve."""
+"""Starts an engine's server and waits until its health check succeeds (readiness)."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from servetop.engines.process.engine_process import EngineProcess
 
 ASK_EVERY = 0.1
-"""Seconds between questions whether it is ready."""
+"""Seconds between readiness checks."""
 TAIL_LINES = 20
-"""Log lines that go with an error."""
+"""Log lines attached to an error."""
 GIVE_UP_PATIENCE = 3.0
-"""Seconds that an engine whose start failed, or was interrupted, gets to stop in order."""
+"""Seconds for the graceful shutdown after a failed or interrupted start."""
 
 
 async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[[LogLine], None]) -> EngineHandle:
-    """Start the engine that `config` names and wait until it answers; `on_line` gets its output as it comes.
+    """Start the engine of `config` and wait until it is ready; `on_line` receives its log lines.
 
-    EngineError, with the last log lines, when it is not installed, dies, or is not ready within `start_timeout`;
-    UsageError for an unknown engine or model, or options that contradict each other. Whatever happens, also when
-    cancelled, no process is left behind.
+    EngineError, with the last log lines, if it is not installed, exits, or is not ready within `start_timeout`;
+    UsageError for an unknown engine or model, or conflicting options. No process is left behind on failure or
+    cancellation.
     """
-    from servetop.engines.process.container import contained  # not for an engine that somebody else started
+    from servetop.engines.process.container import contained  # not needed for attached engines
     from servetop.engines.process.engine_process import EngineProcess
 
     engine = load_engine(config.name)
@@ -69,7 +69,7 @@ async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[
 
 
 def api_key(config: EngineConfig, environ: Mapping[str, str]) -> str | None:
-    """The key from the variable that `api_key_env` names; UsageError when that is not set."""
+    """Return the key from the variable named by `api_key_env`; UsageError if it is not set."""
     if config.api_key_env is None:
         return None
     key = environ.get(config.api_key_env, "").strip()
@@ -139,9 +139,9 @@ async def _facts(
 async def read_static_facts(
     feed: MetricsScraper | None, *, instead: HttpResults | None = None
 ) -> tuple[ServerFacts, tuple[str, ...]]:
-    """What an engine's metrics say of it, and what they lack; all of it without metrics.
+    """Read the facts that do not change from an engine's metrics, and the names of the fields that they lack.
 
-    `instead` are answers that its server gave before, for pages that come too late now.
+    `instead` are earlier results of the same server, used for pages that time out now.
     """
     if feed is None:
         return ServerFacts(), GAUGES
@@ -159,7 +159,7 @@ def engine_facts(
     pid: int | None = None,
     missing: tuple[str, ...] = GAUGES,
 ) -> EngineFacts:
-    """What was found out, as the recording keeps it; `model` is the name that requests ask for."""
+    """Return the facts in the form of the recording; `model` is the name that requests use."""
     return EngineFacts(
         name=engine.name,
         title=engine.title,
@@ -180,12 +180,12 @@ def engine_facts(
 
 
 def _count(told: int | None) -> int | None:
-    """None for what is no size of anything, whatever the server said."""
+    """Return a plausible size, else None."""
     return told if told is not None and 0 < told <= LARGEST_VALUE else None
 
 
 def refuse_without_key(result: HttpResult, url: str, *, config: EngineConfig) -> None:
-    """EngineError when the server wants an API key, or another one."""
+    """Raise EngineError if the server requires an API key, or rejects the given one."""
     if result.status in (401, 403):
         how = (
             f"it refuses the key in {config.api_key_env}"

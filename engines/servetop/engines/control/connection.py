@@ -1,6 +1,6 @@
-"""How a server is reached: by which transport, through which proxy, trusting whom.
+"""Connection settings of a server: transport, proxy and TLS.
 
-Proxy credentials come from the environment only, and stay in memory: no configuration holds them.
+Proxy credentials come from the environment and stay in memory; the configuration never contains them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _INSTALL = "pip install 'servetop[proxy]'"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The connection settings with everything decided, and why they are so where nobody asked for it."""
+    """The resolved connection settings, with the reason for those that the user did not choose."""
 
     connection: ConnectionConfig
     """`transport` is one of TRANSPORTS; `proxy` is the one to use, with its credentials."""
     remark: str = ""
-    """For a person; without credentials. Empty when there is nothing to say."""
+    """The reason as text for the user, without credentials; empty if there is none."""
 
 
 def route_to(url: str, connection: ConnectionConfig, environ: Mapping[str, str]) -> Route:
-    """What applies to a server; a proxy or a client certificate takes the httpx transport unless another is named.
+    """Resolve the settings for a server; a proxy or a client certificate selects the httpx transport by default.
 
-    UsageError for a proxy that cannot be used, and when the httpx transport is not installed.
+    UsageError for an unusable proxy, and if the httpx transport is not installed.
     """
     proxy = connection.proxy or environment_proxy(url, environ)
     if connection.transport == "raw" and not connection.proxy:
@@ -62,7 +62,7 @@ def _check_installed() -> None:
 def environment_proxy(url: str, environ: Mapping[str, str]) -> str | None:
     """The proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names (lower case first), unless NO_PROXY spares the host.
 
-    Servers on this machine are reached directly whatever the environment says, as in Go's net/http.
+    Local servers are always reached directly, as in Go's net/http.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -113,7 +113,7 @@ def address_of(proxy: str) -> str:
 
 
 def check_proxy(proxy: str) -> None:
-    """UsageError for what is no HTTP proxy; the words hold no credentials."""
+    """Raise UsageError, without credentials in its text, for an invalid HTTP proxy."""
     try:
         parts = urlsplit(proxy)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -124,7 +124,7 @@ def check_proxy(proxy: str) -> None:
 
 
 def check_connection(connection: ConnectionConfig, *, attached: bool) -> None:
-    """UsageError for settings that contradict each other, cannot be read, or would be recorded though secret."""
+    """Raise UsageError for settings that conflict, cannot be read, or would record a secret."""
     if connection.transport not in ("", *TRANSPORTS):
         raise UsageError(f"--transport {connection.transport}: give {' or '.join(TRANSPORTS)}")
     if dataclasses.replace(connection, transport="") != ConnectionConfig() and not attached:
@@ -145,7 +145,7 @@ def check_connection(connection: ConnectionConfig, *, attached: bool) -> None:
 
 
 def tls_context(connection: ConnectionConfig) -> ssl.SSLContext:
-    """Whom to trust, and who we are; UsageError for files that cannot be used."""
+    """Return the TLS context with CA and client certificates; UsageError for unusable files."""
     import ssl
 
     files = (connection.ca_cert, connection.client_cert, connection.client_key)

@@ -1,4 +1,4 @@
-"""Asking a server questions over HTTP, and saying in one line why it did not answer."""
+"""HTTP client of the control plane: health check, metrics and models, with errors as one-line texts."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from servetop.engines.control.proxied_http import ProxiedHttp
 
 REQUEST_TIMEOUT = 5.0
-"""Seconds for one question of the control plane."""
+"""Seconds until a control-plane request times out."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResult:
-    """What came back for one path: a status and a body, or the reason why nothing did."""
+    """The result of one request: status and body of the response, or the error that prevented one."""
 
     status: int = 0
     body: bytes = b""
     error: str = ""
-    """Why there is no answer, such as `connection refused`; empty when there is one."""
+    """Why there is no response, such as `connection refused`; empty if there is one."""
     refused: bool = False
-    """No connection came about at all: nobody is there."""
+    """No connection could be established."""
     late: bool = False
-    """It did not come in time; a later question may be answered."""
+    """The request timed out; a later one may succeed."""
     age: float = 0.0
-    """Seconds that what it tells was old already when it came, by a server that tells what it heard from another."""
+    """Age of the content in seconds on arrival, for content that the server scraped earlier from another server."""
 
     @property
     def ok(self) -> bool:
@@ -46,20 +46,20 @@ class HttpResult:
         return self.status == 200
 
     def json(self) -> Any:
-        """The body as JSON, or None when it is none or the status is not 200."""
+        """The body parsed as JSON; None if it is not JSON or the status is not 200."""
         return parsed_json(self.body) if self.ok else None
 
 
 NO_TLS = "it does not speak TLS: write http:// instead of https://"
 _PLAIN_HTTP = ("wrong version number", "wrong_version_number", "packet length too long", "record layer failure")
-"""What OpenSSL says of an answer that is no TLS."""
+"""Parts of OpenSSL's error for a response that is not TLS."""
 
 HttpResults = Mapping[str, HttpResult]
-"""Answers by path."""
+"""Results by path."""
 
 
 def parsed_json(body: bytes) -> Any:
-    """The value of a JSON text from a server; None for what is none, or nested without end."""
+    """Parse JSON from a server; None if it is invalid or nested too deeply."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):
@@ -67,18 +67,18 @@ def parsed_json(body: bytes) -> Any:
 
 
 def bodies(results: HttpResults) -> Mapping[str, bytes]:
-    """Those that are good, without their status."""
+    """Return the bodies of the successful results, by path."""
     return {path: result.body for path, result in results.items() if result.ok}
 
 
 class ServerClient:
-    """A server's control plane: questions with time limits, never an exception for what a server may do."""
+    """Control-plane client of one server; server and network failures are returned as results, not raised."""
 
     def __init__(self, url: str, *, api_key: str | None = None, connection: ConnectionConfig | None = None) -> None:
         self.url = url
         way = connection or ConnectionConfig()
         self._proxy = way.proxy
-        headers = {"Accept-Encoding": "identity"}  # packing a page costs the engine more than sending it costs us
+        headers = {"Accept-Encoding": "identity"}  # compressing a page costs the engine more than sending it
         if api_key is not None:
             headers["Authorization"] = f"Bearer {api_key}"
         context = tls_context(way) if url.startswith("https:") else None
@@ -93,7 +93,7 @@ class ServerClient:
     async def request(
         self, path: str, *, method: str = "GET", data: Mapping[str, Any] | None = None, timeout: float = REQUEST_TIMEOUT
     ) -> HttpResult:
-        """One question; `data` goes as a JSON body."""
+        """Send one request; `data` becomes its JSON body."""
         body = None if data is None else json.dumps(data).encode()
         try:
             async with asyncio.timeout(timeout):
@@ -113,18 +113,18 @@ class ServerClient:
         return f"by the proxy {address_of(self._proxy)}: {words}"
 
     async def get_all(self, paths: Iterable[str], *, timeout: float = REQUEST_TIMEOUT) -> HttpResults:
-        """Several questions at once."""
+        """GET several paths concurrently."""
         wanted = list(dict.fromkeys(paths))
         results = await asyncio.gather(*(self.request(path, timeout=timeout) for path in wanted))
         return dict(zip(wanted, results, strict=True))
 
     async def close(self) -> None:
-        """Close its connections; later questions answer with error."""
+        """Close the connections; later requests return an error."""
         await self._http.close()
 
 
 def normalise_url(text: str) -> str:
-    """`gpu7:8000`, `http://gpu7:8000/`, `…/v1/` → `http://gpu7:8000`; UsageError for what is no address."""
+    """`gpu7:8000`, `http://gpu7:8000/`, `…/v1/` → `http://gpu7:8000`; UsageError for an invalid address."""
     stripped = text.strip()
     with_scheme = stripped if "://" in stripped else f"http://{stripped}"
     try:
@@ -141,7 +141,7 @@ def normalise_url(text: str) -> str:
 
 
 def is_local(url: str) -> bool:
-    """The server is on this machine, by its address: its processes and GPUs can be looked at."""
+    """Whether the address is on this machine, so that the server's processes and GPUs can be inspected."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback or ipaddress.ip_address(host).is_unspecified
@@ -158,7 +158,7 @@ def _reason(error: BaseException) -> str:
         return NO_TLS
     known = {
         "refused": "connection refused",
-        f"errno {errno.ECONNREFUSED}]": "connection refused",  # asyncio's words are its own
+        f"errno {errno.ECONNREFUSED}]": "connection refused",  # the text of asyncio's own error
         f"errno {errno.EHOSTUNREACH}]": "host unreachable",
         f"errno {errno.ENETUNREACH}]": "host unreachable",
         "not known": "no such host",

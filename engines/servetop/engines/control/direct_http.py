@@ -1,6 +1,6 @@
-"""Questions to one server over HTTP/1.1 connections of our own; with a proxy they go through httpx.
+"""Control-plane requests to one server over a connection pool of our own; with a proxy httpx sends them.
 
-httpx takes longer to import than the rest of a run takes to its first request.
+Importing httpx takes longer than everything else before the first request of a run.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from servetop.engines.control.http_body import Body, ResponseError
 
 LARGEST_HEAD = 1 << 16
-"""Bytes of an answer's status line and headers."""
+"""Maximum bytes of a response's status line and headers."""
 _READ_BYTES = 1 << 16
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class ConnectError(OSError):
-    """No connection came about."""
+    """No connection could be established."""
 
 
 class ProtocolError(Exception):
-    """What came over a connection is no answer."""
+    """The bytes received are not a valid response."""
 
 
 class DirectHttp:
-    """Keeps connections open between questions; as many as there are questions at once."""
+    """A connection pool with keep-alive, of one connection per concurrent request."""
 
     def __init__(self, url: str, *, headers: Mapping[str, str], context: ssl.SSLContext | None) -> None:
         parts = urlsplit(url)
@@ -43,10 +43,10 @@ class DirectHttp:
         self._closed = False
 
     async def request(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
-        """Status and unpacked body; a body that is sent is JSON.
+        """Send one request with an optional JSON body; return status and decoded body.
 
-        ConnectError and other OSErrors, ProtocolError, AnswerError. A connection that was kept and has been closed by
-        the server meanwhile is replaced by a new one.
+        Raises ConnectError and other OSErrors, ProtocolError and ResponseError. A kept connection that the server has
+        closed is replaced by a new one.
         """
         entity = "" if body is None else f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         request = f"{method} {self._path}{path} HTTP/1.1\r\n{self._head}{entity}\r\n".encode("ascii") + (body or b"")
@@ -79,7 +79,7 @@ class DirectHttp:
             raise ConnectError(str(error)) from error
 
     async def close(self) -> None:
-        """Close the connections that no question uses; later questions are a ProtocolError."""
+        """Close the idle connections; later requests raise ProtocolError."""
         self._closed = True
         for connection in self._idle:
             connection.close()
@@ -87,17 +87,17 @@ class DirectHttp:
 
 
 class _ClosedUnheard(ProtocolError):
-    """The server closed a connection without a byte of an answer."""
+    """The server closed the connection before sending a byte."""
 
 
 class _Connection:
-    """One question at a time."""
+    """One connection, which carries one request at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
     async def request(self, request: bytes) -> _Response:
-        """The answer to a request."""
+        """Send a request and read the response."""
         result = _Response()
         try:
             self._writer.write(request)
@@ -112,12 +112,12 @@ class _Connection:
         return result
 
     def close(self) -> None:
-        """Without a goodbye."""
+        """Close the connection immediately, without a TLS shutdown."""
         self._writer.transport.abort()
 
 
 class _Response:
-    """One answer while it arrives; the parser calls it."""
+    """A response in progress; the HTTP parser calls its `on_` methods."""
 
     def __init__(self) -> None:
         self.heard = 0
@@ -132,7 +132,7 @@ class _Response:
         self._parser = HttpResponseParser(self)
 
     def take(self, data: bytes) -> bool:
-        """The next bytes; True when the answer is whole."""
+        """Parse the next bytes; True when the response is complete."""
         self.heard += len(data)
         try:
             self._parser.feed_data(data)
@@ -156,7 +156,7 @@ class _Response:
         return self._complete
 
     def end(self) -> None:
-        """Nothing more comes: for an answer that does not say how long it is, that is its end."""
+        """Handle the end of the connection, which completes a response without a length."""
         if not self.heard:
             raise _ClosedUnheard("it closed the connection without an answer")
         if self._content is None or self._sized:
@@ -164,11 +164,11 @@ class _Response:
         self.body = self._content.whole()
 
     def on_message_begin(self) -> None:
-        """Called by the parser: again behind an interim answer (1xx)."""
+        """Reset the response; called again after an interim response (1xx)."""
         self._followed = self._complete
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Called by the parser; for trailers and for what follows a whole answer too, which say nothing of it."""
+        """Record a header; trailers and headers after the complete response are ignored."""
         if self._headed:
             return
         match name.lower():

@@ -1,25 +1,25 @@
-"""The body of a control-plane answer: unpacked within limits, whoever the server is."""
+"""Decodes the body of a control-plane response within size limits."""
 
 from __future__ import annotations
 
 import zlib
 
 MAX_BODY_BYTES = 8 << 20
-"""Bytes, unpacked; a longer answer is not read to its end and not used: half a metrics page would be other sums."""
+"""Decoded bytes. A longer body is discarded, because half a metrics page would give wrong sums."""
 MAX_BODY_LINES = 200_000
-"""Lines of one answer; more than that in 8 MiB is no metrics page."""
+"""Lines of one body; a metrics page of 8 MiB has fewer."""
 _UNPACKED = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
-"""Window bits by content encoding: some servers and proxies pack although nobody asked for it."""
+"""zlib window bits by content encoding; some servers and proxies compress unasked."""
 
 
 class ResponseError(Exception):
-    """An answer that is not used: too long, or packed in a way that nobody asked for."""
+    """A response that is discarded: too long, or in an unsupported content encoding."""
 
 
 class Body:
-    """Takes in the pieces of one body; nothing is unpacked beyond the limits, however small it was sent.
+    """Collects the pieces of one body and decodes no more than the limits allow.
 
-    AnswerError for a content encoding that is not known, and for what breaks a limit.
+    ResponseError for an unknown content encoding and for a body beyond the limits.
     """
 
     def __init__(self, content_encoding: str) -> None:
@@ -33,7 +33,7 @@ class Body:
         self._bytes = bytearray()
 
     def take(self, piece: bytes) -> None:
-        """The next bytes as they were sent."""
+        """Add the next bytes as received."""
         room = MAX_BODY_BYTES + 1 - len(self._bytes)
         try:
             self._bytes += piece if self._unpacker is None else self._unpacker.decompress(piece, room)
@@ -43,7 +43,7 @@ class Body:
             raise ResponseError(f"its answer is longer than {MAX_BODY_BYTES >> 20} MiB: not read")
 
     def whole(self) -> bytes:
-        """All of it, once it has ended."""
+        """Return the complete body."""
         if self._bytes.count(b"\n") > MAX_BODY_LINES:
             raise ResponseError(f"its answer has more than {MAX_BODY_LINES:,} lines: not read")
         return bytes(self._bytes)

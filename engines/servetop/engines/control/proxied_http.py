@@ -1,4 +1,4 @@
-"""Questions to one server through a proxy."""
+"""Control-plane requests to one server through a proxy, with httpx."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from servetop.engines.control.http_body import Body
 
 
 class ProxiedHttp:
-    """The same questions as those of DirectHttp."""
+    """The interface of DirectHttp, through a proxy."""
 
     def __init__(self, url: str, *, headers: Mapping[str, str], context: ssl.SSLContext | None, proxy: str) -> None:
         self._url = url
@@ -20,7 +20,7 @@ class ProxiedHttp:
         self._http = httpx.AsyncClient(headers=dict(headers), timeout=None, trust_env=False, proxy=proxy, verify=verify)
 
     async def request(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
-        """See DirectHttp; a proxy that wants other credentials is a ProtocolError with its status, 407."""
+        """Send one request; ProtocolError `407` if the proxy rejects the credentials."""
         headers = {} if body is None else {"Content-Type": "application/json"}
         try:
             async with self._http.stream(method, self._url + path, content=body, headers=headers) as response:
@@ -36,5 +36,5 @@ class ProxiedHttp:
             raise ProtocolError(str(error) or type(error).__name__) from error
 
     async def close(self) -> None:
-        """Close its connections; later questions are a ProtocolError."""
+        """Close the connections; later requests raise ProtocolError."""
         await self._http.aclose()

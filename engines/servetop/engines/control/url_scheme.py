@@ -1,4 +1,4 @@
-"""Is a server spoken to by the right scheme: http:// or https://?"""
+"""Detects a URL with the wrong scheme: http:// for a TLS port, or https:// for plain HTTP."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from servetop.engines.control.control_client import NO_TLS, HttpResults
 
 _HANDSHAKE_SECONDS = 3.0
 _SAYS_SO = b"HTTPS"
-"""In the body of status 400, by which nginx, Go and others answer plain HTTP at a TLS port."""
+"""Part of the body of the status 400 that nginx, Go and others send for plain HTTP on a TLS port."""
 
 
 async def refuse_wrong_scheme(url: str, results: HttpResults) -> None:
-    """EngineError when TLS meets a server of plain HTTP, or plain HTTP a TLS port, which a handshake makes sure of."""
+    """Raise EngineError if the scheme is wrong; a TLS handshake confirms a TLS port."""
     if any(result.error == NO_TLS for result in results.values()):
         raise EngineError(f"{url}: {NO_TLS}")
     parts = urlsplit(url)
@@ -28,7 +28,7 @@ async def refuse_wrong_scheme(url: str, results: HttpResults) -> None:
 
 
 async def _speaks_tls(host: str, port: int) -> bool:
-    """A handshake succeeds, whoever the server says that it is."""
+    """Whether a TLS handshake succeeds, regardless of the certificate."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with suppress(OSError, TimeoutError, ValueError):  # ssl.SSLError is an OSError

@@ -1,18 +1,18 @@
-"""Server-sent events out of bytes that arrive in pieces of any size.
+"""SSE parser: splits bytes that arrive in pieces of any size into server-sent events.
 
-Follows the event stream format of the HTML standard (section 9.2.6) for what serving engines send: `data` fields and
-comments; LF, CRLF and CR end a line. Other fields are skipped.
+Implements the event stream format of the HTML standard (section 9.2.6) as far as serving engines use it: `data`
+fields and comments; LF, CRLF and CR end a line. Other fields are skipped.
 """
 
 from __future__ import annotations
 
 MAX_EVENT_BYTES = 4 << 20
-"""An event longer than this is not kept: no engine sends one, and memory stays bounded."""
+"""Maximum bytes of an event. No engine sends longer ones; the limit bounds memory."""
 _SHORT = 4096
 
 
 class SseSplitter:
-    """Collects bytes until an event is complete. `overflowed` turns true, for good, at an event that is too long."""
+    """Collects bytes until an event is complete. An event that is too long sets `overflowed` permanently."""
 
     __slots__ = ("_after_cr", "_data", "_pieces", "held", "overflowed")
 
@@ -21,12 +21,12 @@ class SseSplitter:
         self._pieces: list[bytes] | None = None  # each stream has a splitter, and most never need a list
         self._data: list[bytes] | None = None
         self._after_cr = False
-        """The last byte was a CR, which has ended its line: an LF that follows belongs to it."""
+        """The last byte was a CR that ended its line; an LF that follows belongs to it."""
         self.held = 0
-        """Bytes of an event whose end is not here yet."""
+        """Bytes of the incomplete event."""
 
     def take_back(self) -> bytes:
-        """What is held, where that is a short beginning of a line: to be fed again with what follows; else nothing."""
+        """Return and clear the held bytes if they are a short beginning of a line, to be fed again; else nothing."""
         if self._data or self.held > _SHORT:
             return b""
         held = b"".join(self._pieces or ())
@@ -34,7 +34,7 @@ class SseSplitter:
         return held
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The data of each event that these bytes complete; several data lines are joined by a newline."""
+        """Return the data of each event that these bytes complete; data lines are joined by a newline."""
         if self.overflowed:
             return []
         if not self.held:

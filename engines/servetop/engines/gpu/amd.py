@@ -1,4 +1,4 @@
-"""AMD's devices, read through amdsmi: the Python package that comes with ROCm (and as the extra `amd`)."""
+"""Telemetry of AMD GPUs through amdsmi, a Python package of ROCm (also the extra `amd`)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ MHZ = 1e6
 MIB = 1 << 20
 MICROJOULE = 1e-6
 HOTTEST = 1000
-"""A temperature above it is in thousandths of a degree: versions of amdsmi differ."""
+"""A higher temperature is in thousandths of a degree, as in some versions of amdsmi."""
 
 
 class AmdReader:
-    """Reads devices through a module with amdsmi's functions; what a device does not tell (`N/A`) is None."""
+    """Reads devices through a module with amdsmi's functions; values that are `N/A` are None."""
 
     def __init__(self, smi: Any, devices: Sequence[Any], owns: Owns = any_process) -> None:
         self._smi = smi
@@ -24,7 +24,7 @@ class AmdReader:
         self._owns = owns
 
     def __call__(self, at: float) -> Sequence[GpuSample]:
-        """All devices, numbered in amdsmi's order."""
+        """Read all devices, in the order of amdsmi."""
         return [self._device(device, index, at) for index, device in enumerate(self._devices)]
 
     def _device(self, device: Any, index: int, at: float) -> GpuSample:
@@ -49,13 +49,13 @@ class AmdReader:
         )
 
     def _power(self, device: Any) -> float | None:
-        """Watts now; some cards tell a mean over some milliseconds only."""
+        """Current power in watts; some cards report only a mean over some milliseconds."""
         keys = ("current_socket_power", "average_socket_power")
         now, mean = self._numbers(self._smi.amdsmi_get_power_info, device, keys=keys)
         return now or mean
 
     def _temperature(self, device: Any) -> float | None:
-        """Of the hottest place, where all cards have a sensor."""
+        """Temperature of the hotspot, which every card measures."""
         kinds = (self._smi.AmdSmiTemperatureType.HOTSPOT, self._smi.AmdSmiTemperatureMetric.CURRENT)
         value = _number(self._answer(self._smi.amdsmi_get_temp_metric, device, *kinds))
         return value / 1000 if value is not None and value > HOTTEST else value
@@ -89,7 +89,7 @@ class AmdReader:
 
 
 def open_amd(owns: Owns = any_process) -> AmdReader | None:
-    """A reader of this machine's AMD devices; None when amdsmi is not installed, cannot be loaded, or finds none."""
+    """Open this machine's AMD devices; None if amdsmi is missing, fails to load, or finds none."""
     try:
         import amdsmi
     except (ImportError, OSError, KeyError):  # without ROCm's library it fails in ways of its own
@@ -103,5 +103,5 @@ def open_amd(owns: Owns = any_process) -> AmdReader | None:
 
 
 def _number(value: object) -> float | None:
-    """None for `N/A`, for what is missing, and for what is no number."""
+    """Return the number; None for `N/A`, a missing value and anything else."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

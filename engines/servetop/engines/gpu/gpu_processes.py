@@ -1,4 +1,4 @@
-"""Whose memory on a GPU is the engine's: of the processes that a driver lists, those of the engine's tree."""
+"""GPU memory of the engine: the driver's processes that belong to the engine's process tree."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 Owns = Callable[[int], bool]
-"""Whether the process of a pid is the engine's."""
+"""Returns whether a pid belongs to the engine."""
 
 
 def any_process(pid: int) -> bool:
-    """All processes count: of an engine that was attached to, nobody knows which are its own."""
+    """Count all processes, because the processes of an attached engine are unknown."""
     del pid
     return True
 
 
 def in_tree(pid: int, leader: int) -> bool:
-    """It is the leader, of the leader's session, or a descendant; a process that is gone is none of them."""
+    """Whether the process is the leader, in its session, or a descendant; False if it has exited."""
     import psutil  # in the thread that reads the GPUs
 
     with suppress(OSError, psutil.Error):
@@ -28,10 +28,10 @@ def in_tree(pid: int, leader: int) -> bool:
 
 
 class OwnPids:
-    """Tells a started engine's processes: its leader's tree, as long as a driver lists them.
+    """Recognises the processes of a started engine: the tree of its leader.
 
-    One that was found to be the engine's stays so after its end, when nothing tells any more whose it was: then a
-    driver that still lists it has not freed its memory.
+    A recognised pid stays the engine's after it exits, when its parents are unknown: a driver that still lists it has
+    not freed its memory.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class OwnPids:
         self._known: set[int] = set()
 
     def follow(self, leader: int | None) -> None:
-        """An engine has been started; None: the one there is has no process of its own."""
+        """Follow the engine with this leader; None: an attached engine without a known process."""
         self._leader, self._known = leader, set()
 
     def __call__(self, pid: int) -> bool:
@@ -49,9 +49,9 @@ class OwnPids:
 
 
 def owned_memory(held: Iterable[tuple[int, int | None]], owns: Owns) -> int | None:
-    """Bytes that the engine holds, of pids with what each holds; None when no process of the engine is among them.
+    """Sum the bytes of the engine's pids; None if none of the pids is the engine's.
 
-    That is not 0: in a container a driver may list no processes, or list them under other numbers.
+    None is not 0: in a container a driver may list no processes, or other pids.
     """
     own = [size for pid, size in held if size is not None and owns(pid)]
     return sum(own) if own else None

@@ -1,4 +1,4 @@
-"""GPU telemetry, NVIDIA's by NVML and AMD's by amdsmi. No driver, no library, no GPU: no samples, and no error."""
+"""GPU telemetry of NVIDIA (NVML) and AMD (amdsmi). Without driver, library or GPU there are no samples and no error."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from servetop.engines.gpu.gpu_processes import Owns, any_process
 from servetop.engines.gpu.nvidia import open_nvml
 
 RELEASE_SECONDS = 5.0
-"""Drivers get so long to free the memory of processes that have ended."""
+"""Seconds for drivers to free the memory of processes that have exited."""
 ASK_EVERY = 0.05
-"""Seconds between questions whether they have."""
+"""Seconds between checks whether the memory is free."""
 
 
 class GpuReader(Protocol):
-    """Reads all devices once; may take some milliseconds."""
+    """Reads all devices; one reading may take some milliseconds."""
 
     def __call__(self, at: float) -> Sequence[GpuSample]:
-        """The devices as of `at`; empty when there are none."""
+        """Read all devices; `at` is the time of the samples."""
         ...
 
 
 class GpuSampler:
-    """Reads the GPUs in a thread of its own: waking NVML up takes a moment, and a sick driver may hang.
+    """Reads the GPUs in a thread, because initialising NVML takes a moment and a faulty driver may hang.
 
     Each `sample` asks for the next reading and returns what the last one found; the first one starts the thread, which
     loads the drivers' libraries. `owns` tells which processes are the engine's; it is asked in that thread.
@@ -45,7 +45,7 @@ class GpuSampler:
         self._closed = False
 
     def sample(self) -> list[GpuSample]:
-        """The newest reading that was not returned yet, one sample a device; never waits."""
+        """Return the newest unread reading, one sample per device; never blocks."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="gpu-sampler", daemon=True)
             self._thread.start()
@@ -66,7 +66,7 @@ class GpuSampler:
         return left
 
     def close(self) -> None:
-        """End the thread after a reading under way."""
+        """Stop the thread after the reading in progress."""
         self._closed = True
         self._wanted.set()
 

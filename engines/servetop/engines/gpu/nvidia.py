@@ -1,4 +1,4 @@
-"""NVIDIA's devices, read through NVML (the package nvidia-ml-py, imported as pynvml)."""
+"""Telemetry of NVIDIA GPUs through NVML (package nvidia-ml-py, imported as pynvml)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ somebody has set (0x2, 0x100) do not."""
 
 
 class NvmlReader:
-    """Reads devices through a module with NVML's functions; what a device does not support is None."""
+    """Reads devices through a module with NVML's functions; unsupported values are None."""
 
     def __init__(self, nvml: Any, devices: Sequence[Any], owns: Owns = any_process) -> None:
         self._nvml = nvml
@@ -32,7 +32,7 @@ class NvmlReader:
         self._owns = owns
 
     def __call__(self, at: float) -> Sequence[GpuSample]:
-        """All devices, numbered as NVML does (which CUDA_VISIBLE_DEVICES does not change)."""
+        """Read all devices, in the order of NVML, which CUDA_VISIBLE_DEVICES does not change."""
         return [self._device(device, index, at) for index, device in enumerate(self._devices)]
 
     def _device(self, device: Any, index: int, at: float) -> GpuSample:
@@ -70,7 +70,7 @@ class NvmlReader:
 
 
 def open_nvml(owns: Owns = any_process) -> NvmlReader | None:
-    """A reader of this machine's NVIDIA devices; None when NVML cannot be had, loaded or opened, or finds none."""
+    """Open this machine's NVIDIA devices; None if NVML is missing, fails to load, or finds none."""
     try:
         import pynvml
     except (ImportError, OSError, MemoryError):  # few file descriptors or little memory: what is read of GPUs is extra
@@ -84,7 +84,7 @@ def open_nvml(owns: Owns = any_process) -> NvmlReader | None:
 
 
 def throttle_words(reasons: int | None) -> str | None:
-    """Why the clocks are held down; empty: they are not; None: the card does not tell."""
+    """Return why the clocks are throttled; empty: they are not; None: not reported by the card."""
     return None if reasons is None else ", ".join(words for bit, words in THROTTLE_REASONS.items() if reasons & bit)
 
 

@@ -1,4 +1,4 @@
-"""From an engine's metrics page to an `EngineSample`, by a table: which series feeds which field."""
+"""Maps the series of an engine's metrics page to the fields of an `EngineSample`, by a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from servetop.engines.metrics.prometheus_text import PrometheusSample, scan
 from servetop.engines.server_facts import ServerFacts
 
 GAUGES = tuple(each.name for each in fields(EngineSample) if not each.name.startswith("scrape_"))
-"""The fields of EngineSample that an engine may or may not export."""
+"""The fields of EngineSample, each of which an engine may or may not export."""
 
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
@@ -22,35 +22,35 @@ Found = Mapping[str, list[PrometheusSample]]
 
 
 Pages = Mapping[str, bytes]
-"""Bodies by path, of the pages that answered."""
+"""Bodies of the fetched pages, by path."""
 
 
 class MetricsReader(Protocol):
-    """What a sampler must know of an engine's metrics: where they are and what they mean.
+    """Reads an engine's metrics: paths of the pages, and their conversion to a sample.
 
-    It may keep what it saw for the next page: each running engine has a reader of its own.
+    A reader may keep state between scrapes: each running engine has its own.
     """
 
     @property
     def paths(self) -> Sequence[str]:
-        """Its pages, such as `/metrics`; the first is the one that there must be."""
+        """Paths of the pages, such as `/metrics`; the first one is required."""
         ...
 
     def sample(self, pages: Pages, *, start: float, end: float) -> EngineSample | None:
-        """The pages as a sample scraped from `start` to `end` of the run; None when they are not this engine's."""
+        """Convert pages scraped from `start` to `end` (run time) to a sample; None if they are another engine's."""
         ...
 
     def facts(self, pages: Pages) -> ServerFacts:
-        """What the pages say that does not change while the engine runs."""
+        """Read the facts that do not change while the engine runs."""
         ...
 
     def missing(self, pages: Pages) -> tuple[str, ...]:
-        """Fields of EngineSample that this engine does not export, as far as these pages tell."""
+        """Return the fields of EngineSample that these pages do not export."""
         ...
 
 
 class Fold(Enum):
-    """How the rows of one series become one number: an engine with several ranks exports a row for each."""
+    """How the rows of one series are aggregated; an engine with several ranks exports one row per rank."""
 
     SUM = "sum"
     MEAN = "mean"
@@ -58,19 +58,19 @@ class Fold(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MetricSeries:
-    """Where a field comes from: names by preference, of which the first one on the page counts."""
+    """The source of a field: series names by preference, of which the first one on the page is used."""
 
     names: tuple[str, ...]
     fold: Fold = Fold.SUM
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Only rows that carry all of these."""
+    """Only rows with all of these labels count."""
     scale: float = 1.0
     """From the series' unit to the field's: 1e-6 for microseconds."""
     absent: float | None = None
-    """What it means that the series is not on the page: 0 for a counter that only appears when it first counts."""
+    """Value if the series is missing: 0 for a counter that appears with its first increment."""
 
     def value(self, found: Found) -> float | None:
-        """The folded number; None when no name is there, or when it is negative, NaN or above LARGEST_VALUE."""
+        """Aggregate the rows; None if there are none, or if the value is negative, NaN or above LARGEST_VALUE."""
         rows = next((found[name] for name in self.names if name in found), [])
         values = [row.value for row in rows if not self.labels or self.labels.items() <= row.labels.items()]
         if not values:
@@ -84,17 +84,17 @@ class MetricSeries:
 def gauge(
     *names: str, labels: Mapping[str, str] | None = None, scale: float = 1.0, absent: float | None = None
 ) -> MetricSeries:
-    """A value of the moment, added over the engine's ranks; also a histogram's `_sum` or `_count`."""
+    """A gauge, summed over the engine's ranks; also a histogram's `_sum` or `_count`."""
     return MetricSeries(names, labels=labels or {}, scale=scale, absent=absent)
 
 
 def share(*names: str) -> MetricSeries:
-    """A value between 0 and 1, averaged over the engine's ranks."""
+    """A ratio from 0 to 1, averaged over the engine's ranks."""
     return MetricSeries(names, fold=Fold.MEAN)
 
 
 def counter(*names: str, scale: float = 1.0, absent: float | None = None) -> MetricSeries:
-    """A counter, added over all its rows; each name is looked for with `_total` and without."""
+    """A counter, summed over all its rows; each name is tried with and without `_total`."""
     return MetricSeries(
         tuple(f"{name}{ending}" for name in names for ending in ("_total", "")), scale=scale, absent=absent
     )
@@ -102,48 +102,48 @@ def counter(*names: str, scale: float = 1.0, absent: float | None = None) -> Met
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheInfo:
-    """An engine's KV cache as labels of an info series: one row a rank, the numbers in its labels."""
+    """The size of the KV cache in the labels of an info series, with one row per rank."""
 
     name: str
     blocks: str
     """Label with the number of blocks."""
     block_size: str
-    """Label with the tokens a block holds."""
+    """Label with the tokens per block."""
     reserved: int = 0
     """Blocks of each rank that never hold a request (vLLM V1 keeps block 0 as its null block)."""
     reserved_unless: str = ""
     """A series that only engines without reserved blocks export."""
 
     def total(self, found: Found) -> float | None:
-        """Usable blocks, added over the ranks."""
+        """Return the usable blocks, summed over the ranks."""
         counts = [int(text) for text in _labels(found, self.name, self.blocks) if _NUMBER.fullmatch(text)]
         reserved = 0 if self.reserved_unless in found else self.reserved
         return float(sum(count - reserved for count in counts)) if counts and min(counts) > reserved else None
 
     def tokens_a_block(self, found: Found) -> int | None:
-        """Tokens that a block holds, by the first rank."""
+        """Return the tokens per block of the first rank."""
         return next((int(text) for text in _labels(found, self.name, self.block_size) if _NUMBER.fullmatch(text)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricMap:
-    """A `MetricsReader` for Prometheus text: fields of EngineSample and the series that feed them."""
+    """A `MetricsReader` for Prometheus text: fields of EngineSample and their series."""
 
     fields: Mapping[str, MetricSeries]
     cache: CacheInfo | None = None
     path: str = "/metrics"
     block_size: int | None = None
-    """Tokens that a KV block holds, where no series tells: 1 for an engine that counts tokens."""
+    """Tokens per KV block, if no series has it: 1 for an engine that counts tokens."""
     lazy: bool = False
-    """Series appear with their first use: a page without any is one of an engine that was not used yet."""
+    """Series appear with their first use: a page without any is from an idle engine."""
 
     @property
     def paths(self) -> Sequence[str]:
-        """One page."""
+        """The single metrics path."""
         return (self.path,)
 
     def sample(self, pages: Pages, *, start: float, end: float) -> EngineSample | None:
-        """None when none of the table's series is on the page."""
+        """Convert the page to a sample; None if none of the table's series is on it."""
         found = self._scan(pages)
         if not found and not (self.lazy and self.path in pages):
             return None
@@ -153,7 +153,7 @@ class MetricMap:
         return with_derived_kv_usage(EngineSample(scrape_start=start, scrape_end=end, **values))
 
     def facts(self, pages: Pages) -> ServerFacts:
-        """The size of the KV cache, and the batch-size limit where the engine exports one."""
+        """Read the size of the KV cache, and the batch-size limit if it is exported."""
         found = self._scan(pages)
         total = self.cache.total(found) if self.cache else None
         if (series := self.fields.get("kv_blocks_total")) is not None:
@@ -166,12 +166,12 @@ class MetricMap:
         )
 
     def missing(self, pages: Pages) -> tuple[str, ...]:
-        """What is not on the page; of a lazy engine, what the table does not know."""
+        """Return the fields not on the page; for a lazy engine those not in the table."""
         known = with_derived_kv_usage(EngineSample(scrape_start=0.0, scrape_end=0.0, **dict.fromkeys(self.fields, 1.0)))
         return not_exported(known if self.lazy else self.sample(pages, start=0.0, end=0.0))
 
     def series(self) -> frozenset[str]:
-        """All names that it looks for on its page."""
+        """Return all series names that the reader uses."""
         cache = (self.cache.name, self.cache.reserved_unless) if self.cache else ()
         return frozenset([*cache, *(name for series in self.fields.values() for name in series.names)]) - {""}
 
@@ -180,7 +180,7 @@ class MetricMap:
 
 
 def with_derived_kv_usage(sample: EngineSample) -> EngineSample:
-    """Of the KV cache's share, used and total, the one that the other two tell; a share above 1 is not known."""
+    """Derive KV usage or used blocks from the other values; a usage above 1 becomes None."""
     usage, used, total = sample.kv_usage, sample.kv_blocks_used, sample.kv_blocks_total
     if usage is None and used is not None and total:
         usage = used / total
@@ -192,7 +192,7 @@ def with_derived_kv_usage(sample: EngineSample) -> EngineSample:
 
 
 def not_exported(sample: EngineSample | None) -> tuple[str, ...]:
-    """Fields of EngineSample that are None in this sample; all of them without a sample."""
+    """Return the fields that are None in this sample; all of them without a sample."""
     return tuple(name for name in GAUGES if getattr(sample, name, None) is None)
 
 

@@ -1,4 +1,4 @@
-"""Scrapes an engine at a steady pace, however slowly it answers."""
+"""Scrapes an engine periodically, independent of how fast it responds."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from servetop.core.tick import TICK_SECONDS
 
 
 class Sampled(Protocol):
-    """What can be scraped; an `EngineHandle` is."""
+    """A source of engine samples, such as an `EngineHandle`."""
 
     async def sample(self) -> EngineSample | None:
-        """One scrape, within a time limit of its own; None when nothing could be read."""
+        """Scrape once, within the scrape timeout; None if nothing could be read."""
         ...
 
 
 class EngineSampler:
-    """One scrape at a time, due at absolute multiples of `period`; what is missed is skipped, never made up for."""
+    """Starts one scrape at a time, at absolute multiples of `period`; missed scrapes are skipped."""
 
     def __init__(self, handle: Sampled, clock: Clock, *, period: float = TICK_SECONDS) -> None:
         self._handle = handle
@@ -33,25 +33,25 @@ class EngineSampler:
 
     @property
     def newest(self) -> EngineSample | None:
-        """The last scrape's sample; None before the first one, and when the last one failed. `age` says how old."""
+        """The sample of the last scrape; None before the first one and if the last one failed."""
         return None if self._failed else self._newest
 
     def age(self) -> float:
-        """Seconds since the newest sample was complete, failed scrapes after it or not; inf when there is none."""
+        """Seconds since the newest successful scrape; inf if there is none."""
         return math.inf if self._newest is None else self._clock.now() - self._newest.scrape_end
 
     def drain(self) -> list[EngineSample]:
-        """All samples since the last call, oldest first."""
+        """Return all samples since the last call, oldest first."""
         fresh, self._fresh = self._fresh, []
         return fresh
 
     def start(self) -> None:
-        """Begin, with a scrape at once."""
+        """Start, with an immediate scrape."""
         if self._task is None:
             self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """End; a scrape under way is given up."""
+        """Stop, and cancel a scrape in progress."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Where an engine's metrics pages come from: its own server, another port beside it, or a Prometheus server."""
+"""Sources of an engine's metrics: the server itself, another port, or a Prometheus server."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
     from servetop.engines.engine import Engine
 
 SCRAPE_TIMEOUT = 1.0
-"""Seconds; a later page would be too old to be shown as now."""
+"""Seconds until a scrape times out; a later page would be too old to show as current."""
 
 
 class MetricsSource(Protocol):
-    """Fetches pages; a troubled answer says why one is not there."""
+    """Fetches metrics pages; the result of a missing page has an `error`."""
 
     @property
     def url(self) -> str:
-        """Of what is asked, for messages."""
+        """The URL of the source, for messages."""
         ...
 
     def where(self, path: str) -> str:
-        """The place of one page, for messages."""
+        """Return the URL of one page, for messages."""
         ...
 
     async def fetch(self, paths: Sequence[str]) -> HttpResults:
-        """All of them, at once."""
+        """Fetch all pages concurrently."""
         ...
 
     async def close(self) -> None:
-        """Close what it opened; the engine's own connections are not its own."""
+        """Close the source's own connections; those shared with the engine stay open."""
         ...
 
 
 class ServerSource:
-    """Pages of a server: the engine's own (`owned` false), or one that only tells metrics."""
+    """Metrics pages of a server: the engine itself, or (`owned`) one with metrics only."""
 
     def __init__(self, client: ServerClient, *, owned: bool = False, timeout: float = SCRAPE_TIMEOUT) -> None:
         self._client = client
@@ -57,27 +57,27 @@ class ServerSource:
 
     @property
     def url(self) -> str:
-        """The server's."""
+        """URL of the server."""
         return self._client.url
 
     def where(self, path: str) -> str:
-        """Its URL."""
+        """Return the URL of the page."""
         return f"{self.url}{path}"
 
     async def fetch(self, paths: Sequence[str]) -> HttpResults:
-        """Within the engine's time limit; longer where the server was late before."""
+        """Fetch within the engine's scrape timeout, or a longer one after a late response."""
         return await self._patient.get_all(paths)
 
     async def close(self) -> None:
-        """The client, if it is for metrics alone."""
+        """Close the client if it is used for metrics only."""
         if self._owned:
             await self._client.close()
 
 
 class ConfiguredSource:
-    """Pages at the address that a person gave: a Prometheus server's, or an engine's, which is seen when it answers.
+    """Metrics at the configured URL; the first response shows whether it is a Prometheus server or an engine.
 
-    A Prometheus server has a metrics page of its own besides, so it is asked for its API first.
+    A Prometheus server also has a metrics page of its own, so its API is tried first.
     """
 
     def __init__(self, client: ServerClient, reader: MetricsReader, *, match: str | None, timeout: float) -> None:
@@ -91,15 +91,15 @@ class ConfiguredSource:
 
     @property
     def url(self) -> str:
-        """As given."""
+        """The configured URL."""
         return self._client.url
 
     def where(self, path: str) -> str:
-        """As long as it did not answer: that of a page."""
+        """Return the URL of a page, as long as the kind of server is unknown."""
         return (self._found or self._plain).where(path)
 
     async def fetch(self, paths: Sequence[str]) -> HttpResults:
-        """The first one that is answered also finds out who answers."""
+        """Fetch the pages; the first response determines the kind of server."""
         if self._found is None:
             result = (await self._patient.get_all((SERVER_TIME,)))[SERVER_TIME]
             if result.error:
@@ -117,19 +117,19 @@ class ConfiguredSource:
         return PrometheusSource(self._client, names, match=self._match, timeout=self._timeout)
 
     async def close(self) -> None:
-        """The client is its own."""
+        """Close the client, which is used for metrics only."""
         await self._client.close()
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsScraper:
-    """One server's metrics: how to get them, and what they mean."""
+    """The metrics of one server: source and reader."""
 
     reader: MetricsReader
     pages: MetricsSource
 
     async def fetch(self) -> HttpResults:
-        """The reader's pages, once."""
+        """Fetch the reader's pages once."""
         return await self.pages.fetch(self.reader.paths)
 
 
@@ -141,9 +141,9 @@ def metrics_feed(
     port: int | None = None,
     connection: ConnectionConfig | None = None,
 ) -> MetricsScraper | None:
-    """Of the server that `client` asks; None for an engine without metrics.
+    """Create the scraper of the server of `client`; None for an engine without metrics.
 
-    Where they are: at `config.metrics_url`, else at `port` beside the server, else where this engine usually has them.
+    The URL is `config.metrics_url`, else `port` on the same host, else the engine's default.
     """
     reader = engine.metrics()
     if reader is None:
@@ -160,7 +160,7 @@ def metrics_feed(
 
 
 def with_port(url: str, port: int) -> str:
-    """The same host at another port, without a path."""
+    """Return the URL with another port and without a path."""
     parts = urlsplit(url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return f"{parts.scheme}://{host}:{port}"

@@ -1,4 +1,4 @@
-"""An engine's server process: started in a session of its own, its output captured, stopped without a trace."""
+"""An engine's server process: start, log capture, graceful shutdown, and SIGKILL for whatever remains."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from servetop.engines.process.log_filter import LogCapture
 from servetop.engines.process.process_tree import ProcessTree
 
 LOOK_EVERY = 2.0
-"""Seconds between looks at who belongs to the engine."""
+"""Seconds between updates of the process tree."""
 CHECK_EVERY = 0.02
-"""Seconds between looks at who still lives, while stopping."""
+"""Seconds between checks for remaining processes during shutdown."""
 KILL_PATIENCE = 5.0
-"""Seconds for each step of an escalation after the polite one."""
+"""Seconds for each step (SIGTERM, SIGKILL) after the graceful shutdown."""
 HURRIED_PATIENCE = 1.0
-"""Seconds for each step where nobody waits for the run any more: all three must fit into five seconds."""
+"""Seconds for each step of a hurried shutdown; all three must fit into five seconds."""
 CLEANUP_PATIENCE = 20.0
-"""Seconds for the command that leaves nothing of an engine in a container; podman asks 10 s long before it kills."""
+"""Seconds for the command that removes a container; podman waits 10 s before it kills."""
 ORPHAN_PATIENCE = 1.0
-"""Seconds that the other processes get to follow the main one."""
+"""Seconds for the other processes to exit after the main process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """How stopping went."""
+    """The result of stopping a process."""
 
     seconds: float
     signals: tuple[str, ...]
-    """Those that were needed, in order; empty when it had ended before."""
+    """Signals that were sent, in order; empty if the process had already exited."""
     leftover_pids: tuple[int, ...]
 
 
 class EngineProcess:
-    """A running server process and its log; made by `start`."""
+    """A running server process and its log, created by `start`."""
 
     def __init__(
         self,
@@ -80,9 +80,9 @@ class EngineProcess:
         cwd: str | None = None,
         cleanup: Sequence[str] = (),
     ) -> EngineProcess:
-        """Run a command in `cwd`, or here; `env` is added to ours. EngineError when the system refuses.
+        """Run a command in `cwd` with `env` added to the environment; EngineError if it cannot be run.
 
-        `cleanup` is a command that is run when it has ended, and has `CLEANUP_PATIENCE` for that.
+        `cleanup` is a command to run after the process has exited, within `CLEANUP_PATIENCE`.
         """
         ours, theirs = socket.socketpair()
         read_end, write_end = os.pipe()
@@ -126,7 +126,7 @@ class EngineProcess:
 
     @property
     def pid(self) -> int:
-        """Of the server's main process, which leads its group."""
+        """Pid of the server's main process, the leader of its process group."""
         return self._process.pid
 
     @property
@@ -135,7 +135,7 @@ class EngineProcess:
         return self._process.returncode
 
     def exit_description(self) -> str:
-        """How it ended, for a message: `exited with status 1`, `was killed by SIGKILL`."""
+        """How the process ended: `exited with status 1`, `was killed by SIGKILL`."""
         code = self.returncode
         if code is None:
             return "is still running"
@@ -145,7 +145,7 @@ class EngineProcess:
         return f"{words} (out of memory? see dmesg)" if -code == signal.SIGKILL else words
 
     async def stop(self, patience: float, *, first: signal.Signals = signal.SIGINT) -> Stopped:
-        """`first` to the main process, then SIGTERM and SIGKILL to all, each when the one before did not do."""
+        """Send `first` to the main process, then SIGTERM and SIGKILL to all, until none is left."""
         began = self._clock.now()
         self._tree.refresh()
         sent: list[str] = []
@@ -178,11 +178,11 @@ class EngineProcess:
                     ran.kill()
 
     def hurry(self) -> None:
-        """From now on, also while it is being stopped, each step of `stop` takes HURRIED_PATIENCE at most."""
+        """Limit each step of `stop` to HURRIED_PATIENCE, also of a shutdown in progress."""
         self._hurried = True
 
     def kill_now(self) -> None:
-        """Kill everything without waiting, for when nothing can be waited for any more."""
+        """Kill all processes immediately, without waiting for them."""
         self._tree.signal_all(signal.SIGKILL)
 
     async def _gone_within(self, seconds: float) -> None:
@@ -197,7 +197,7 @@ class EngineProcess:
                 led, until = False, min(until, self._clock.now() + ORPHAN_PATIENCE)
 
     async def _let_go(self) -> None:
-        """End the watcher, the reading of output and the tasks; what follows needs no event loop."""
+        """Stop the watchdog, the log reader and the tasks, after which no event loop is needed."""
         await self._release_leash()
         with suppress(TimeoutError):
             async with asyncio.timeout(1.0):  # an escaped descendant may hold the pipe for ever

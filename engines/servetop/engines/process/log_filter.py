@@ -1,4 +1,4 @@
-"""An engine's output: cleaned of what would upset a terminal, bounded however much it writes."""
+"""Captures an engine's log: escape sequences removed, rate limited, last lines kept."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from servetop.core.clock import Clock
 from servetop.core.events import LogLine
 
 KEPT_LINES = 4000
-"""Lines kept for the boot facts, the reasons of failures and the tail."""
+"""Lines kept for start-up facts, failure reasons and the log tail."""
 LINE_BYTES = 2000
-"""A longer line is cut."""
+"""Maximum characters of a line; the rest is cut."""
 LINES_PER_SECOND = 200.0
 LINES_AT_ONCE = 1000.0
-"""What a burst, such as the boot, may write on top of the rate before lines are left out."""
+"""Lines above the rate that a burst, such as start-up, may write before lines are dropped."""
 TELL_EVERY = 1.0
-"""Seconds between lines that tell how many were left out."""
+"""Seconds between the lines that report how many were dropped."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[ -/]*[0-~])")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
 def clean_line(raw: bytes) -> str:
-    """A line as text for a screen: UTF-8 with replacements, no escape sequence, control or direction mark."""
+    """Decode a line for display: UTF-8, without escape sequences, control and direction characters."""
     text = raw[:LINE_BYTES].decode("utf-8", errors="replace")
     return _CONTROLS.sub("", _ESCAPES.sub("", text).expandtabs(8)).rstrip()
 
 
 class LogCapture:
-    """Splits an engine's output into lines, hands on as many as are bearable, and keeps the last ones.
+    """Splits an engine's output into lines, forwards them up to a rate limit, and keeps the last ones.
 
-    `\\r` ends a line as `\\n` does: that is how progress bars draw. A flood (more than LINES_PER_SECOND for
-    longer than a burst) is thinned out; one line then says how many were left out.
+    `\\r` ends a line as `\\n` does: progress bars use it. Lines beyond LINES_PER_SECOND and the burst are
+    dropped, and one line reports how many.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class LogCapture:
         self._told_at = clock.now()
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of output, cut anywhere; lines in which `log_filter` is found are dropped."""
+        """Parse the next bytes of output, split anywhere; lines that match `log_filter` are dropped."""
         lines = (self._open + data).splitlines(keepends=True)
         self._open = b"" if not lines or lines[-1].endswith((b"\n", b"\r")) else lines.pop()
         if len(self._open) > LINE_BYTES:
@@ -64,13 +64,13 @@ class LogCapture:
         self._take([line for line in lines if self._matters(line)])
 
     def end(self) -> None:
-        """The output has ended: its last line may lack an end, and what was left out must be told."""
+        """Forward an unterminated last line and report the dropped lines."""
         rest, self._open = self._open, b""
         self._take([rest] if self._matters(rest) else [])
         self._tell_left_out(self._clock.now())
 
     def tail(self, count: int = KEPT_LINES) -> tuple[str, ...]:
-        """The last lines, oldest first, clean."""
+        """Return the last lines, decoded, oldest first."""
         texts = (self._text(raw) for raw in list(self._kept)[-count:])
         return tuple(text for text in texts if text)
 

@@ -1,4 +1,4 @@
-"""TCP ports of this machine: a free one, whether one is free, and who holds one."""
+"""TCP ports of this machine: find a free one, check one, and find the process that listens on one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_port() -> int:
-    """A port that nobody listens on now; the engine must take it soon."""
+    """Return a port that is free at the moment; another process may take it before the engine does."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])
 
 
 def port_is_free(port: int) -> bool:
-    """Nobody listens on it. Connections that still linger from an earlier server do not count."""
+    """Whether no process listens on the port; connections in TIME_WAIT do not count."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -28,7 +28,7 @@ def port_is_free(port: int) -> bool:
 
 
 def port_holder(port: int) -> str:
-    """Who listens on it, in words: pid and command, or that they belong to somebody else."""
+    """Describe the process that listens on the port: pid and command, or that it belongs to another user."""
     import psutil  # for a message only
 
     with suppress(psutil.Error, OSError):

@@ -1,4 +1,4 @@
-"""Which processes an engine consists of: its group, and every descendant seen while it ran."""
+"""The process tree of an engine: its process group and every descendant seen while it ran."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import psutil
 class ProcessTree:
     """The processes below `pid`, the leader of a session and group of its own.
 
-    A descendant that leaves the group is known when `refresh` saw it below the leader; pids are told apart from
-    later processes with the same number by their creation time. Zombies count as gone.
+    A descendant that leaves the group is known if `refresh` saw it below the leader. Creation times guard against
+    recycled pids. Zombies count as exited.
     """
 
     def __init__(self, pid: int) -> None:
@@ -21,7 +21,7 @@ class ProcessTree:
         self._known: dict[int, psutil.Process] = {}
 
     def refresh(self) -> None:
-        """Note who is below the leader now (some milliseconds; may be called from another thread)."""
+        """Record the current descendants of the leader; takes some milliseconds, thread-safe."""
         known = {pid: each for pid, each in self._known.items() if _runs(each)}
         with suppress(psutil.Error):
             leader = psutil.Process(self.pid)
@@ -30,7 +30,7 @@ class ProcessTree:
         self._known = known
 
     def living(self) -> list[psutil.Process]:
-        """Members of the group and known descendants that still run."""
+        """Return the members of the group and the known descendants that still run."""
         found = {pid: each for pid, each in self._known.items() if _runs(each)}
         for pid in psutil.pids():
             with suppress(OSError, psutil.Error):
@@ -39,12 +39,12 @@ class ProcessTree:
         return list(found.values())
 
     def signal_leader(self, number: signal.Signals) -> None:
-        """As a person's Ctrl-C would reach the main process alone: it stops its own workers in order."""
+        """Signal the main process only, which then shuts its workers down gracefully."""
         with suppress(OSError):
             os.kill(self.pid, number)
 
     def signal_all(self, number: signal.Signals) -> None:
-        """To the group, and to known descendants that left it."""
+        """Signal the group, and known descendants that left it."""
         with suppress(OSError):
             os.killpg(self.pid, number)
         for each in self.living():

@@ -1,4 +1,4 @@
-"""Why an engine's start failed, read from its log."""
+"""Known start-up failures: log patterns, and the advice to show for each."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _ERROR = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)")
 _VALIDATION = re.compile(r"ValidationError: \d+ validation errors? for (?P<what>\w+)")
 _DETAIL = re.compile(r"^\s+(?:Value error, |Assertion failed, )?(?P<text>.+?)(?: \[type=.*)?$")
 _DETAIL_LINES = 2
-"""After Pydantic's first line: the field's name, where it is one field's error, and the error, indented."""
+"""Follows Pydantic's first line: the field's name, if one field is invalid, and the error, indented."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFailure:
-    """A pattern that a log line of a failed start has, and what to tell a person."""
+    """A pattern of a log line, and the message for the user if it occurs."""
 
     pattern: re.Pattern[str]
     advice: str
@@ -24,7 +24,7 @@ class KnownFailure:
 
     @classmethod
     def of(cls, pattern: str, advice: str) -> KnownFailure:
-        """From the pattern's text, whatever its case."""
+        """Create one from a pattern, which ignores case."""
         return cls(re.compile(pattern, re.IGNORECASE), advice)
 
 
@@ -52,7 +52,7 @@ CONTAINER_FAILURES = (
         "its image has no such program: is --image one of this engine? ({line})",
     ),
 )
-"""Of docker, podman and what they run containers by."""
+"""Failures of docker, podman and their container runtimes."""
 
 COMMON_FAILURES = (
     *CONTAINER_FAILURES,
@@ -101,11 +101,11 @@ HUB_FAILURES = (
         "the model is not on this machine and the model hub cannot be reached: give a local folder as --model",
     ),
 )
-"""Of the hub that models are loaded from by most engines."""
+"""Failures of the model hub that most engines download from."""
 
 
 def known_failure(lines: Sequence[str], failures: Sequence[KnownFailure]) -> str | None:
-    """The advice of the first failure in the table that some line shows; `lines` without their log prefixes."""
+    """Return the message of the first failure in the table that matches a line; `lines` have no log prefixes."""
     for failure in failures:
         for line in lines:
             if match := failure.pattern.search(line):
@@ -114,12 +114,12 @@ def known_failure(lines: Sequence[str], failures: Sequence[KnownFailure]) -> str
 
 
 def first_error(lines: Sequence[str]) -> str | None:
-    """The first `SomeError: text` of the lines; of a validation error what follows it: there stands the reason."""
+    """Return the first `SomeError: text` of the lines; for a validation error the lines after it."""
     return next((_error_at(lines, at) for at, line in enumerate(lines) if _ERROR.match(line)), None)
 
 
 def last_error(lines: Sequence[str]) -> str | None:
-    """The last `SomeError: text` of the lines, which is what Python ends a traceback with."""
+    """Return the last `SomeError: text` of the lines, the end of a Python traceback."""
     return next((_error_at(lines, at) for at in reversed(range(len(lines))) if _ERROR.match(lines[at])), None)
 
 
@@ -136,7 +136,7 @@ def _error_at(lines: Sequence[str], at: int) -> str:
 
 
 def error_text(line: str) -> str:
-    """What stands after `SomeError: `, or the whole line."""
+    """Return the text after `SomeError: `, or the whole line."""
     match = _ERROR.match(line)
     return match[2] if match else line.strip()
 

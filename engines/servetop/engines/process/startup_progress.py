@@ -1,7 +1,6 @@
-"""What an engine that is loading is busy with, read from its log's lines.
+"""Start-up progress of an engine, parsed from its log: download, weights, CUDA graphs, warm-up.
 
-The words are those of vLLM, SGLang, TGI, TensorRT-LLM, llama.cpp and of the progress bars (tqdm) that they print, as
-their logs show them.
+The patterns match the logs of vLLM, SGLang, TGI, TensorRT-LLM and llama.cpp, and the progress bars (tqdm) in them.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ _STEPS = tuple(
         (r"^(?!.*(disabl|skip|\btook\b)).*\bwarm(ing)?[ -]?up", "warming up"),
     )
 )
-"""Patterns by preference, and what they mean; those that count come before those that do not."""
+"""Patterns and their steps in order of precedence; those with counts come first."""
 _LONGEST = 400
-"""Characters of a line that are looked at."""
+"""Characters of a line that are searched."""
 
 
 def boot_step(lines: Sequence[str]) -> str:
-    """Such as `loading weights 3/8`, by the newest line that says something; empty when none does."""
+    """Return the step of the newest line that matches, such as `loading weights 3/8`; empty if none does."""
     return next((step for line in reversed(lines) if (step := _step(line))), "")
 
 

@@ -1,11 +1,11 @@
-"""Runs an engine on a leash: `python leash.py CLEANUP COMMAND …`, with one end of a socket pair as standard input.
+"""Watchdog of an engine: `python watchdog.py CLEANUP COMMAND …`, with one end of a socket pair as standard input.
 
-The process becomes COMMAND (its pid is the engine's). Before that it leaves a watcher behind, in a session of its
-own, that holds the leash: when servetop's end closes without a word, servetop was killed, and the watcher stops
-the engine's process group. PR_SET_PDEATHSIG alone would reach one process of the group, and only ask it. Then it
-becomes CLEANUP, a command line in JSON; an empty one is none.
+The process forks a watchdog into a session of its own, then executes COMMAND under its own pid. If servetop's end
+of the socket closes without `ALL_DONE`, servetop was killed, and the watchdog stops the engine's process group;
+PR_SET_PDEATHSIG alone would signal only one process of the group. It then executes CLEANUP, a command line in
+JSON, unless that is empty.
 
-Started as a script with `-I -S`: standard library only, and as little of it as possible.
+It runs as a script with `-I -S`, so it imports little, and only from the standard library.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import signal
 import sys
 
 ALL_DONE = b"."
-"""What servetop says before it lets go of a leash that is needed no longer."""
+"""Sent by servetop when the watchdog is no longer needed."""
 PATIENCE = 30
-"""Tenths of a second between asking the group to end and ending it."""
+"""Tenths of a second between SIGTERM and SIGKILL."""
 _PR_SET_PDEATHSIG = 1
 
 
 def main(argv: list[str]) -> int:
-    """Leave the watcher behind, then become the engine."""
+    """Fork the watchdog, then execute the engine."""
     cleanup, *command = argv
     engine = os.getpid()
     if sys.platform == "linux":
@@ -46,7 +46,7 @@ def main(argv: list[str]) -> int:
 
 
 def watch(group: int, cleanup: list[str]) -> None:
-    """Hold the leash until servetop lets go; never returns."""
+    """Wait until servetop exits or sends ALL_DONE, then clean up; never returns."""
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)  # the engine's output ends when the engine does, not when we do
@@ -64,7 +64,7 @@ def watch(group: int, cleanup: list[str]) -> None:
 
 
 def end_group(group: int) -> None:
-    """Ask all processes of the group to end, then make them."""
+    """Send SIGTERM to the process group, then SIGKILL to what remains."""
     try:
         os.killpg(group, signal.SIGTERM)
         for _ in range(PATIENCE):
