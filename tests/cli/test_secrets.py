@@ -54,7 +54,7 @@ def test_a_header_from_the_environment_is_sent_and_not_recorded_when_echoed(
 def test_an_unset_variable_is_an_error_before_anything_is_recorded(servetop: Servetop) -> None:
     done = servetop("--header-env", "X-Gateway=NO_SUCH_VARIABLE", "--headless", *BRIEF)
     assert done.code == 2
-    assert "NO_SUCH_VARIABLE (--header-env X-Gateway) holds no value: export it" in done.complaint
+    assert "NO_SUCH_VARIABLE (--header-env X-Gateway) is unset or not printable ASCII: export it" in done.complaint
     assert not servetop.folder.exists()
 
 

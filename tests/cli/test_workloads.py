@@ -90,7 +90,7 @@ def test_exact_lengths_are_counted_by_the_engine(servetop: Servetop) -> None:
         (("--ramp", "4-inf:3s", "--max-concurrency", "3"), "give both in requests/s"),
         (("--think-time", "2", "--request-rate", "4"), "--think-time is for closed loops"),
         (("--num-prefixes", "0"), "--num-prefixes 0: give 1 or more"),
-        (("--exact-lengths",), "random token prompts are exact without it"),
+        (("--exact-lengths",), "other prompts are exact without it"),
     ],
 )
 def test_an_invalid_workload_is_an_error_of_one_line(
