@@ -1,4 +1,4 @@
-"""The simulator as an engine: its own server in a process of its own, with a batch size that changes at run time."""
+"""The simulator as an engine plug-in: a server process whose batch size changes at run time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SERVER = "servetop.simulator.server.server"
 
 
 class SimEngine(Engine):
-    """vLLM's wire and metric names, without a null block; `/servetop/config` tells it apart and changes it."""
+    """vLLM's dialect and metric names, without a null block; `/servetop/config` identifies and configures it."""
 
     name = "sim"
     title = "servetop simulator"
@@ -41,7 +41,7 @@ class SimEngine(Engine):
     failures = (KnownFailure.of(r"(?:^|: )error: (?P<what>.+)", "{what}"),)
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """Always possible: the simulator is part of servetop. UsageError for a model that it has no profile of."""
+        """Return the command of the simulator; UsageError for a model without a profile."""
         extra = config.extra_args
         if not config.command:
             load_model(flag_value(extra, "--model") or config.model)
@@ -60,15 +60,15 @@ class SimEngine(Engine):
         )
 
     def installed(self) -> str | None:
-        """Of servetop itself."""
+        """Return the version of servetop."""
         return package_version("servetop") or "yes"
 
     def match_score(self, results: HttpResults) -> int:
-        """By its own page, which vLLM does not have."""
+        """Match by the page `/servetop/config`, which vLLM does not have."""
         return 3 if "engine_profile" in _config(results) else 0
 
     def facts(self, results: HttpResults) -> ServerFacts:
-        """As version the engine generation that is simulated, such as `vllm-0.2.1`."""
+        """Report the simulated engine generation, such as `vllm-0.2.1`, as the version."""
         config = _config(results)
         if "engine_profile" not in config:
             return super().facts(results)
@@ -81,7 +81,7 @@ class SimEngine(Engine):
         return own.merged_with(super().facts(results))
 
     def batch_size_change(self, max_num_seqs: int) -> BatchSizeChange:
-        """In force from the next iteration on."""
+        """Takes effect with the next iteration."""
         return BatchSizeChange(CONFIG, {"max_num_seqs": max_num_seqs})
 
 
@@ -91,7 +91,7 @@ def _config(results: HttpResults) -> dict[str, Any]:
 
 
 def _checkout_path() -> dict[str, str]:
-    """PYTHONPATH for a checkout that was never installed, where only our own sys.path knows the packages."""
+    """Return the PYTHONPATH for a checkout that is not installed, whose packages are only on our sys.path."""
     spec = find_spec("servetop")
     roots = [str(Path(place).parent) for place in (spec.submodule_search_locations if spec else None) or ()]
     ours = [root for root in roots if "site-packages" not in root]

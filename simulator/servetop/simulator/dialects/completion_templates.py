@@ -1,4 +1,4 @@
-"""Answers in the OpenAI API's style as data: templates of an engine's events, filled in here.
+"""Completions in the style of the OpenAI API, as templates of an engine's events.
 
 In a template, `$id`, `$created`, `$model`, `$word` (a token's text), `$text` (all of it), `$finish` and `$usage` stand
 for JSON values or, within quotes, for what they contain.
@@ -22,34 +22,34 @@ _WORD = b"$word"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionTemplate:
-    """One engine's events for text completions, or for chats."""
+    """The event templates of one engine, for text completions or chats."""
 
     token: str
     """The event of a token."""
     whole: str
-    """The body of an answer in one piece."""
+    """The body of a whole response."""
     role: str = ""
     """The event before the first token, if there is one."""
     last: str = ""
-    """The event of the last token, where it is not as the others."""
+    """The event of the last token, if it differs from the others."""
     closing: str = ""
-    """An event without a token that tells the finish reason, where the last token's does not."""
+    """An event with the finish reason and no token, if the last token's event lacks it."""
     usage: str = ""
-    """The event with the counts, sent to those who ask for it."""
+    """The event with the token counts, sent on request."""
     prefix: str = "data: "
     done: bool = True
     """Whether `[DONE]` ends the stream."""
     unfinished: str = "null"
     """The finish reason of all events but the last."""
     reasons: tuple[str, str] = ("length", "stop")
-    """In streams, the words for an answer that its limit ended, and that the model ended."""
+    """Finish reasons in streams for the token limit and for EOS."""
 
 
 _NO_TEMPLATE = CompletionTemplate(token="", whole="")
 
 
 class TemplateCompletion(Completion):
-    """A completion that fills templates; without `shape` a subclass writes the events itself."""
+    """A completion that fills a template; without one, a subclass writes the events itself."""
 
     def __init__(
         self,
@@ -73,18 +73,18 @@ class TemplateCompletion(Completion):
         """Send or prepare what precedes the first token; a stream sends its HTTP head."""
 
     def values(self) -> dict[str, str]:
-        """What the placeholders stand for as of now, besides the heading's and the words."""
+        """Return the current values of the placeholders, except those of the header and the words."""
         return {"$usage": orjson.dumps(self.usage()).decode()}
 
     def fill(self, template: str, *, finish: str) -> bytes:
-        """The template as of now; `$word` is left in it."""
+        """Fill the template with the current values, except `$word`."""
         for name, value in {**self._header, **self.values(), "$finish": finish}.items():
             if name in template:
                 template = template.replace(name, value)
         return template.encode()
 
     def next_word(self) -> bytes:
-        """The next token's text, JSON-escaped, counted and kept."""
+        """Return the next token's text, JSON-escaped, and count it."""
         word = self.word()
         self.words.append(word)
         self.sent += 1
@@ -97,7 +97,7 @@ class TemplateCompletion(Completion):
 
 
 class TemplateStream(TemplateCompletion):
-    """One event per token. What is the same in all of them is made once, unless it changes from token to token."""
+    """One event per token; the constant parts are rendered once."""
 
     live = False
     """Whether a token's event contains values that change."""
@@ -145,19 +145,19 @@ class TemplateResponse(TemplateCompletion):
     """Collects the text and sends one object at the end."""
 
     def token(self, *, last: bool) -> None:
-        """Keep the word; answer with the last one."""
+        """Collect the word; respond at the last one."""
         self.next_word()
         if last:
             body = self.fill(self.template.whole, finish=f'"{self.finish_reason}"').replace(b"$text", self.text)
             self.connection.respond(200, body, headers=self.headers())
 
     def headers(self) -> dict[str, object]:
-        """Headers of the answer that only this engine sends."""
+        """Return the engine-specific headers of the response."""
         return {}
 
 
 def phase_seconds(answer: Completion) -> dict[str, float]:
-    """`queue`, `prefill`, `decode`, `inference`, `e2e` and `per_token` seconds of an answer up to its last token."""
+    """`queue`, `prefill`, `decode`, `inference`, `e2e` and `per_token` seconds of a completion up to its last token."""
     assert answer.seq is not None
     phases = phases_of(answer.seq, tokens=answer.sent)
     names = ("queue", "prefill", "decode", "inference", "e2e", "per_token")

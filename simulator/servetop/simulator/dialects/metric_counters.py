@@ -1,4 +1,4 @@
-"""What a wire's metrics page counts: sums and histograms, filled by the engine's events."""
+"""Counters and histograms of the simulated metrics pages, updated by the engine's events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from servetop.simulator.server.realtime import RealTimeEngine
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """Where the time of one request went, in seconds up to its last token so far, and its tokens."""
+    """Phases of one request in seconds, up to its last token so far, and its token counts."""
 
     queue: float
     prefill: float
@@ -24,14 +24,14 @@ class Phases:
     ttft: float
     e2e: float
     per_token: float
-    """Mean seconds per token after the first; 0 for an answer of one token."""
+    """Mean seconds per token after the first; 0 for a completion of one token."""
     prompt_tokens: int
     output_tokens: int
     max_tokens: int
 
 
 def phases_of(seq: SimSequence, *, tokens: int) -> Phases:
-    """The phases of a sequence that has given out `tokens` tokens."""
+    """Return the phases of a sequence that has emitted `tokens` tokens."""
     now = seq.emitted_at if seq.finished_at is None else seq.finished_at
     scheduled = seq.arrival if seq.scheduled_at is None else seq.scheduled_at
     first = now if seq.first_token_at is None else seq.first_token_at
@@ -50,7 +50,7 @@ def phases_of(seq: SimSequence, *, tokens: int) -> Phases:
 
 
 class Measure(NamedTuple):
-    """A histogram of finished requests: which of their `Phases`, the page's words for it, upper bounds."""
+    """A histogram of finished requests: field of `Phases`, HELP text, upper bounds."""
 
     phase: str
     text: str
@@ -58,7 +58,7 @@ class Measure(NamedTuple):
 
 
 class MetricCounters:
-    """Sums since the server began: tokens as they are made, and those of requests at their end (`finished_…`)."""
+    """Sums since the server started: tokens as they are emitted, and those of finished requests (`finished_…`)."""
 
     def __init__(self, measures: Mapping[str, Measure] | None = None, *, labels: Labels | None = None) -> None:
         self.engine: RealTimeEngine | None = None
@@ -77,13 +77,13 @@ class MetricCounters:
         self.finished_prompt_tokens = 0
         self.finished_output_tokens = 0
         self.cached_tokens = 0
-        """Prompt tokens of finished requests that came out of the prefix cache."""
+        """Cached prompt tokens of finished requests (prefix cache)."""
         self.seconds: Counter[str] = Counter()
-        """Sums of the finished requests' phases that are times."""
+        """Summed phases of finished requests, in seconds."""
 
     @property
     def finishes(self) -> int:
-        """Requests that were answered to their end."""
+        """Finished requests."""
         return sum(self.reasons.values())
 
     def stepped(self, _tokens: int, /) -> None:
@@ -99,7 +99,7 @@ class MetricCounters:
         self.prompted += seq.prompt_tokens
 
     def gap(self, _seconds: float, _count: int, /) -> None:
-        """Equal waits for the next token; few engines export them."""
+        """Ignore inter-token latencies, which few engines export."""
 
     def finished(self, seq: SimSequence, _at: float, /) -> None:
         """A request is complete."""
@@ -123,7 +123,7 @@ class MetricCounters:
 
 
 class Metric(NamedTuple):
-    """One line of a table of gauges and counters: the page's words, and the value now."""
+    """A gauge or counter of a table: HELP text and current value."""
 
     text: str
     value: float
@@ -131,7 +131,7 @@ class Metric(NamedTuple):
 
 
 def series(table: Mapping[str, Metric], *, labels: Labels | None = None) -> list[SampleSeries]:
-    """One series for each name of the table."""
+    """Return one series per name of the table."""
     made = []
     for name, metric in table.items():
         one = SampleSeries(name, metric.text, kind=metric.kind, labels=labels or {})
@@ -141,7 +141,7 @@ def series(table: Mapping[str, Metric], *, labels: Labels | None = None) -> list
 
 
 def page_of(parts: Iterable[SampleSeries | Histogram]) -> bytes:
-    """A page in Prometheus' text format: the parts of one family stand together, below one HELP and TYPE."""
+    """Return a page in Prometheus text format, with the parts of one family below one HELP and TYPE."""
     families: dict[str, dict[str, None]] = {}
     for part in parts:
         families.setdefault(part.name, {}).update(dict.fromkeys(part.lines()))

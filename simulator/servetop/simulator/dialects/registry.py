@@ -1,4 +1,4 @@
-"""Finds a wire by the name of its dialect; a module is imported when its wire is asked for."""
+"""The registry of simulated dialects (`--dialect`); modules are imported on demand."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _PLACES = {
 
 
 class ServerDialectClass(Protocol):
-    """A class of wires: what is known before one is made."""
+    """The class of a simulated dialect."""
 
     profile: str
     title: str
 
     def __call__(self, context: ServerContext) -> ServerDialect:
-        """The wire of one server."""
+        """Return the dialect of one server."""
         ...
 
 
 def server_dialect_names() -> list[str]:
-    """All dialects of the simulator's server; `vllm` is the default."""
+    """Return the names of all simulated dialects; `vllm` is the default."""
     return list(_PLACES)
 
 
 def server_dialect_class(name: str) -> ServerDialectClass:
-    """The wire of a name out of `server_dialect_names`."""
+    """Return the dialect class of a name from `server_dialect_names`."""
     module, _, kind = _PLACES[name].partition(":")
     return cast(ServerDialectClass, getattr(importlib.import_module(f"servetop.simulator.dialects.{module}"), kind))

@@ -1,4 +1,4 @@
-"""What all wires share: the table of routes, the way into the engine, and errors in the engine's own shape."""
+"""Base of the simulated dialects: routes, admission to the engine, error bodies and metrics page."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ class EventCounters(Events, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmulationOptions:
-    """What an engine of some dialects can be started with."""
+    """Options of the emulated engines."""
 
     metrics: bool = True
-    """False: as if SGLang or llama.cpp were started without their metrics."""
+    """False: emulate SGLang and llama.cpp without metrics."""
     metrics_port: int = 0
-    """Triton's port for metrics; 0: two above the server's own, or a free one where that is free too."""
+    """Triton's metrics port; 0: two above the server's port, or a free one if that is 0 too."""
     max_concurrent_requests: int = 128
-    """TGI's limit: requests beyond it are refused."""
+    """TGI's limit of concurrent requests; more are rejected with 429."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerContext:
-    """What a wire is made with. `names` are the served models, the base model first."""
+    """The context of a dialect. `names` are the served models, the base model first."""
 
     spec: SimSpec
     names: tuple[str, ...]
@@ -71,14 +71,14 @@ class ServerContext:
 
 
 class ServerDialect:
-    """One engine's HTTP face. Subclasses give `routes`, and errors in the engine's shape by `error_body`."""
+    """The HTTP API of one engine. Subclasses define `routes`, and `error_body` in the engine's format."""
 
     title: ClassVar[str]
-    """The engine and version that is imitated, for the log."""
+    """The emulated engine and version, for the log."""
     profile: ClassVar[str]
-    """The engine profile unless another is asked for."""
+    """The default engine profile."""
     separate_metrics_port: ClassVar[bool] = False
-    """Whether the metrics have a port of their own (`route_metrics`)."""
+    """The metrics have a separate port (`route_metrics`)."""
 
     def __init__(self, context: ServerContext, counters: EventCounters) -> None:
         self.context = context
@@ -87,7 +87,7 @@ class ServerDialect:
         self._routes: dict[tuple[str, str], Handler] = {}
 
     def open(self, engine: RealTimeEngine) -> None:
-        """Begin to serve this engine; before that no route works."""
+        """Start to serve this engine; no route exists before."""
         self.engine = self.counters.engine = engine
         context = self.context
         self.admission = Admission(
@@ -96,11 +96,11 @@ class ServerDialect:
         self._routes = self.routes()
 
     def routes(self) -> dict[tuple[str, str], Handler]:
-        """Handlers by method and path."""
+        """Return the handlers by method and path."""
         raise NotImplementedError
 
     def route(self, request: HttpRequest, to: Connection) -> None:
-        """Answer one request."""
+        """Handle one request."""
         handler = self._routes.get((request.method, request.path))
         try:
             if handler is None:
@@ -110,7 +110,7 @@ class ServerDialect:
             to.respond(error.status, self.error_body(error))
 
     def route_metrics(self, request: HttpRequest, to: Connection) -> None:
-        """Answer one request to the port of the metrics, where there is one."""
+        """Handle one request to the separate metrics port."""
         if (request.method, request.path) == ("GET", "/metrics"):
             to.respond(200, self.page(), kind=TEXT)
         else:
@@ -121,11 +121,11 @@ class ServerDialect:
         return self.counters.page()
 
     def error_body(self, error: ApiError) -> bytes:
-        """The body of an error answer; vLLM's unless the engine has its own."""
+        """Return the body of an error response; vLLM's by default."""
         return error.body()
 
     def unknown(self, request: HttpRequest) -> ApiError:
-        """The error for a path that does not exist, or not for this method."""
+        """Return the error for an unknown path or method."""
         known = any(path == request.path for _, path in self._routes)
         text, status = ("Method Not Allowed", 405) if known else ("Not Found", 404)
         return ApiError(text, status=status, kind=text.replace(" ", ""))
@@ -148,7 +148,7 @@ class ServerDialect:
         kinds: CompletionFactories,
         prefix: str,
     ) -> SimSequence:
-        """Take a request in the OpenAI API's fields; `kinds` answer a streamed and a whole one."""
+        """Admit an OpenAI request; `kinds` create the completion of a streamed and of a whole response."""
         name = self.admission.resolve_model(data.get("model"))
         generation = read_generation(data, chat=chat, context_limit=self.context.spec.context_limit)
         return self.admission.submit(
@@ -175,7 +175,7 @@ def framework_error(error: ApiError) -> bytes | None:
 
 
 def metrics_route(page: Callable[[], bytes]) -> Handler:
-    """The handler of a metrics page that is OpenMetrics for who accepts it, as Python's Prometheus client has it."""
+    """Return the handler of a metrics page, in OpenMetrics if the client accepts it, as Python's Prometheus client."""
 
     def tell(request: HttpRequest, to: Connection) -> None:
         if b"application/openmetrics-text" in request.accept:
@@ -187,7 +187,7 @@ def metrics_route(page: Callable[[], bytes]) -> Handler:
 
 
 def json_route(body: Callable[[], object], *, kind: bytes = b"application/json") -> Handler:
-    """The handler of a route that answers 200 with what `body` gives: bytes as they are, else as JSON."""
+    """Return the handler of a route that sends the result of `body`: bytes unchanged, other values as JSON."""
 
     def tell(_: HttpRequest, to: Connection) -> None:
         made = body()

@@ -1,4 +1,4 @@
-"""The routes: vLLM's OpenAI-compatible ones, and `/servetop/config`."""
+"""vLLM: its OpenAI-compatible routes, and `/servetop/config` of the simulator."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from servetop.simulator.server.httpd import Connection, HttpRequest
 from servetop.simulator.server.tokens import token_ids
 
 VERSION = "0.32.0"
-"""The vLLM whose wire and metrics are imitated."""
+"""The vLLM version whose API and metrics are emulated."""
 
 
 class VllmServerDialect(ServerDialect):
-    """vLLM's server, with a page of the simulator's own that can change the batch size."""
+    """vLLM's server, with an additional page to change the batch size."""
 
     title = f"vLLM {VERSION}"
     profile = "vllm-0.2.1"

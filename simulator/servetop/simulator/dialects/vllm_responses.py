@@ -1,4 +1,4 @@
-"""`/v1/responses` of the simulator's server: the same answers as a chat's, in the typed events that vLLM sends."""
+"""vLLM's `/v1/responses`: the completions of a chat in typed events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from servetop.simulator.server.httpd import STREAM_END, Connection
 
 
 def as_chat(data: dict[str, Any]) -> dict[str, Any]:
-    """The body of the chat request that asks the same; `input` is a text, or a list of messages."""
+    """Convert the request to a chat request; `input` is a text or a list of messages."""
     asked = data.get("input")
     if not isinstance(asked, str | list):
         raise ApiError("input should be a string or a list of messages", param="input")
@@ -22,7 +22,7 @@ def as_chat(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _whole(answer: Completion, text: str, *, status: str) -> dict[str, Any]:
-    """The object of an answer, complete or in the making."""
+    """Return the response object, complete or in progress."""
     counts = answer.usage()
     details = counts.get("prompt_tokens_details") or {"cached_tokens": 0}
     usage = {
@@ -52,14 +52,14 @@ def _item(answer: Completion) -> str:
 
 
 class ResponsesObject(VllmResponse):
-    """One object of the Responses API at the end."""
+    """A whole response of the Responses API."""
 
     def whole(self, text: str) -> dict[str, object]:
         return _whole(self, text, status="incomplete" if self.finish_reason == "length" else "completed")
 
 
 class ResponsesStream(Completion):
-    """One delta per token; `response.completed` is the end, also of an answer that a limit ended, as with vLLM."""
+    """One delta per token; ends with `response.completed` even at the token limit, as in vLLM."""
 
     def __init__(self, generation: GenerationRequest, connection: Connection, *, header: ResponseHeader) -> None:
         super().__init__(generation, connection, header=header)
@@ -71,7 +71,7 @@ class ResponsesStream(Completion):
         self.connection.send(self._event("response.created", **begun) + self._event("response.in_progress", **begun))
 
     def token(self, *, last: bool) -> None:
-        """Send the token's delta; after the last one the whole answer."""
+        """Send the token's delta, and after the last one the whole response."""
         word = self.word()
         self._text.append(word)
         self.sent += 1

@@ -1,4 +1,4 @@
-"""GPUs, models and engine generations as data: one TOML file each, shipped here or put into a folder of the user's.
+"""Profiles of GPUs, models and engine generations: one TOML file each, shipped or in a folder of the user.
 
 Every file has a table `sources` that says, key by key, where a number comes from.
 """
@@ -18,7 +18,7 @@ from servetop.core.errors import UsageError
 from servetop.core.system.package_data import package_path
 
 PROFILE_PATH_VARIABLE = "SERVETOP_PROFILES"
-"""Environment variable: folders, colon-separated, with gpus/, models/ and engines/ of one's own."""
+"""Environment variable with colon-separated folders, which contain gpus/, models/ and engines/."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class GpuProfile:
 
     name: str
     memory_bytes: float
-    """What CUDA reports as total memory."""
+    """Total memory as CUDA reports it."""
     bandwidth: float
     """Bytes/s of device memory."""
     flops: float
@@ -44,7 +44,7 @@ class GpuProfile:
     roofline_power: float = 3.0
     """p of the soft roofline: how sharply memory-bound turns into compute-bound."""
     tile: int = 128
-    """Rows of one GEMM tile: tokens are paid for in multiples of it."""
+    """Rows of one GEMM tile: the cost of tokens is rounded up to a multiple of it."""
     host_memory_bytes: float = 208e9
     """Memory of the host, for offloading; default: that of FlexGen's evaluation machine (paper, section 6)."""
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class ModelProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineProfile:
-    """One engine generation: its policy, its limits and the host time that its code costs."""
+    """One engine generation: its policy, its limits and its host time."""
 
     name: str
     policy: str
@@ -110,7 +110,7 @@ class EngineProfile:
     max_num_batched_tokens: int = 0
     """Tokens of one iteration; 0: the larger of max_model_len and 2048."""
     decode_slack: int = 0
-    """Free blocks that a decode step wants beyond those that it takes."""
+    """Free blocks that a decode step requires beyond those that it allocates."""
     batch_timeout: float = 0.0
     """Seconds that dynamic batching waits for a batch to fill."""
     prefix_cache: bool = False
@@ -118,7 +118,7 @@ class EngineProfile:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def batched_tokens(self, max_model_len: int) -> int:
-        """Tokens that one iteration may compute."""
+        """Maximum tokens per iteration."""
         return self.max_num_batched_tokens or max(max_model_len, 2048)
 
 
@@ -145,7 +145,7 @@ def load_engine(name: str) -> EngineProfile:
 
 
 def profile_names(kind: str) -> list[str]:
-    """Names of all profiles of a kind (`gpus`, `models`, `engines`)."""
+    """Return the names of all profiles of a kind (`gpus`, `models`, `engines`)."""
     return sorted({path.stem for folder in _folders(kind) for path in folder.glob("*.toml")})
 
 
@@ -181,13 +181,13 @@ def _folders(kind: str) -> list[Path]:
 
 
 def _name_of_hub_name(hub_name: str) -> str:
-    """The model profile with this hub name; the name as it is when there is none."""
+    """Return the name of the model profile with this hub name, or the hub name if there is none."""
     files = (path for folder in _folders("models") for path in sorted(folder.glob("*.toml")))
     return next((path.stem for path in files if _hub_name_in(path).lower() == hub_name.lower()), hub_name)
 
 
 def _hub_name_in(path: Path) -> str:
-    """A model file's hub name; empty for a file that cannot be read, which is none of ours to complain about here."""
+    """Return a model file's hub name; empty for an unreadable file, which is reported elsewhere."""
     try:
         return str(tomllib.loads(path.read_text(encoding="utf-8")).get("hub_name", ""))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):

@@ -1,4 +1,4 @@
-"""One simulated engine as a value, and overrides of any of its numbers by name (`--set KEY=VALUE`)."""
+"""The specification of one simulated engine, and overrides by name (`--set KEY=VALUE`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOT_SETTABLE = {"name", "sources", "gpu", "model", "engine"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimSpec:
-    """Everything that defines one simulated engine. Zero or None: as the profiles say."""
+    """Everything that defines one simulated engine. Zero or None: the value of the profile."""
 
     gpu: GpuProfile
     model: ModelProfile
@@ -56,7 +56,7 @@ def apply(spec: SimSpec, settings: Mapping[str, Any]) -> SimSpec:
 
 
 def setting_names() -> list[str]:
-    """All keys that `apply` knows."""
+    """Return the keys that `apply` accepts."""
     own = [*_settable(SimSpec), *_settable(EngineProfile)]
     return [
         *own,

@@ -30,7 +30,7 @@ class RunningBatch:
         return len(self.members)
 
     def join(self, seq: SimSequence, *, steps: int) -> None:
-        """Let a prefilled sequence decode for `steps` more steps; its last sampled token has no KV slot yet."""
+        """Add a prefilled sequence that decodes for `steps` steps; its last sampled token has no KV slot yet."""
         length = seq.length
         seq.base = length - self.step
         seq.finish_step = finish = self.step + steps
@@ -44,7 +44,7 @@ class RunningBatch:
         day[seq.index] = seq
 
     def leave(self, seq: SimSequence) -> None:
-        """Take a member out before its end; its `generated` count is brought up to date."""
+        """Remove a member early, and update its `generated` count."""
         del self._calendar[seq.finish_step][seq.index]
         self._remove(seq)
 
@@ -53,11 +53,11 @@ class RunningBatch:
         return self.members[next(reversed(self.members))]
 
     def length_of(self, seq: SimSequence) -> int:
-        """Tokens of a member now, the last sampled one included."""
+        """Return the tokens of a member, including the last sampled one."""
         return seq.base + self.step
 
     def generated_by(self, seq: SimSequence) -> int:
-        """Output tokens that a member has so far."""
+        """Return the output tokens of a member so far."""
         return min(seq.base + self.step - seq.prompt_tokens, seq.output_tokens)
 
     def needs_block(self, seq: SimSequence) -> bool:
@@ -77,7 +77,7 @@ class RunningBatch:
         return need
 
     def steps_within(self, free: int, *, slack: int) -> int:
-        """How many steps can be made, while each wants its own blocks and `slack` more to be free before it."""
+        """Return how many steps fit, if each needs its own blocks and `slack` more free blocks."""
         budget = free - slack
         size, members = self._size, len(self.members)
         cycles = max(budget // members - 1, 0)
@@ -95,7 +95,7 @@ class RunningBatch:
         return self._finish_steps[0] - self.step
 
     def advance(self, steps: int) -> list[SimSequence]:
-        """Make so many steps (never past the next finish); the members that finish by this leave and are returned."""
+        """Run `steps` steps (never past the next finish); remove and return the members that finish."""
         self.step += steps
         self.context += steps * len(self.members)
         finished: list[SimSequence] = []

@@ -1,4 +1,4 @@
-"""From names and overrides to a scheduler that is ready to run."""
+"""Builds a scheduler from profile names and overrides."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from servetop.simulator.scheduling.scheduler import Limits, Scheduler
 
 
 def sim_spec(model: str, *, gpu: str, engine: str, settings: Mapping[str, Any] | None = None) -> SimSpec:
-    """A spec from profile names; for the settings' keys see `settings.apply`."""
+    """Return the spec of these profiles; `settings.apply` documents the keys of `settings`."""
     spec = SimSpec(gpu=load_gpu(gpu), model=load_model(model), engine=load_engine(engine))
     return apply(spec, settings or {})
 
 
 def build_scheduler(spec: SimSpec) -> Scheduler:
-    """A scheduler with an empty queue; UsageError when the model does not fit or a number makes no sense."""
+    """Return a scheduler with an empty queue; UsageError if the model does not fit or a number is invalid."""
     _check(spec)
     engine = spec.engine
     parameters = PolicyParameters(

@@ -1,4 +1,4 @@
-"""The paged KV cache as a count of interchangeable blocks; only shared prompt blocks have an identity (prefix.py)."""
+"""The paged KV cache as a count of interchangeable blocks; only shared prompt blocks have ids (prefix_cache.py)."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class BlockManager:
         return self.used / self.total
 
     def blocks_for(self, tokens: int) -> int:
-        """Blocks that hold so many tokens."""
+        """Return the number of blocks for `tokens` tokens."""
         return -(-tokens // self.block_size)
 
     def take(self, blocks: int) -> None:
-        """Use so many more blocks."""
+        """Allocate `count` blocks."""
         self.used += blocks
         if self.used > self.total:
             raise RuntimeError(f"took {blocks} KV blocks, {self.total - self.used + blocks} were free")
         self.peak = max(self.peak, self.used)
 
     def give_back(self, blocks: int) -> None:
-        """Free so many blocks."""
+        """Free `count` blocks."""
         self.used -= blocks
         if self.used < 0:
             raise RuntimeError(f"gave back {blocks} KV blocks, {self.used + blocks} were in use")

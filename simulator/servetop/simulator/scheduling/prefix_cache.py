@@ -1,4 +1,4 @@
-"""Prefix cache: full prompt blocks found by hash, kept after their last user until the space is wanted."""
+"""Prefix cache: full prompt blocks found by hash, kept after their last use until the space is needed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PrefixCache:
         self.hit_tokens = 0
 
     def match(self, seq: SimSequence) -> int:
-        """How many leading prompt blocks are there; never the whole length, as one token must be computed."""
+        """Count the cached leading prompt blocks; never all of them, because one token must be computed."""
         while len(self._idle) > self._blocks.free:
             self._idle.popitem(last=False)
         most = min(len(seq.request.prefix), (seq.length - 1) // self._blocks.block_size)
@@ -33,11 +33,11 @@ class PrefixCache:
         return most
 
     def in_use(self, seq: SimSequence, hits: int) -> int:
-        """How many of the first `hits` blocks somebody uses now, so that they cost no free block."""
+        """Count the blocks among the first `hits` that are in use, and need no free block."""
         return sum(block in self._users for block in seq.request.prefix[:hits])
 
     def acquire(self, seq: SimSequence, hits: int) -> None:
-        """Use the hits, and offer the rest of the prompt's full blocks to others."""
+        """Use the hits, and share the other full blocks of the prompt."""
         prefix = seq.request.prefix
         fresh = tuple(block for block in prefix[hits:] if block not in self._users)
         seq.shared = prefix[:hits] + fresh
@@ -49,7 +49,7 @@ class PrefixCache:
         self.hit_tokens += seq.cached_tokens
 
     def release(self, seq: SimSequence) -> int:
-        """Stop using the sequence's shared blocks; returns how many of them somebody else still uses."""
+        """Release the sequence's shared blocks; return how many of them are still in use."""
         still = 0
         for block in reversed(seq.shared):
             self._users[block] -= 1

@@ -1,4 +1,4 @@
-"""The way of a request into the engine, whatever the wire that it came over."""
+"""Admits requests to the simulated engine, independent of the API dialect."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from servetop.simulator.server.tokens import block_hashes, draw_output_length
 
 
 class CompletionFactory(Protocol):
-    """What makes the answer of an accepted request; from then on the engine gives it tokens."""
+    """Creates the completion of an admitted request, to which the engine then emits tokens."""
 
     def __call__(self, generation: GenerationRequest, connection: Connection, *, header: ResponseHeader) -> Completion:
-        """A new answer; a streamed one sends its head at once."""
+        """Return a new completion; a streamed one sends its HTTP head immediately."""
         ...
 
 
@@ -31,7 +31,7 @@ CompletionFactories = tuple[CompletionFactory, CompletionFactory]
 
 
 class Admission:
-    """Accepts requests for one engine; `aborted` is told of each client that leaves before its answer is complete."""
+    """Admits requests to one engine; `aborted` is called for each client that disconnects early."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Admission:
         self._count = 0
 
     def resolve_model(self, model: object) -> str:
-        """The served name that a request's `model` means, the first one for None; ApiError (404) for any other."""
+        """Return the served name of a request's `model`, the first one for None; ApiError (404) if unknown."""
         if model is None:
             return self._names[0]
         if not isinstance(model, str) or model not in self._names:
@@ -60,16 +60,16 @@ class Admission:
     def submit(
         self, generation: GenerationRequest, to: Connection, *, kind: CompletionFactory, model: str, prefix: str
     ) -> SimSequence:
-        """Queue the request and let `kind` answer it; ApiError when the engine could never serve it.
+        """Queue the request with a completion by `kind`; ApiError if it can never be served.
 
-        The answer's identity is `prefix` and a number.
+        The id of the response is `prefix` and a number.
         """
         wanted = self._request(generation)
         self._check_fits(wanted)
         self._count += 1
         answer = kind(generation, to, header=ResponseHeader(f"{prefix}{self._count:016x}", model, int(wall_clock())))
         answer.seq = self._engine.submit(wanted, answer)
-        assert answer.seq is not None  # `_check_fits` asked the same scheduler
+        assert answer.seq is not None  # `_check_fits` has checked this
         to.on_gone = lambda: self._gone(answer)
         return answer.seq
 
@@ -82,7 +82,7 @@ class Admission:
         model: str,
         prefix: str,
     ) -> None:
-        """Queue several answers to one request, each with the number of its prompt; none if one cannot be served."""
+        """Queue several completions of one request, with the number of each prompt; none if one cannot be served."""
         requests = [self._request(generation) for _, generation in wanted]
         for request in requests:
             self._check_fits(request)

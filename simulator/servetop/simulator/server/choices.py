@@ -1,4 +1,4 @@
-"""Several answers to one request: they share its connection, their usage is added up, and it ends with the last one."""
+"""Several completions of one request (`n`, lists of prompts): one connection, summed usage, ended by the last one."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any, Protocol
 from servetop.simulator.server.generation_request import ApiError, GenerationRequest, read_count, read_generation
 
 MAX_CHOICES = 256
-"""Answers to one request."""
+"""Maximum completions of one request."""
 
 
 class ChoiceListener(Protocol):
-    """An answer, as far as its siblings must know it."""
+    """The part of a completion that its siblings use."""
 
     @property
     def prompt(self) -> int:
-        """Number of its prompt in the request."""
+        """Number of its prompt within the request."""
         ...
 
     def usage(self) -> dict[str, Any]:
-        """Its own token counts so far."""
+        """Return its token counts so far."""
         ...
 
 
 class Choices:
-    """The answers of one request, in the order of their index."""
+    """The completions of one request, in the order of their index."""
 
     def __init__(self, count: int) -> None:
         self.members: list[ChoiceListener] = []
@@ -34,21 +34,21 @@ class Choices:
         self._count = count
 
     def end(self, index: int, choice: dict[str, object]) -> bool:
-        """One of them is complete, with this choice; True for the last one."""
+        """Record a finished completion and its choice; True for the last one."""
         self._ended[index] = choice
         return len(self._ended) == self._count
 
     def is_over(self, index: int) -> bool:
-        """That one is complete."""
+        """Whether that completion is finished."""
         return index in self._ended
 
     @property
     def choices(self) -> list[dict[str, object]]:
-        """Those that are complete."""
+        """The choices of the finished completions."""
         return [self._ended[index] for index in sorted(self._ended)]
 
     def usage(self) -> dict[str, object]:
-        """Of all: each prompt is counted once, however many answers it gets."""
+        """Return the summed token counts; each prompt counts once."""
         own = [member.usage() for member in self.members]
         prompts = {member.prompt: usage["prompt_tokens"] for member, usage in zip(self.members, own, strict=True)}
         prompt, output = sum(prompts.values()), sum(usage["completion_tokens"] for usage in own)
@@ -64,7 +64,7 @@ class Choices:
 
 
 def read_generations(data: dict[str, Any], *, chat: bool, context_limit: int) -> list[tuple[int, GenerationRequest]]:
-    """Each answer that a request wants, with the number of its prompt: `n` to each of its prompts."""
+    """Parse a request into its generations, `n` per prompt, each with the number of its prompt."""
     count = read_count(data)
     single = {**data, "n": 1, "best_of": 1}
     prompts = _prompts(data, chat=chat)
@@ -76,7 +76,7 @@ def read_generations(data: dict[str, Any], *, chat: bool, context_limit: int) ->
 
 
 def _prompts(data: dict[str, Any], *, chat: bool) -> Sequence[object]:
-    """Of a batch of texts or of lists of token ids; empty where the request has one prompt."""
+    """Return the prompts of a batch of texts or token id lists; empty for a single prompt."""
     prompt = data.get("prompt")
     if chat or not isinstance(prompt, list) or not all(isinstance(each, str | list) for each in prompt):
         return ()
@@ -84,5 +84,5 @@ def _prompts(data: dict[str, Any], *, chat: bool) -> Sequence[object]:
 
 
 def _varied(generation: GenerationRequest, at: int) -> GenerationRequest:
-    """The seed of each answer is its own, or all would be as long."""
+    """Give each completion its own seed, so that their lengths differ."""
     return generation if generation.seed is None or not at else replace(generation, seed=generation.seed + at)

@@ -19,7 +19,7 @@ def label_text(labels: Labels) -> str:
 
 
 def openmetrics(page: str) -> str:
-    """The same page as OpenMetrics 1.0: counters' families without `_total`, their samples with it, and an end."""
+    """Convert a page to OpenMetrics 1.0: counter families lose `_total`, and `# EOF` ends the page."""
     kinds = {name: kind for _, word, name, kind in map(_comment, page.splitlines()) if word == "TYPE"}
     lines: list[str] = []
     for line in page.splitlines():
@@ -34,13 +34,13 @@ def openmetrics(page: str) -> str:
 
 
 def _comment(line: str) -> tuple[str, str, str, str]:
-    """`#`, HELP or TYPE, the family and the rest; empty for a sample."""
+    """Split a comment into `#`, HELP or TYPE, the family and the rest; empty for a sample."""
     parts = line.split(" ", 3)
     return (parts[0], parts[1], parts[2], parts[3]) if parts[0] == "#" and len(parts) == 4 else ("", "", "", "")
 
 
 class SampleSeries:
-    """A gauge or counter with one or several label sets; counters are told apart by `kind` alone."""
+    """A gauge or counter, by `kind`, with one or several label sets."""
 
     def __init__(self, name: str, text: str, *, kind: str, labels: Labels) -> None:
         self.name = name
@@ -60,7 +60,7 @@ class SampleSeries:
 
     @property
     def used(self) -> bool:
-        """Whether it has any sample yet."""
+        """Whether it has samples."""
         return bool(self._values)
 
     def lines(self) -> Iterable[str]:
@@ -72,7 +72,7 @@ class SampleSeries:
 
 
 class Histogram:
-    """Cumulative buckets, made so that many equal observations cost as much as one."""
+    """A histogram in which many equal observations cost as much as one."""
 
     def __init__(self, name: str, text: str, *, bounds: tuple[float, ...], labels: Labels) -> None:
         self.name = name
@@ -85,7 +85,7 @@ class Histogram:
         self._lines.append(label_text({**labels, "le": "+Inf"}))
 
     def observe(self, value: float, count: int = 1) -> None:
-        """`count` observations of this value."""
+        """Add `count` observations of this value."""
         self._counts[bisect_left(self._bounds, value)] += count
         self._sum += value * count
 

@@ -1,4 +1,4 @@
-"""Reads the body of a generation request the way vLLM does, and refuses what the simulator does not do."""
+"""Parses and validates generation requests as vLLM does, and rejects what the simulator does not support."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHAT_TEMPLATE_TOKENS = 4
 
 
 class ApiError(Exception):
-    """An error answer in vLLM's shape."""
+    """An error response in vLLM's format."""
 
     def __init__(
         self, message: str, *, status: int = 400, kind: str = "BadRequestError", param: str | None = None
@@ -33,7 +33,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationRequest:
-    """What a client asked for. `prompt` is text or token ids; `prompt_tokens` is what it is billed."""
+    """A parsed request. `prompt` is text or token ids; `prompt_tokens` is its counted length."""
 
     chat: bool
     prompt: str | list[int]
@@ -48,7 +48,7 @@ class GenerationRequest:
 
 
 def read_body(body: bytes) -> dict[str, Any]:
-    """The JSON object of a request body."""
+    """Parse the JSON object of a request body."""
     try:
         data = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -59,7 +59,7 @@ def read_body(body: bytes) -> dict[str, Any]:
 
 
 def read_generation(data: dict[str, Any], *, chat: bool, context_limit: int) -> GenerationRequest:
-    """Check and count a completion or chat request; ApiError with vLLM's wording when it cannot be served."""
+    """Check and count a completion or chat request; ApiError with vLLM's text if it cannot be served."""
     for name in ("n", "best_of"):
         if _integer(data, name, default=1) != 1:
             raise ApiError(f"{name} must be 1: the simulator gives one answer per request", param=name)
@@ -83,7 +83,7 @@ def read_generation(data: dict[str, Any], *, chat: bool, context_limit: int) -> 
 
 
 def read_count(data: dict[str, Any]) -> int:
-    """`n`: answers wanted to each prompt."""
+    """Parse `n`, the completions per prompt."""
     count = _integer(data, "n", default=1)
     if count < 1:
         raise ApiError(f"n must be at least 1, got {count}.", param="n")
@@ -93,7 +93,7 @@ def read_count(data: dict[str, Any]) -> int:
 
 
 def read_prompt(prompt: Any) -> tuple[str | list[int], int]:
-    """A string, a list of token ids, or a list of one of these; and its length in tokens."""
+    """Parse a prompt (a string, token ids, or a list of one of these) and count its tokens."""
     if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str | list):
         prompt = prompt[0]
     if isinstance(prompt, str):

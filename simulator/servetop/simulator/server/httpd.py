@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server side for one purpose: many long token streams on one event loop."""
+"""A small HTTP/1.1 server for many long token streams (server-sent events) on one event loop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STREAM_END = b"0\r\n\r\n"
 
 
 def chunk(data: bytes) -> bytes:
-    """One chunk of a streamed answer, framed; `data` must not be empty."""
+    """Return one chunk in chunked transfer coding; `data` must not be empty."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
@@ -44,11 +44,11 @@ class HttpRequest:
     body: bytes
     keep_alive: bool
     accept: bytes = b""
-    """The header field of this name."""
+    """Return the header field of this name."""
 
 
 class Connection(asyncio.Protocol):
-    """One client connection: requests in order, each answered by `respond`, or by `start_stream` and `send`.
+    """One client connection; each request, in order, gets a `respond`, or a `start_stream` and `send`s.
 
     `on_gone`, when set, is called if the client leaves before its answer is complete.
     """
@@ -77,7 +77,7 @@ class Connection(asyncio.Protocol):
         self._open.add(self)
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        """The client left, or we closed."""
+        """The client disconnected, or the server closed the connection."""
         self._open.discard(self)
         self._transport = None
         self._queue.clear()
@@ -126,7 +126,7 @@ class Connection(asyncio.Protocol):
             self._body.append(body)
 
     def on_message_complete(self) -> None:
-        """A request is whole; one that asks to go on in another protocol is the last of its connection."""
+        """Handle a complete request; an upgrade request is the last of its connection."""
         if self._deaf:
             return
         path = self._url.partition(b"?")[0].decode("latin-1")
@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
         kind: bytes = b"application/json",
         headers: Mapping[str, object] | None = None,
     ) -> None:
-        """A whole answer."""
+        """Send a complete response."""
         head = b"HTTP/1.1 %d %s\r\nserver: servetop-sim\r\ncontent-length: %d\r\ncontent-type: %s\r\n" % (
             status,
             REASONS.get(status, "Error").encode(),
@@ -155,14 +155,14 @@ class Connection(asyncio.Protocol):
         self.finish()
 
     def start_stream(self) -> None:
-        """The head of a server-sent event stream; `send` the chunks, then `finish`."""
+        """Send the HTTP head of a server-sent event stream; `send` the chunks, then `finish`."""
         self.send(
             b"HTTP/1.1 200 OK\r\nserver: servetop-sim\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
             b"transfer-encoding: chunked\r\n" + self._connection_header() + b"\r\n"
         )
 
     def send(self, data: bytes) -> None:
-        """Raw bytes of the answer, on the wire when this returns; dropped when the client is gone.
+        """Send raw bytes of the response immediately; dropped if the client has disconnected.
 
         They go straight to the socket while the transport has nothing queued: event loops put writes off to the end
         of their turn, which would make the first token of a large batch wait for the making of the last one. What
@@ -183,7 +183,7 @@ class Connection(asyncio.Protocol):
             transport.write(data)
 
     def finish(self) -> None:
-        """The answer is complete: close, or take the next request of this connection, soon but not at once.
+        """Complete the response: close the connection, or schedule its next request.
 
         The engine may be in the middle of an iteration when it gives out the last token; a new request must wait.
         """
@@ -196,7 +196,7 @@ class Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self._next)
 
     def _close(self, transport: asyncio.Transport) -> None:
-        """At once; after a refusal what is still being sent is read for a moment, or its reset would overtake it."""
+        """Close the connection; after an error drain the request briefly, so that no reset overtakes the response."""
         if not self._refused or transport.is_closing():
             transport.close()
             return
@@ -204,7 +204,7 @@ class Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(LINGER_SECONDS, transport.abort)
 
     def abort(self) -> None:
-        """Close without further words."""
+        """Close the connection without a response."""
         if self._transport is not None:
             self._transport.abort()
 

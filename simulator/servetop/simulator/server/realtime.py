@@ -1,4 +1,4 @@
-"""The real-time driver: the scheduler's iterations end at absolute deadlines of a clock that is handed in.
+"""The real-time driver: runs the scheduler's iterations to absolute deadlines of an injected clock.
 
 Deadlines are sums of modelled durations, never of measured ones, so being late at one token moves no later one.
 """
@@ -14,29 +14,29 @@ from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.simulator.scheduling.work import Work, grid_after
 
 STEPS_PER_TURN = 8
-"""Overdue iterations made up for before the event loop may read and write again."""
+"""Overdue iterations to run in a row before the event loop reads and writes again."""
 
 TOKENS_PER_LOOK = 16
-"""Tokens of one iteration between two looks at the clock, to see how late they are."""
+"""Tokens of one iteration between two clock readings, which measure their lateness."""
 
 
 class Sink(Protocol):
-    """Where a sequence's tokens go. It must not call the engine back: that is in the middle of an iteration."""
+    """Receives a sequence's tokens. It must not call the engine, which is in the middle of an iteration."""
 
     def token(self, *, last: bool) -> None:
-        """One more token; `last` with the final one."""
+        """Receive one more token; `last` marks the final one."""
         ...
 
 
 class Events(Protocol):
-    """What metrics want to know; times are due times, not those at which the driver got round to them."""
+    """Receives the events for metrics; times are due times, not processing times."""
 
     def stepped(self, tokens: int) -> None:
-        """An iteration computed so many tokens."""
+        """An iteration has computed `tokens` tokens."""
         ...
 
     def emitted(self, count: int, *, due: float) -> None:
-        """`count` tokens that were due at `due` have just been given out."""
+        """`count` tokens that were due at `due` have been sent."""
         ...
 
     def first(self, seq: SimSequence, at: float) -> None:
@@ -44,11 +44,11 @@ class Events(Protocol):
         ...
 
     def gap(self, seconds: float, count: int) -> None:
-        """`count` sequences waited so long for their next token."""
+        """`count` sequences waited `seconds` for their next token."""
         ...
 
     def finished(self, seq: SimSequence, at: float) -> None:
-        """A sequence got its last token."""
+        """A sequence has received its last token."""
         ...
 
 
@@ -56,7 +56,7 @@ Alarm = Callable[[float], None]
 
 
 class RealTimeEngine:
-    """`clock` gives seconds; `wake_at` asks for one call of `wake` at an instant, in place of the last asked for."""
+    """`clock` returns seconds; `wake_at` schedules one call of `wake`, replacing an earlier schedule."""
 
     def __init__(self, scheduler: Scheduler, *, clock: Callable[[], float], wake_at: Alarm, events: Events) -> None:
         self.scheduler = scheduler
@@ -86,18 +86,18 @@ class RealTimeEngine:
 
     @property
     def work(self) -> Work | None:
-        """What it is at; asked by `Events.stepped`, the work whose iteration has just ended."""
+        """The current work; within `Events.stepped` the work whose iteration has just ended."""
         return self._work
 
     @property
     def step_seconds(self) -> float:
-        """Duration of the iteration that ended last, of the work it is at; 0 before the first one's end."""
+        """Seconds of the last finished iteration of the current work; 0 before the first one ends."""
         if self._work is None or not self._done:
             return 0.0
         return self._work.gap(self._done) + (self._work.delay if self._done == 1 else 0.0)
 
     def submit(self, request: SimRequest, sink: Sink) -> SimSequence | None:
-        """Queue a request that arrives now; None when the engine could never serve it."""
+        """Queue a request that arrives now; None if the engine can never serve it."""
         now = self._clock()
         self._catch_up(now)
         seq = SimSequence(request, index=self._index, arrival=now, sink=sink)
@@ -109,7 +109,7 @@ class RealTimeEngine:
         return seq
 
     def drop(self, seq: SimSequence) -> None:
-        """Forget a sequence whose client is gone; its blocks are free at the next iteration boundary."""
+        """Drop a sequence whose client has disconnected; its blocks are freed at the next iteration boundary."""
         seq.sink = None
         self._dropped.append(seq)
         self._changed(self._clock(), cut=True)
@@ -120,7 +120,7 @@ class RealTimeEngine:
         self._changed(self._clock(), cut=True)
 
     def wake(self) -> None:
-        """Do everything that is due; asks for the next alarm."""
+        """Process everything that is due, and schedule the next call."""
         now = self._clock()
         for _ in range(STEPS_PER_TURN):
             if self._work is None or self._deadline() > now:
@@ -156,7 +156,7 @@ class RealTimeEngine:
         self._steps = 0 if self._work is None else self._work.steps
 
     def _step(self) -> None:
-        """End one iteration at its deadline: give out tokens; at a scheduling event, plan the next work."""
+        """End one iteration at its deadline: send tokens; at a scheduling event, plan the next work."""
         work, end = self._work, self._deadline()
         assert work is not None
         self._done += 1
@@ -167,7 +167,7 @@ class RealTimeEngine:
             self._complete(work, end)
 
     def _emit_decoded(self, end: float) -> None:
-        """A token for every decoding sequence, but not the last one of any: that comes with its finish."""
+        """Send a token to every decoding sequence, except last tokens, which are sent with the finish."""
         emitted = same = 0
         since = math.nan
         for seq in self.scheduler.batch.members.values():

@@ -60,14 +60,14 @@ class SimulatorServer:
         self._dialect = server_dialect_class(dialect)(context)
         self._metrics_port = options.metrics_port
         self.metrics_url = ""
-        """Where the metrics are; once started."""
+        """URL of the metrics, after the start."""
         self._listeners: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
         self._alarm: asyncio.Handle | None = None
         self._log_before = (0, 0)
 
     async def serve(self, host: str, port: int) -> int:
-        """Listen until a signal comes; returns 0. OSError when the address cannot be had."""
+        """Serve until a signal arrives, then return 0; OSError if the address is unavailable."""
         loop = asyncio.get_running_loop()
         url = await self.start(host, port)
         stopped: asyncio.Future[int] = loop.create_future()

@@ -1,4 +1,4 @@
-"""The simulator's tokenizer: an estimate for text, exact for token ids; and the words that it answers with.
+"""The simulator's tokenizer: an estimate for text, exact for token ids; and the words of its completions.
 
 Text counts one token per four characters begun, the usual rule of thumb for English. `/tokenize` shows the same
 count that is billed.
@@ -13,7 +13,7 @@ CHARACTERS_PER_TOKEN = 4
 VOCABULARY = 32_000
 EOS_MU = 5.435
 EOS_SIGMA = 1.002
-"""Log-normal fit of ShareGPT's answer lengths in Llama tokens (vLLM's benchmark filter): median 229, mean 328 cut."""
+"""Log-normal fit of ShareGPT's output lengths in Llama tokens (vLLM's benchmark filter): median 229, mean 328 cut."""
 
 _TEXT = (
     " the of and to in that it was for on with as at by from one had not but what all were when we there can an "
@@ -25,23 +25,23 @@ WORDS = tuple(_TEXT.split())
 
 
 def count_tokens(text: str) -> int:
-    """One per four characters begun."""
+    """Count one token per four characters, rounded up."""
     return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
 def token_ids(text: str) -> list[int]:
-    """A stable id for each piece of four characters."""
+    """Return a stable id for each four characters."""
     pieces = (text[at : at + CHARACTERS_PER_TOKEN] for at in range(0, len(text), CHARACTERS_PER_TOKEN))
     return [zlib.crc32(piece.encode()) % VOCABULARY for piece in pieces]
 
 
 def draw_output_length(source: random.Random, *, low: int, high: int) -> int:
-    """When the model would say EOS: log-normal, at least `low`; `high` means that the limit came first."""
+    """Draw the output length at which the model emits EOS: log-normal, from `low` to `high`."""
     return min(max(round(source.lognormvariate(EOS_MU, EOS_SIGMA)), low, 1), high)
 
 
 def block_hashes(prompt: str | list[int], block_size: int) -> tuple[int, ...]:
-    """A chained hash for each full block of the prompt, so that equal prefixes have equal hashes."""
+    """Return a chained hash per full block of the prompt; equal prefixes have equal hashes."""
     width = block_size if isinstance(prompt, list) else block_size * CHARACTERS_PER_TOKEN
     hashes: list[int] = []
     before = 0
