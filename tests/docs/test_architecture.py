@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import TOP, file_of
+from tests.docs.pages import ROOMS, TOP, file_of
 
 PAGE = TOP / "docs" / "architecture.md"
 STOP = re.compile(r"^\d\. `([\w./]+\.py)` `([\w.]+)`: ", re.MULTILINE)
@@ -40,3 +40,12 @@ def test_a_walk_is_short_and_its_stops_exist(walk: str) -> None:
     assert 3 <= len(stops) == WALKS[walk].count("\n") <= 8
     assert len({path for path, _ in stops}) == len(stops)
     assert [(path, name) for path, name in stops if name not in names_in(file_of(path))] == []
+
+
+def test_the_picture_names_classes_that_exist() -> None:
+    picture = PAGE.read_text(encoding="utf-8").split("```")[1]
+    named = set(re.findall(r"\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b", picture))
+    sources = (path.read_text(encoding="utf-8") for room in ROOMS for path in (TOP / room).rglob("*.py"))
+    defined = {name for text in sources for name in re.findall(r"^class (\w+)", text, re.MULTILINE)}
+    assert len(named) > 8
+    assert named - defined == set()
