@@ -13,7 +13,7 @@ from servetop.core.config import PredictedCell, WorkloadConfig
 from servetop.core.histogram import LogHistogram
 from servetop.tui.app import DashboardApp
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.distributions import draw_cdf, draw_ridges
+from servetop.tui.drawing.distributions import draw_cdf, draw_ridgelines
 from servetop.tui.drawing.scatter import Point, draw_scatter, knees, pareto
 from servetop.tui.drawing.text_runs import Lines, row_width
 from servetop.tui.panels.detail.config import config_rows
@@ -158,13 +158,13 @@ def test_every_setting_is_shown_except_the_values_of_http_headers(canned: Module
 
 @pytest.mark.parametrize(("width", "height"), [(40, 9), (14, 4), (8, 2), (90, 30)])
 def test_histograms_of_stages_stay_in_their_box(width: int, height: int) -> None:
-    drawn = draw_ridges([LogHistogram.of([0.02, 0.03, 1.5]), LogHistogram.of([])], width, height, limit=0.5)
+    drawn = draw_ridgelines([LogHistogram.of([0.02, 0.03, 1.5]), LogHistogram.of([])], width, height, limit=0.5)
     assert len(drawn) <= height
     assert max(row_width(row) for row in drawn) <= width
 
 
 def test_each_histogram_has_the_swatch_of_its_stage_and_the_objective_its_line() -> None:
-    shown = Lines(draw_ridges([LogHistogram.of([0.02] * 9), LogHistogram.of([0.09])], 44, 5, limit=0.05)).plain
+    shown = Lines(draw_ridgelines([LogHistogram.of([0.02] * 9), LogHistogram.of([0.09])], 44, 5, limit=0.05)).plain
     first, base, second, again, axis = shown.split("\n")
     assert (base[:3], again[:3]) == ("⠤⠤⠤", "⠤⠤⠄")
     assert base.index("█") < base.index("┊") < again.index("█")

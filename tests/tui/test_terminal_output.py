@@ -94,4 +94,4 @@ async def test_the_dashboards_driver_writes_the_shortened_output(canned: ModuleT
     app = dashboard(canned.growing())
     sgr_shortening_driver(Terminal)(app).write("\x1b[31ma\x1b[0m\x1b[31mb\x1b[0m")
     assert written == ["\x1b[31mab\x1b[0m"]
-    assert app.driver_class.__name__ == "Economical"
+    assert app.driver_class.__name__ == "SgrShorteningDriver"

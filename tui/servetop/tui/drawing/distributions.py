@@ -12,7 +12,7 @@ from servetop.tui.drawing.braille import DASHES, ChartLine, raster
 from servetop.tui.drawing.charts import GUTTER, with_marks
 from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.palette import HUES
-from servetop.tui.drawing.ridgeline import INDENT, ridges
+from servetop.tui.drawing.ridgeline import INDENT, ridgelines
 from servetop.tui.drawing.scale import log_limits
 from servetop.tui.drawing.text_runs import Run, TextRow, placard
 
@@ -42,7 +42,7 @@ def draw_cdf(
     return [*rows, [(" " * GUTTER + _axis(edges, width - GUTTER, scale), "faint")]]
 
 
-def draw_ridges(
+def draw_ridgelines(
     curves: Sequence[LogHistogram], width: int, height: int, *, limit: float | None = None, scale: Scale = axis_seconds
 ) -> list[TextRow]:
     """One histogram per stage below the other, on the axis of `draw_cdf`."""
@@ -52,7 +52,7 @@ def draw_ridges(
     window = (math.log(edges[0]), math.log(edges[1]))
     swatches = [stage_swatch(number) for number in range(len(curves))]
     marks = () if limit is None else (math.log(limit),)
-    drawn = ridges(curves, swatches, window=window, shape=(height - 1, width), marks=marks)
+    drawn = ridgelines(curves, swatches, window=window, shape=(height - 1, width), marks=marks)
     blanks: list[TextRow] = [[(" " * width, "")] for _ in range(height - 1 - len(drawn))]
     return [*blanks, *drawn, [(" " * INDENT + _axis(edges, width - INDENT, scale), "faint")]]
 

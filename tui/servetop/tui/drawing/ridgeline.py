@@ -16,7 +16,7 @@ INDENT = 4
 """Cells at the left for the swatches."""
 
 
-def ridges(
+def ridgelines(
     curves: Sequence[LogHistogram],
     swatches: Sequence[Run],
     *,
@@ -34,7 +34,7 @@ def ridges(
     if not shown or room < 1:
         return []
     each = rows // len(shown)
-    drawn = [row for curve, swatch in shown for row in _ridge(_density(curve, window, room), each, swatch[1])]
+    drawn = [row for curve, swatch in shown for row in _ridgeline(_density(curve, window, room), each, swatch[1])]
     marked = with_marks(drawn, window=window, marks=marks, width=room, style="warn")
     blank: Run = (" " * INDENT, "")
     heads = [blank if (y + 1) % each else _padded(shown[y // each][1]) for y in range(len(marked))]
@@ -57,7 +57,7 @@ def _density(histogram: LogHistogram, window: tuple[float, float], columns: int)
     return scaled
 
 
-def _ridge(density: FloatArray, height: int, style: str) -> list[list[Run]]:
+def _ridgeline(density: FloatArray, height: int, style: str) -> list[list[Run]]:
     """Bars in eighths of a cell, at least one for values above 0; a blank row separates taller ridges."""
     bars = height - 1 if height >= 3 else height
     eighths = np.where(density > 0, np.maximum(np.rint(density * bars * 8), 1), 0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from servetop.analysis.goodput import goodput_bounds, limited, share_within
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
-from servetop.tui.drawing.distributions import draw_cdf, draw_ridges, stage_swatch
+from servetop.tui.drawing.distributions import draw_cdf, draw_ridgelines, stage_swatch
 from servetop.tui.drawing.formats import axis_seconds
 from servetop.tui.drawing.text_runs import TextRow, joined, shortened, spread
 from servetop.tui.panels.panel import Panel
@@ -52,10 +52,10 @@ class CdfPanel(Panel):
         curves = [each.histograms[self._metric] for each in frame.per_stage()[-MOST_CURVES:]]
         limit = frame.header.config.goodput.get(self._metric)
         if width < _ROOM_FOR_BOTH:
-            drawing = draw_ridges if frame.view.heat else draw_cdf
+            drawing = draw_ridgelines if frame.view.heat else draw_cdf
             return drawing(curves, width, height, limit=limit, scale=self._scale)
         left = draw_cdf(curves, width * 3 // 5, height, limit=limit, scale=self._scale)
-        right = draw_ridges(curves, width - width * 3 // 5 - 2, height, limit=limit, scale=self._scale)
+        right = draw_ridgelines(curves, width - width * 3 // 5 - 2, height, limit=limit, scale=self._scale)
         if len(left) != len(right):
             return left
         return [spread(one, other, width=width) for one, other in zip(left, right, strict=True)]
