@@ -1,4 +1,4 @@
-"""A simulated server of one dialect, and what its answers say."""
+"""A simulated server of one dialect, and parsers of its responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulator on llama-server's wire, held against captured answers."""
+"""The simulated dialect of llama-server, compared with captured responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulator on DeepSpeed-MII's wires."""
+"""The simulated dialect of DeepSpeed-MII."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulator on SGLang's wire."""
+"""The simulated dialect of SGLang."""
 
 from __future__ import annotations
 

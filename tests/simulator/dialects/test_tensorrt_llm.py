@@ -1,4 +1,4 @@
-"""The simulator on the wire of TensorRT-LLM's own server."""
+"""The simulated dialect of `trtllm-serve`."""
 
 from __future__ import annotations
 

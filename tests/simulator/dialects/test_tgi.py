@@ -1,4 +1,4 @@
-"""The simulator on Text Generation Inference's wire."""
+"""The simulated dialect of Text Generation Inference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulator on the wire of `transformers serve`, held against captured answers."""
+"""The simulated dialect of `transformers serve`, compared with captured responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulator on Triton's wire, held against captured answers; its metrics have a port of their own."""
+"""The simulated dialect of Triton, compared with captured responses; its metrics have a separate port."""
 
 from __future__ import annotations
 

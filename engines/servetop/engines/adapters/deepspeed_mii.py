@@ -18,7 +18,7 @@ SERVER = "mii.entrypoints.openai_api_server"
 
 
 class DeepSpeedMiiEngine(Engine):
-    """Version 0.3, which was not at hand: proven against its wire only (docs/engines/deepspeed-mii.md)."""
+    """Version 0.3, tested only against the emulated API (docs/engines/deepspeed-mii.md)."""
 
     name = "deepspeed-mii"
     title = "DeepSpeed-MII"
@@ -54,11 +54,9 @@ class DeepSpeedMiiEngine(Engine):
         )
 
     def installed(self) -> str | None:
-        """The version of the package beside us."""
         return package_version("deepspeed-mii")
 
     def resolve_model(self, model: str) -> str:
-        """Aliases by data/models.toml."""
         return resolve_model(model)
 
     def match_score(self, results: HttpResults) -> int:

@@ -16,7 +16,7 @@ def flag_value(args: Sequence[str], flag: str) -> str | None:
 
 
 def with_flags(args: Sequence[str], wanted: Mapping[str, object]) -> list[str]:
-    """`args`, preceded by those of the wanted flags that they do not give themselves; a None value is not wanted."""
+    """Return `args`, preceded by the wanted flags that they lack; None values are skipped."""
     added = [
         part
         for flag, value in wanted.items()
@@ -39,7 +39,7 @@ def without_flag(args: Sequence[str], flag: str) -> list[str]:
 
 
 def agreed(ours: int | None, args: Sequence[str], flag: str) -> int | None:
-    """A number that may come as an option of servetop or in the engine's own arguments; UsageError when they differ."""
+    """Return a number given as servetop's option or in the engine's arguments; UsageError if they differ."""
     text = flag_value(args, flag)
     if text is None:
         return ours
@@ -51,12 +51,12 @@ def agreed(ours: int | None, args: Sequence[str], flag: str) -> int | None:
 
 
 def reachable(host: str | None) -> str:
-    """Where to reach a server that listens on this host; None is loopback, as servetop has it by itself."""
+    """Return the host to connect to for a server that listens on this host; None is loopback."""
     return "127.0.0.1" if host in (None, "", "0.0.0.0", "::") else str(host)
 
 
 def refuse_secrets(args: Sequence[str]) -> None:
-    """UsageError for a key among the arguments: they are recorded, and every user of the machine can read them."""
+    """Raise UsageError for a key in the arguments, which are recorded and visible to every user of the machine."""
     given = next((flag for flag in SECRET_FLAGS if _values(args, flag)), None)
     if given is not None:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""How an engine's command line begins: as --engine-command says, by an image's own program, or by what is here."""
+"""The beginning of an engine's command line: --engine-command, the program of an image, or an installed one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from servetop.core.errors import EngineError, UsageError
 
 
 def checked(command: Sequence[str], *, program: str = "python") -> list[str]:
-    """The words of --engine-command; EngineError when its program is not there.
+    """Return the arguments of --engine-command; EngineError if its program does not exist.
 
     A folder is an environment: its own `program` is meant, else its Python.
     """
@@ -34,7 +34,7 @@ def _in_environment(folder: Path, program: str) -> str:
 
 
 def program_argv(config: EngineConfig, program: str, *, title: str, how: str) -> list[str]:
-    """For an engine that is a program; EngineError, with how to get it, when it is not on the PATH."""
+    """Return the command of an engine that is a program; EngineError, with `how`, if it is not on the PATH."""
     if config.launcher:
         return list(config.command or (program,))
     if config.command:

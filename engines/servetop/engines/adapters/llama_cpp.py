@@ -33,7 +33,7 @@ _BOOT = {
 
 
 class LlamaCppEngine(Engine):
-    """Tried for real with 0.5.0-dev (0c1e570); docs/engines/llama.cpp.md."""
+    """Tested with a real server of 0.5.0-dev (0c1e570); docs/engines/llama.cpp.md."""
 
     name = "llama.cpp"
     title = "llama.cpp"

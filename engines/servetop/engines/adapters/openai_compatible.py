@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's completions API: attached only, and with metrics only where they look like vLLM's."""
+"""Any OpenAI-compatible server: attached only, with metrics if they have vLLM's names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from servetop.engines.metrics.vllm_metrics import VLLM_METRICS
 
 
 class OpenAIEngine(Engine):
-    """The fallback for what no other adapter claims."""
+    """The fallback for servers that no other adapter matches."""
 
     name = "openai"
     title = "OpenAI-compatible server"
@@ -16,5 +16,5 @@ class OpenAIEngine(Engine):
     metric_map = VLLM_METRICS
 
     def match_score(self, results: HttpResults) -> int:
-        """Anything that lists models, as the last resort."""
+        """Match any server that lists models, with the lowest score."""
         return 1 if self.facts(results).models else 0

@@ -1,4 +1,4 @@
-"""Ray Serve LLM, which runs vLLM behind Ray's proxy: started by an app of ours (`servers/ray_app.py`), or attached to.
+"""Ray Serve LLM, which runs vLLM behind Ray's proxy: started through `servers/ray_app.py`, or attached.
 
 Its metrics are vLLM's under other names, on the port of Ray's agent and not on that of its API.
 """
@@ -50,7 +50,7 @@ def _fields() -> dict[str, MetricSeries]:
 
 
 class RayServeEngine(Engine):
-    """Tried for real with 2.60 over vLLM 0.32; docs/engines/ray-serve-llm.md."""
+    """Tested with a real server of 2.60 over vLLM 0.32; docs/engines/ray-serve-llm.md."""
 
     name = "ray-serve-llm"
     title = "Ray Serve LLM"
@@ -107,7 +107,6 @@ class RayServeEngine(Engine):
         )
 
     def resolve_model(self, model: str) -> str:
-        """Aliases by data/models.toml."""
         return resolve_model(model)
 
     def installed(self) -> str | None:

@@ -29,7 +29,7 @@ _BOOT = {
 
 
 class SglangEngine(Engine):
-    """Versions 0.4 to 0.5, of which none was at hand: proven against its wire only (docs/engines/sglang.md)."""
+    """Versions 0.4 to 0.5, tested only against the emulated API (docs/engines/sglang.md)."""
 
     name = "sglang"
     title = "SGLang"
@@ -105,11 +105,9 @@ class SglangEngine(Engine):
         return LaunchCommand(argv=tuple(argv), host=reachable(flag_value(extra, "--host")), port=port)
 
     def installed(self) -> str | None:
-        """The version of the package beside us."""
         return package_version("sglang")
 
     def resolve_model(self, model: str) -> str:
-        """Aliases by data/models.toml."""
         return resolve_model(model)
 
     def match_score(self, results: HttpResults) -> int:

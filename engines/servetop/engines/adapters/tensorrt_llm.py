@@ -1,4 +1,4 @@
-"""TensorRT-LLM: `trtllm-serve MODEL`, with its iterations told by an options file of ours."""
+"""TensorRT-LLM: `trtllm-serve MODEL`, with an options file that enables iteration statistics."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BOOT = {
 
 
 class TensorRtLlmEngine(Engine):
-    """Versions 0.17 to 1.2, of which none was at hand: proven against its wire only (docs/engines/tensorrt-llm.md)."""
+    """Versions 0.17 to 1.2, tested only against the emulated API (docs/engines/tensorrt-llm.md)."""
 
     name = "tensorrt-llm"
     title = "TensorRT-LLM"
@@ -114,11 +114,10 @@ class TensorRtLlmEngine(Engine):
         return TensorRtLlmPages(counting=self._counting)
 
     def installed(self) -> str | None:
-        """The version of the package beside us; `yes` for a command elsewhere on the path."""
+        """Return the version of the installed package; `yes` for another command on the PATH."""
         return package_version("tensorrt-llm") or ("yes" if shutil.which(PROGRAM) else None)
 
     def resolve_model(self, model: str) -> str:
-        """Aliases by data/models.toml."""
         return resolve_model(model)
 
     def match_score(self, results: HttpResults) -> int:

@@ -29,7 +29,7 @@ def _since_used(name: str) -> MetricSeries:
 
 
 class TgiEngine(Engine):
-    """Versions 2.0 to 3.3, of which none was at hand: proven against its wire only (docs/engines/tgi.md)."""
+    """Versions 2.0 to 3.3, tested only against the emulated API (docs/engines/tgi.md)."""
 
     name = "tgi"
     title = "TGI"
@@ -97,7 +97,6 @@ class TgiEngine(Engine):
         return "yes" if shutil.which(LAUNCHER) else None
 
     def resolve_model(self, model: str) -> str:
-        """Aliases by data/models.toml."""
         return resolve_model(model)
 
     def match_score(self, results: HttpResults) -> int:

@@ -28,7 +28,7 @@ QUIET = {"PYTHONUNBUFFERED": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK
 
 
 class TransformersEngine(Engine):
-    """Tried for real with 5.19; docs/engines/transformers.md."""
+    """Tested with a real server of 5.19; docs/engines/transformers.md."""
 
     name = "transformers"
     title = "transformers"
@@ -88,11 +88,10 @@ class TransformersEngine(Engine):
         )
 
     def resolve_model(self, model: str) -> str:
-        """Aliases by data/models.toml."""
         return resolve_model(model)
 
     def installed(self) -> str | None:
-        """The version of the package beside us; `yes` for a command elsewhere on the path."""
+        """Return the version of the installed package; `yes` for another command on the PATH."""
         return package_version("transformers") or ("yes" if shutil.which("transformers") else None)
 
     def match_score(self, results: HttpResults) -> int:

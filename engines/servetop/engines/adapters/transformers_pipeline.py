@@ -78,11 +78,9 @@ class PipelineEngine(Engine):
         )
 
     def resolve_model(self, model: str) -> str:
-        """As for transformers."""
         return TransformersEngine().resolve_model(model)
 
     def installed(self) -> str | None:
-        """As for transformers."""
         return TransformersEngine().installed()
 
     def match_score(self, results: HttpResults) -> int:

@@ -30,7 +30,7 @@ _ADDRESSES = ("--http-address", "--grpc-address", "--metrics-address")
 
 
 class TritonEngine(Engine):
-    """Tried for real with tritonserver 2.51 and a model that stands in for TensorRT-LLM (docs/engines)."""
+    """Tested with a real server of tritonserver 2.51 and a model that stands in for TensorRT-LLM (docs/engines)."""
 
     name = "triton-tensorrt-llm"
     title = "Triton (TensorRT-LLM)"
@@ -102,7 +102,6 @@ class TritonEngine(Engine):
         return "yes" if shutil.which("tritonserver") or shutil.which(_IN_CONTAINERS) else None
 
     def metrics(self) -> TritonPages:
-        """Keeps nothing."""
         return TritonPages()
 
     def metrics_url(self, url: str) -> str:

@@ -23,7 +23,7 @@ from servetop.engines.server_facts import ServerFacts
 
 API_SERVER = "vllm.entrypoints.openai.api_server"
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1"}
-"""Environment of a server that reports to nobody and whose log comes at once."""
+"""Environment without usage statistics and with an unbuffered log."""
 
 _PREFIX = re.compile(r"^(?:\([^()]*pid=\d+\) )?(?:(?P<level>[A-Z]+) \d\d-\d\d \d\d:\d\d:\d\d \[?[^\]]*\] )?")
 _WORKERS_WORD = re.compile(r"Worker failed with error ['\"](?P<cause>.+?)['\"], please check the stack trace")
@@ -73,7 +73,7 @@ class VllmEngine(Engine):
     )
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
-        """EngineError when vLLM is not found; what stands in `extra_args` is not given twice."""
+        """Return the command; EngineError if vLLM is not found. Flags in `extra_args` are not repeated."""
         extra = config.extra_args
         flags = {
             "--host": "127.0.0.1",
@@ -93,15 +93,14 @@ class VllmEngine(Engine):
         )
 
     def installed(self) -> str | None:
-        """The version of the package beside us; `yes` for a command elsewhere on the path."""
+        """Return the version of the installed package; `yes` for another command on the PATH."""
         return package_version("vllm") or ("yes" if shutil.which("vllm") else None)
 
     def resolve_model(self, model: str) -> str:
-        """Aliases by data/models.toml."""
         return resolve_model(model)
 
     def match_score(self, results: HttpResults) -> int:
-        """By its metrics, or (with metrics turned off) by its version beside models that it says to own."""
+        """Match by its metrics or, if they are off, by its version and the owner of its models."""
         page = results.get("/metrics")
         if page is not None and page.ok and b"\nvllm:" in page.body:
             return 2
@@ -110,7 +109,7 @@ class VllmEngine(Engine):
         return 2 if owned and self.facts(results).version else 0
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
-        """Version, sizes of the KV cache and limits, in the words of V0 (`# GPU blocks`) and V1 (`KV cache size`)."""
+        """Version, sizes of the KV cache and limits, from the logs of V0 (`# GPU blocks`) and V1 (`KV cache size`)."""
         found: dict[str, str] = {}
         for line in lines:
             for name, pattern in _BOOT.items():
@@ -130,7 +129,7 @@ class VllmEngine(Engine):
         )
 
     def failure_reason(self, lines: Sequence[str]) -> str | None:
-        """A known cause, else the first error of a worker or engine core, else the last error of all."""
+        """Return a known cause, else the first error of a worker or engine core, else the last error."""
         bare = [_PREFIX.sub("", line) for line in lines]
         workers = [_PREFIX.sub("", line) for line in lines if (m := _PREFIX.match(line)) and m["level"] == "ERROR"]
         if (known := super().failure_reason([*workers, *bare])) is not None and known != last_error(bare):

@@ -1,4 +1,4 @@
-"""The end of events that carry the server's counts: the same bytes each time, but for numbers that go up by one."""
+"""The end of events with the server's counts: constant bytes, except numbers that rise by one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CountedTail:
             holes.insert(position, total.span(1))
             beyond.insert(position, prompt)
         self._beyond = tuple(beyond)
-        """What each number is more than the output tokens."""
+        """Difference between each number and the output tokens."""
         literals, at = [], 0
         for low, high in holes:
             literals.append(tail[at:low].replace(b"%", b"%%"))

@@ -1,8 +1,8 @@
-"""The shape of a regular event: what the bytes around its text look like, learned from an event that was fully parsed.
+"""Event templates: the bytes around the text of a regular event, learned from an event that was fully parsed.
 
-A shape is learned by trial: the event's text is replaced, then its counts, and each time the exact reading must change
-in that place alone. What else may differ from event to event is numbers and identities, which no reading looks at. So
-whatever matches a shape has the structure of the event that it was learned from, and reads the same.
+A template is learned by trial: the event's text is replaced, then its counts, and each time the result of a full parse
+must change in that place alone. Other differences between events may be numbers and identities, which no parser uses.
+So whatever matches a template has the structure of the event that it was learned from, and parses to the same result.
 """
 
 from __future__ import annotations
@@ -50,29 +50,29 @@ class EventTemplate:
     tails: dict[bytes, bytes] = field(default_factory=dict, compare=False)
 
     def shared(self, tail: bytes) -> bytes:
-        """The same bytes: of what all streams repeat, one copy is kept."""
+        """Return a shared copy of bytes that all streams repeat."""
         if len(self.tails) > _MOST_TAILS:
             self.tails.clear()
         return self.tails.setdefault(tail, tail)
 
     def fits(self, data: bytes, position: int) -> bool:
-        """An event of this shape is there."""
+        """Whether an event of this template is at `position`."""
         start = self.head.match(data, position)
         found = start and TEXT.match(data, start.end())
         return bool(found and self.tail.match(data, found.end()))
 
 
 class TemplateCache:
-    """What was learned of one server, for all its streams."""
+    """The event templates of one server, shared by all its streams."""
 
     def __init__(self, reader: Reader, *, learns: bool = True) -> None:
         self.known: list[EventTemplate] = []
-        """In the order in which they were learned."""
+        """Templates in the order in which they were learned."""
         self._reader = reader
         self._trials = 0 if learns else _MOST_TRIALS
 
     def learn(self, framed: bytes, event: bytes, reading: ParsedEvent) -> EventTemplate | None:
-        """The new shape of an event whose bytes in the stream were `framed`, if it can have one."""
+        """Learn a template from an event with the stream bytes `framed`; None if it is not regular."""
         before, _, after = framed.partition(event)
         if reading.pieces != 1 or reading.error is not None or reading.timing is not None:
             return None

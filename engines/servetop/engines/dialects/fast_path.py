@@ -1,4 +1,4 @@
-"""Regular events of a stream, recognised by their bytes alone: most of what arrives, at a fraction of a JSON parse."""
+"""Fast path: matches regular events by their bytes, at a fraction of the cost of a JSON parse."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_MISSES = 8
 
 
 class FastEventMatcher:
-    """Takes events of known shapes from the front of a stream's bytes, and counts their tokens.
+    """Consumes events of known templates from the front of a stream's bytes, and counts their tokens.
 
     A stream's own first event of a shape gives it the literal bytes (identity, creation time) that its others repeat.
     """
@@ -44,7 +44,7 @@ class FastEventMatcher:
         self._edges = _NO_EDGES
         """Head and tail of the stream's own events of the shape in hand."""
         self._told = False
-        """A lone event can be told by them."""
+        """A single event can be matched by the literals."""
         self._tail: CountedTail | None = None
         """Of a shape with counts."""
         self._text_size = 0
@@ -52,31 +52,31 @@ class FastEventMatcher:
         self._odd = False
         """The last text had another length."""
         self._misses = 0
-        """Times that events told by their edges were not as expected."""
+        """Number of unexpected events between the literals."""
         self._lone = _LONE_TOKEN
         self._repeated: list[bytes | None] | None = None
         self._counts = _NO_COUNTS
 
     def adopt(self, shape: EventTemplate) -> None:
-        """Expect events of this shape next."""
+        """Expect events of this template next."""
         self._shape = shape
         self._edges, self._told, self._tail = _NO_EDGES, False, None
         self._lone = _LONE_THOUGHT if shape.reasoning else _LONE_TOKEN
 
     @property
     def met(self) -> bool:
-        """An event of the shape in hand came."""
+        """An event of the current template has been seen."""
         return self._edges[0] is not _NEVER
 
     def stop(self) -> None:
-        """Nothing more is wanted: no event is told by its edges any more."""
+        """Stop matching events by their literals."""
         self._told = False
 
     def has_equal_text_sizes(self) -> bool:
         return self._text_size > 0
 
     def measure(self, size: int) -> None:
-        """The next text has so many bytes."""
+        """Record the size of the next text in bytes."""
         if self._odd:
             self._text_size = -1
         elif not self._text_size:
@@ -85,7 +85,7 @@ class FastEventMatcher:
             self._odd = size != self._text_size
 
     def one(self, data: bytes) -> tuple[Chunk] | None:
-        """The chunk of bytes that are one event just like the first of its shape, which most reads are; else None."""
+        """Match bytes that are one event like the first of its template, as most reads are; else None."""
         if not self._told or self._tail is not None:
             return None
         head, tail = self._edges
@@ -105,7 +105,7 @@ class FastEventMatcher:
         return None
 
     def match_frames(self, middles: Sequence[bytes]) -> Chunk | None:
-        """See StreamParser. A blank between them keeps an escape that one begins from being ended by the next."""
+        """Consume events with these middles. A blank between texts keeps an escape from spanning two of them."""
         texts = middles
         if self._tail is not None:
             told = self._tail.texts(middles, self.seen)

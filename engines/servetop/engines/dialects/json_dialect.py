@@ -1,4 +1,4 @@
-"""What all wires share: a JSON body, answers in one piece, and events that a reader understands."""
+"""Base of the dialects with JSON bodies: whole responses, and streams of JSON events."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from servetop.engines.dialects.stream_parser import EventStream
 
 
 class JsonDialect(ABC):
-    """A `core.wire.Dialect`, but for its body and what an answer in one piece is."""
+    """A `Dialect` without the request body and the parsing of a whole response."""
 
     path: str
     reader: Reader
     counts_up = False
-    """Every event has the server's own count of tokens so far."""
+    """Every event has the server's token count so far."""
     ends_with_body = False
-    """There is no end marker: a body that ends in order is the whole answer."""
+    """There is no end marker: the regular end of the body ends the stream."""
 
     def __init__(self, model: str, *, continuous_usage: bool = False) -> None:
         self.model = model
         self.continuous_usage = continuous_usage
-        """Without effect on wires that always have counts in every event, or never."""
+        """Without effect on dialects that always or never have counts in every event."""
         self._shapes = TemplateCache(type(self).reader)
 
     @abstractmethod
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one request; `extra_body` has the last word on every key."""
+        """Return the JSON body of one request; `extra_body` overrides every key."""
 
     @abstractmethod
     def whole(self, content: Any) -> Chunk | None:
-        """An answer in one piece as one chunk, which is the end too; None when that is no answer."""
+        """Parse a whole response to one final chunk; None if it is not a completion."""
 
     def parse_response(self, body: bytes) -> Sequence[Chunk]:
-        """One chunk with all text, tokens and counts; a body that is no answer is an error."""
+        """Return one chunk with all text, tokens and counts, or with an error."""
         try:
             content = orjson.loads(body)
         except orjson.JSONDecodeError as broken:
@@ -50,7 +50,7 @@ class JsonDialect(ABC):
         return [Chunk(error=f"no answer in the body: {error_words(content)}") if chunk is None else chunk]
 
     def parser(self, *, keep_texts: bool = True) -> StreamParser:
-        """A fresh parser for one answer; what it learns of the server's events serves the next ones."""
+        """Return a parser for one response; learned event templates are shared with later ones."""
         reader, ends = type(self).reader, self.ends_with_body
         return EventStream(reader, self._shapes, continuous=self.counts_up, keep_texts=keep_texts, ends_with_body=ends)
 

@@ -1,4 +1,4 @@
-"""What one event of an answer says, told by a full JSON parse: the exact reading that the fast one must agree with."""
+"""Parses one event of a stream completely; the fast path must give the same result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REASONING = ("reasoning_content", "reasoning")
 
 
 class Usage(NamedTuple):
-    """The server's own counts so far; None is not told."""
+    """The server's token counts so far; None if not reported."""
 
     prompt: int | None = None
     output: int | None = None
@@ -29,12 +29,12 @@ class ParsedEvent(NamedTuple):
 
     text: str = ""
     pieces: int = 0
-    """Choices that have text."""
+    """Number of choices with text."""
     reasoning: bool = False
-    """All of the text is the model's reasoning."""
+    """The whole text is the model's reasoning."""
     usage: Usage | None = None
     within: bool = False
-    """The counts came beside a choice: if they are continuous, their rise is what the event brought."""
+    """The counts came with a choice: if they are continuous, their increase is the tokens of the event."""
     final: bool = False
     error: str | None = None
     reasoning_chars: int = 0
@@ -42,11 +42,11 @@ class ParsedEvent(NamedTuple):
     timing: ServerTiming | None = None
     """Beside counts only."""
     stops: int = 0
-    """Choices whose generation ended with it."""
+    """Choices that ended with this event."""
 
 
 Reader = Callable[[bytes], ParsedEvent]
-"""From the data of an event to what it says; never raises."""
+"""Parses the data of an event; never raises."""
 
 
 def read_completion(event: bytes) -> ParsedEvent:
@@ -60,7 +60,7 @@ def read_chat(event: bytes) -> ParsedEvent:
 
 
 def parsed(event: bytes) -> dict[str, Any] | ParsedEvent:
-    """The object that an event's data is; else what to make of it: the end, or an error."""
+    """Parse an event's JSON object; for anything else return the end of the stream or an error."""
     if event == _END:
         return ParsedEvent(final=True)
     try:
@@ -127,7 +127,7 @@ def _read(event: bytes, text_of: Callable[[object], tuple[str, str]]) -> ParsedE
 
 
 def _stops(choice: object) -> int:
-    """1 where a choice says why it ended; some servers send an empty reason all the time."""
+    """Return 1 if a choice has a finish reason; some servers always send an empty one."""
     return int(bool(isinstance(choice, dict) and choice.get("finish_reason")))
 
 
@@ -142,7 +142,7 @@ def _completion_text(choice: object) -> tuple[str, str]:
 
 
 def _chat_text(choice: object) -> tuple[str, str]:
-    """Answer, and reasoning."""
+    """Return answer and reasoning texts."""
     delta = choice.get("delta") if isinstance(choice, dict) else None
     if not isinstance(delta, dict):
         return "", ""

@@ -1,4 +1,4 @@
-"""The words of an error, and believable numbers, out of whatever a server sent."""
+"""Plausible numbers and error texts from JSON values of a server."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from servetop.core.units import MS_PER_S
 _MAX_COUNT = 1 << 31
 _MAX_ERROR_CHARS = 300
 _MAX_MILLISECONDS = 1e9
-"""Eleven days."""
+"""Maximum duration in seconds: eleven days."""
 
 
 def count_of(value: object) -> int | None:
-    """A believable token count, or None."""
+    """Return a plausible token count, or None."""
     return value if type(value) is int and 0 <= value < _MAX_COUNT else None
 
 
 def seconds_of(milliseconds: object) -> float | None:
-    """A believable duration in seconds, or None."""
+    """Return a plausible duration in seconds, or None."""
     if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
         return None
     return milliseconds / MS_PER_S if 0 <= milliseconds < _MAX_MILLISECONDS else None
 
 
 def count_in(details: object, key: str) -> int | None:
-    """A believable token count under a key of an object that may be missing."""
+    """Return a plausible token count under a key of an object that may be missing."""
     return count_of(details.get(key)) if isinstance(details, dict) else None
 
 
@@ -54,5 +54,5 @@ def one_line(text: str) -> str:
 
 
 def excerpt(event: bytes) -> str:
-    """The beginning of an event that makes no sense, for its error."""
+    """Return the beginning of an invalid event, for an error text."""
     return one_line(event[:60].decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""llama.cpp's own wire: `/completion`, whose every event tells how many tokens there are so far.
+"""llama.cpp's native dialect: `/completion`, with the token count so far in every event.
 
 The event with `"stop": true` is the end; there is no `[DONE]`. A token that decodes to no text yet is an event too.
 """
@@ -43,7 +43,7 @@ class LlamaCppDialect(JsonDialect):
     counts_up = True
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one request; `extra_body` has the last word on every key."""
+        """Return the JSON body of one request; `extra_body` overrides every key."""
         request: dict[str, Any] = {
             "model": prompt.model or self.model,
             "prompt": prompt.text if prompt.token_ids is None else prompt.token_ids,
@@ -57,7 +57,6 @@ class LlamaCppDialect(JsonDialect):
         return orjson.dumps({**request, **workload.extra_body})
 
     def whole(self, content: Any) -> Chunk | None:
-        """Its text, counts and times."""
         text = content.get("content") if isinstance(content, dict) else None
         if not isinstance(text, str):
             return None

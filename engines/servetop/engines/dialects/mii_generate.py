@@ -1,4 +1,4 @@
-"""DeepSpeed-MII's own wire: `/generate` of `python -m mii.entrypoints.api_server`.
+"""DeepSpeed-MII's native dialect: `/generate` of `python -m mii.entrypoints.api_server`.
 
 Source: deepspeedai/DeepSpeed-MII, `mii/entrypoints/api_server.py`. An event brings the new text of each prompt in a
 list; there are no counts at all, and `[DONE]` is the end.
@@ -42,7 +42,7 @@ class MiiDialect(JsonDialect):
     reader = staticmethod(read_mii)
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one request; `extra_body` has the last word on every key."""
+        """Return the JSON body of one request; `extra_body` overrides every key."""
         request: dict[str, Any] = {
             "prompt": prompt.text,
             "max_tokens": prompt.output_tokens,
@@ -55,7 +55,6 @@ class MiiDialect(JsonDialect):
         return orjson.dumps({**request, **workload.extra_body})
 
     def whole(self, content: Any) -> Chunk | None:
-        """Its text and counts."""
         texts = _texts(content)
         if texts is None:
             return None

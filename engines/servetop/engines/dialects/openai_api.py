@@ -1,4 +1,4 @@
-"""The OpenAI wire: `/v1/completions` and `/v1/chat/completions`, streamed, as vLLM, llama.cpp, Ray and others speak it.
+"""The OpenAI dialect: `/v1/completions` and `/v1/chat/completions`, as in vLLM, llama.cpp, Ray and others.
 
 What counts as a token: with continuous usage (vLLM's `stream_options.continuous_usage_stats`) the rise of the
 server's own count, because an event may carry several tokens, or one that decodes to no text yet; without it, one per
@@ -29,7 +29,7 @@ _THOUGHTS = ("reasoning_content", "reasoning")
 
 
 class OpenAIDialect(JsonDialect):
-    """What both endpoints share: options of the body, and answers in one piece."""
+    """Base of both endpoints: options of the body, and whole responses."""
 
     refused: Collection[str] = ()
     """Fields that the server does not take; a request may still have them by `extra_body`."""
@@ -39,7 +39,7 @@ class OpenAIDialect(JsonDialect):
         self.counts_up = continuous_usage
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one request; `extra_body` has the last word on every key."""
+        """Return the JSON body of one request; `extra_body` overrides every key."""
         options: dict[str, Any] = {"include_usage": True}
         if self.continuous_usage:
             options["continuous_usage_stats"] = True

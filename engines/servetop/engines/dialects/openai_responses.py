@@ -1,4 +1,4 @@
-"""The Responses API: `/v1/responses`, typed events, as OpenAI documents it and vLLM speaks it.
+"""The Responses API: `/v1/responses`, typed events, as documented by OpenAI and implemented by vLLM.
 
 Each delta with text counts as a token, of the answer (`response.output_text.delta`, `response.refusal.delta`) or of its
 reasoning (`response.reasoning_text.delta`, `response.reasoning_summary_text.delta`). `response.completed`, or
@@ -77,7 +77,7 @@ class ResponsesDialect(JsonDialect):
     reader = staticmethod(read_response)
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one request; `extra_body` has the last word on every key."""
+        """Return the JSON body of one request; `extra_body` overrides every key."""
         request: dict[str, Any] = {
             "model": prompt.model or self.model,
             "input": _asked(prompt),
@@ -91,7 +91,6 @@ class ResponsesDialect(JsonDialect):
         return orjson.dumps({**request, **workload.extra_body})
 
     def whole(self, content: Any) -> Chunk | None:
-        """Its text and counts."""
         if not isinstance(content, dict) or not isinstance(content.get("output"), list) or content.get("error"):
             return None
         texts, usage = list(_whole_texts(content["output"])), _usage(content) or Usage()

@@ -1,4 +1,4 @@
-"""SGLang's own wire: `/generate`, whose every event has the whole text so far and counts; `[DONE]` is the end.
+"""SGLang's native dialect: `/generate`, with the whole text and counts so far in every event, ended by `[DONE]`.
 
 Source: sgl-project/sglang, `srt/entrypoints/http_server.py`, `srt/managers/tokenizer_manager.py`. A server with
 `--stream-output` (`--incremental-streaming-output`) sends the new text alone: both are understood.
@@ -37,15 +37,15 @@ class SglangStream:
         return self._events.finish()
 
     def frame_literals(self) -> tuple[bytes, bytes] | None:
-        """None: no event is like the one before it."""
+        """Return None: no two events are alike."""
         return None
 
     def match_frames(self, middles: Sequence[bytes]) -> None:
-        """Never."""
+        """Return None: events are never collected."""
         del middles
 
     def has_equal_text_sizes(self) -> bool:
-        """False: it does not matter, as each event has its count."""
+        """Return False: it is not used, because each event has a count."""
         return False
 
     def _added(self, text: str) -> str:
@@ -94,7 +94,7 @@ class SglangDialect(JsonDialect):
     reader = staticmethod(read_sglang)
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one request; `extra_body` has the last word on every key, and on every parameter."""
+        """Return the JSON body of one request; `extra_body` overrides every key and parameter."""
         asked = {"text": prompt.text} if prompt.token_ids is None else {"input_ids": prompt.token_ids}
         parameters: dict[str, Any] = {"max_new_tokens": prompt.output_tokens}
         if workload.ignore_eos:

@@ -1,4 +1,4 @@
-"""One answer's bytes as chunks: regular events by their shape, all others by the exact reading."""
+"""Stream parser (server-sent events): regular events by their template, all others by a JSON parse."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ENDED = (Chunk(final=True),)
 
 
 class EventStream(FastEventMatcher):
-    """One answer's events as chunks; an event without tokens, counts, error or end gives none.
+    """Parses the events of one response to chunks; an event without tokens, counts, error or end gives none.
 
-    With `continuous` the tokens of an event are the rise of the server's own count. `shapes` are shared by all streams
-    of a server; without them every event is read exactly. `ends_with_body` is for wires without an end marker: a body
-    that ends in order, after a token at least, is the whole answer. It is a RegularEvents, not one beside it, because
-    each of thousands of streams keeps one.
+    With `continuous` the tokens of an event are the rise of the server's own count. `shapes` are the templates shared
+    by all streams of a server; without them every event is parsed as JSON. `ends_with_body` is for dialects without an
+    end marker: a body that ends regularly, after at least one token, is complete. The class inherits from
+    FastEventMatcher instead of owning one, because there are thousands of streams.
     """
 
     __slots__ = ("_broken", "_ends_with_body", "_events", "_reader")
@@ -43,7 +43,7 @@ class EventStream(FastEventMatcher):
         self._broken = False
 
     def feed(self, data: bytes) -> Sequence[Chunk]:
-        """The chunks that these bytes complete; after a chunk with `error` there are no more."""
+        """Return the chunks that these bytes complete; none after a chunk with `error`."""
         if not self._events.held and (lone := self.one(data)) is not None:
             return lone
         chunks: list[Chunk] = []

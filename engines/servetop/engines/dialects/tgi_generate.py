@@ -1,4 +1,4 @@
-"""TGI's own wire: an event a token, the counts (asked for by `details`) in the last one, and no `[DONE]`.
+"""TGI's native dialect: one event per token, counts (requested by `details`) in the last one, no `[DONE]`.
 
 Source: huggingface/text-generation-inference, `router/src/lib.rs` and `server.rs`. The route is `/`, which is
 `/generate_stream` or `/generate` by the body's `stream`.
@@ -47,7 +47,7 @@ class TgiDialect(JsonDialect):
     reader = staticmethod(read_tgi)
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one request; `extra_body` has the last word on every key, and on every parameter."""
+        """Return the JSON body of one request; `extra_body` overrides every key and parameter."""
         parameters: dict[str, Any] = {"max_new_tokens": prompt.output_tokens, "details": True}
         if workload.temperature is not None:
             parameters["do_sample"] = workload.temperature > 0
@@ -59,7 +59,6 @@ class TgiDialect(JsonDialect):
         return orjson.dumps({"inputs": prompt.text, "parameters": parameters, "stream": workload.stream, **extra})
 
     def whole(self, content: Any) -> Chunk | None:
-        """Its text and counts."""
         if isinstance(content, list) and len(content) == 1:
             content = content[0]
         text = content.get("generated_text") if isinstance(content, dict) else None

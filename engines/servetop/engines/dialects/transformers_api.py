@@ -1,4 +1,4 @@
-"""OpenAI's wire as `transformers serve` speaks it: it refuses fields that it does not know, and sends no `[DONE]`.
+"""The OpenAI dialect of `transformers serve`, which rejects unknown fields and sends no `[DONE]`.
 
 The end is the event with the counts, which comes last, and always. Prompts go as text: it takes no token ids.
 """

@@ -65,7 +65,7 @@ class TritonDialect(JsonDialect):
         self._fields = _LLM_API_FIELDS if model == LLM_API_MODEL else _FIELDS
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
-        """The JSON body of one request; `extra_body` has the last word on every key."""
+        """Return the JSON body of one request; `extra_body` overrides every key."""
         most, temperature, stream = self._fields
         request: dict[str, Any] = {
             "text_input": prompt.text,

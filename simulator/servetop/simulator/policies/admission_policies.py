@@ -1,4 +1,4 @@
-"""When waiting requests may join: at every iteration, or only as a whole batch."""
+"""Admission of waiting requests: continuous batching, or whole batches only."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ class Gate(Protocol):
 
 
 class Always:
-    """Continuous batching: a free place is given away at the next iteration (Orca's iteration-level scheduling)."""
+    """Continuous batching: a free slot is filled at the next iteration (Orca's iteration-level scheduling)."""
 
     pads = False
 
     def opens_at(self, _waiting: Items[SimSequence], /, *, running: int, limit: int) -> float:
-        """At once, while there is a place."""
         return -math.inf if running < limit else math.inf
 
 
@@ -41,7 +40,7 @@ class WholeBatch:
         self.timeout = timeout
 
     def opens_at(self, waiting: Items[SimSequence], /, *, running: int, limit: int) -> float:
-        """Full: at once; else when the oldest request's patience ends."""
+        """Open now if the batch is full, else when the oldest request has waited long enough."""
         if running:
             return math.inf
         return -math.inf if len(waiting) >= limit else waiting[0].arrival + self.timeout

@@ -1,4 +1,4 @@
-"""What becomes of a preempted sequence: its KV is thrown away and recomputed, or swapped to host memory."""
+"""Preemption: the KV cache of a victim is recomputed later, or swapped to host memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Eviction(Protocol):
-    """Where a victim goes, and how it comes back."""
+    """Moves preempted sequences out of the batch and back."""
 
     def evict(self, engine: Scheduler, seq: SimSequence, blocks: int, /) -> None:
         """Park a victim that has just given back `blocks` blocks."""
@@ -26,7 +26,6 @@ class Recompute:
     """Back to the front of the queue; prompt and generated tokens are prefilled again, which yields the next token."""
 
     def evict(self, engine: Scheduler, seq: SimSequence, _blocks: int, /) -> None:
-        """To the front of the queue."""
         seq.computed = 0
         engine.waiting.appendleft(seq)
 

@@ -1,4 +1,4 @@
-"""What one iteration is made of: prompts or decodes alone, both fused, or prompt chunks beside decodes."""
+"""What one iteration contains: prompts or decodes alone, both fused, or chunked prefill beside decodes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class Iteration(Protocol):
-    """Makes the next work out of the scheduler's queue and batch."""
+    """Plans the next work from the scheduler's queue and batch."""
 
     def plan(self, engine: Scheduler, now: float) -> Work | None:
-        """The next work from `now` on, None if there is none."""
+        """Return the next work from `now` on; None if there is none."""
         ...
 
 
@@ -50,7 +50,7 @@ class Chunked:
     """
 
     def plan(self, engine: Scheduler, now: float) -> Work | None:
-        """The decode step filled up with prompt pieces, those begun before first."""
+        """Return the decode step filled with prompt chunks, started prompts first."""
         preempted = engine.make_room()
         budget = engine.limits.max_num_batched_tokens - len(engine.batch)
         chunks = []

@@ -15,7 +15,7 @@ from servetop.simulator.policies.reservation import MemoryRule, OnDemand, Reserv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Who joins when, how memory is promised, what becomes of victims, what an iteration contains."""
+    """The choices of one policy: admission, reservation, eviction and iteration."""
 
     name: str
     iteration: Iteration
@@ -28,7 +28,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyParameters:
-    """What the policies take from an engine profile."""
+    """The parameters of policies, from an engine profile."""
 
     watermark: float
     decode_slack: int
@@ -77,7 +77,7 @@ _POLICIES: dict[str, Callable[[str, PolicyParameters], Policy]] = {
 
 
 def policy_names() -> list[str]:
-    """All policies that `make_policy` knows."""
+    """Return the names that `make_policy` accepts."""
     return list(_POLICIES)
 
 

@@ -1,4 +1,4 @@
-"""How KV blocks are promised to a sequence: on demand as it grows, or all of them at admission."""
+"""KV block reservation: on demand as a sequence grows, or all blocks at admission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine's scheduler: the queue, the running batch and the KV blocks; policies decide, this keeps the books.
+"""The engine's scheduler: the queue, the running batch and the KV blocks; policies decide.
 
 A driver calls `plan` at an iteration boundary, lets time pass, and calls `complete` at a later boundary. Nothing
 here reads a clock or does I/O.
@@ -21,7 +21,7 @@ from servetop.simulator.scheduling.work import PrefillChunk, Work
 
 @dataclass(slots=True, kw_only=True)
 class Limits:
-    """The engine's knobs that may change while it runs."""
+    """The limits that may change at run time."""
 
     max_num_seqs: int
     max_num_batched_tokens: int
@@ -68,7 +68,7 @@ class Scheduler:
         return self.running + len(self.waiting) + len(self.swapped)
 
     def accepts(self, seq: SimSequence) -> bool:
-        """Whether an empty engine could serve this request to its end; if not it must be refused."""
+        """Whether an empty engine can serve this request to its end; otherwise it must be rejected."""
         if seq.prompt_tokens + seq.request.limit > self.limits.max_model_len:
             return False
         return self.memory.ever_fits(self.blocks, seq)
@@ -90,20 +90,20 @@ class Scheduler:
             queue.remove(seq)
 
     def plan(self, now: float) -> Work | None:
-        """What to run from `now` on; None when there is nothing to do before an arrival or `opens_at`."""
+        """Return the work from `now` on; None if there is none before an arrival or `opens_at`."""
         self._pledged = 0
         self.victims.clear()
         self.returned.clear()
         return self.policy.iteration.plan(self, now)
 
     def opens_at(self) -> float:
-        """When the gate lets an idle engine start on what waits; infinity when nothing waits."""
+        """When admission opens for the queue of an idle engine; infinity if the queue is empty."""
         if not self.waiting:
             return math.inf
         return self.policy.gate.opens_at(self.waiting, running=self.running, limit=self.limits.max_num_seqs)
 
     def complete(self, work: Work, steps: int, *, now: float) -> list[SimSequence]:
-        """Book the first `steps` iterations of the work, which end at `now`; returns the finished sequences."""
+        """Complete the first `steps` iterations of the work, which end at `now`; return the finished sequences."""
         finished: list[SimSequence] = []
         if work.decoding:
             if self.memory.grows:
@@ -117,7 +117,7 @@ class Scheduler:
         return finished
 
     def head(self) -> SimSequence | None:
-        """The waiting sequence that has a place and the memory to be admitted now."""
+        """Return the waiting sequence that can be admitted now."""
         if not self.waiting or self.swapped or self.running >= self.limits.max_num_seqs:
             return None
         seq = self.waiting[0]
