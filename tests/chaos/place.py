@@ -156,7 +156,7 @@ class Place:
         return [each.name for folder in places if folder.is_dir() for each in sorted(folder.iterdir())]
 
     def send(self, pid: int, number: signal.Signals) -> bool:
-        """False: it is not there any more."""
+        """False: it no longer exists."""
         try:
             os.kill(pid, number)
         except OSError:

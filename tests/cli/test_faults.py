@@ -171,7 +171,7 @@ def test_a_file_that_is_not_a_recording_cannot_be_replayed(servetop: Servetop, t
     text.write_text("milk, bread, KV blocks" * 20)
     done = servetop("summary", str(text))
     assert done.code == 1
-    assert "no servetop recording" in done.complaint
+    assert "not a servetop recording" in done.complaint
 
 
 def test_a_recording_of_a_newer_major_version_is_refused(servetop: Servetop, tmp_path: Path) -> None:

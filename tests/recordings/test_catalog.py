@@ -75,7 +75,7 @@ def test_recordings_are_listed_newest_first_with_broken_ones_among_them(
     listed = list_recordings(tmp_path)
     assert [info.path.stem for info in listed] == ["newer", "junk", "older"]
     assert listed[1].state is RecordingState.UNREADABLE
-    assert "is no servetop recording" in listed[1].problem
+    assert "is not a servetop recording" in listed[1].problem
 
 
 def test_a_run_that_goes_on_is_live(recorder: Recorder, make_tick: MakeTick) -> None:

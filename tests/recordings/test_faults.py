@@ -162,7 +162,7 @@ def test_noise_anywhere_in_a_file_never_ends_in_anything_but_our_own_error(
 def test_random_bytes_are_no_recording(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "random.servetop"
     path.write_bytes(content)
-    with pytest.raises(RecordingError, match=r"random\.servetop is (no servetop recording|empty)"):
+    with pytest.raises(RecordingError, match=r"random\.servetop is (not a servetop recording|empty)"):
         RecordingReader.open(path)
 
 
@@ -170,7 +170,7 @@ def test_another_programs_database_is_no_recording(tmp_path: Path) -> None:
     path = tmp_path / "browser.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE bookmark (url TEXT)")
-    with pytest.raises(RecordingError, match="is no servetop recording"):
+    with pytest.raises(RecordingError, match="is not a servetop recording"):
         RecordingReader.open(path)
 
 

@@ -63,7 +63,7 @@ def test_a_glance_at_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "junk.servetop").write_bytes(b"junk")
     preview = FolderStore(tmp_path).preview(tmp_path / "junk.servetop", bins=8)
     assert (preview.info.state, preview.output_rates) == (RecordingState.UNREADABLE, ())
-    assert "is no servetop recording" in preview.info.problem
+    assert "is not a servetop recording" in preview.info.problem
 
 
 def test_a_recording_is_renamed_with_or_without_its_suffix(record: Callable[..., Path], tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_what_has_no_end_and_was_just_written_may_be_growing_elsewhere(
 
 
 def test_a_recording_that_is_gone_is_said_to_be_gone(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match="not there any more"):
+    with pytest.raises(RecordingError, match="no longer exists"):
         FolderStore(tmp_path).delete(tmp_path / "gone.servetop")
 
 

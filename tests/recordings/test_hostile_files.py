@@ -95,7 +95,7 @@ def test_a_file_with_anything_but_plain_tables_and_indexes_is_not_opened(
     recording: Path, what: str, statements: tuple[str, ...]
 ) -> None:
     change(recording, *statements)
-    with pytest.raises(RecordingError, match=r"run\.servetop is not opened: it holds the .*, which no servetop made"):
+    with pytest.raises(RecordingError, match=r"run\.servetop is not opened: it holds .*, which servetop does not"):
         RecordingReader.open(recording)
 
 
@@ -230,4 +230,4 @@ def test_a_folder_with_hostile_files_lists_the_others_and_says_what_is_wrong(rec
     assert len(found) == len(ODD) + 2
     assert found["run"].state is RecordingState.FINISHED
     assert found["view"].state is RecordingState.UNREADABLE
-    assert "which no servetop made" in found["view"].problem
+    assert "which servetop does not create" in found["view"].problem

@@ -56,7 +56,7 @@ def test_closing_twice_changes_nothing_and_then_nothing_can_be_recorded(recorder
 def test_an_existing_file_is_never_touched(tmp_path: Path, header: RunHeader) -> None:
     path = tmp_path / "precious.servetop"
     path.write_text("mine")
-    with pytest.raises(RecordingError, match=r"precious\.servetop exists already.*--record"):
+    with pytest.raises(RecordingError, match=r"precious\.servetop already exists.*--record"):
         Recorder.create(path, header)
     assert path.read_text() == "mine"
 
@@ -69,7 +69,7 @@ def test_a_missing_folder_is_created(tmp_path: Path, header: RunHeader) -> None:
 
 @pytest.mark.parametrize(
     ("place", "reason"),
-    [("file/run.servetop", "file exists|not a directory"), ("x" * 300, "file name too long"), (".", "exists already")],
+    [("file/run.servetop", "file exists|not a directory"), ("x" * 300, "file name too long"), (".", "already exists")],
 )
 def test_a_place_where_no_file_can_be_is_one_clear_line(
     place: str, reason: str, tmp_path: Path, header: RunHeader

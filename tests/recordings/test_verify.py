@@ -43,7 +43,7 @@ def change(path: Path, statement: str) -> None:
 def test_a_recording_as_it_was_written_is_sound(recording: Path) -> None:
     assert {check.name: check.detail for check in verify(recording).checks if check.sound} == {
         "header": "format 1.5, servetop an unknown version",
-        "pages": "SQLite finds nothing wrong with them",
+        "pages": "SQLite found no errors",
         "ticks": "100 without a gap, 25.0 s; checksums match",
         "requests": "100, as many as the ticks count",
         "other rows": "none",
@@ -71,25 +71,25 @@ def test_a_run_that_goes_on_is_sound(recorder: Recorder, make_tick: Callable[...
         ("DELETE FROM tick WHERE seq = 1", "ticks", "the ticks before second 0.25 are missing"),
         ("DELETE FROM request WHERE seq = 7", "requests", "99 rows say ok, the ticks count 100"),
         ("UPDATE request SET status = 'error' WHERE seq = 7", "requests", "99 rows say ok, the ticks count 100"),
-        ("UPDATE request SET done_at = 9e99 WHERE seq = 7", "requests", "1 rows of table request make no sense"),
+        ("UPDATE request SET done_at = 9e99 WHERE seq = 7", "requests", "1 rows of table request are invalid"),
         ("UPDATE request SET token_source = CAST(x'75ff' AS TEXT) WHERE seq = 7", "requests", "Could not decode"),
-        ("UPDATE request SET chunk_times = x'00' WHERE seq = 7", "requests", "1 rows of table request make no sense"),
-        ("UPDATE request SET chunk_times = 'text' WHERE seq = 7", "requests", "1 rows of table request make no sense"),
+        ("UPDATE request SET chunk_times = x'00' WHERE seq = 7", "requests", "1 rows of table request are invalid"),
+        ("UPDATE request SET chunk_times = 'text' WHERE seq = 7", "requests", "1 rows of table request are invalid"),
         (
             "UPDATE request SET chunk_tokens = x'3102030405' WHERE seq = 7",
             "requests",
-            "1 rows of table request make no sense",
+            "1 rows of table request are invalid",
         ),
-        ("UPDATE request SET output_tokens = NULL WHERE seq = 7", "requests", "1 rows of table request make no sense"),
+        ("UPDATE request SET output_tokens = NULL WHERE seq = 7", "requests", "1 rows of table request are invalid"),
         ("ALTER TABLE request RENAME prompt_tokens TO p", "requests", "table request has no column prompt_tokens"),
         (
             "INSERT INTO note (at, severity, source, text) VALUES (1, 'loud', '', '')",
             "other rows",
             "row 1 of table note",
         ),
-        ("UPDATE run SET end_at = -1", "end", "its end makes no sense: end_at is -1.0"),
-        ("UPDATE run SET config = 'x'", "header", "its header cannot be understood"),
-        ("CREATE VIEW v AS SELECT 1", "file", "it holds the view v, which no servetop made"),
+        ("UPDATE run SET end_at = -1", "end", "its end is invalid: end_at is -1.0"),
+        ("UPDATE run SET config = 'x'", "header", "its header cannot be decoded"),
+        ("CREATE VIEW v AS SELECT 1", "file", "it holds the view v, which servetop does not create"),
     ],
 )
 def test_what_is_wrong_is_said_by_what_was_looked_at(recording: Path, statement: str, name: str, detail: str) -> None:

@@ -144,7 +144,7 @@ class TwoRecordings:
 
     def preview(self, path: Path, *, bins: int) -> RecordingPreview:
         if "junk" in path.stem:
-            problem = f"{path} is no servetop recording"
+            problem = f"{path} is not a servetop recording"
             return RecordingPreview(
                 info=RecordingInfo(path=path, started=1.7e9, state=RecordingState.UNREADABLE, problem=problem)
             )

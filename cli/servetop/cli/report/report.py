@@ -24,7 +24,7 @@ from servetop.core.events import RunEnd
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
-from servetop.recordings.write.recorder import WriteQueue
+from servetop.recordings.write.connection import Unrecorded
 from servetop.run import console
 from servetop.tui.drawing import formats
 
@@ -124,7 +124,7 @@ def _number(value: float | None, unit: str) -> str:
     return formats.number(value) + (unit if value is not None else "")
 
 
-def print_end(end: RunEnd, reader: RecordingReader, *, unrecorded: WriteQueue | None = None) -> None:
+def print_end(end: RunEnd, reader: RecordingReader, *, unrecorded: Unrecorded | None = None) -> None:
     """Print on stderr: the engine's last log lines if it failed, what is not recorded, and last the reason."""
     if end.exit_code == ExitCode.ENGINE_FAILED:
         console.quote(line.text for line in reader.poll().log_lines[-LOG_TAIL:])

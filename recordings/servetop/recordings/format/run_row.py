@@ -25,7 +25,7 @@ def header_problem(row: Mapping[str, Any]) -> str | None:
         if not _is_of_type(name, value) or (value is None and name in _REQUIRED):
             return f"{name} is {value!r:.40}"
     if not 0 <= row["wall_epoch_s"] <= _LAST_SECOND or abs(row["origin_ns"]) > _MOST_NS:
-        return f"it began at {row['wall_epoch_s']!r:.40}"
+        return f"its start is {row['wall_epoch_s']!r:.40}"
     pid = row.get("pid")
     return None if pid is None or 0 < pid <= LARGEST_PID else f"pid is {pid!r:.40}"
 

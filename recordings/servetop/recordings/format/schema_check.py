@@ -23,10 +23,10 @@ def foreign_object(rows: Iterable[tuple[object, ...]]) -> str | None:
     names: set[object] = set()
     for kind, name, sql in rows:
         if not isinstance(kind, str) or not isinstance(name, str) or name in names:
-            return f"an object {name!r:.60} that is there twice or has no type"
+            return f"an object {name!r:.60} that exists twice or has no type"
         names.add(name)
         if not (sql is None and kind == "index" and name.startswith(_INTERNAL)) and not _is_plain(kind, name, sql):
-            return f"the {kind:.20} {name:.60}, which no servetop made"
+            return f"the {kind:.20} {name:.60}, which servetop does not create"
     return None
 
 

@@ -42,5 +42,5 @@ def _window(row: Mapping[str, Any]) -> SteadyWindow:
     known = {name: value for name, value in row.items() if value is not None}
     window = from_data(SteadyWindow, known, strict=False, where="recorded steady window")
     if window.start is not None and not (window.end is not None and 0 <= window.start < window.end <= LONGEST_RUN):
-        raise ValueError("a steady window ends after it begins")
+        raise ValueError("a steady window must end after its start")
     return window

@@ -43,7 +43,7 @@ def unpack_histograms(blobs: Sequence[bytes | None]) -> list[LogHistogram]:
         raise ValueError(f"a histogram has no bucket {buckets.max()}")
     sums = np.frombuffer(b"".join([blob[:_TOTAL_BYTES] for blob in full]), _TOTAL)
     if not (np.abs(sums) <= _LARGEST_TOTAL).all():  # NaN is not either
-        raise ValueError("the sum of a histogram's values makes no sense")
+        raise ValueError("the sum of a histogram's values is invalid")
     totals = sums.tolist()
     unpacked = [
         LogHistogram(buckets[start:end], counts[start:end], total)
@@ -74,7 +74,7 @@ def unpack_gpus(text: str | None) -> tuple[GpuSample, ...]:
         return ()
     gpus = orjson.loads(text)
     if not isinstance(gpus, list) or not all(isinstance(gpu, dict) for gpu in gpus):
-        raise ValueError("the GPUs of a tick are no list of objects")
+        raise ValueError("the GPUs of a tick are not a list of objects")
     return tuple(_gpu({key: value for key, value in gpu.items() if key in _GPU_TYPES}) for gpu in gpus)
 
 

@@ -34,7 +34,7 @@ def latest(folder: Path | None = None) -> Path:
     for info in list_recordings(place):
         if info.state is not RecordingState.UNREADABLE:
             return info.path
-    raise RecordingError(f"there is no recording in {place} yet: servetop makes one")
+    raise RecordingError(f"there is no recording in {place} yet: servetop records one")
 
 
 def sample_names() -> list[str]:
@@ -58,7 +58,7 @@ def resolve(name: str, *, folder: Path | None = None) -> Path:
             return path
     known = [path.stem for path in place.glob(f"*{SUFFIX}")]
     near = difflib.get_close_matches(name.removesuffix(SUFFIX), known, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]}?" if near else "servetop ls shows those that there are"
+    hint = f"did you mean {near[0]}?" if near else "servetop ls lists the recordings"
     raise RecordingError(f"there is no recording {name}: {hint}")
 
 

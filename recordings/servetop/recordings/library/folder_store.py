@@ -43,7 +43,7 @@ class FolderStore:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise RecordingError(f"cannot list {self._folder} ({_reason(error)}): may you read it?") from error
+            raise RecordingError(f"cannot list {self._folder} ({_reason(error)}): check its permissions") from error
         return [Path(path) for _, path in sorted(found, reverse=True)]
 
     def newest(self) -> Path:
@@ -52,7 +52,7 @@ class FolderStore:
             with contextlib.suppress(RecordingError):
                 RecordingReader.open(path).close(tidy=False)
                 return path
-        raise RecordingError(f"there is no recording in {self._folder} yet: servetop makes one")
+        raise RecordingError(f"there is no recording in {self._folder} yet: servetop records one")
 
     def preview(self, path: Path, *, bins: int) -> RecordingPreview:
         """Header, totals, and throughput over time, read from an index without changing the file."""
@@ -120,7 +120,7 @@ def _output_rates(reader: RecordingReader, bins: int) -> list[float]:
 def _check_over(path: Path, done: str) -> None:
     """RecordingError while the run lasts, or may last on another machine."""
     if not path.is_file():
-        raise RecordingError(f"{path.name} is not there any more")
+        raise RecordingError(f"{path.name} no longer exists")
     info = describe(path)
     if info.state is RecordingState.LIVE:
         raise RecordingError(f"{path.stem} is being recorded: stop its run first, then it can be {done}")
@@ -140,7 +140,7 @@ def _written(path: Path) -> float:
 def _checked_name(name: str) -> str:
     stem = name.strip().removesuffix(SUFFIX)
     if not stem or stem.startswith(".") or "/" in stem or "\\" in stem or not stem.isprintable():
-        raise RecordingError("a recording's name has letters in it, no / and no leading dot")
+        raise RecordingError("invalid name: a recording's name needs a letter, and no / or leading dot")
     if len(stem.encode()) > _LONGEST_NAME:
         raise RecordingError(f"this name is too long: {_LONGEST_NAME} bytes at most")
     return stem + SUFFIX

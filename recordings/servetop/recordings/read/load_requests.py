@@ -116,7 +116,7 @@ def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[_Block]:
         try:
             yield _block(dict(zip(_COLUMNS, zip(*block, strict=True), strict=True)))
         except (ValueError, TypeError) as error:
-            raise RecordingError(f"{reader.path} is damaged: its request rows make no sense ({error})") from error
+            raise RecordingError(f"{reader.path} is damaged: its request rows are invalid ({error})") from error
 
 
 def _block(columns: dict[str, tuple[Any, ...]]) -> _Block:

@@ -82,7 +82,7 @@ def _first_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(_HEADER_BYTES)
     except FileNotFoundError as error:
-        raise NotARecordingError(f"there is no recording {path}: servetop ls shows those that there are") from error
+        raise NotARecordingError(f"there is no recording {path}: servetop ls lists the recordings") from error
     except OSError as error:
         raise NotARecordingError(f"cannot read {path} ({(error.strerror or str(error)).lower()})") from error
 
@@ -92,7 +92,7 @@ def _check_marks(path: Path, start: bytes) -> None:
         raise NotARecordingError(f"{path} is empty: its run ended before it began; it can be removed")
     marked = start.startswith(_MAGIC) and int.from_bytes(start[68:72], "big") == APPLICATION_ID
     if not marked or len(start) < _HEADER_BYTES:
-        raise NotARecordingError(f"{path} is no servetop recording: servetop ls shows those that there are")
+        raise NotARecordingError(f"{path} is not a servetop recording: servetop ls lists the recordings")
     major = int.from_bytes(start[60:64], "big") // 1000
     if major > FORMAT_MAJOR:
         raise NotARecordingError(

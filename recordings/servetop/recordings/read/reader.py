@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import shutil
 import sqlite3
@@ -13,7 +12,7 @@ from typing import Any
 
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.clock import MonotonicClock
-from servetop.core.errors import RecordingError, UsageError
+from servetop.core.errors import RecordingError
 from servetop.core.events import (
     Action,
     Command,
@@ -30,14 +29,14 @@ from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.tick import Tick
 from servetop.recordings.format import schema
 from servetop.recordings.format.column_bounds import sane_request
-from servetop.recordings.format.header import decode_end, decode_header
+from servetop.recordings.format.header import decode_end
 from servetop.recordings.format.reader_limits import MOST_STAGES
 from servetop.recordings.format.request_codec import ENDED
-from servetop.recordings.format.run_row import end_problem, header_problem, without_end
 from servetop.recordings.format.steady_codec import decode_windows
 from servetop.recordings.library.liveness import Writer
 from servetop.recordings.read.open import OpenedFile, fold_wal, open_for_reading
 from servetop.recordings.read.recent_requests import RecentRequests
+from servetop.recordings.read.run_header import decode_run_header, read_run_row
 from servetop.recordings.read.table_reader import TableReader
 from servetop.recordings.read.tick_totals import TickTotals, output_tokens_by_bin, tick_totals
 from servetop.recordings.verify.damage import check_request_rows, find_losses
@@ -56,13 +55,13 @@ class RecordingReader:
         self._opened = opened
         self._tables = TableReader(opened, path)
         self._recent = RecentRequests(self._tables)
-        self._run = self._read_run()
-        self._header = self._decoded_header()
+        self._run = read_run_row(self._tables, self.path)
+        self._header = decode_run_header(self._run, self.path)
         self._version: int | None = None
         self._polled: dict[str, Any] | None = None
         self._seen: dict[str, int] = {}
         self._pending: set[int] = set()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     @classmethod
     def open(cls, path: Path, *, examine: bool = True) -> RecordingReader:
@@ -134,9 +133,9 @@ class RecordingReader:
 
     def refresh(self) -> None:
         """Read header and end again; the next poll still reports them."""
-        before, self._run = self._run, self._read_run()
+        before, self._run = self._run, read_run_row(self._tables, self.path)
         if before != self._run:
-            self._header = self._decoded_header()
+            self._header = decode_run_header(self._run, self.path)
 
     def is_live(self) -> bool:
         """Whether the run has not ended and its writer is alive."""
@@ -245,26 +244,6 @@ class RecordingReader:
         uri = f"{self.path.absolute().as_uri()}?mode=rw"
         return sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
 
-    def _read_run(self) -> dict[str, Any]:
-        rows = list(itertools.islice(self._tables.row_dicts("run", tuple(schema.RUN_COLUMNS)), 1))
-        if not rows:
-            raise RecordingError(f"{self.path} is damaged: its header is lost, so nothing in it can be read")
-        row = dict.fromkeys(schema.RUN_COLUMNS) | rows[0]
-        problem = header_problem(row)
-        if problem is not None:
-            raise RecordingError(f"{self.path} is damaged: its header makes no sense ({problem})")
-        ending = end_problem(row)
-        if ending is not None:
-            self._tables.blame(f"its end makes no sense: {ending}")
-            return without_end(row)
-        return row
-
-    def _decoded_header(self) -> RunHeader:
-        try:
-            return decode_header(self._run)
-        except (ValueError, TypeError, UsageError) as error:
-            raise RecordingError(f"{self.path} is damaged: its header cannot be understood ({error})") from error
-
     def _new(self, table: schema.EventTable, *, most: int | None = None) -> list[Any]:
         last = self._seen.get(table.name, 0)
         events, self._seen[table.name] = self._tables.events_after(table, last, most=most)
@@ -280,22 +259,22 @@ class RecordingReader:
         """New commands, and older ones that have got a reply."""
         waiting = ", ".join(map(str, sorted(self._pending)))
         older: list[Command] = self._tables.events(schema.COMMAND, where=f"seq IN ({waiting})") if waiting else []
-        answered = [command for command in older if _is_answered(command)]
+        done = [command for command in older if _is_done(command)]
         new: list[Command] = self._new(schema.COMMAND)
-        self._pending -= {command.id for command in answered}
-        self._pending |= {command.id for command in new if not _is_answered(command)}
-        return [*answered, *new]
+        self._pending -= {command.id for command in done}
+        self._pending |= {command.id for command in new if not _is_done(command)}
+        return [*done, *new]
 
     def _damage_note(self) -> list[Note]:
         """A note on the damage, once, at the end of the ticks."""
-        if self.damage is None or self.damage in self._told:
+        if self.damage is None or self.damage in self._reported:
             return []
-        self._told.add(self.damage)
+        self._reported.add(self.damage)
         at = self._tables.last_tick_end or 0.0
         return [Note(at=at, severity=Severity.ERROR, source="recorder", text=self.damage)]
 
 
-def _is_answered(command: Command) -> bool:
+def _is_done(command: Command) -> bool:
     return command.reply is not None or command.obeyed_at is not None
 
 

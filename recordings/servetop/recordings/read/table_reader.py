@@ -243,7 +243,7 @@ class TableReader:
                         raise ValueError(f"{value!r:.40} is no {name}")
                 self._seen_types.add(row_types)
             if row[-1] != 1:
-                raise ValueError("its numbers make no sense")
+                raise ValueError("its numbers are invalid")
         if table is TICK:
             self._tick_checks = self._tick_checks or TickChecks(self.columns_of(TICK.name))
             self._tick_checks.check(rows)

@@ -36,7 +36,7 @@ def turn_summaries(reader: RecordingReader, selection: Selection) -> tuple[TurnS
         try:
             parts.append(_measured(dict(zip(_COLUMNS, zip(*block, strict=True), strict=True))))
         except (ValueError, TypeError) as error:
-            raise RecordingError(f"{reader.path} is damaged: its request rows make no sense ({error})") from error
+            raise RecordingError(f"{reader.path} is damaged: its request rows are invalid ({error})") from error
     columns = dict(zip(_MEASURED, np.concatenate(parts).T, strict=True))
     return tuple(_turn_summary(columns, turn) for turn in np.unique(columns["turn"]))
 

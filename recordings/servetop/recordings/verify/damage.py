@@ -32,4 +32,4 @@ def check_request_rows(tables: TableReader) -> None:
     condition = sane([column for column in REQUEST.codec.columns if column.name in there])
     (bad,) = next(tables.rows("request", ("count(*)",), where=f"NOT ({condition})"), (0,))
     if bad:
-        tables.blame(f"{bad} rows of table request make no sense")
+        tables.blame(f"{bad} rows of table request are invalid")

@@ -123,7 +123,7 @@ def _pages(tables: TableReader) -> str:
     tables.quick_check(["run", *(table.name for table in EVENT_TABLES)])
     if tables.cause is None:
         tables.integrity_check()
-    return "SQLite finds nothing wrong with them"
+    return "SQLite found no errors"
 
 
 def _ticks(tables: TableReader) -> str:

@@ -19,5 +19,5 @@ def copy_to_memory(connection: sqlite3.Connection, batches: Iterable[EncodedBatc
                 copy.executemany(statement, rows)
     except sqlite3.Error as error:
         copy.close()
-        raise RecordingError(f"what was recorded cannot be read any more ({error})") from error
+        raise RecordingError(f"the recorded data can no longer be read ({error})") from error
     return copy

@@ -16,7 +16,7 @@ class OpenFile:
         self.path = path
         self._identity = _identity(path)
 
-    def place(self) -> Path | None:
+    def current_path(self) -> Path | None:
         """Its current path, which differs after a move; None if it was removed or cannot be found."""
         try:
             if _identity(self.path) == self._identity:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from servetop.analysis.verdicts.steady_state import SteadyWindow
@@ -24,28 +22,15 @@ from servetop.recordings.format.tick_checksum import checksum_in
 from servetop.recordings.library.liveness import Writer
 from servetop.recordings.read.open import OpenedFile, fold_wal
 from servetop.recordings.read.reader import RecordingReader
+from servetop.recordings.write.connection import Unrecorded, claim_path, connect_for_writing, write_batch
 from servetop.recordings.write.memory_copy import copy_to_memory
 from servetop.recordings.write.open_file import OpenFile
 from servetop.recordings.write.tick_transaction import EncodedBatch, TickTransaction, encode_batch
 
-BUSY_SECONDS = 0.25
-"""Seconds a commit waits for a viewer that is writing a command, before it is retried with the next one."""
 MAX_WAITING_ROWS = 100_000
 """Rows kept in memory while the disk refuses them; beyond that the oldest batches are dropped and counted."""
 
 _END = "UPDATE run SET end_at = ?, exit_code = ?, end_reason = ?, steady = ?"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteQueue:
-    """Measured data that is not in the recording."""
-
-    ticks: int
-    requests: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.ticks:,} ticks, {self.requests:,} requests not recorded: {self.reason}"
 
 
 class Recorder:
@@ -57,7 +42,7 @@ class Recorder:
         self._checksum = checksum_in(connection)
         self._connection: sqlite3.Connection | None = connection
         self._redactor = redactor
-        self._waiting: deque[EncodedBatch] = deque()
+        self._queue: deque[EncodedBatch] = deque()
         self._failure: str | None = None
         self._last_failure = ""
         self._memory_copy: sqlite3.Connection | None = None
@@ -70,7 +55,7 @@ class Recorder:
     def create(cls, path: Path, header: RunHeader) -> Recorder:
         """Create a new file (and its folder) with the run's header; RecordingError if it exists or creation fails."""
         redactor = redactor_of(header.config)
-        _claim(path)
+        claim_path(path)
         try:
             connection = connect_for_writing(path)
             try:
@@ -109,16 +94,16 @@ class Recorder:
         return None if self._failure is None else f"{self.path} cannot be written ({self._last_failure})"
 
     @property
-    def unrecorded(self) -> WriteQueue | None:
+    def unrecorded(self) -> Unrecorded | None:
         """Data that is not in the file now; None if it is complete."""
         if self._removed:
-            return WriteQueue(ticks=self._ticks, requests=self._requests, reason=self.failing or "")
+            return Unrecorded(ticks=self._ticks, requests=self._requests, reason=self.failing or "")
         if self._failure is None and not self._dropped:
             return None
-        ticks = self._dropped_ticks + sum(each.ticks for each in self._waiting)
-        requests = self._dropped_requests + sum(each.requests for each in self._waiting)
+        ticks = self._dropped_ticks + sum(each.ticks for each in self._queue)
+        requests = self._dropped_requests + sum(each.requests for each in self._queue)
         reason = f"{self.path} {'cannot' if self._failure else 'could not'} be written ({self._last_failure})"
-        return WriteQueue(ticks=ticks, requests=requests, reason=reason)
+        return Unrecorded(ticks=ticks, requests=requests, reason=reason)
 
     @property
     def trouble(self) -> str | None:
@@ -127,13 +112,13 @@ class Recorder:
             return None
         parts = [f"{self.path.name}: "]
         if self._failure is not None:
-            parts.append(f"cannot be written ({self._failure}), {self._waiting_words()} kept in memory")
+            parts.append(f"cannot be written ({self._failure}), {self._queued_text()} kept in memory")
         if self._dropped:
             parts.append(f"{'; ' if self._failure else ''}{self._dropped} were dropped")
         return "".join(parts)
 
-    def _waiting_words(self) -> str:
-        ticks, requests = (sum(getattr(each, name) for each in self._waiting) for name in ("ticks", "requests"))
+    def _queued_text(self) -> str:
+        ticks, requests = (sum(getattr(each, name) for each in self._queue) for name in ("ticks", "requests"))
         return f"{ticks} ticks and {requests} requests"
 
     @property
@@ -149,15 +134,15 @@ class Recorder:
         encoded = encode_batch(batch, redactor=self._redactor, checksum=self._checksum)
         self._ticks += encoded.ticks
         self._requests += encoded.requests
-        self._look_for_file()
+        self._locate_file()
         self._add(encoded)
 
-    def _look_for_file(self) -> None:
+    def _locate_file(self) -> None:
         """Detect that the file was moved (writing continues there) or removed."""
-        place = self._file.place()
-        self._removed = place is None
-        if place is not None:
-            self._file.path = place
+        path = self._file.current_path()
+        self._removed = path is None
+        if path is not None:
+            self._file.path = path
 
     def reader(self) -> RecordingReader:
         """A reader of all data, also after `close`: of the file, or of a copy in memory if the file is incomplete.
@@ -167,9 +152,9 @@ class Recorder:
         if self._connection is None:
             source, missing = self._memory_copy, []
         else:
-            self._look_for_file()
+            self._locate_file()
             self._add(EncodedBatch(statements=[]))  # once more
-            source, missing = self._connection if self._needs_copy else None, [*self._waiting]
+            source, missing = self._connection if self._needs_copy else None, [*self._queue]
         if source is None:
             return RecordingReader.open(self.path)
         return RecordingReader(OpenedFile(copy_to_memory(source, missing), in_memory=True), self.path)
@@ -177,7 +162,7 @@ class Recorder:
     @property
     def _needs_copy(self) -> bool:
         """Whether the file is incomplete, or its write-ahead log is not beside it."""
-        return bool(self._waiting) or self._removed or self.path != self._opened_as
+        return bool(self._queue) or self._removed or self.path != self._opened_as
 
     def set_engine(self, facts: EngineFacts) -> None:
         """Record the engine, or replace it after a restart."""
@@ -203,21 +188,21 @@ class Recorder:
         """
         if self._connection is None:
             return
-        self._look_for_file()
+        self._locate_file()
         reason = self._redactor.sentence(end.reason)
         windows = None if steady is None else encode_windows(steady)
         last = EncodedBatch(statements=[(_END, [(end.at, int(end.exit_code), reason, windows)])])
         if self._failure is None:
             self._add(last)
         else:
-            _write(self._connection, last)  # a small row may fit: the file then says that it is not complete
-        if self._waiting or self._removed:
+            write_batch(self._connection, last)  # a small row may fit: the file then says that it is not complete
+        if self._queue or self._removed:
             with contextlib.suppress(RecordingError):
-                self._memory_copy = copy_to_memory(self._connection, [*self._waiting, last])
-        self._let_go(self._connection)
+                self._memory_copy = copy_to_memory(self._connection, [*self._queue, last])
+        self._leave_one_file(self._connection)
         self._connection = None
 
-    def _let_go(self, connection: sqlite3.Connection) -> None:
+    def _leave_one_file(self, connection: sqlite3.Connection) -> None:
         """Leave one plain file. SQLite deletes the log only under the file's first name."""
         if self.path == self._opened_as and not self._removed:
             fold_wal(connection)
@@ -240,63 +225,28 @@ class Recorder:
     def _add(self, batch: EncodedBatch) -> None:
         connection = self._open()
         if batch.statements:
-            self._waiting.append(batch)
-        while self._waiting:
-            failure = _write(connection, self._waiting[0])
+            self._queue.append(batch)
+        while self._queue:
+            failure = write_batch(connection, self._queue[0])
             if failure is not None:
                 self._failure = self._last_failure = failure
                 self._drop_oldest()
                 return
-            self._waiting.popleft()
+            self._queue.popleft()
         if self._failure is not None:
             self._failure = None
-            self._tell_what_was_dropped()
+            self._note_dropped()
 
     def _drop_oldest(self) -> None:
-        rows = sum(each.rows for each in self._waiting)
-        while rows > MAX_WAITING_ROWS and len(self._waiting) > 1:
-            dropped = self._waiting.popleft()
+        rows = sum(each.rows for each in self._queue)
+        while rows > MAX_WAITING_ROWS and len(self._queue) > 1:
+            dropped = self._queue.popleft()
             rows -= dropped.rows
             self._dropped_ticks += dropped.ticks
             self._dropped_requests += dropped.requests
 
-    def _tell_what_was_dropped(self) -> None:
+    def _note_dropped(self) -> None:
         if self._dropped:
             text = f"{self._dropped} are missing: the disk refused them for too long"
             note = Note(at=self._last_time, severity=Severity.ERROR, source="recorder", text=text)
             self._add(encode_batch(TickTransaction(notes=[note]), redactor=self._redactor, checksum=self._checksum))
-
-
-def connect_for_writing(path: Path) -> sqlite3.Connection:
-    """Connect without implicit transactions and without a busy timeout; raises sqlite3.Error."""
-    return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-
-
-def _write(connection: sqlite3.Connection, batch: EncodedBatch) -> str | None:
-    """Write a batch; None if it is on disk, else the reason."""
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        for statement, rows in batch.statements:
-            connection.executemany(statement, rows)
-        connection.execute("COMMIT")
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.ProgrammingError):
-            raise
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        return str(error)
-    return None
-
-
-def _claim(path: Path) -> None:
-    """Create the empty file, so that no other run can take its name."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except OSError as error:
-        if isinstance(error, FileExistsError) and path.exists():
-            raise RecordingError(f"{path} exists already: remove it, or choose another file with --record") from error
-        reason = (error.strerror or str(error)).lower()
-        raise RecordingError(
-            f"cannot record to {path} ({reason}): choose another file with --record, or --no-record"
-        ) from error

@@ -19,7 +19,8 @@ from servetop.recordings.format.schema import add_missing_columns
 from servetop.recordings.library.liveness import Writer
 from servetop.recordings.library.run_sessions import RESUMED
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.write.recorder import Recorder, connect_for_writing
+from servetop.recordings.write.connection import connect_for_writing
+from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 
 
@@ -43,7 +44,7 @@ def resume_recording(path: Path, config: RunConfig | None = None) -> tuple[Recor
         if reader.is_live():
             raise RecordingError(f"{path} is still being written: watch it with servetop replay {path}")
         if reader.damage is not None:
-            raise RecordingError(f"{path} is damaged ({reader.damage}): measure anew, into another file")
+            raise RecordingError(f"{path} is damaged ({reader.damage}): start a new run, into another file")
         update, header = reader.poll(), reader.header
         first_request = reader.next_request()
     first_tick = update.ticks[-1].index + 1 if update.ticks else 0
@@ -73,7 +74,7 @@ def _connect(path: Path, anchor: ClockAnchor) -> sqlite3.Connection:
             (anchor.origin_ns, os.getpid(), Writer.this_process().to_json()),
         )
     except sqlite3.Error as error:
-        raise RecordingError(f"cannot go on with {path} ({error}): may you write to it?") from error
+        raise RecordingError(f"cannot resume {path} ({error}): check its permissions") from error
     return connection
 
 

@@ -1,0 +1,39 @@
+"""Reads and validates the header, the only row of table `run`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from servetop.core.errors import RecordingError, UsageError
+from servetop.core.interfaces.run_source import RunHeader
+from servetop.recordings.format import schema
+from servetop.recordings.format.header import decode_header
+from servetop.recordings.format.run_row import end_problem, header_problem, without_end
+from servetop.recordings.read.table_reader import TableReader
+
+
+def read_run_row(tables: TableReader, path: Path) -> dict[str, Any]:
+    """The row, without its end if that is damaged; RecordingError if the header is missing or invalid."""
+    rows = list(itertools.islice(tables.row_dicts("run", tuple(schema.RUN_COLUMNS)), 1))
+    if not rows:
+        raise RecordingError(f"{path} is damaged: its header is lost, so nothing in it can be read")
+    row = dict.fromkeys(schema.RUN_COLUMNS) | rows[0]
+    problem = header_problem(row)
+    if problem is not None:
+        raise RecordingError(f"{path} is damaged: its header is invalid ({problem})")
+    ending = end_problem(row)
+    if ending is not None:
+        tables.blame(f"its end is invalid: {ending}")
+        return without_end(row)
+    return row
+
+
+def decode_run_header(row: Mapping[str, Any], path: Path) -> RunHeader:
+    """Decode the row's header; RecordingError if it is damaged."""
+    try:
+        return decode_header(row)
+    except (ValueError, TypeError, UsageError) as error:
+        raise RecordingError(f"{path} is damaged: its header cannot be decoded ({error})") from error

@@ -1,0 +1,61 @@
+"""Opens a recording's file for writing and writes batches to it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from servetop.core.errors import RecordingError
+from servetop.recordings.write.tick_transaction import EncodedBatch
+
+BUSY_SECONDS = 0.25
+"""Seconds a commit waits for a viewer that is writing a command, before it is retried with the next one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrecorded:
+    """Measured data that is not in the recording."""
+
+    ticks: int
+    requests: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.ticks:,} ticks, {self.requests:,} requests not recorded: {self.reason}"
+
+
+def connect_for_writing(path: Path) -> sqlite3.Connection:
+    """Connect without implicit transactions and without a busy timeout; raises sqlite3.Error."""
+    return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+
+
+def write_batch(connection: sqlite3.Connection, batch: EncodedBatch) -> str | None:
+    """Write a batch; None if it is on disk, else the reason."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        for statement, rows in batch.statements:
+            connection.executemany(statement, rows)
+        connection.execute("COMMIT")
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.ProgrammingError):
+            raise
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        return str(error)
+    return None
+
+
+def claim_path(path: Path) -> None:
+    """Create the empty file, so that no other run can take its name."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as error:
+        if isinstance(error, FileExistsError) and path.exists():
+            raise RecordingError(f"{path} already exists: remove it, or choose another file with --record") from error
+        reason = (error.strerror or str(error)).lower()
+        raise RecordingError(
+            f"cannot record to {path} ({reason}): choose another file with --record, or --no-record"
+        ) from error
