@@ -17,8 +17,9 @@ from servetop.core.arrays import FloatArray
 from servetop.core.clock import ClockAnchor, MonotonicClock
 from servetop.core.config import RunConfig
 from servetop.core.events import EngineSample, RequestRecord, RequestStatus, RunEnd
+from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader
-from servetop.core.tick import TICK_SECONDS, ClientTick, LogHistogram, Tick
+from servetop.core.tick import TICK_SECONDS, ClientTick, Tick
 from servetop.recordings.library.catalog import describe
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary

@@ -17,8 +17,9 @@ from servetop.analysis.summary.summary_json import summary_json
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import EngineConfig, RunConfig
 from servetop.core.events import EngineSample, GpuSample, RequestRecord, RequestStatus, RunEnd, StageChange
+from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader
-from servetop.core.tick import ClientTick, LoadGauges, LogHistogram, Tick
+from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from servetop.core.events import EngineSample, RequestRecord, TokenSource
-from servetop.core.tick import ClientTick, LogHistogram, Tick
+from servetop.core.histogram import LogHistogram
+from servetop.core.tick import ClientTick, Tick
 
 MakeRequest = Callable[..., RequestRecord]
 Summarise = Callable[..., dict[str, Any]]

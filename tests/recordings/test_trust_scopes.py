@@ -13,8 +13,9 @@ from servetop.analysis.summary.summary_json import summary_json
 from servetop.analysis.verdicts.live_trust import live_trust
 from servetop.analysis.verdicts.steady_state import METHOD, SteadyWindow
 from servetop.core.events import EngineSample, RequestRecord, RunEnd
+from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader
-from servetop.core.tick import ClientTick, LoadGauges, LogHistogram, Tick
+from servetop.core.tick import ClientTick, LoadGauges, Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder

@@ -13,7 +13,8 @@ from servetop.core.events import (
     EngineSample,
     GpuSample,
 )
-from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, LogHistogram, Tick
+from servetop.core.histogram import LogHistogram
+from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
 
 BOOT = 6.0
 """Seconds until the load starts."""

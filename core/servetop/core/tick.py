@@ -11,8 +11,6 @@ from servetop.core.histogram import EMPTY, LogHistogram
 
 TICK_SECONDS = 0.25
 
-__all__ = ["TICK_SECONDS", "ClientTick", "LoadGauges", "LogHistogram", "Tick", "merge_client_ticks"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadGauges:

@@ -13,8 +13,9 @@ import numpy as np
 from servetop.core.clock import ClockAnchor
 from servetop.core.config import RunConfig
 from servetop.core.events import Action, Command, EngineSample, RequestRecord, RequestStatus, RunEnd
+from servetop.core.histogram import LogHistogram
 from servetop.core.interfaces.run_source import RunHeader
-from servetop.core.tick import ClientTick, LogHistogram, Tick
+from servetop.core.tick import ClientTick, Tick
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 
