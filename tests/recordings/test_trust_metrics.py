@@ -37,7 +37,7 @@ def test_an_honest_run_is_trusted(summary_of: Summarise, make_request: MakeReque
     samples = [sample(0.25 * i + 0.005, running=4.0, waiting=0.0) for i in range(2, 30)]
     trust = summary_of(*requests, samples=samples, ticks=trusted_ticks(32))["trust"]
     assert trust["slip_p99_ms"] == pytest.approx(0.5, abs=0.01)
-    assert trust["slip_basis"] == "all requests: the concurrency limit held none back"
+    assert trust["slip_basis"] == "all requests: the concurrency limit delayed none"
     assert trust["loop_lag_p99_ms"] == pytest.approx(1.0, rel=0.01)
     assert trust["offered_rate"] == pytest.approx(10.0)
     assert trust["sent_rate"] == pytest.approx(10.0)

@@ -49,13 +49,13 @@ class InFlightTimeline:
         last = min(int(loaded[-1]) + 1, instants.size - 1)  # what is in flight after an instant is so until the next
         return Period(start=float(instants[loaded[0]]), until=float(instants[last]))
 
-    def limited(self, samples: RequestColumns, run: RunColumns) -> BoolArray:
+    def limited(self, requests: RequestColumns, run: RunColumns) -> BoolArray:
         """Which requests the concurrency limit made wait: it was reached at some time between due and sent."""
         if not np.isfinite(run.limits).any():
-            return np.zeros(samples.due.shape, dtype=bool)
+            return np.zeros(requests.due.shape, dtype=bool)
         full = np.concatenate([[False], self.levels >= run.limit_at(self.instants)])
         times_full = np.cumsum(full)
-        at_due = np.searchsorted(self.instants, samples.due, side="right")
-        at_sent = np.searchsorted(self.instants, samples.sent, side="left")
+        at_due = np.searchsorted(self.instants, requests.due, side="right")
+        at_sent = np.searchsorted(self.instants, requests.sent, side="left")
         since_due = times_full[np.maximum(at_sent, at_due)] - times_full[at_due]
-        return np.asarray(~np.isnan(samples.sent) & (full[at_due] | (since_due > 0)))
+        return np.asarray(~np.isnan(requests.sent) & (full[at_due] | (since_due > 0)))

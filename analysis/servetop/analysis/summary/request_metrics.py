@@ -28,23 +28,23 @@ UNSIZED_LIMIT = 0.01
 
 
 def request_summary(
-    samples: RequestColumns, *, goodput: Mapping[str, float], percentiles: Sequence[float] = ()
+    requests: RequestColumns, *, goodput: Mapping[str, float], percentiles: Sequence[float] = ()
 ) -> RequestSummary:
     """Totals and latencies; latencies and tokens are those of requests that ended well.
 
     `goodput` holds limits in seconds by metric, `percentiles` those besides PERCENTILES. REASONING_METRICS are computed
     only where a model reasoned.
     """
-    ok = samples.having(RequestStatus.OK)
-    per_request = _per_request(samples)
-    pools = {name: Distribution.of(values[ok]) for name, values in per_request.items()} | {"itl": samples.itl}
-    reasoning = int(float(np.nansum(samples.reasoning_tokens[ok])))
-    reason = no_itl_reason(samples.sized[ok])
+    ok = requests.having(RequestStatus.OK)
+    per_request = _per_request(requests)
+    pools = {name: Distribution.of(values[ok]) for name, values in per_request.items()} | {"itl": requests.itl}
+    reasoning = int(float(np.nansum(requests.reasoning_tokens[ok])))
+    reason = no_itl_reason(requests.sized[ok])
     if reason:
         pools |= dict.fromkeys(_PER_TOKEN, Distribution.of(np.empty(0)))
     metrics = (*METRICS, *REASONING_METRICS) if reasoning else METRICS
     return RequestSummary(
-        **_totals(samples, goodput_share=_good(per_request, goodput, ok=ok) if goodput else None),
+        **_totals(requests, goodput_share=_good(per_request, goodput, ok=ok) if goodput else None),
         total_reasoning_tokens=reasoning or None,
         itl_reason=reason,
         latencies={metric: _latency(pools[metric], (*PERCENTILES, *percentiles)) for metric in metrics},
@@ -80,23 +80,23 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def span_of(samples: RequestColumns) -> float:
+def span_of(requests: RequestColumns) -> float:
     """Seconds from the first request sent to the last one done; 0 if none was sent or none ended."""
-    sent, done = samples.sent[~np.isnan(samples.sent)], samples.ended_at[~np.isnan(samples.ended_at)]
+    sent, done = requests.sent[~np.isnan(requests.sent)], requests.ended_at[~np.isnan(requests.ended_at)]
     return float(done.max() - sent.min()) if sent.size and done.size else 0.0
 
 
-def _totals(samples: RequestColumns, *, goodput_share: int | None) -> dict[str, Any]:
-    counts = {status: int(samples.having(status).sum()) for status in RequestStatus}
-    ok, duration = samples.having(RequestStatus.OK), span_of(samples)
-    prompt, output = int(samples.prompt_tokens[ok].sum()), int(samples.output_tokens[ok].sum())
+def _totals(requests: RequestColumns, *, goodput_share: int | None) -> dict[str, Any]:
+    counts = {status: int(requests.having(status).sum()) for status in RequestStatus}
+    ok, duration = requests.having(RequestStatus.OK), span_of(requests)
+    prompt, output = int(requests.prompt_tokens[ok].sum()), int(requests.output_tokens[ok].sum())
 
     def rate(amount: int | None) -> float | None:
         return None if amount is None or duration <= 0 else amount / duration
 
     failed = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)
     return {
-        "num_prompts": samples.due.size,
+        "num_prompts": requests.due.size,
         "duration": duration,
         "completed": counts[RequestStatus.OK],
         "failed": sum(counts[status] for status in failed),
@@ -110,31 +110,31 @@ def _totals(samples: RequestColumns, *, goodput_share: int | None) -> dict[str, 
         "request_goodput": rate(goodput_share),
         "output_throughput": rate(output),
         "total_token_throughput": rate(prompt + output),
-        "max_output_tokens_per_s": float(samples.tokens_by_second.max(initial=0.0)),
-        "max_concurrent_requests": _most_in_flight(samples),
+        "max_output_tokens_per_s": float(requests.tokens_by_second.max(initial=0.0)),
+        "max_concurrent_requests": _most_in_flight(requests),
     }
 
 
-def _most_in_flight(samples: RequestColumns) -> int:
-    known = ~np.isnan(samples.sent)
-    return int(InFlightTimeline.of(samples.sent[known], samples.ended_at[known]).levels.max(initial=0))
+def _most_in_flight(requests: RequestColumns) -> int:
+    known = ~np.isnan(requests.sent)
+    return int(InFlightTimeline.of(requests.sent[known], requests.ended_at[known]).levels.max(initial=0))
 
 
-def _per_request(samples: RequestColumns) -> dict[str, FloatArray]:
+def _per_request(requests: RequestColumns) -> dict[str, FloatArray]:
     """One value per request in seconds; NaN where it has none."""
-    ttft, e2el = samples.first_token_at - samples.sent, samples.done_at - samples.sent
-    answered = np.where(samples.reasoning_tokens > 0, samples.first_output_at, samples.first_token_at)
-    later = samples.output_tokens - samples.first_tokens
+    ttft, e2el = requests.first_token_at - requests.sent, requests.done_at - requests.sent
+    answered = np.where(requests.reasoning_tokens > 0, requests.first_output_at, requests.first_token_at)
+    later = requests.output_tokens - requests.first_tokens
     later_tokens = np.where(later > 0, later, math.nan)
     return {
         "ttft": ttft,
         "tpot": (e2el - ttft) / later_tokens,
         "e2el": e2el,
-        "client_queue_time": samples.sent - samples.due,
-        "ttft_from_due": samples.first_token_at - samples.due,
-        "e2el_from_due": samples.done_at - samples.due,
-        "e2el_including_client_queue": samples.done_at - samples.due,
-        "ttfot": answered - samples.sent,
+        "client_queue_time": requests.sent - requests.due,
+        "ttft_from_due": requests.first_token_at - requests.due,
+        "e2el_from_due": requests.done_at - requests.due,
+        "e2el_including_client_queue": requests.done_at - requests.due,
+        "ttfot": answered - requests.sent,
     }
 
 

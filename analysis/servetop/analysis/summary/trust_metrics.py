@@ -20,12 +20,12 @@ from servetop.core.units import MS_PER_S
 
 
 def trust_summary(
-    run: RunColumns, samples: RequestColumns, *, timeline: InFlightTimeline, period: Period
+    run: RunColumns, requests: RequestColumns, *, timeline: InFlightTimeline, period: Period
 ) -> TrustSummary:
     """The trust meter over a period, and on which requests the slip was measured."""
-    held = timeline.limited(samples, run)
-    slip = samples.sent - samples.due
-    free = slip[~held & ~np.isnan(slip)]
+    limited = timeline.limited(requests, run)
+    slip = requests.sent - requests.due
+    free = slip[~limited & ~np.isnan(slip)]
     within = period.holds(run.tick_ends)
     engine = _engine_counts(run, period)
     law = littles_law(engine, timeline.in_flight(run, engine.instants))
@@ -34,70 +34,70 @@ def trust_summary(
         slip_p99=float(np.percentile(free, 99)) if free.size else math.nan,
         loop_lag_p99=lag.percentile(99),
         stamped=is_stamped(float(run.stamped[within].sum()), float(run.chunks[within].sum())),
-        late_share=late_share(run, samples, period),
-        offered_rate=offered_rate(samples),
-        sent_rate=sent_rate(samples),
-        completed_rate=completed_rate(samples),
-        seconds=math.nan if np.isnan(samples.sent).any() else span_of_sending(samples),
-        all_failed=bool(samples.status.size) and not samples.having(RequestStatus.OK).any(),
-        limited=bool(held.any() or (run.queued[within] > 0).any()),
+        late_share=late_share(run, requests, period),
+        offered_rate=offered_rate(requests),
+        sent_rate=sent_rate(requests),
+        completed_rate=completed_rate(requests),
+        seconds=math.nan if np.isnan(requests.sent).any() else span_of_sending(requests),
+        all_failed=bool(requests.status.size) and not requests.having(RequestStatus.OK).any(),
+        limited=bool(limited.any() or (run.queued[within] > 0).any()),
         concurrency_limit=limit_in_force(run.limits[within], run.queued[within]),
         littles_law_error=law.error,
         in_flight=law.in_flight,
         token_error=token_error(engine, run.client_tokens),
-        itl_p99=samples.itl.percentile(99),
+        itl_p99=requests.itl.percentile(99),
         itl_uncertainty_p99=_itl_uncertainty(run, within),
-        guessed=share_of(samples, TokenSource.CHUNKS, TokenSource.ESTIMATE),
-        disputed=share_of(samples, TokenSource.DISPUTED),
+        guessed=share_of(requests, TokenSource.CHUNKS, TokenSource.ESTIMATE),
+        disputed=share_of(requests, TokenSource.DISPUTED),
     )
-    return _trust_summary(trust, basis=_basis(held), source=token_source(samples))
+    return _trust_summary(trust, basis=_basis(limited), source=token_source(requests))
 
 
-def late_share(run: RunColumns, samples: RequestColumns, period: Period) -> float:
+def late_share(run: RunColumns, requests: RequestColumns, period: Period) -> float:
     """Mean lateness / mean time from due to done, if the whole load is a closed loop; NaN for other loads."""
     stages = [each.change for each in run.stages if period.overlaps(each.period)]
     if not stages or not all(math.isinf(each.request_rate or 0.0) and each.max_concurrency for each in stages):
         return math.nan
-    ended = ~np.isnan(samples.sent) & ~np.isnan(samples.done_at)
-    took = float((samples.done_at - samples.due)[ended].sum())
-    return float((samples.sent - samples.due)[ended].sum()) / took if took > 0 else math.nan
+    ended = ~np.isnan(requests.sent) & ~np.isnan(requests.done_at)
+    took = float((requests.done_at - requests.due)[ended].sum())
+    return float((requests.sent - requests.due)[ended].sum()) / took if took > 0 else math.nan
 
 
-def share_of(samples: RequestColumns, *sources: TokenSource) -> float:
+def share_of(requests: RequestColumns, *sources: TokenSource) -> float:
     """Share of the completed requests whose token counts have one of these sources; 0 without any."""
-    ok = samples.having(RequestStatus.OK)
-    return float(np.isin(samples.token_source[ok], sources).mean()) if ok.any() else 0.0
+    ok = requests.having(RequestStatus.OK)
+    return float(np.isin(requests.token_source[ok], sources).mean()) if ok.any() else 0.0
 
 
-def token_source(samples: RequestColumns) -> str | None:
+def token_source(requests: RequestColumns) -> str | None:
     """Source of the completed requests' token counts: the worst that more than 1 % of them have."""
-    ok = samples.having(RequestStatus.OK)
-    found = [source for source in TokenSource if share_of(samples, source) > COUNT_LIMIT] if ok.any() else []
+    ok = requests.having(RequestStatus.OK)
+    found = [source for source in TokenSource if share_of(requests, source) > COUNT_LIMIT] if ok.any() else []
     return str(found[-1]) if found else None
 
 
-def offered_rate(samples: RequestColumns) -> float:
+def offered_rate(requests: RequestColumns) -> float:
     """Requests due per second: gaps between due times / the time they span; NaN below two, or if all are at once."""
-    return _rate(samples.due.size - 1, np.ptp(samples.due) if samples.due.size else 0.0)
+    return _rate(requests.due.size - 1, np.ptp(requests.due) if requests.due.size else 0.0)
 
 
-def sent_rate(samples: RequestColumns) -> float:
+def sent_rate(requests: RequestColumns) -> float:
     """Requests sent per second, over at least the time in which they were due: unsent requests lower it."""
-    sent = int((~np.isnan(samples.sent)).sum())
+    sent = int((~np.isnan(requests.sent)).sum())
     if not sent:
-        return 0.0 if samples.due.size else math.nan
-    return _rate(sent - 1, span_of_sending(samples))
+        return 0.0 if requests.due.size else math.nan
+    return _rate(sent - 1, span_of_sending(requests))
 
 
-def span_of_sending(samples: RequestColumns) -> float:
+def span_of_sending(requests: RequestColumns) -> float:
     """Seconds from the first request sent to the last one sent or due; NaN if none was sent."""
-    sent = samples.sent[~np.isnan(samples.sent)]
-    return float(max(sent.max(), samples.due.max()) - sent.min()) if sent.size else math.nan
+    sent = requests.sent[~np.isnan(requests.sent)]
+    return float(max(sent.max(), requests.due.max()) - sent.min()) if sent.size else math.nan
 
 
-def completed_rate(samples: RequestColumns) -> float:
+def completed_rate(requests: RequestColumns) -> float:
     """Requests that ended well per second, from the first sent to the last done."""
-    return _rate(int(samples.having(RequestStatus.OK).sum()), span_of(samples))
+    return _rate(int(requests.having(RequestStatus.OK).sum()), span_of(requests))
 
 
 def _engine_counts(run: RunColumns, period: Period) -> EngineCounts:
@@ -119,11 +119,11 @@ def _rate(amount: int, seconds: float) -> float:
     return amount / float(seconds) if amount > 0 and seconds > 0 else math.nan
 
 
-def _basis(held: BoolArray) -> str:
+def _basis(limited: BoolArray) -> str:
     """Which requests the slip was measured on."""
-    if not held.any():
-        return "all requests: the concurrency limit held none back"
-    return f"{int((~held).sum())} requests that were due and sent while fewer than the limit were in flight"
+    if not limited.any():
+        return "all requests: the concurrency limit delayed none"
+    return f"{int((~limited).sum())} requests that were due and sent while fewer than the limit were in flight"
 
 
 def _trust_summary(trust: Trust, *, basis: str, source: str | None) -> TrustSummary:
