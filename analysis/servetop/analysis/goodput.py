@@ -1,4 +1,4 @@
-"""Goodput from histograms: the share of requests within each objective, and bounds for all objectives together."""
+"""Goodput (SLO attainment) from histograms: requests within each objective, and bounds for all objectives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact statistics of weighted samples: each value counts as often as its weight says."""
+"""Weighted percentiles, means and deviations, exact: each value counts as often as its weight."""
 
 from __future__ import annotations
 

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from servetop.cli.configuration.prediction import predict_specs
 from servetop.cli.configuration.sweep_file import GRID, read_sweep, sweep_config
 from servetop.cli.options.declaration import GivenValues
 from servetop.cli.viewing.launch import Output, launch
-from servetop.core.config import PredictedCell, RunConfig, StageConfig
-from servetop.core.errors import RecordingError, UsageError
-from servetop.core.events import StageChange
-from servetop.recordings.format.header import as_recorded
-from servetop.recordings.library.catalog import list_recordings
-from servetop.recordings.library.paths import recordings_folder
-from servetop.recordings.library.run_sessions import finished_stages
-from servetop.recordings.read.reader import RecordingReader
+from servetop.core.config import PredictedCell
+from servetop.core.errors import UsageError
 from servetop.run import console
 from servetop.run.sweep.presets import sweep_data
+from servetop.run.sweep.resume_sweep import cells_left, find_interrupted
 from servetop.simulator.predict.predict import predict
 
 
@@ -55,40 +49,6 @@ def run_sweep(
     return launch(dataclasses.replace(config, stages=left), output, resume=recording)
 
 
-def find_interrupted(config: RunConfig) -> Path:
-    """The newest recording of the same sweep; UsageError when there is none."""
-    for info in list_recordings(recordings_folder()):
-        try:
-            reader = RecordingReader.open(info.path)
-        except RecordingError:
-            continue
-        same = _comparable(reader, config) == as_recorded(config)
-        reader.close()
-        if same:
-            return info.path
-    raise UsageError(f"no recording of {config.label} in {recordings_folder()}: run it without --resume first")
-
-
-def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
-    """The cells that a recording does not contain completely, in order; RecordingError if it is of another sweep."""
-    reader = RecordingReader.open(recording)
-    try:
-        if reader.is_live():
-            raise RecordingError(f"{recording} is still being written: watch it with servetop replay {recording}")
-        if _comparable(reader, config) != as_recorded(config):
-            raise RecordingError(f"{recording} was recorded with another configuration: run without --resume")
-        update = reader.poll()
-    finally:
-        reader.close()
-    finished = finished_stages(update.stages, update.notes, end=update.end)
-    return tuple(cell for cell in config.stages if not any(_measures(stage, cell) for stage in finished))
-
-
-def _comparable(reader: RecordingReader, config: RunConfig) -> RunConfig:
-    """The recorded configuration, without what may differ when a sweep is resumed: predictions and failure limit."""
-    return dataclasses.replace(reader.header.config, predicted=(), max_failures=config.max_failures)
-
-
 def predicted_cells(file: str, *, model: str | None = None) -> tuple[PredictedCell, ...]:
     """The prediction of each cell of a sweep file with a table `[sim]`; none where that has several variants.
 
@@ -119,10 +79,3 @@ def _mean_of_repeats(cells: Sequence[Mapping[str, Any]]) -> PredictedCell:
         output_throughput=sum(cell["output_throughput"] for cell in cells) / len(cells),
         preemptions=round(sum(cell["preemptions"] for cell in cells) / len(cells)),
     )
-
-
-def _measures(stage: StageChange, cell: StageConfig) -> bool:
-    """Whether the stage measured the cell; a cell without a batch size uses the engine's."""
-    batch = cell.max_num_seqs in (None, stage.max_num_seqs)
-    names = ("request_rate", "max_concurrency", "repeat")
-    return batch and all(getattr(stage, name) == getattr(cell, name) for name in names)

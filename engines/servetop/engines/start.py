@@ -58,7 +58,7 @@ async def start_engine(config: EngineConfig, clock: Clock, *, on_line: Callable[
         command.argv, env=command.env, cwd=command.cwd, cleanup=command.cleanup, log=log, clock=clock
     )
     try:
-        await _ready(engine, process, client=client, config=config, clock=clock)
+        await _wait_until_ready(engine, process, client=client, config=config, clock=clock)
         facts = await _facts(engine, process, feed, client=client, config=config)
     except BaseException:
         await _give_up(process, client, engine, port=command.port)
@@ -92,7 +92,7 @@ def _port(config: EngineConfig, engine: Engine) -> int:
     return port
 
 
-async def _ready(
+async def _wait_until_ready(
     engine: Engine, process: EngineProcess, *, client: ServerClient, config: EngineConfig, clock: Clock
 ) -> None:
     died = asyncio.create_task(process.exited.wait())

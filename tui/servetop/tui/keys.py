@@ -1,4 +1,4 @@
-"""The table of all keys: bindings, the bottom line and the help screen derive from it."""
+"""All key bindings in one table, from which the bottom line and the help screen derive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""User slots of a closed loop: each user may pause between a response and the next request (think time)."""
+"""The user slots of a closed loop.
+
+`UserSlots` enforces max_concurrency: a request needs a free slot, and a user may pause between a response and the next
+request (think time).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Totals, throughput and latency statistics of requests, under the key names of `vllm bench serve`."""
+"""Totals, throughput, TTFT percentiles and other latency statistics, under the key names of `vllm bench serve`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steady window of a stage: where in-flight requests and throughput are stationary. A pure function of its ticks.
+"""Steady-state detection: the window of a stage in which in-flight requests and throughput are stationary.
 
 1. Only ticks under a constant load count, up to the last request that was due: ramps and drains are excluded.
 2. In an open loop whose requests pile up (a trend of more than half of the mean, and of 5 % of what was due, in both

@@ -1,4 +1,4 @@
-"""Completions of option values for the shell; each imports what it needs when it is called."""
+"""Shell completion of option values; each function imports what it needs when it is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sender's periodic timers: a heartbeat whose lateness is the event loop's lag, and the ends of ticks."""
+"""The sender's periodic timers: a heartbeat whose lateness is the event-loop lag, and the ends of ticks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many KV blocks fit beside the weights, and the refusal when they do not."""
+"""KV cache size: how many blocks fit beside the weights, and the refusal when none do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preemption: the KV cache of a victim is recomputed later, or swapped to host memory."""
+"""Preemption policies: recompute the KV of a preempted sequence, or swap it to host memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Eviction(Protocol):
-    """Moves preempted sequences out of the batch and back."""
+    """Where a victim goes, and how it comes back."""
 
     def evict(self, engine: Scheduler, seq: SimSequence, blocks: int, /) -> None:
         """Park a victim that has just given back `blocks` blocks."""
@@ -26,6 +26,7 @@ class Recompute:
     """Back to the front of the queue; prompt and generated tokens are prefilled again, which yields the next token."""
 
     def evict(self, engine: Scheduler, seq: SimSequence, _blocks: int, /) -> None:
+        """To the front of the queue."""
         seq.computed = 0
         engine.waiting.appendleft(seq)
 

@@ -1,0 +1,56 @@
+"""What `--resume` needs: the recording of an interrupted sweep, and the cells that it does not hold completely."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from servetop.core.config import RunConfig, StageConfig
+from servetop.core.errors import RecordingError, UsageError
+from servetop.core.events import StageChange
+from servetop.recordings.format.header import as_recorded
+from servetop.recordings.library.catalog import list_recordings
+from servetop.recordings.library.paths import recordings_folder
+from servetop.recordings.library.run_sessions import finished_stages
+from servetop.recordings.read.reader import RecordingReader
+
+
+def find_interrupted(config: RunConfig) -> Path:
+    """The newest recording of the same sweep; UsageError when there is none."""
+    for info in list_recordings(recordings_folder()):
+        try:
+            reader = RecordingReader.open(info.path)
+        except RecordingError:
+            continue
+        same = _comparable(reader, config) == as_recorded(config)
+        reader.close()
+        if same:
+            return info.path
+    raise UsageError(f"no recording of {config.label} in {recordings_folder()}: run it without --resume first")
+
+
+def cells_left(recording: Path, config: RunConfig) -> tuple[StageConfig, ...]:
+    """The cells that a recording does not contain completely, in order; RecordingError if it is of another sweep."""
+    reader = RecordingReader.open(recording)
+    try:
+        if reader.is_live():
+            raise RecordingError(f"{recording} is still being written: watch it with servetop replay {recording}")
+        if _comparable(reader, config) != as_recorded(config):
+            raise RecordingError(f"{recording} was recorded with another configuration: run without --resume")
+        update = reader.poll()
+    finally:
+        reader.close()
+    finished = finished_stages(update.stages, update.notes, end=update.end)
+    return tuple(cell for cell in config.stages if not any(_measures(stage, cell) for stage in finished))
+
+
+def _comparable(reader: RecordingReader, config: RunConfig) -> RunConfig:
+    """The recorded configuration, without what may differ when a sweep is resumed: predictions and failure limit."""
+    return dataclasses.replace(reader.header.config, predicted=(), max_failures=config.max_failures)
+
+
+def _measures(stage: StageChange, cell: StageConfig) -> bool:
+    """Whether the stage measured the cell; a cell without a batch size uses the engine's."""
+    batch = cell.max_num_seqs in (None, stage.max_num_seqs)
+    names = ("request_rate", "max_concurrency", "repeat")
+    return batch and all(getattr(stage, name) == getattr(cell, name) for name in names)
