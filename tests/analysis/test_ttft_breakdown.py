@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.ttft_breakdown import TtftBreakdown, ttft_parts
+from servetop.analysis.ttft_breakdown import TtftBreakdown, ttft_breakdown
 from servetop.core.events import EngineSample
 from servetop.core.histogram import LogHistogram
 from servetop.core.tick import ClientTick, Tick
@@ -37,7 +37,7 @@ def told(requests: int, *, first: float, queue: float, prefill: float, at: float
 def test_each_part_is_a_mean_of_the_window_and_the_rest_is_unexplained() -> None:
     samples = [told(10 + 2 * number, first=0.9, queue=0.6, prefill=0.2) for number in range(4)]
     history = TickHistory(tick(n, sent_after=0.5, ttft=1.0, engine=sample) for n, sample in enumerate(samples))
-    parts = ttft_parts(history, 1, 4)
+    parts = ttft_breakdown(history, 1, 4)
     assert parts.requests == 6
     assert parts.total == pytest.approx(1.5)
     assert parts.parts == pytest.approx((0.5, 0.1, 0.6, 0.2))
@@ -47,7 +47,7 @@ def test_each_part_is_a_mean_of_the_window_and_the_rest_is_unexplained() -> None
 def test_what_an_engine_does_not_export_is_not_known_and_its_time_unexplained() -> None:
     bare = EngineSample(scrape_start=0.0, scrape_end=0.0)
     for engine in (bare, None):
-        parts = ttft_parts(TickHistory([tick(0, sent_after=0.5, ttft=1.0, engine=engine)]), 0, 1)
+        parts = ttft_breakdown(TickHistory([tick(0, sent_after=0.5, ttft=1.0, engine=engine)]), 0, 1)
         assert parts.client_queue == pytest.approx(0.5)
         assert all(math.isnan(part) for part in parts.parts[1:])
         assert parts.unexplained == pytest.approx(1.0)
@@ -68,7 +68,7 @@ def test_a_scrape_at_the_beginning_of_a_tick_is_held_against_the_ticks_before_it
         tick(number, sent_after=0.0, ttft=ttft, engine=sample)
         for number, (ttft, sample) in enumerate(zip(ttfts, samples, strict=True))
     ]
-    assert ttft_parts(TickHistory(ticks), 1, 4).network == pytest.approx(0.1)
+    assert ttft_breakdown(TickHistory(ticks), 1, 4).network == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(("queue", "prefill"), [(0.1, 0.1), (4.0, 0.7)])
@@ -76,7 +76,7 @@ def test_queue_and_prefill_of_other_requests_are_not_mixed_with_the_windows(queu
     """The engine tells them at a request's end: while a queue builds up they are of requests that hardly waited."""
     samples = [told(10 + 2 * number, first=2.9, queue=queue, prefill=prefill) for number in range(4)]
     history = TickHistory(tick(n, sent_after=0.5, ttft=3.0, engine=sample) for n, sample in enumerate(samples))
-    parts = ttft_parts(history, 1, 4)
+    parts = ttft_breakdown(history, 1, 4)
     assert not parts.is_split
     assert parts.parts == pytest.approx((0.5, 0.1, 2.9))
     assert (parts.total, parts.unexplained) == pytest.approx((3.5, 0.0))
@@ -92,7 +92,7 @@ def test_time_at_an_engine_that_has_not_finished_any_request_is_one_part() -> No
         tick(n, sent_after=0.0, ttft=1.0, engine=replace(sample, scrape_start=math.inf, scrape_end=math.inf))
         for n, sample in enumerate(samples)
     )
-    parts = ttft_parts(history, 0, 2)
+    parts = ttft_breakdown(history, 0, 2)
     assert not parts.is_split
     assert parts.at_engine == pytest.approx(0.9)
     assert parts.unexplained == pytest.approx(0.0)
@@ -101,11 +101,11 @@ def test_time_at_an_engine_that_has_not_finished_any_request_is_one_part() -> No
 def test_an_engine_that_restarted_counts_from_zero_again() -> None:
     samples = [told(100, first=2.0, queue=1.0, prefill=0.5), told(4, first=0.9, queue=0.5, prefill=0.3)]
     history = TickHistory(tick(n, sent_after=0.0, ttft=1.0, engine=sample) for n, sample in enumerate(samples))
-    assert ttft_parts(history, 0, 2).engine_queue == pytest.approx(0.5)
+    assert ttft_breakdown(history, 0, 2).engine_queue == pytest.approx(0.5)
 
 
 def test_a_window_without_a_first_token_has_no_parts() -> None:
-    assert ttft_parts(TickHistory([Tick(client=ClientTick(index=0))]), 0, 1) == TtftBreakdown()
+    assert ttft_breakdown(TickHistory([Tick(client=ClientTick(index=0))]), 0, 1) == TtftBreakdown()
 
 
 times = st.floats(0.0, 100.0)
@@ -117,7 +117,7 @@ def test_the_parts_always_add_up_to_the_whole(
 ) -> None:
     samples = [told(number, first=first, queue=queue, prefill=prefill) for number in (0, 3)]
     history = TickHistory(tick(n, sent_after=wait, ttft=ttft, engine=sample) for n, sample in enumerate(samples))
-    parts = ttft_parts(history, 0, 2)
+    parts = ttft_breakdown(history, 0, 2)
     assert parts.known + parts.unexplained == pytest.approx(parts.total)
     assert min(parts.parts) >= 0
 
@@ -129,6 +129,6 @@ def test_what_a_server_tells_with_each_answer_goes_before_its_averages() -> None
         replace(each, client=replace(each.client, server_prefill=LogHistogram.of([0.05, 0.15])))
         for each in (tick(n, sent_after=0.5, ttft=1.0, engine=sample) for n, sample in enumerate(samples))
     )
-    parts = ttft_parts(history, 1, 4)
+    parts = ttft_breakdown(history, 1, 4)
     assert (parts.engine_queue, parts.prefill) == pytest.approx((0.6, 0.1))
     assert parts.unexplained == pytest.approx(0.2)

@@ -56,8 +56,8 @@ def test_a_sweep_of_an_attached_engine_varies_the_clients_concurrency_instead(tm
     ("text", "message"),
     [
         ("max_num_seq = [64]", "unknown key 'max_num_seq': did you mean 'max_num_seqs'"),
-        ("request_rate = [0]\nduration = 5", "is no request rate"),
-        ("request_rate = [8]\nduration = -5", "is no duration"),
+        ("request_rate = [0]\nduration = 5", "is not a request rate"),
+        ("request_rate = [8]\nduration = -5", "is not a duration"),
         ("duration = 5", "nothing to sweep"),
         ("request_rate = ['inf']\nduration = 5", "needs a limit"),
         ("max_num_seqs = [0]\nrequest_rate = [8]\nduration = 5", "start at 1"),

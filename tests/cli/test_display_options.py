@@ -94,4 +94,4 @@ def test_web_and_headless_exclude_each_other(servetop: Servetop) -> None:
 def test_replay_of_an_empty_folder_says_how_to_record(servetop: Servetop) -> None:
     done = servetop("replay")
     assert done.code == 1
-    assert "there is no recording in" in done.complaint
+    assert "no recording in" in done.complaint

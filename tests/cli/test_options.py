@@ -64,7 +64,7 @@ def test_values_have_the_type_of_their_field() -> None:
 def test_an_invalid_value_is_reported_with_its_place() -> None:
     with pytest.raises(UsageError, match=r"^run.toml: invalid --seed x: use a whole number$"):
         read_options(RunOptions, {"seed": "x"}, where="run.toml")
-    with pytest.raises(UsageError, match=r"^--duration: 'soon' is no duration"):
+    with pytest.raises(UsageError, match=r"^--duration: 'soon' is not a duration"):
         read_options(RunOptions, {"duration": "soon"})
 
 

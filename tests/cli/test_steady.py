@@ -39,8 +39,8 @@ def test_a_cooldown_is_sent_and_recorded_but_excluded_from_totals(servetop: Serv
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--cooldown", "soon", *BRIEF), "--cooldown: 'soon' is no duration"),
-        (("--cooldown", "-1", *BRIEF), "--cooldown: '-1' is no duration"),
+        (("--cooldown", "soon", *BRIEF), "--cooldown: 'soon' is not a duration"),
+        (("--cooldown", "-1", *BRIEF), "--cooldown: '-1' is not a duration"),
         (("--cooldown", "2", *BRIEF), "--cooldown 2 s leaves nothing of a stage of 1.5 s"),
         (("--cooldown", "1", "--num-prompts", "4"), "--cooldown needs a rate"),
     ],

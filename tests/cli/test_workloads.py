@@ -82,7 +82,7 @@ def test_exact_lengths_are_counted_by_the_engine(servetop: Servetop) -> None:
         (("--header", "Host: x"), "--header Host: servetop sets this one itself"),
         (("--header", "A: b\r\nC: d"), "give NAME:VALUE"),
         (("--ramp-up-start-rps", "3"), "give --ramp-up-start-rps and --ramp-up-end-rps"),
-        (("--ramp-up-start-rps", "3", "--ramp-up-end-rps", "0"), "is no request rate"),
+        (("--ramp-up-start-rps", "3", "--ramp-up-end-rps", "0"), "is not a request rate"),
         (
             ("--ramp-up-start-rps", "3", "--ramp-up-end-rps", "9", "--ramp-up-strategy", "steep"),
             "invalid --ramp-up-strategy steep: use linear or exponential",

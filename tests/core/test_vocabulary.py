@@ -48,8 +48,8 @@ def test_durations_are_seconds_unless_a_unit_says_otherwise(text: str, seconds: 
 
 
 @pytest.mark.parametrize("text", ["0", "-3s", "soon", "3 weeks", "inf", ""])
-def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no duration"):
+def test_an_invalid_duration_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="not a duration"):
         parse_seconds(text)
 
 

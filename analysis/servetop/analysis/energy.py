@@ -87,8 +87,8 @@ def _meter(index: int, samples: Sequence[GpuSample]) -> EnergyMeter | None:
     counter, power = ([_value(getattr(each, name)) for each in ordered] for name in ("energy", "power"))
     counted = sum(not math.isnan(value) for value in counter) > 1
     values = np.array(counter if counted else power, dtype=np.float64)
-    told = ~np.isnan(values)
-    at, values = np.array([each.at for each in ordered], dtype=np.float64)[told], values[told]
+    present = ~np.isnan(values)
+    at, values = np.array([each.at for each in ordered], dtype=np.float64)[present], values[present]
     if at.size < 2:
         return None
     steps = np.diff(at)

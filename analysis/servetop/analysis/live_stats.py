@@ -10,7 +10,7 @@ import numpy as np
 
 from servetop.analysis.gpu_summary import joules_per_token, newest_gpus
 from servetop.analysis.series.tick_history import TickHistory
-from servetop.analysis.ttft_breakdown import TtftBreakdown, ttft_parts
+from servetop.analysis.ttft_breakdown import TtftBreakdown, ttft_breakdown
 from servetop.analysis.verdicts.live_trust import live_trust
 from servetop.analysis.verdicts.trust import Trust
 from servetop.core.arrays import FloatArray, IntArray
@@ -135,7 +135,7 @@ def live_stats(
         gpus=newest_gpus(history, stop),
         joules_per_token=joules_per_token(history, start, stop),
         trust=live_trust(history, start, stop),
-        ttft=ttft_parts(history, start, stop),
+        ttft=ttft_breakdown(history, start, stop),
         series=series,
     )
 

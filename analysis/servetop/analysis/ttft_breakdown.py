@@ -56,7 +56,7 @@ class TtftBreakdown:
         return (self.client_queue, self.network, *engine)
 
 
-def ttft_parts(history: TickHistory, start: int, stop: int) -> TtftBreakdown:
+def ttft_breakdown(history: TickHistory, start: int, stop: int) -> TtftBreakdown:
     """The breakdown over ticks `start` to `stop`; a negative part counts as `unexplained`."""
     requests, from_sent = _client_mean(history, "ttft", start, stop)
     if not requests:
@@ -69,8 +69,8 @@ def ttft_parts(history: TickHistory, start: int, stop: int) -> TtftBreakdown:
         total=total,
         client_queue=max(total - from_sent, 0.0),
         network=math.nan if math.isnan(at_engine) or math.isnan(seen) else max(seen - at_engine, 0.0),
-        engine_queue=_told_or_mean(history, "queue", "engine_queued", start, stop),
-        prefill=_told_or_mean(history, "prefill", "engine_prefilled", start, stop),
+        engine_queue=_reported_or_mean(history, "queue", "engine_queued", start, stop),
+        prefill=_reported_or_mean(history, "prefill", "engine_prefilled", start, stop),
         requests=requests,
     )
     parts = _of_the_same_requests(parts, from_sent if math.isnan(at_engine) else at_engine, seen=from_sent)
@@ -82,11 +82,11 @@ def _of_the_same_requests(parts: TtftBreakdown, at_engine: float, *, seen: float
 
     Without an engine TTFT only an excess can be detected: what is missing may be the network.
     """
-    told = [part for part in (parts.engine_queue, parts.prefill) if not math.isnan(part)]
+    reported = [part for part in (parts.engine_queue, parts.prefill) if not math.isnan(part)]
     own = not math.isnan(parts.network)
-    off = sum(told) - at_engine
+    off = sum(reported) - at_engine
     tolerance = max(_UNSPLIT_SHARE * at_engine, _UNSPLIT_SECONDS)
-    lacks = own and len(told) != 1 and off < -tolerance  # if one of them is reported, the other is what is missing
+    lacks = own and len(reported) != 1 and off < -tolerance  # if one of them is reported, the other is what is missing
     if not lacks and off <= tolerance:
         return parts
     network = 0.0 if math.isnan(parts.network) else parts.network
@@ -101,10 +101,10 @@ def _client_mean(history: TickHistory, name: str, start: int, stop: int) -> tupl
     return count, math.fsum(each.total for each in histograms) / count if count else math.nan
 
 
-def _told_or_mean(history: TickHistory, part: str, count: str, start: int, stop: int) -> float:
+def _reported_or_mean(history: TickHistory, part: str, count: str, start: int, stop: int) -> float:
     """The mean of the times reported with each response, else of the engine's sums, which include other clients."""
-    told, mean = _client_mean(history, f"server_{part}", start, stop)
-    return mean if told else _mean(history, f"engine_{part}_seconds", count, start, stop)
+    reported, mean = _client_mean(history, f"server_{part}", start, stop)
+    return mean if reported else _mean(history, f"engine_{part}_seconds", count, start, stop)
 
 
 def _lag(history: TickHistory, stop: int) -> int:

@@ -27,7 +27,7 @@ def parse_seconds(text: str) -> float:
     except ValueError:
         seconds = math.nan
     if not (0 < seconds < math.inf):
-        raise UsageError(f"{text!r} is no duration: give seconds, or a number with ms, s, m or h, as in 30s")
+        raise UsageError(f"{text!r} is not a duration: use seconds, or a number with ms, s, m or h, as in 30s")
     return seconds
 
 
@@ -38,7 +38,7 @@ def parse_rate(text: str) -> float:
     except ValueError:
         rate = math.nan
     if not rate > 0:
-        raise UsageError(f"{text!r} is no request rate: give requests per second above 0, or inf")
+        raise UsageError(f"{text!r} is not a request rate: use requests per second above 0, or inf")
     if rate != math.inf and rate > MAX_REQUEST_RATE:
         raise UsageError(
             f"{text} requests/s is beyond what one machine can send: stay at or below {MAX_REQUEST_RATE:,.0f}"

@@ -168,7 +168,7 @@ def test_any_text_is_an_arrival_process_or_a_usage_error(text: str) -> None:
         ({"arrivals": "burst", "burstiness": 2.0}, {"request_rate": 9.0}, "--burstiness applies to gamma"),
         ({"think_time": "2"}, {"request_rate": 9.0, "duration": 1.0}, "--think-time is for closed loops"),
         ({"think_time": "long"}, {"max_concurrency": 2}, "unknown 'long'"),
-        ({"think_time": "2 weeks"}, {"max_concurrency": 2}, "is no duration"),
+        ({"think_time": "2 weeks"}, {"max_concurrency": 2}, "is not a duration"),
     ],
 )
 def test_incompatible_options_are_rejected(workload: dict[str, object], stage: dict[str, object], message: str) -> None:

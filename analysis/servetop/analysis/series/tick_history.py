@@ -167,7 +167,7 @@ class TickHistory:
 
     def bins(self, first_at: float, *, until: float, width: int) -> Sequence[tuple[int, int]]:
         """Positions [start, stop) of groups of `width` ticks, aligned to multiples of `width` so that charts do not
-        shimmer as time goes on; a group that is not complete at `until` is left out."""
+        shimmer over time; a group that is incomplete at `until` is left out."""
         low = math.ceil(first_at / TICK_SECONDS / width - 1e-9) * width
         high = math.floor(until / TICK_SECONDS / width + 1e-9) * width
         edges = [self.first_from(index * TICK_SECONDS) for index in range(low, high + 1, width)]

@@ -68,7 +68,7 @@ class AnomalyDetector:
     """Finds anomalies in a growing run; `found` is in order of detection."""
 
     streamed: bool = True
-    """Responses are streamed; without streaming, silence is no stall."""
+    """Responses are streamed; without streaming, silence is not a stall."""
     found: list[Anomaly] = field(default_factory=list)
     knee: Anomaly | None = None
     _seen: int = 0

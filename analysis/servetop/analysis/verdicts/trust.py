@@ -33,7 +33,7 @@ COUNT_LIMIT = 0.01
 """Share of requests whose token counts may be doubtful."""
 
 REQUESTS_IN_TRANSIT = 1.5
-"""Requests; a smaller difference is no disagreement: they are in transit, or just finished."""
+"""Requests; a smaller difference does not count: they are in transit, or just finished."""
 
 
 class TrustVerdict(StrEnum):
@@ -185,7 +185,7 @@ class Trust:
 
     @property
     def _exemption(self) -> str:
-        """Why sending fewer requests than were due is no fault; empty if it is one."""
+        """Why sending fewer requests than were due is expected; empty if it is not."""
         if self.closed:
             return "closed loop"
         if self.limited:

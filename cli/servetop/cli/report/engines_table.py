@@ -1,4 +1,4 @@
-"""`servetop engines`: which there are, which are here, and what each tells."""
+"""`servetop engines`: the supported engines, which are installed, and the metrics of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = {
     "TTFT": "first_token_seconds_total",
     "limit": "max_num_seqs",
 }
-"""Words of the table, and the field of EngineSample that each stands for."""
+"""Labels of the table, and the field of EngineSample of each."""
 LEGEND = (
     "run, wait: requests; KV: blocks in use; preempt: preemptions; prefix: its cache's hits; tok: generated tokens; "
     "queue, TTFT: the engine's own times; limit: its batch size. More of one: servetop engines NAME"
@@ -32,7 +32,7 @@ LEGEND = (
 
 
 def print_engines(name: str | None, *, as_json: bool) -> int:
-    """All in a table, or all that is known of one."""
+    """Print all engines in a table, or everything known about one."""
     found = capabilities([name] if name else [])
     if as_json:
         console.out_json([dataclasses.asdict(each) for each in found], indent=2)
@@ -52,7 +52,7 @@ def print_engines(name: str | None, *, as_json: bool) -> int:
 
 
 def engines_table(found: Sequence[Capability]) -> Table:
-    """Each figure's own word marks that an engine has it: columns of their own would not fit into 80."""
+    """One row per engine; labels mark the metrics it exports, because columns would not fit into 80 cells."""
     table = light_table("engine", "here", "what its metrics say")
     table.columns[0].no_wrap = True
     for column in table.columns[1:]:

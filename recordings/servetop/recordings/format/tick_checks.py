@@ -25,9 +25,9 @@ class TickChecks:
         if self._checksum is None or self._at is None:
             return
         for row in rows:
-            told, seq = row[self._at], row[self._seq]
-            if told is None and (self._first is None or seq < self._first):
+            stored, seq = row[self._at], row[self._seq]
+            if stored is None and (self._first is None or seq < self._first):
                 continue
-            if told != self._checksum.of(row):
+            if stored != self._checksum.of(row):
                 raise ValueError("its checksum does not match: it was torn or altered")
             self._first = seq if self._first is None else min(self._first, seq)

@@ -34,7 +34,7 @@ def latest(folder: Path | None = None) -> Path:
     for info in list_recordings(place):
         if info.state is not RecordingState.UNREADABLE:
             return info.path
-    raise RecordingError(f"there is no recording in {place} yet: servetop records one")
+    raise RecordingError(f"no recording in {place} yet: start a run to make one")
 
 
 def sample_names() -> list[str]:
@@ -68,7 +68,7 @@ def _samples() -> Path:
 
 def _sample(name: str) -> Path:
     if name not in sample_names():
-        raise RecordingError(f"there is no sample {name}: servetop has {', '.join(sample_names())}")
+        raise RecordingError(f"unknown sample {name}: servetop has {', '.join(sample_names())}")
     return _samples() / f"{name.removeprefix(SAMPLE)}{SUFFIX}"
 
 

@@ -52,7 +52,7 @@ class FolderStore:
             with contextlib.suppress(RecordingError):
                 RecordingReader.open(path).close(tidy=False)
                 return path
-        raise RecordingError(f"there is no recording in {self._folder} yet: servetop records one")
+        raise RecordingError(f"no recording in {self._folder} yet: start a run to make one")
 
     def preview(self, path: Path, *, bins: int) -> RecordingPreview:
         """Header, totals, and throughput over time, read from an index without changing the file."""

@@ -38,7 +38,7 @@ def resumed_at(notes: Sequence[Note]) -> float:
 
 
 def _as_planned(end: RunEnd | None) -> bool:
-    """Whether the run ended by itself: a missed threshold is no interruption, "stopped early" is."""
+    """Whether the run ended by itself: a missed threshold does not interrupt it, "stopped early" does."""
     return end is not None and (
         end.exit_code == ExitCode.THRESHOLDS or (end.exit_code == ExitCode.OK and not end.reason)
     )
