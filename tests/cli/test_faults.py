@@ -38,7 +38,7 @@ def under_load(servetop: Servetop, recording: Path) -> Iterator[tuple[subprocess
     [
         (("--engine", "vlm"), "vllm"),
         (("--model", "lama-2-7b"), "llama-2-7b"),
-        (("--request-rate", "-3"), "no request rate"),
+        (("--request-rate", "-3"), "not a request rate"),
         (("--request-rate", "1e12"), "beyond what one machine can send"),
         (("--request-rate", "inf"), "--max-concurrency or --num-prompts"),
         (("--ramp", "8:30s,banana"), "banana"),
