@@ -69,7 +69,7 @@ def _expected(option: Declared) -> str:
 
 
 def bounds_of(form: Option) -> str:
-    """The range of an option in words; empty without one."""
+    """The range of an option as text; empty without one."""
     if form.minimum is None:
         return ""
     return f"from {form.minimum:g} to {form.maximum:g}" if form.maximum is not None else f"of at least {form.minimum:g}"

@@ -34,7 +34,7 @@ class Option:
     names: str
     """Spellings, separated by spaces; the first is the one in use. A flag with an off switch: `--a/--no-a`."""
     help: str
-    """A sentence that says what the option does, without its default and bounds."""
+    """A sentence about the effect of the option, without its default and bounds."""
     panel: str = "Options"
     """Heading of the help page that it is listed under."""
     unit: str = ""
@@ -70,7 +70,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """An option or argument with what its field says of it."""
+    """An option or argument with the name, type and default of its field."""
 
     name: str
     """Of the field."""
