@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 from servetop.core.errors import UsageError
 from servetop.core.failure_limit import DEFAULT_MAX_FAILURES
 
+STANDARD_PERCENTILES = (50.0, 90.0, 95.0, 99.0)
+"""Percentiles in every summary; `metric_percentiles` adds others."""
 RANDOM = ("random", "prefix_repetition")
 """Names of `dataset` that do not read a file."""
 CONVERSATIONS = ("mtbench", "conversations")

@@ -13,12 +13,12 @@ from servetop.analysis.percentiles import Distribution
 from servetop.analysis.summary.in_flight_timeline import InFlightTimeline
 from servetop.analysis.summary.summary_types import (
     METRICS,
-    PERCENTILES,
     REASONING_METRICS,
     LatencySummary,
     RequestSummary,
 )
 from servetop.core.arrays import BoolArray, FloatArray
+from servetop.core.config import STANDARD_PERCENTILES
 from servetop.core.events import RequestStatus
 from servetop.core.units import MS_PER_S
 
@@ -32,8 +32,8 @@ def request_summary(
 ) -> RequestSummary:
     """Totals and latencies; latencies and tokens are those of requests that ended well.
 
-    `goodput` holds limits in seconds by metric, `percentiles` those besides PERCENTILES. REASONING_METRICS are computed
-    only where a model reasoned.
+    `goodput` holds limits in seconds by metric, `percentiles` those besides the standard ones. REASONING_METRICS are
+    computed only where a model reasoned.
     """
     ok = requests.having(RequestStatus.OK)
     per_request = _per_request(requests)
@@ -47,7 +47,7 @@ def request_summary(
         **_totals(requests, goodput_share=_good(per_request, goodput, ok=ok) if goodput else None),
         total_reasoning_tokens=reasoning or None,
         itl_reason=reason,
-        latencies={metric: _latency(pools[metric], (*PERCENTILES, *percentiles)) for metric in metrics},
+        latencies={metric: _latency(pools[metric], (*STANDARD_PERCENTILES, *percentiles)) for metric in metrics},
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from servetop.analysis.failure_reasons import Failure
+from servetop.core.config import STANDARD_PERCENTILES
 
 METRICS = (
     "ttft", "tpot", "itl", "e2el", "client_queue_time", "ttft_from_due", "e2el_from_due", "e2el_including_client_queue",
@@ -17,8 +18,6 @@ METRICS = (
 """Latencies of every summary; the last four count from the due time, the last is vLLM's name for the one before it."""
 REASONING_METRICS = ("ttfot",)
 """Latencies of runs in which a model reasoned."""
-PERCENTILES = (50.0, 90.0, 95.0, 99.0)
-"""In every summary; --metric-percentiles adds others."""
 
 FLAT = {"flat": True}
 """Metadata of a field whose keys stand in the JSON object of its owner."""
@@ -283,7 +282,7 @@ class RunSummary:
 
 def statistic_keys(metrics: tuple[str, ...]) -> tuple[str, ...]:
     """JSON keys of the usual statistics of some latencies, such as `p99_ttft_ms`."""
-    statistics = ("mean", "median", "std", *(f"p{q:g}" for q in PERCENTILES))
+    statistics = ("mean", "median", "std", *(f"p{q:g}" for q in STANDARD_PERCENTILES))
     return tuple(f"{statistic}_{metric}_ms" for metric in metrics for statistic in statistics)
 
 

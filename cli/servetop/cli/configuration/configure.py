@@ -11,15 +11,13 @@ from servetop.cli.configuration.workload_settings import resolved, workload_conf
 from servetop.cli.options.config_file import ConfigFile, check_complete
 from servetop.cli.options.engine_options import ConnectionOptions
 from servetop.cli.options.run_options import RunOptions
-from servetop.core.config import ConnectionConfig, EngineConfig, RunConfig
+from servetop.core.config import STANDARD_PERCENTILES, ConnectionConfig, EngineConfig, RunConfig
 from servetop.core.errors import UsageError
 from servetop.workload.request_headers import all_headers
 
 OPENAI = ("completions", "chat", "responses")
 OPENAI_ENGINES = ("openai", "sim", "vllm")
 """Engines known to serve the OpenAI API, so that most runs need not import their adapter here."""
-STANDARD_PERCENTILES = (50.0, 90.0, 95.0, 99.0)
-"""Percentiles that every summary has."""
 
 
 def run_config(options: RunOptions, engine_args: Sequence[str], file: ConfigFile | None = None) -> RunConfig:
