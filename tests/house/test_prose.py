@@ -1,4 +1,4 @@
-"""The worst patterns of odd English, refused in docstrings, comments, texts and docs (CONTRIBUTING.md, "Prose")."""
+"""The worst patterns of odd English are refused in docstrings, comments and texts of the code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,10 +14,10 @@ from tests.house.source_tree import TOP, Module, modules
 
 ODD = {
     "told": r"\b(?:is|are|was|were|be|been|not) told\b|\btold (?:by|of|to|in|so)\b",
-    "a program that tells or says": r"\b(?:tells|says) (?:of|so|nothing|what|how|whether|its|it)\b",
+    "a program that tells or says": r"\b(?:tells|says) (?:of|nothing|how|whether|its|it)\b",
     "is no …": (
-        r"\b(?:is|are|was|were) no (?!(?:longer|more|less|fewer|such|one|way|need|room|difference|data)\b)"
-        r"[a-z]+(?: [a-z]+)?[.:,;\"']"
+        r"(?<!there )(?<!There )\b(?:is|are|was|were) no "
+        r"(?!(?:longer|more|less|fewer|such|one|way|need|room|difference|data)\b)[a-z]+(?: [a-z]+)?[.:,;\"']"
     ),
     "so many": r"\bso (?:many|much|long)\b(?! (?:that|as)\b)",
     "goes on": r"\b(?:goes|went|going) on\b",
@@ -56,12 +55,6 @@ def _texts(module: Module) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string.strip("rbfRBF\"'")
 
 
-def _docs() -> list[Path]:
-    generated = {"performance.md", "reliability.md"}
-    files = [TOP / "README.md", TOP / "CONTRIBUTING.md", TOP / "SECURITY.md", *sorted((TOP / "docs").rglob("*.md"))]
-    return [path for path in files if path.name not in generated]
-
-
 def _odd(text: str) -> list[str]:
     return [name for name, pattern in ODD.items() if re.search(pattern, text) and text not in ALLOWED]
 
@@ -75,12 +68,6 @@ def test_no_text_of_the_code_has_an_odd_pattern(name: str) -> None:
         if text not in ALLOWED and re.search(ODD[name], " ".join(text.split()))
     ]
     assert found == []
-
-
-@pytest.mark.parametrize("path", _docs(), ids=lambda path: str(path.relative_to(TOP)))
-def test_no_page_has_an_odd_pattern(path: Path) -> None:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    assert [f"{number}: {odd}: {line}" for number, line in enumerate(lines, 1) if (odd := _odd(line))] == []
 
 
 def test_the_first_line_of_a_docstring_stands_alone() -> None:

@@ -75,7 +75,7 @@ class RequestState:
         self.status: RequestStatus | None = None  # until the outcome is known
         self.error: str | None = None
         self.error_body: bytearray | None = None
-        """The body of an error, or of a response that is no event stream."""
+        """The body of an error, or of a response that is not an event stream."""
         self.timing: ServerTiming | None = None
         self._decoder: Decoder | None = None
         self._open_choices = prepared.choices

@@ -18,7 +18,7 @@ MAX_HEAD_BYTES = 1 << 20
 _MAX_DEFERRED = 32
 """Events. They are flushed at the end of each tick anyway, which comes first for most streams; a flush has a cost."""
 _NO_STREAMS = (b"application/json", b"text/html")
-"""Content types that are no event stream; others are parsed as one, because some servers send none or a wrong one."""
+"""Content types other than an event stream; others are parsed as one, because some servers send none or a wrong one."""
 
 
 class ReadHandler(Protocol):
@@ -210,7 +210,7 @@ class Http1Connection(asyncio.Protocol):
                 self._prefixes[size] = header + literals[0]
 
     def _prefix_of(self, data: bytes) -> bytes | None:
-        """Return the prefix of a regular event that is the first of its size; None if `data` is no regular event."""
+        """Return the prefix of a regular event that is the first of its size; None if `data` is not a regular event."""
         header = _chunk_header(len(data))
         if (
             self._literals is None
@@ -242,7 +242,7 @@ class Http1Connection(asyncio.Protocol):
             self._keep_alive = self._parser.should_keep_alive()
 
     def on_chunk_header(self) -> None:
-        """Note that an HTTP chunk has begun."""
+        """Note that an HTTP chunk has started."""
         self._between_chunks = False
 
     def on_chunk_complete(self) -> None:

@@ -73,7 +73,7 @@ def _checked(data: bytes) -> WalState:
 def _checksums(data: bytes, width: int, *, order: str, before: tuple[int, int]) -> list[tuple[int, int]]:
     """The running checksum after each piece of `width` bytes.
 
-    A step is s0 += x + s1, s1 += y + s0, so a piece adds a sum of its words, weighted by Fibonacci numbers, and the
+    A step is s0 += x + s1, s1 += y + s0, so a piece adds a sum of its integers, weighted by Fibonacci numbers, and the
     sums before it count by powers of the same matrix: all pieces at once, then one addition each.
     """
     words: npt.NDArray[np.uint64] = np.frombuffer(data, order).astype(np.uint64).reshape(-1, width // 4)

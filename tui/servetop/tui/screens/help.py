@@ -81,7 +81,7 @@ class HelpScreen(Modal[None]):
 
 
 class HelpText(Widget):
-    """As high as its text at its width."""
+    """The height of its text at its width."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(STYLES)
 

@@ -77,7 +77,7 @@ class CommandTarget:
 
     @property
     def concurrency(self) -> int | None:
-        """The target for the limit of requests in flight; None is no limit."""
+        """The target for the limit of requests in flight; None means no limit."""
         requested = self.requested.get(Action.SET_CONCURRENCY)
         return self.gauges.max_concurrency if requested is None else round(requested)
 

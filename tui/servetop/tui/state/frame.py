@@ -50,7 +50,7 @@ def no_replicas(width: int) -> Sequence[TextRow]:  # noqa: ARG001
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Frame:
-    """A run as of the playhead. No field is later than that unless its description says so."""
+    """A run as of the playhead. No field is later than that unless its description states otherwise."""
 
     stats: LiveStats
     """Values at the cursor if it is shown, else at the playhead; the series end at the playhead."""

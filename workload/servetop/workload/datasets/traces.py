@@ -26,7 +26,7 @@ class RequestTrace:
     timed: bool
     """Rows have arrival times; otherwise only lengths."""
     jitter: float = 0.0
-    """Each arrival is delayed by a random time of up to so many seconds."""
+    """Each arrival is delayed by a random time of up to this many seconds."""
     seed: int = 0
 
     def rows(self, skipped: SkippedRows | None = None) -> Iterator[DatasetRow]:

@@ -15,7 +15,7 @@ _LEAST_BAR = 24
 
 
 def _fields(width: int) -> tuple[tuple[str, str, int], ...]:
-    """As many columns as leave room for the bars."""
+    """The columns that leave room for the bars."""
     kept = 3
     while kept < len(_FIELDS) and sum(each[2] for each in _FIELDS[: kept + 1]) + 2 + _LEAST_BAR <= width:
         kept += 1
