@@ -59,18 +59,23 @@ async def attach_engine(
     except BaseException:
         await client.close()
         raise
-    feed = metrics_feed(engine, client, config=config, connection=way)
-    told, missing = await read_static_facts(
-        feed, instead=results if feed is not None and feed.pages.url == client.url else None
+    scraper = metrics_feed(engine, client, config=config, connection=way)
+    from_metrics, missing = await read_static_facts(
+        scraper, instead=results if scraper is not None and scraper.pages.url == client.url else None
     )
     if missing == GAUGES and engine.name == ANYTHING and config.metrics_url is None:
-        feed = None  # no known metrics: not an error
-    known = engine.facts(results).merged_with(told)
+        scraper = None  # no known metrics: not an error
+    known = engine.facts(results).merged_with(from_metrics)
     facts = engine_facts(engine, known, url=client.url, model=model, missing=missing)
-    handle = EngineHandle(engine, facts, client=client, clock=clock, feed=feed)
+    handle = EngineHandle(engine, facts, client=client, clock=clock, feed=scraper)
+    return await _with_batch_size(handle, config.max_num_seqs)
+
+
+async def _with_batch_size(handle: EngineHandle, max_num_seqs: int | None) -> EngineHandle:
+    """Return the handle after setting the batch size, if one is given; stop the handle if that fails."""
     try:
-        if config.max_num_seqs is not None:
-            await handle.set_max_num_seqs(config.max_num_seqs)
+        if max_num_seqs is not None:
+            await handle.set_max_num_seqs(max_num_seqs)
     except BaseException:
         await handle.stop()
         raise

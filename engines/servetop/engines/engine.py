@@ -103,7 +103,7 @@ class Engine(ABC):
 
     @abstractmethod
     def match_score(self, results: HttpResults) -> int:
-        """Rate how certainly these results of `probe_paths` come from this engine: 0 is no match, the highest wins."""
+        """Rate how certainly these results of `probe_paths` come from this engine: 0 for no match, the highest wins."""
 
     def launch(self, config: EngineConfig, *, port: int) -> LaunchCommand:
         """Return the command line; EngineError if the engine is not installed or servetop cannot start it."""

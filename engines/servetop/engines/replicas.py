@@ -25,7 +25,7 @@ HOLD = 2.0
 """Seconds for which a replica's last sample replaces a missing one."""
 
 News = Callable[[bool, str], None]
-"""Called when a replica fails (False) or recovers (True), with a line of text."""
+"""Receives the state of a replica, failed (False) or recovered (True), and a line of text."""
 
 
 @dataclass(eq=False)

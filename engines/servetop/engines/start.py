@@ -83,7 +83,7 @@ def _port(config: EngineConfig, engine: Engine) -> int:
     if port is None:
         return free_port()
     if not 0 < port < 65536:
-        raise UsageError(f"{port} is no port: give one from 1 to 65535, or none to take a free one")
+        raise UsageError(f"invalid port {port}: use 1-65535, or omit --port to pick a free one")
     if not port_is_free(port):
         raise EngineError(
             f"port {port} is in use by {port_holder(port)}: stop that, give another --port, "

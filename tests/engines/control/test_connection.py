@@ -62,8 +62,8 @@ def test_a_client_certificate_takes_the_httpx_transport_where_there_is_tls() -> 
     ("settings", "words"),
     [
         ({"transport": "curl"}, "--transport curl: give raw or httpx"),
-        ({"proxy": "socks5://proxy:1080"}, "is no http:// or https:// address"),
-        ({"proxy": "http://proxy:99999"}, "is no http:// or https:// address"),
+        ({"proxy": "socks5://proxy:1080"}, "invalid proxy address"),
+        ({"proxy": "http://proxy:99999"}, "invalid proxy address"),
         ({"proxy": "http://ann:secret@proxy"}, "export the whole address as HTTPS_PROXY"),
         ({"proxy": "http://proxy", "transport": "raw"}, "leave out --proxy, or give --transport httpx"),
         ({"client_key": "key.pem"}, "give --client-cert too"),

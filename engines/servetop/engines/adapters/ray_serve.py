@@ -110,7 +110,7 @@ class RayServeEngine(Engine):
         return resolve_model(model)
 
     def installed(self) -> str | None:
-        """Of Ray, beside our Python."""
+        """Return the version of Ray in the current Python environment."""
         return package_version("ray")
 
     def metrics_url(self, url: str) -> str:
@@ -118,7 +118,7 @@ class RayServeEngine(Engine):
         return with_port(url, USUAL_METRICS_PORT)
 
     def match_score(self, results: HttpResults) -> int:
-        """By the proxy's own paths."""
+        """Match the health and route pages of the Ray Serve proxy."""
         health, routes = (results.get(path, HttpResult()) for path in ("/-/healthz", "/-/routes"))
         return 2 if health.ok and health.body == b"success" and isinstance(routes.json(), dict) else 0
 

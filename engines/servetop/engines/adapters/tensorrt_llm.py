@@ -110,7 +110,7 @@ class TensorRtLlmEngine(Engine):
         return path
 
     def metrics(self) -> TensorRtLlmPages:
-        """A server that we started tells its iterations from the first one on."""
+        """A server started by servetop reports its iterations from the first one on."""
         return TensorRtLlmPages(counting=self._counting)
 
     def installed(self) -> str | None:

@@ -100,7 +100,7 @@ class TgiEngine(Engine):
         return resolve_model(model)
 
     def match_score(self, results: HttpResults) -> int:
-        """By `/info`, which names its router."""
+        """Match `/info`, which names the TGI router."""
         info = _info(results)
         return 2 if "text-generation-router" in str(info.get("router")) or "max_best_of" in info else 0
 

@@ -84,7 +84,7 @@ class PipelineEngine(Engine):
         return TransformersEngine().installed()
 
     def match_score(self, results: HttpResults) -> int:
-        """By the owner of its models."""
+        """Match the `owned_by` field of the listed models."""
         models = results.get("/v1/models", HttpResult())
         return 2 if models.ok and OWNER in models.body else 0
 

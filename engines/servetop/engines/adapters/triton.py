@@ -109,7 +109,7 @@ class TritonEngine(Engine):
         return with_port(url, (urlsplit(url).port or _HTTP_PORT) + _METRICS_AFTER)
 
     def match_score(self, results: HttpResults) -> int:
-        """By the server's own name."""
+        """Match the server name in the metadata."""
         return 2 if _object(results, SERVER).get("name") == "triton" else 0
 
     def facts(self, results: HttpResults) -> ServerFacts:

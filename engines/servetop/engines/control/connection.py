@@ -120,7 +120,7 @@ def check_proxy(proxy: str) -> None:
     except ValueError:
         valid = False
     if not valid:
-        raise UsageError("the proxy is no http:// or https:// address: give one such as http://proxy:3128")
+        raise UsageError("invalid proxy address: use http:// or https://, such as http://proxy:3128")
 
 
 def check_connection(connection: ConnectionConfig, *, attached: bool) -> None:

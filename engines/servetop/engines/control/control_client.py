@@ -133,7 +133,7 @@ def normalise_url(text: str) -> str:
     except ValueError:
         valid = False
     if not valid or any(letter.isspace() for letter in stripped):
-        raise UsageError(f"{text!r} is no server address: give one such as http://127.0.0.1:8000")
+        raise UsageError(f"invalid server address {text!r}: use one such as http://127.0.0.1:8000")
     if "@" in parts.netloc:
         raise UsageError("the address holds a password, which would be recorded: give the key by --api-key-env NAME")
     path = parts.path.rstrip("/").removesuffix("/v1")

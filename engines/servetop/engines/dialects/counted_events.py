@@ -40,7 +40,7 @@ class CountedTail:
         """The bytes after the last number."""
 
     def texts(self, middles: Sequence[bytes], seen: int) -> list[bytes] | None:
-        """What stands before each tail, the first of which tells one token more than were seen; None: not so."""
+        """Return the bytes before each tail; None unless the tails count up by one token from `seen`."""
         form, found, count = self._format, [], seen
         first, second = self._beyond[0], self._beyond[-1]
         single = len(self._beyond) == 1
@@ -53,5 +53,5 @@ class CountedTail:
         return found
 
     def last(self, count: int, *, reasoning: bool) -> Chunk:
-        """What the event says that tells so many tokens."""
+        """Return the chunk of the event that reports `count` output tokens."""
         return self._last._replace(tokens=1, output_tokens=count, reasoning=reasoning)

@@ -12,7 +12,7 @@ from servetop.engines.dialects.counted_events import CountedTail
 from servetop.engines.dialects.event_template import TEXT, EventTemplate, TemplateCache
 
 _NEVER = b"a"
-"""Edges not known yet. A letter, because TEXT goes on through letters: it never stands where a tail would begin."""
+"""Placeholder for unknown edges. A letter, because TEXT matches letters: no tail can start with one."""
 _NO_EDGES = (_NEVER, _NEVER)
 _TOKEN, _THOUGHT = Chunk(tokens=1), Chunk(tokens=1, reasoning=True)
 _LONE_TOKEN, _LONE_THOUGHT = (_TOKEN,), (_THOUGHT,)
@@ -177,7 +177,7 @@ class FastEventMatcher:
         return position
 
     def _by_text(self, text: str, size: int) -> Chunk:
-        """Of an event whose text is its token."""
+        """Return the chunk of an event whose text counts as one token."""
         self.seen += self._continuous
         if self._text_size >= 0:
             self.measure(size)
@@ -194,7 +194,7 @@ class FastEventMatcher:
         self._told = True
 
     def _start(self, data: bytes, position: int) -> int:
-        """Where the text of an event begins that is not quite like the first one; -1: it is no regular event."""
+        """Return where the text starts in an event that differs from the first one; -1 if its head does not match."""
         found = self._shape.head.match(data, position) if self._shape is not None else None
         return -1 if found is None else found.end()
 

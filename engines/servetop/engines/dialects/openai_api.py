@@ -2,7 +2,7 @@
 
 What counts as a token: with continuous usage (vLLM's `stream_options.continuous_usage_stats`) the rise of the
 server's own count, because an event may carry several tokens, or one that decodes to no text yet; without it, one per
-event with text. Reasoning text counts as text, and is told apart; so do the names and arguments of tool calls.
+event with text. Reasoning text counts as text, and is reported separately; so do the names and arguments of tool calls.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class LlamaCppPages:
         return not_exported(self.sample(pages, start=0.0, end=0.0))
 
     def _tokens(self, slots: Sequence[dict[str, Any]]) -> float | None:
-        """Size of the KV cache; each slot tells its own part, or all of a shared one, and not which of both."""
+        """Size of the KV cache; a slot reports its own part or all of a shared cache, without a mark of which."""
         parts = [_count(slot, "n_ctx") for slot in slots]
         if not parts or (self.shared is None and len(parts) == AUTOMATIC_SLOTS):
             return None

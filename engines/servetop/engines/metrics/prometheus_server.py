@@ -1,7 +1,7 @@
 """A Prometheus server as the source of an engine's metrics: its newest samples, written as the engine's own page.
 
-Instant queries would give values with the time of the question. A range selector gives the samples as they were
-scraped, with the time of that: only so can it be told how old they are (prometheus.io, "Querying: HTTP API").
+An instant query returns values with the time of the query. A range selector returns the samples as they were
+scraped, with the time of the scrape, from which their age follows (prometheus.io, "Querying: HTTP API").
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ LOOK_BACK = 120
 """Seconds within which a sample must have been scraped: two scrapes, at Prometheus' own usual pace of one a minute."""
 QUERY = "/api/v1/query?query="
 SERVER_TIME = QUERY + quote("time()")
-"""Asked beside the samples: their age is told by the clock that stamped them, not by ours."""
+"""Queried with the samples, so that their age is measured by the clock that stamped them."""
 MISSED_SCRAPES = 2.0
-"""A series that others have outrun by so many of its own scrapes is of a server that is gone: it does not count."""
+"""A series older than the newest one by this many of its scrape intervals belongs to a stopped server: ignored."""
 NAMES_SHOWN = 3
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
@@ -189,7 +189,7 @@ def _pair(value: Any) -> list[Any] | None:
 
 
 def _number(value: Any) -> float | None:
-    """A time; None for what is no finite number."""
+    """Parse a finite number; None for anything else."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -100,6 +100,6 @@ def _unescaped(text: str) -> str:
 
 
 def _undone(text: str) -> str:
-    """Without escapes of what is no backslash: `\\n` is a line's end, before anything else it is left out."""
+    """Unescape text without escaped backslashes: `\\n` is a newline; before other letters the backslash is dropped."""
     first, *rest = text.split("\\")
     return first + "".join(_ESCAPED.get(piece[:1], piece[:1]) + piece[1:] for piece in rest)

@@ -13,14 +13,14 @@ _SUMS = tuple(name for name in GAUGES if name not in (*COUNTERS, "kv_usage"))
 
 
 class CounterTotals:
-    """One server's counters, going on where they stood when it started anew; they stay when it is gone."""
+    """One server's counters, which continue through restarts and remain after it stops."""
 
     def __init__(self) -> None:
         self._before: dict[str, float] = {}
         self._newest: dict[str, float] = {}
 
     def take(self, sample: EngineSample) -> None:
-        """Its next sample; a counter that fell has begun again at 0."""
+        """Add the next sample; a counter that fell was reset to 0 by a restart."""
         for name in COUNTERS:
             value = getattr(sample, name)
             if value is None:
@@ -31,7 +31,7 @@ class CounterTotals:
             self._newest[name] = value
 
     def total(self, name: str) -> float | None:
-        """Of all its lives; None when it was never told."""
+        """Return the sum over all restarts; None if the counter was never reported."""
         newest = self._newest.get(name)
         return None if newest is None else self._before.get(name, 0.0) + newest
 

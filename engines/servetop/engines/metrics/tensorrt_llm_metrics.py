@@ -50,15 +50,15 @@ PROMETHEUS_MAP = MetricMap(
 """1.1 and 1.2 have the times and `request_success` alone, newer versions all of it; all move when a request ends."""
 _TOLD = ("running", "waiting", "kv_blocks_used", "kv_blocks_total", "kv_usage", "max_num_seqs", "preemptions_total",
          "prefix_cache_hits_total", "prefix_cache_queries_total")  # fmt: skip
-"""What an iteration tells."""
+"""The fields that an iteration reports."""
 _AT_START = EngineSample(scrape_start=0.0, scrape_end=0.0)
 
 
 class TensorRtLlmPages:
-    """Reads both pages and keeps what they said last, for they are silent while nothing happens.
+    """Reads both pages and keeps their last values, because they are empty while nothing happens.
 
-    A sample of pages that tell nothing new is the one before it, with its own instants: so its age is seen. `counting`
-    says that iterations are known to be told, so that preemptions count from 0; else they do from the first one told.
+    Pages without new values yield the previous sample with its old timestamps, so its age is visible. With `counting`,
+    the server is known to report iterations and preemptions count from 0; else from the first iteration reported.
     """
 
     def __init__(self, *, counting: bool = False) -> None:
@@ -74,7 +74,7 @@ class TensorRtLlmPages:
         return (ITERATIONS, PROMETHEUS)
 
     def sample(self, pages: Pages, *, start: float, end: float) -> EngineSample | None:
-        """None when the first page is no list of iterations and the second not there."""
+        """Return None if the first page is not a list of iterations and the second is missing."""
         iterations, page = _iterations(pages), PROMETHEUS_MAP.sample(pages, start=0.0, end=0.0)
         if iterations is None and page is None:
             return None
@@ -121,7 +121,7 @@ class TensorRtLlmPages:
 
 
 def _iterations(pages: Pages) -> list[dict[str, Any]] | None:
-    """Oldest first; None when the page is no list."""
+    """Return the iterations, oldest first; None if the page is not a list."""
     found = parsed_json(pages.get(ITERATIONS, b""))
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else None
 

@@ -86,11 +86,9 @@ class EngineProcess:
         """
         ours, theirs = socket.socketpair()
         read_end, write_end = os.pipe()
-        bootstrap = [sys.executable, "-I", "-S", str(package_path("servetop.engines", "process/watchdog.py"))]
         try:
             process = await asyncio.create_subprocess_exec(
-                *bootstrap,
-                json.dumps(cleanup),
+                *_watchdog_argv(cleanup),
                 *argv,
                 stdin=theirs.fileno(),
                 stdout=write_end,
@@ -109,19 +107,19 @@ class EngineProcess:
             theirs.close()
             os.close(write_end)
         started = cls(process, argv, cleanup=cleanup, log=log, clock=clock)
-        try:
-            await started._watch(read_end, ours)
-        except BaseException:
-            started.kill_now()
-            raise
+        await started._watch(read_end, ours)
         return started
 
     async def _watch(self, read_end: int, leash_end: socket.socket) -> None:
         leash_end.setblocking(False)
         self._leash = leash_end
         loop = asyncio.get_running_loop()
-        pipe = os.fdopen(read_end, "rb", buffering=0)
-        self._pipe, _ = await loop.connect_read_pipe(lambda: _Output(self.log, self._output_ended), pipe)
+        try:
+            pipe = os.fdopen(read_end, "rb", buffering=0)
+            self._pipe, _ = await loop.connect_read_pipe(lambda: _Output(self.log, self._output_ended), pipe)
+        except BaseException:
+            self.kill_now()
+            raise
         self._tasks = [asyncio.create_task(self._wait()), asyncio.create_task(self._look())]
 
     @property
@@ -246,3 +244,9 @@ class _Output(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
         self._ended.set()
+
+
+def _watchdog_argv(cleanup: Sequence[str]) -> list[str]:
+    """Return the command line of the watchdog up to the engine's own command."""
+    watchdog = package_path("servetop.engines", "process/watchdog.py")
+    return [sys.executable, "-I", "-S", str(watchdog), json.dumps(cleanup)]

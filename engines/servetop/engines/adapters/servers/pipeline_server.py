@@ -1,8 +1,8 @@
 """Serving as it was before continuous batching: requests are gathered to a padded batch, which runs to its end.
 
 `python pipeline_server.py MODEL --port 8000 --batching dynamic --max-num-seqs 8 --batch-timeout 0.05`: a batch begins
-when it is full, or when its first request has waited so long; with `--batching none` each request is a batch. All of a
-batch is answered when its longest answer is complete. A stream is one event then: its first token comes with its last.
+when it is full, or when its first request has waited that long; with `--batching none` each request is a batch. A whole
+batch is sent when its longest completion ends. A stream is one event then: its first token comes with its last.
 
 Run by servetop with the Python that has transformers and torch; it imports nothing of servetop.
 """
@@ -94,7 +94,7 @@ class Batches:
         self._thread = ThreadPoolExecutor(1)
 
     async def run(self) -> None:
-        """For ever."""
+        """Run batches until the task is cancelled."""
         while True:
             batch = await self._gathered()
             self.counts.running = len(batch)
