@@ -1,7 +1,7 @@
 """llama.cpp's llama-server: `/completion`, `/props`, `/slots`, its OpenAI routes and the `llamacpp:` metrics.
 
-As captured from build b1-0c1e570. A slot's context is its share of all cells; nothing is preempted, and no metric tells
-how full the cache is: `/slots` does.
+As captured from build b1-0c1e570. A slot's context is its share of all cells; nothing is preempted. KV cache
+usage is in `/slots` only, not in the metrics.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class LlamaCppServerDialect(ServerDialect):
 
 
 def _task(seq: SimSequence) -> dict[str, object]:
-    """What a slot says of its request; `n_prompt_tokens` counts what was generated too."""
+    """The request of a slot as `/slots` reports it; `n_prompt_tokens` includes the generated tokens."""
     decoded = seq.sink.sent if seq.sink is not None else seq.generated
     going = {"has_next_token": True, "has_new_line": False}
     return {

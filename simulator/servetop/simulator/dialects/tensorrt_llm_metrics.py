@@ -1,4 +1,4 @@
-"""What TensorRT-LLM says of its iterations, as JSON and under its `trtllm_…` names.
+"""Iteration statistics of TensorRT-LLM, as JSON and under its `trtllm_…` names.
 
 Source: NVIDIA/TensorRT-LLM, `tensorrt_llm/metrics/collector.py` (names, words, buckets) and the iteration statistics of
 `/metrics`. Readings are handed out once: who reads takes them from everybody else. There are none before a request has

@@ -81,7 +81,7 @@ class TgiNativeStream(_NativeCompletion):
 
 
 def _headers(answer: TemplateCompletion) -> dict[str, object]:
-    """What TGI says of a whole answer; times in whole milliseconds, as it gives them."""
+    """Response headers of TGI for a completion in one piece; times in whole milliseconds."""
     seconds = phase_seconds(answer)
     return {
         "x-compute-type": "1-simulated",

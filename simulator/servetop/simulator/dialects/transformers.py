@@ -1,6 +1,6 @@
 """`transformers serve --continuous-batching` 5.19: OpenAI routes with strict fields; no metrics, no `[DONE]`.
 
-As captured. Every stream tells its counts with its end, unasked; a model list that cannot be had is a status 500 there.
+As captured. Every stream ends with its token counts, requested or not; a model list that fails is a status 500.
 """
 
 from __future__ import annotations

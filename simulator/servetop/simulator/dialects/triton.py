@@ -194,7 +194,7 @@ class TritonServerDialect(ServerDialect):
 
 
 class _TritonCompletion(TemplateCompletion):
-    """`counts`: which of `input` and `output` tokens are told."""
+    """A Triton completion; `counts` names the token counts, `input` or `output`, that it reports."""
 
     counts: tuple[str, ...] = ()
 

@@ -47,7 +47,7 @@ class CostModel:
         self._decode: dict[int, float] = {}
 
     def decode(self, sequences: int) -> float:
-        """One decode iteration of so many sequences, without the reading of their KV (see `kv_rate`)."""
+        """Seconds of one decode iteration of `sequences` sequences, without the reading of their KV (see `kv_rate`)."""
         known = self._decode.get(sequences)
         if known is None:
             host = self.host.per_step + self.host.per_sequence * sequences
@@ -72,7 +72,7 @@ class CostModel:
         return on_grid(self.time_scale * seconds) + context * self.kv_rate
 
     def swap(self, blocks: int, block_size: int) -> float:
-        """Moving so many KV blocks between the GPU and host memory."""
+        """Seconds to move `blocks` KV blocks between the GPU and host memory."""
         payload = blocks * block_size * self.model.kv_bytes_per_token / self.tensor_parallel
         return on_grid(self.time_scale * payload / self.gpu.host_bandwidth)
 

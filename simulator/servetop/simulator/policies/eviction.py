@@ -26,7 +26,7 @@ class Recompute:
     """Back to the front of the queue; prompt and generated tokens are prefilled again, which yields the next token."""
 
     def evict(self, engine: Scheduler, seq: SimSequence, _blocks: int, /) -> None:
-        """To the front of the queue."""
+        """Put the sequence at the front of the queue."""
         seq.computed = 0
         engine.waiting.appendleft(seq)
 
@@ -38,7 +38,7 @@ class Swap:
     """Blocks go to host memory and come back at PCIe speed, before any new request is admitted."""
 
     def evict(self, engine: Scheduler, seq: SimSequence, blocks: int, /) -> None:
-        """To the front of the swapped queue (victims come newest first, so the oldest ends up in front)."""
+        """Put it at the front of the swapped queue (victims come newest first: the oldest ends up in front)."""
         if not seq.generated:
             seq.computed = 0
             engine.waiting.appendleft(seq)

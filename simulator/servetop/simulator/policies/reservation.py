@@ -9,7 +9,7 @@ from servetop.simulator.scheduling.sim_request import SimSequence
 
 
 class MemoryRule(Protocol):
-    """Blocks of one sequence, and when a waiting one fits. `grows` tells whether decoding takes more blocks."""
+    """Blocks of one sequence, and when a waiting one fits. `grows`: whether decoding takes more blocks."""
 
     grows: bool
     slack: int

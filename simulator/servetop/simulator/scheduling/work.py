@@ -43,7 +43,7 @@ class Work:
     """`steps` iterations; the first takes `delay + first` seconds, each later one `slope` more than the one before.
 
     `decoding` sequences receive a token at the end of every iteration; `chunks` are prefilled in the first
-    (then `steps` is 1). `admits` says whether an arrival during the work could change the next iteration.
+    (then `steps` is 1). `admits` is whether an arrival during the work could change the next iteration.
     """
 
     first: float

@@ -1,6 +1,6 @@
-"""The simulator's tokenizer: an estimate for text, exact for token ids; and the words of its completions.
+"""The simulator's tokenizer: an estimate for text, exact for token ids; and the text of its completions.
 
-Text counts one token per four characters begun, the usual rule of thumb for English. `/tokenize` shows the same
+Text counts one token per four characters, rounded up, the usual rule of thumb for English. `/tokenize` shows the same
 count that is billed.
 """
 
