@@ -16,20 +16,8 @@ from locks.audit import verdict
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-TOP = Path(__file__).parent.parent
-PACKAGES = (
-    "analysis",
-    "cli",
-    "core",
-    "engines",
-    "loadgen",
-    "recordings",
-    "reports",
-    "run",
-    "simulator",
-    "tui",
-    "workload",
-)
+from tests.house.source_tree import ROOMS, TOP
+
 USED_BY_NAME = {"nvidia-ml-py", "amdsmi"}
 """Their modules are named otherwise, or only there beside a GPU."""
 OF_OTHER_ENVIRONMENTS = {"ray", "starlette", "torch", "transformers", "triton_python_backend_utils"}
@@ -43,8 +31,8 @@ def project() -> dict[str, Any]:
 
 
 def _sources() -> Iterator[Path]:
-    for package in PACKAGES:
-        yield from (TOP / package).rglob("*.py")
+    for room in ROOMS:
+        yield from (TOP / room).rglob("*.py")
 
 
 def _imported() -> dict[str, set[str]]:
@@ -83,7 +71,7 @@ def test_every_dependency_has_its_line_in_the_docs(project: dict[str, Any]) -> N
 
 
 def test_the_licences_of_all_data_are_named_and_shipped(project: dict[str, Any]) -> None:
-    texts = [path for package in PACKAGES for path in (TOP / package).rglob("LICENSE*")]
+    texts = [path for room in ROOMS for path in (TOP / room).rglob("LICENSE*")]
     assert len(texts) >= 4
     shipped = {path for pattern in project["license-files"] for path in TOP.glob(pattern)}
     assert set(texts) - shipped == set()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
-MODELS = json.dumps({"object": "list", "data": [{"id": "tiny", "object": "model"}]}).encode()
-TOKEN = b'data: {"choices":[{"index":0,"text":"a","finish_reason":null}]}\n\n'
+from tests.cli.mortal_server import MODELS, TOKEN, QuietHandler
 
 
 class BadServer(ThreadingHTTPServer):
@@ -30,24 +28,23 @@ class BadServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(QuietHandler):
     server: BadServer
 
     def do_GET(self) -> None:
         answers = {"/v1/models": self.server.models, "/health": (200, b"")}
-        self._answer(*answers.get(self.path, (404, b"{}")))
+        self.reply(*answers.get(self.path, (404, b"{}")))
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
         if self.server.echo:
             value = self.headers.get(self.server.echo)
             self.server.seen.append(value)
-            self._answer(403, f"no such tenant: {value}".encode())
+            self.reply(403, f"no such tenant: {value}".encode())
             return
         status, body = self.server.completions
         if status != 200:
-            self._answer(status, body)
+            self.reply(status, body)
             return
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
@@ -58,12 +55,3 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         else:
             self.wfile.write(b"0\r\n\r\n")
-
-    def _answer(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass

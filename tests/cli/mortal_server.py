@@ -36,19 +36,34 @@ class MortalServer(ThreadingHTTPServer):
         self.answered = 0
 
 
-class _Handler(BaseHTTPRequestHandler):
+class QuietHandler(BaseHTTPRequestHandler):
+    """Keeps connections open and logs nothing."""
+
     protocol_version = "HTTP/1.1"
+
+    def reply(self, status: int, body: bytes) -> None:
+        """Send a complete response."""
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class _Handler(QuietHandler):
     server: MortalServer
 
     def do_GET(self) -> None:
         answers = {"/v1/models": (200, MODELS), "/health": (200, b"")}
-        self._answer(*answers.get(self.path, (404, b"{}")))
+        self.reply(*answers.get(self.path, (404, b"{}")))
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["content-length"]))
         options, number = self.server.options, next(self.server.numbers)
         if options.fail_every and number % options.fail_every == 0:
-            self._answer(500, b'{"error":{"message":"no luck"}}')
+            self.reply(500, b'{"error":{"message":"no luck"}}')
             return
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
@@ -68,15 +83,6 @@ class _Handler(BaseHTTPRequestHandler):
             yield TOKEN
             threading.Event().wait(self.server.options.gap)
         yield from (LAST, USAGE, DONE, b"")
-
-    def _answer(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 def _die() -> None:

@@ -15,7 +15,8 @@ import psutil
 import pytest
 
 from servetop.recordings.read.reader import RecordingReader
-from tests.cli.bad_server import TOKEN, BadServer
+from tests.cli.bad_server import BadServer
+from tests.cli.mortal_server import TOKEN
 from tests.harness import PYTHON, RAN, Servetop, opened, received, wait_for
 
 pytestmark = pytest.mark.integration
@@ -150,10 +151,8 @@ def test_an_api_key_reaches_the_server_but_never_the_recording(
     assert b"top-secret" not in recording.read_bytes()
 
 
-def test_an_unwritable_recording_is_reported_before_the_engine_starts(servetop: Servetop, tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.touch()
-    done = servetop("--headless", *BRIEF, "--record", str(file / "run.servetop"))
+def test_an_unwritable_recording_is_reported_before_the_engine_starts(servetop: Servetop) -> None:
+    done = servetop("--headless", *BRIEF, "--record", "/dev/null/run.servetop")
     assert done.code == 1
     assert "cannot record to" in done.complaint
 

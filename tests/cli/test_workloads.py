@@ -28,10 +28,8 @@ def test_a_trace_is_replayed_with_its_times_and_lengths(servetop: Servetop, tmp_
     words = ("--json", "--dataset-name", "trace", "--dataset-path", str(trace), "--time-scale", "0.5")
     refused = servetop(*words)
     assert refused.code == 2
-    assert refused.complaint.endswith(
-        "line 4, column 'input': expected a whole number of tokens, 1 or more, found 'bad': "
-        "fix it, or add --skip-bad-rows"
-    )
+    assert "line 4, column 'input': expected a whole number of tokens, 1 or more, found 'bad':" in refused.complaint
+    assert refused.complaint.endswith("fix it, or add --skip-bad-rows")
     too_long = servetop(*words, "--skip-bad-rows")
     assert too_long.code == 2
     assert "line 5 of the trace needs 5,000 + 5 tokens, but the model's context has 4,096" in too_long.err

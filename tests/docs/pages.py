@@ -5,20 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-TOP = Path(__file__).parents[2]
-ROOMS = (
-    "analysis",
-    "cli",
-    "core",
-    "engines",
-    "loadgen",
-    "recordings",
-    "reports",
-    "run",
-    "simulator",
-    "tui",
-    "workload",
-)
+from tests.house.source_tree import ROOMS, TOP
+
 PAGES = sorted([*TOP.glob("*.md"), *(TOP / "docs").rglob("*.md")])
 CODE_BLOCK = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
 

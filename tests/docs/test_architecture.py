@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOMS, TOP, file_of
+from tests.docs.pages import file_of
+from tests.house.source_tree import ROOMS, TOP
 
 PAGE = TOP / "docs" / "architecture.md"
 STOP = re.compile(r"^\d\. `([\w./]+\.py)` `([\w.]+)`: ", re.MULTILINE)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, TOP, name_of
+from tests.docs.pages import PAGES, name_of
+from tests.house.source_tree import TOP
 
 REFERENCE = (TOP / "docs" / "reference" / "options.md").read_text(encoding="utf-8")
 OPTIONS = set(re.findall(r"`(--?[\w-]+)`", REFERENCE)) | {"--help", "--version"}

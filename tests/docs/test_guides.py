@@ -9,7 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from tests.docs.pages import TOP, blocks
+from tests.docs.pages import blocks
+from tests.house.source_tree import TOP
 
 GUIDES = [TOP / "docs" / "how-to" / f"add-a-{kind}.md" for kind in ("metric", "panel", "workload")]
 

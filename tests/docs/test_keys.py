@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from servetop.tui.keys import STEERING
-from tests.docs.pages import TOP
+from tests.house.source_tree import TOP
 
 PAGE = TOP / "docs" / "how-to" / "steer.md"
 

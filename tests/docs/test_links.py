@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, TOP, anchors, blocks, code_paths, file_of, links, name_of
+from tests.docs.pages import PAGES, anchors, blocks, code_paths, file_of, links, name_of
+from tests.house.source_tree import TOP
 
 OF_OTHER_PROJECTS = {"vllm/benchmarks/serve.py", "launch_triton_server.py"}
 ABSENT_ON_PURPOSE = {"servetop/__init__.py"}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, TOP, name_of, prose
+from tests.docs.pages import PAGES, name_of, prose
+from tests.house.source_tree import TOP
 
 REFUSED = re.compile(
     r"\b(told|tells|so many|goes on|puts? aside|held back|by hand|anew|obeys?|of its own accord|front door|wires?|dear"

@@ -1,15 +1,23 @@
-"""Where the real engines are installed, and what they say themselves."""
+"""Where the real engines are installed, what they count themselves, and runs against them."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import sqlite3
+import subprocess
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from servetop.core.clock import MonotonicClock
+from servetop.recordings.read.reader import RecordingReader
+from tests.harness import SLOW_MACHINE, Servetop, opened, received, wait_for
 
 SCARCE_BLOCKS = [
     "--load-format",
@@ -89,3 +97,39 @@ def counters(url: str) -> dict[str, float]:
             name, _, value = line.rpartition(" ")
             totals[name.split("{")[0]] = totals.get(name.split("{")[0], 0.0) + float(value)
     return totals
+
+
+@contextlib.contextmanager
+def loaded(
+    servetop: Servetop, words: list[str], recording: Path, *, seconds: float
+) -> Iterator[tuple[subprocess.Popen[str], RecordingReader]]:
+    """A run and its recording, once the first tokens have arrived; they must within `seconds`."""
+    with servetop.started(*words) as process:
+        reader = wait_for(lambda: opened(recording), seconds=30, what="the recording")
+        wait_for(lambda: received(reader) or process.poll() is not None, seconds=seconds, what="the first tokens")
+        assert process.poll() is None, process.communicate()[1]
+        yield process, reader
+
+
+def run_time(reader: RecordingReader) -> float:
+    """The current time on the clock of a recording."""
+    return MonotonicClock(reader.header.anchor.origin_ns).now()
+
+
+def kill_engine(reader: RecordingReader) -> float:
+    """Kill the main process of the run's engine; the time on the recording's clock."""
+    reader.refresh()
+    facts = reader.header.engine
+    assert facts is not None
+    assert facts.pid is not None
+    killed_at = run_time(reader)
+    os.kill(facts.pid, signal.SIGKILL)
+    return killed_at
+
+
+def noticed_in_time(recording: Path, killed_at: float) -> bool:
+    """Whether an error was noted within two seconds of the engine's end, in a file that is intact."""
+    noticed = [note.at for note in RecordingReader.open(recording).poll().notes if note.severity == "error"]
+    with contextlib.closing(sqlite3.connect(recording)) as connection:
+        intact = connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    return intact and bool(noticed) and noticed[0] - killed_at <= 2.0 * SLOW_MACHINE

@@ -26,16 +26,19 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "VLLM_NO_USAGE_STATS": "1
 
 @dataclass(frozen=True)
 class RealEngine:
-    """One server: `ready` answers 200 when it serves; a POST of `body` to `stream` is answered by a stream."""
+    """One server, and the paths below its URL that the tests request."""
 
     name: str
     argv: tuple[str, ...]
     url: str
-    ready: str
-    stream: str
-    body: bytes
     model: str
     """As requests name it."""
+    ready: str = "/health"
+    """Has status 200 once the server is ready."""
+    stream: str = "/v1/completions"
+    """Responds with a stream to a POST of `body`."""
+    body: bytes | None = None
+    """None: five tokens by OpenAI's completions."""
     metrics: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 60.0
@@ -65,9 +68,6 @@ def llama_cpp(home: Path) -> RealEngine:
         name="llama.cpp",
         argv=(str(home / "llama-server"), *where, "-c", "4096", "-np", "4", "--metrics", "-t", "2", "--no-warmup"),
         url=url,
-        ready=f"{url}/health",
-        stream=f"{url}/v1/completions",
-        body=completion("tiny"),
         model="tiny",
         metrics=f"{url}/metrics",
     )
@@ -84,10 +84,10 @@ def triton(home: Path) -> RealEngine:
         name="triton",
         argv=(str(home / "tritonserver"), repository, *addresses, *ports, "--metrics-interval-ms=500"),
         url=url,
-        ready=f"{url}/v2/health/ready",
-        stream=f"{url}/v2/models/ensemble/generate_stream",
-        body=b'{"text_input": "one two three", "max_tokens": 5, "stream": true}',
         model="ensemble",
+        ready="/v2/health/ready",
+        stream="/v2/models/ensemble/generate_stream",
+        body=b'{"text_input": "one two three", "max_tokens": 5, "stream": true}',
         metrics=f"http://127.0.0.1:{metrics}/metrics",
     )
 
@@ -110,9 +110,6 @@ def transformers(home: Path) -> RealEngine:
         name="transformers",
         argv=(str(home / "bin" / "transformers"), "serve", model, *where, *batching),
         url=url,
-        ready=f"{url}/health",
-        stream=f"{url}/v1/completions",
-        body=completion(model),
         model=model,
         environment=OFFLINE,
         seconds=120.0,
@@ -132,10 +129,8 @@ def ray_serve_llm(home: Path) -> RealEngine:
         name="ray-serve-llm",
         argv=(str(home / "bin" / "python"), str(app), str(home / "tiny-llama"), *where, *here, *sizes),
         url=url,
-        ready=f"{url}/v1/models",
-        stream=f"{url}/v1/completions",
-        body=completion("tiny"),
         model="tiny",
+        ready="/v1/models",
         metrics=f"http://127.0.0.1:{metrics}/metrics",
         environment=OFFLINE | {"RAY_DEDUP_LOGS": "0"},
         seconds=240.0,
@@ -174,7 +169,7 @@ def started(engine: RealEngine, log: Path) -> Iterator[RealEngine]:
 def wait_until_ready(engine: RealEngine, process: subprocess.Popen[bytes], log: Path) -> None:
     """Ask twenty times a second."""
     for _ in range(int(engine.seconds * 20)):
-        if answers(engine.ready):
+        if answers(engine.url + engine.ready):
             return
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.05)
@@ -227,7 +222,8 @@ def session(leader: int) -> list[int]:
 
 def first_event(engine: RealEngine, log: Path) -> str:
     """Have it stream an answer of five tokens, fewer where it ends or a character takes several; the first event."""
-    request = urllib.request.Request(engine.stream, engine.body, {"Content-Type": "application/json"})
+    body = completion(engine.model) if engine.body is None else engine.body
+    request = urllib.request.Request(engine.url + engine.stream, body, {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=engine.seconds) as response:
         stream: str = response.read().decode()
     events = [line for line in stream.splitlines() if line.startswith("data: {")]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from servetop.core.clock import MonotonicClock
 from servetop.recordings.read.reader import RecordingReader
-from tests.harness import RAN, SLOW_MACHINE, Servetop, opened, received, wait_for
-from tests.integration.harness import counters, home_of, only, peak_lies
+from tests.harness import RAN, Servetop, wait_for
+from tests.integration.harness import counters, home_of, kill_engine, loaded, noticed_in_time, only, peak_lies
 from tests.integration.real_engines import RAY_ENGINE, RealEngine
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -136,29 +133,12 @@ def test_a_killed_server_is_noticed_within_two_seconds_and_nothing_is_left(
     before = processes_of(home)
     load = ("--max-concurrency", "4", "--duration", "120", "--input-len", "12", "--output-len", "40")
     words = [*case.words(home), *load, "--headless", "--record", str(recording), "--", *case.after]
-    with servetop.started(*words) as process:
-        reader = wait_for(lambda: opened(recording), seconds=30, what="the recording")
-        wait_for(lambda: received(reader) or process.poll() is not None, seconds=240, what="the first tokens")
-        assert process.poll() is None, process.communicate()[1]
-        killed_at = MonotonicClock(reader.header.anchor.origin_ns).now()
-        os.kill(pid_of(reader), signal.SIGKILL)
-        wait_for(lambda: process.poll() is not None, seconds=60, what="the end of the run")
-        process.communicate()
+    with loaded(servetop, words, recording, seconds=240) as (process, reader):
+        killed_at = kill_engine(reader)
+        process.communicate(timeout=60)
     assert process.returncode == 3
-    update = RecordingReader.open(recording).poll()
-    noticed = [note.at for note in update.notes if note.severity == "error"]
-    assert noticed
-    assert noticed[0] - killed_at <= 2.0 * SLOW_MACHINE
-    assert sqlite3.connect(recording).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert noticed_in_time(recording, killed_at)
     wait_for(lambda: processes_of(home) == before, seconds=15, what="the end of the engine's processes")
-
-
-def pid_of(reader: RecordingReader) -> int:
-    reader.refresh()
-    facts = reader.header.engine
-    assert facts is not None
-    assert facts.pid is not None
-    return facts.pid
 
 
 @only("llama.cpp")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
 from pathlib import Path
 
@@ -11,11 +9,18 @@ import numpy as np
 import psutil
 import pytest
 
-from servetop.core.clock import MonotonicClock
 from servetop.core.events import Action
 from servetop.recordings.read.reader import RecordingReader
-from tests.harness import SLOW_MACHINE, Servetop, opened, received, wait_for
-from tests.integration.harness import SCARCE_BLOCKS, Vllm, counters, peak_lies
+from tests.harness import Servetop, wait_for
+from tests.integration.harness import (
+    SCARCE_BLOCKS,
+    Vllm,
+    counters,
+    kill_engine,
+    loaded,
+    noticed_in_time,
+    peak_lies,
+)
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -121,32 +126,17 @@ def test_a_killed_vllm_is_noticed_within_two_seconds_and_the_recording_is_whole(
     recording = tmp_path / "killed.servetop"
     load = ("--max-concurrency", "8", "--duration", "120", "--input-len", "12", "--output-len", "300")
     words = [*managed(vllm, vllm.api_server), *load, "--headless", "--record", str(recording), "--", *SCARCE_BLOCKS]
-    with servetop.started(*words) as process:
-        reader = wait_for(lambda: opened(recording), seconds=20, what="the recording")
-        wait_for(lambda: received(reader) or process.poll() is not None, seconds=180, what="the first tokens")
-        assert process.poll() is None, process.communicate()[1]
-        killed_at = MonotonicClock(reader.header.anchor.origin_ns).now()
-        os.kill(engine_pid(reader), signal.SIGKILL)
-        wait_for(lambda: process.poll() is not None, seconds=30, what="the end of the run")
-        _, err = process.communicate()
+    with loaded(servetop, words, recording, seconds=180) as (process, reader):
+        killed_at = kill_engine(reader)
+        _, err = process.communicate(timeout=30)
     assert process.returncode == 3
     assert "│" in err  # the engine's last log lines
     update = RecordingReader.open(recording).poll()
     assert update.end is not None
     assert update.end.exit_code == 3
-    noticed = [note.at for note in update.notes if note.severity == "error" and "vLLM" in note.text]
-    assert noticed
-    assert noticed[0] - killed_at <= 2.0 * SLOW_MACHINE
-    assert sqlite3.connect(recording).execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert any("vLLM" in note.text for note in update.notes if note.severity == "error")
+    assert noticed_in_time(recording, killed_at)
     wait_for(lambda: engine_processes() == before, seconds=10, what="the end of vLLM's processes")
-
-
-def engine_pid(reader: RecordingReader) -> int:
-    reader.refresh()
-    facts = reader.header.engine
-    assert facts is not None
-    assert facts.pid is not None
-    return facts.pid
 
 
 def test_a_sweep_restarts_the_engine_between_batch_sizes(vllm: Vllm, servetop: Servetop, tmp_path: Path) -> None:
@@ -174,9 +164,7 @@ def test_a_key_that_changes_the_batch_size_restarts_a_managed_engine_and_begins_
     recording = tmp_path / "steered.servetop"
     load = ("--max-concurrency", "6", "--duration", "8", "--input-len", "12", "--output-len", "40")
     words = [*managed(vllm, vllm.api_server), *load, "--headless", "--record", str(recording), "--", *SCARCE_BLOCKS]
-    with servetop.started(*words) as process:
-        reader = wait_for(lambda: opened(recording), seconds=20, what="the recording")
-        wait_for(lambda: received(reader) or process.poll() is not None, seconds=180, what="the first tokens")
+    with loaded(servetop, words, recording, seconds=180) as (process, reader):
         reader.send(Action.SET_MAX_NUM_SEQS, value=3)
         _, err = process.communicate(timeout=240)
     assert process.returncode in WELL, err

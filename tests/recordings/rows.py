@@ -1,5 +1,8 @@
-"""Rows of a recording, made of the fields that a test is about."""
+"""Rows of a recording, made of the fields that a test is about, and SQL statements that change its file."""
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from servetop.core.events import EngineSample, StageChange
@@ -12,3 +15,10 @@ def stage(index: int, at: float, *, rate: float | None = 8.0, **fields: Any) -> 
 
 def sample(at: float, **fields: float | None) -> EngineSample:
     return EngineSample(scrape_start=at, scrape_end=at, **fields)
+
+
+def change(path: Path, *statements: str) -> None:
+    """Alter a recording by SQL statements, as an older or newer version of servetop or another program could."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)

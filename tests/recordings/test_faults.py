@@ -4,7 +4,6 @@ import contextlib
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
+from tests.recordings.rows import change
 
 MakeTick = Callable[..., Tick]
 MakeRequest = Callable[..., RequestRecord]
@@ -97,9 +97,7 @@ def test_a_killed_run_whose_parent_has_not_noticed_is_not_live(start_program: St
 
 
 def test_another_process_with_the_same_number_is_not_the_run(recorder: Recorder) -> None:
-    with closing(sqlite3.connect(recorder.path)) as connection:
-        connection.execute("UPDATE run SET writer = json_set(writer, '$.started', 1.0)")
-        connection.commit()
+    change(recorder.path, "UPDATE run SET writer = json_set(writer, '$.started', 1.0)")
     with closing(RecordingReader.open(recorder.path)) as reader:
         assert not reader.is_live()
 
@@ -168,8 +166,7 @@ def test_random_bytes_are_no_recording(tmp_path: Path, content: bytes) -> None:
 
 def test_another_programs_database_is_no_recording(tmp_path: Path) -> None:
     path = tmp_path / "browser.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE bookmark (url TEXT)")
+    change(path, "CREATE TABLE bookmark (url TEXT)")
     with pytest.raises(RecordingError, match="is not a servetop recording"):
         RecordingReader.open(path)
 
@@ -182,8 +179,7 @@ def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_newer_major_version_is_refused_and_says_what_to_do(finished: Path) -> None:
-    with closing(sqlite3.connect(finished)) as connection:
-        connection.execute("PRAGMA user_version = 2003")
+    change(finished, "PRAGMA user_version = 2003")
     with pytest.raises(
         RecordingError, match=r"written by a newer servetop \(format 2\); this one reads format 1: upgrade servetop"
     ):

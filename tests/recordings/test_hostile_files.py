@@ -3,7 +3,6 @@
 import contextlib
 import json
 import shutil
-import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -27,6 +26,7 @@ from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import resume_recording
 from servetop.recordings.write.tick_transaction import TickTransaction
+from tests.recordings.rows import change
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
 
@@ -45,13 +45,6 @@ def recording(
         )
     recorder.close(RunEnd(at=10.0, exit_code=0, reason=""))
     return recorder.path
-
-
-def change(path: Path, *statements: str) -> None:
-    """Alter a recording as a stranger could."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for statement in statements:
-            connection.execute(statement)
 
 
 def look_at(path: Path) -> tuple[str, dict[str, object]]:

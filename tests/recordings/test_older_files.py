@@ -1,7 +1,6 @@
 """Files of an older minor version, which lack columns that are new since."""
 
 import contextlib
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import resume_recording
 from servetop.recordings.write.tick_transaction import TickTransaction
+from tests.recordings.rows import change
 
 MakeRequest = Callable[..., RequestRecord]
 INTERRUPTED = RunEnd(at=9.0, exit_code=130, reason="interrupted")
@@ -27,11 +27,8 @@ def older(tmp_path: Path, header: RunHeader, make_request: MakeRequest) -> Path:
     recorder = Recorder.create(path, header)
     recorder.commit(TickTransaction(requests=[make_request(1, 0.0)]))
     recorder.close(INTERRUPTED)
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        for name in ("first_output_at", "reasoning_tokens"):
-            connection.execute(f"ALTER TABLE request DROP COLUMN {name}")
-        connection.execute("PRAGMA user_version = 1001")
-        connection.commit()
+    older = [f"ALTER TABLE request DROP COLUMN {name}" for name in ("first_output_at", "reasoning_tokens")]
+    change(path, *older, "PRAGMA user_version = 1001")
     return path
 
 

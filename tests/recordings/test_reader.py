@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +16,7 @@ from servetop.core.tick import Tick
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
+from tests.recordings.rows import change
 
 MakeTick = Callable[..., Tick]
 MakeRequest = Callable[..., RequestRecord]
@@ -170,11 +170,8 @@ def test_a_name_with_odd_characters_is_no_obstacle(tmp_path: Path, header: RunHe
 def test_columns_and_tables_of_a_newer_minor_version_are_ignored(recorder: Recorder, make_tick: MakeTick) -> None:
     recorder.commit(TickTransaction(tick=make_tick(0, ok=1)))
     recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
-    with closing(sqlite3.connect(recorder.path)) as connection:
-        connection.execute("PRAGMA user_version = 1007")
-        connection.execute("ALTER TABLE tick ADD COLUMN novelty REAL DEFAULT 1.0")
-        connection.execute("CREATE TABLE wonder (seq INTEGER PRIMARY KEY)")
-        connection.commit()
+    newer = ("ALTER TABLE tick ADD COLUMN novelty REAL DEFAULT 1.0", "CREATE TABLE wonder (seq INTEGER PRIMARY KEY)")
+    change(recorder.path, "PRAGMA user_version = 1007", *newer)
     with closing(RecordingReader.open(recorder.path)) as reader:
         assert [tick.client.ok for tick in reader.poll().ticks] == [1]
 
@@ -184,11 +181,9 @@ def test_columns_that_an_older_minor_version_did_not_have_take_their_defaults(
 ) -> None:
     recorder.commit(TickTransaction(tick=make_tick(0, ok=1, cpu_seconds=0.1)))
     recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
-    with closing(sqlite3.connect(recorder.path)) as connection:
-        connection.execute("ALTER TABLE tick DROP COLUMN checksum")
-        connection.execute("ALTER TABLE tick DROP COLUMN cpu_seconds")
-        connection.execute("ALTER TABLE tick DROP COLUMN client_wait")
-        connection.commit()
+    change(
+        recorder.path, *(f"ALTER TABLE tick DROP COLUMN {name}" for name in ("checksum", "cpu_seconds", "client_wait"))
+    )
     with closing(RecordingReader.open(recorder.path)) as reader:
         (tick,) = reader.poll().ticks
     assert (tick.client.ok, tick.client.cpu_seconds, tick.client.client_wait.count) == (1, 0.0, 0)

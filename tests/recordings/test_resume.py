@@ -22,6 +22,7 @@ from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import resume_recording
 from servetop.recordings.write.tick_transaction import TickTransaction
+from tests.recordings.rows import change
 
 
 def stage(index: int, at: float) -> StageChange:
@@ -105,11 +106,8 @@ def test_run_time_and_numbers_go_on_where_they_stood_still(interrupted: Path) ->
 
 
 def test_a_recording_of_an_older_minor_version_gets_the_engine_columns_that_it_lacks(interrupted: Path) -> None:
-    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
-        connection.execute("ALTER TABLE tick DROP COLUMN checksum")
-        connection.execute("ALTER TABLE tick DROP COLUMN engine_queue_seconds_total")
-        connection.execute("PRAGMA user_version = 1001")
-        connection.commit()
+    older = [f"ALTER TABLE tick DROP COLUMN {name}" for name in ("checksum", "engine_queue_seconds_total")]
+    change(interrupted, *older, "PRAGMA user_version = 1001")
     recorder, start = resume_recording(interrupted)
     sample = EngineSample(scrape_start=2.0, scrape_end=2.1, queue_seconds_total=3.5)
     recorder.commit(TickTransaction(tick=Tick(client=ClientTick(index=start.first_tick), engine=sample)))
@@ -125,9 +123,7 @@ def test_a_recording_of_an_older_minor_version_gets_the_engine_columns_that_it_l
 def test_a_recording_of_an_older_minor_version_gets_the_columns_that_it_lacks(
     interrupted: Path, make_request: Callable[..., RequestRecord]
 ) -> None:
-    with contextlib.closing(sqlite3.connect(interrupted, isolation_level=None)) as connection:
-        connection.execute("ALTER TABLE request DROP COLUMN model")
-        connection.execute("PRAGMA user_version = 1001")
+    change(interrupted, "ALTER TABLE request DROP COLUMN model", "PRAGMA user_version = 1001")
     recorder, _ = resume_recording(interrupted)
     recorder.commit(TickTransaction(requests=[make_request(1, 2.5, model="adapter-a")]))
     recorder.close(PLANNED)
@@ -146,11 +142,8 @@ def test_a_recording_that_is_being_written_cannot_be_resumed(tmp_path: Path) -> 
 
 
 def test_a_flag_that_an_older_file_had_not_was_not_set(interrupted: Path) -> None:
-    with contextlib.closing(sqlite3.connect(interrupted)) as connection:
-        connection.execute("ALTER TABLE request DROP COLUMN turn")
-        connection.execute("ALTER TABLE stage DROP COLUMN warmup")
-        connection.execute("PRAGMA user_version = 1000")
-        connection.commit()
+    older = ("ALTER TABLE request DROP COLUMN turn", "ALTER TABLE stage DROP COLUMN warmup")
+    change(interrupted, *older, "PRAGMA user_version = 1000")
     recorder, start = resume_recording(interrupted)
     tick = Tick(client=ClientTick(index=start.first_tick))
     request = RequestRecord(

@@ -23,6 +23,7 @@ from servetop.recordings.summary.summary import run_summary
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.resume import resume_recording
 from servetop.recordings.write.tick_transaction import TickTransaction
+from tests.recordings.rows import change
 
 MakeRequest = Callable[..., RequestRecord]
 MakeTick = Callable[..., Tick]
@@ -150,7 +151,7 @@ def written(tmp_path: Path, header: RunHeader, ticks: Sequence[Tick]) -> Path:
     return recorder.path
 
 
-def change(path: Path, steady: str | None) -> None:
+def set_steady(path: Path, steady: str | None) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE run SET steady = ?", (steady,))
         connection.commit()
@@ -173,24 +174,22 @@ def test_windows_are_stored_at_the_end_and_are_those_that_the_ticks_give(written
 @pytest.mark.parametrize("text", [None, "", "[", "[7]", '[{"stage": "x"}]', '[{"stage": 0, "start": "soon"}]'])
 def test_a_run_without_stored_windows_has_them_found_again(written: Path, text: str | None) -> None:
     before = steady_of(written)
-    change(written, text)
+    set_steady(written, text)
     assert steady_of(written) == before
 
 
 def test_windows_are_shown_as_stored_unless_another_method_found_them(written: Path) -> None:
     true = steady_of(written)
     window = {"stage": 0, "start": 5.0, "end": 20.0, "method": METHOD, "from_the_future": 1}
-    change(written, json.dumps([window]))
+    set_steady(written, json.dumps([window]))
     assert (steady_of(written)["start"], steady_of(written)["end"]) == (5.0, 20.0)
-    change(written, json.dumps([window | {"method": "guess"}]))
+    set_steady(written, json.dumps([window | {"method": "guess"}]))
     assert steady_of(written) == true
     assert decode_windows(json.dumps([{"stage": 3, "reason": "no"}]))[3].reason == "no"
 
 
 def test_an_older_file_that_is_resumed_gets_room_for_its_windows(written: Path) -> None:
-    with closing(sqlite3.connect(written)) as connection:
-        connection.execute("ALTER TABLE run DROP COLUMN steady")
-        connection.commit()
+    change(written, "ALTER TABLE run DROP COLUMN steady")
     recorder, _ = resume_recording(written)
     recorder.close(RunEnd(at=41.0, exit_code=0, reason=""), steady={})
     with closing(RecordingReader.open(written)) as reader:

@@ -15,9 +15,12 @@ StartProgram = Callable[..., "subprocess.Popen[str]"]
 DEADLINE = 20.0
 
 
-def first_line(process: "subprocess.Popen[str]") -> str:
+def start_writer(start_program: StartProgram, path: Path, ticks: int) -> "subprocess.Popen[str]":
+    """A process that has written the first of `ticks` ticks to a recording."""
+    process = start_program("writer.py", path, ticks)
     assert process.stdout is not None
-    return process.stdout.readline().strip()
+    assert process.stdout.readline() == "tick 0\n"
+    return process
 
 
 def go_on(process: "subprocess.Popen[str]") -> None:
@@ -31,8 +34,7 @@ async def test_two_readers_that_poll_while_a_writer_writes_see_every_tick_once_a
     start_program: StartProgram, tmp_path: Path
 ) -> None:
     path = tmp_path / "run.servetop"
-    process = start_program("writer.py", path, 500)
-    assert first_line(process) == "tick 0"
+    process = start_writer(start_program, path, 500)
     for _ in range(10):
         go_on(process)
     clock = MonotonicClock()
@@ -51,8 +53,7 @@ async def test_a_command_from_another_process_is_obeyed_at_a_tick_and_answered(
     start_program: StartProgram, tmp_path: Path
 ) -> None:
     path = tmp_path / "run.servetop"
-    process = start_program("writer.py", path, 100_000)
-    assert first_line(process) == "tick 0"
+    process = start_writer(start_program, path, 100_000)
     clock = MonotonicClock()
     commands: list[Command] = []
     with closing(RecordingReader.open(path)) as viewer, closing(RecordingReader.open(path)) as other:

@@ -14,6 +14,7 @@ from servetop.core.tick import Tick
 from servetop.recordings.verify.verify import VerifyVerdict, verify
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
+from tests.recordings.rows import change
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -33,11 +34,6 @@ def recording(
 
 def unsound(path: Path) -> dict[str, str]:
     return {check.name: check.detail for check in verify(path).checks if not check.sound}
-
-
-def change(path: Path, statement: str) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(statement)
 
 
 def test_a_recording_as_it_was_written_is_sound(recording: Path) -> None:

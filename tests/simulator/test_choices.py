@@ -3,25 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import httpx
-import pytest
 
-from servetop.simulator.scheduling.build import sim_spec
-from servetop.simulator.server.server import SimulatorServer
 from tests.harness import wait_for
-from tests.simulator.server_process import client_of
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[httpx.Client]:
-    settings = {"kv_blocks": 100, "max_num_seqs": 8, "time_scale": 0.02}
-    server = SimulatorServer(
-        sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=settings), served_name="tiny"
-    )
-    with client_of(server) as client:
-        yield client
 
 
 def test_n_completions_of_each_of_several_prompts_share_one_request(client: httpx.Client) -> None:

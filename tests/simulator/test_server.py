@@ -5,28 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from servetop.simulator.scheduling.build import sim_spec
-from servetop.simulator.server.server import SimulatorServer
-from tests.simulator.server_process import client_of, start, stop
+from tests.simulator.server_process import start, stop
 
 CHUNK_KEYS = {"id", "object", "created", "model", "choices"}
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[httpx.Client]:
-    settings = {"kv_blocks": 100, "max_num_seqs": 8, "time_scale": 0.02}
-    server = SimulatorServer(
-        sim_spec("llama-2-7b", gpu="a100-40", engine="vllm-0.2.1", settings=settings), served_name="tiny"
-    )
-    with client_of(server) as client:
-        yield client
 
 
 def complete(client: httpx.Client, **body: Any) -> httpx.Response:
