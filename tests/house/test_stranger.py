@@ -32,7 +32,7 @@ QUESTIONS = (
     ("Where is the backoff when all requests fail?", "backoff", "loadgen.sender.backoff"),
     ("Which exit codes exist?", "class ExitCode", "core.errors"),
     ("How does the simulator price one iteration?", "roofline", "simulator.model.cost"),
-    ("What happens to a preempted sequence?", "preemption polic", "simulator.policies.eviction"),
+    ("What happens to a preempted sequence?", "preemption polic", "simulator.policies.preemption"),
     ("Where is the prefix cache simulated?", "class PrefixCache", "simulator.scheduling.prefix_cache"),
     ("Where is chunked prefill simulated?", "chunked prefill", "simulator.policies.iteration"),
     ("Where is the SQLite schema of a recording?", "CREATE TABLE", "recordings.format.schema"),

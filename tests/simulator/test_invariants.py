@@ -138,7 +138,7 @@ def test_sequences_hold_exactly_the_blocks_of_their_written_tokens_and_the_newes
     engine.offer(0.0, case.requests, OpenLoop((), ()))
     while (work := scheduler.plan(engine.now)) is not None:
         running = {*scheduler.batch.members, *scheduler.prefilling}
-        assert not scheduler.victims or min(seq.index for seq in scheduler.victims) > max(running)
+        assert not scheduler.preempted or min(seq.index for seq in scheduler.preempted) > max(running)
         engine.now += work.elapsed(1)
         scheduler.complete(work, 1, now=engine.now)
         batch = scheduler.batch
@@ -195,4 +195,4 @@ def test_littles_law_counted_and_timed_agree(case: Case) -> None:
     ledger = case.run().usage
     timed = sum((seq.finished_at or 0.0) - seq.arrival for seq in ledger.finished)
     if not ledger.refused:
-        assert math.isclose(ledger.inside_seconds, timed, rel_tol=1e-6, abs_tol=1e-9)
+        assert math.isclose(ledger.unfinished_seconds, timed, rel_tol=1e-6, abs_tol=1e-9)

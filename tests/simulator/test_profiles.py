@@ -131,7 +131,7 @@ def test_a_wrong_setting_is_named_with_the_nearest_right_one(key: str, value: st
         ("kv_blocks", "0", "kv_blocks must be above 0"),
         ("c1", "-1", "c1 must be at least 0"),
         ("watermark", "1", "watermark must be at least 0 and below 1"),
-        ("memory_share", "half", "memory_share=half: known are total, free"),
+        ("memory_share", "half", "invalid memory_share 'half': use total or free"),
         ("model.layers", "0", "model.layers must be above 0"),
     ],
 )

@@ -60,11 +60,11 @@ class SimEngine(Engine):
         )
 
     def installed(self) -> str | None:
-        """Return the version of servetop."""
+        """Return servetop's version, or `yes` in a checkout that is not installed."""
         return package_version("servetop") or "yes"
 
     def match_score(self, results: HttpResults) -> int:
-        """Match by the page `/servetop/config`, which vLLM does not have."""
+        """Match by the route `/servetop/config`, which vLLM does not have."""
         return 3 if "engine_profile" in _config(results) else 0
 
     def facts(self, results: HttpResults) -> ServerFacts:
@@ -72,16 +72,16 @@ class SimEngine(Engine):
         config = _config(results)
         if "engine_profile" not in config:
             return super().facts(results)
-        own = ServerFacts(
+        config_facts = ServerFacts(
             version=str(config["engine_profile"]),
             kv_blocks_total=config.get("kv_blocks"),
             block_size=config.get("block_size"),
             max_num_seqs=config.get("max_num_seqs"),
         )
-        return own.merged_with(super().facts(results))
+        return config_facts.merged_with(super().facts(results))
 
     def batch_size_change(self, max_num_seqs: int) -> BatchSizeChange:
-        """Takes effect with the next iteration."""
+        """Return the request that changes the batch-size limit from the next iteration on."""
         return BatchSizeChange(CONFIG, {"max_num_seqs": max_num_seqs})
 
 
@@ -91,9 +91,9 @@ def _config(results: HttpResults) -> dict[str, Any]:
 
 
 def _checkout_path() -> dict[str, str]:
-    """Return the PYTHONPATH for a checkout that is not installed, whose packages are only on our sys.path."""
+    """Return the PYTHONPATH that the child needs to import a checkout that is not installed; empty if it is."""
     spec = find_spec("servetop")
-    roots = [str(Path(place).parent) for place in (spec.submodule_search_locations if spec else None) or ()]
-    ours = [root for root in roots if "site-packages" not in root]
-    before = os.environ.get("PYTHONPATH")
-    return {"PYTHONPATH": os.pathsep.join([*ours, *([before] if before else [])])} if ours else {}
+    roots = [str(Path(folder).parent) for folder in (spec.submodule_search_locations if spec else None) or ()]
+    checkout = [root for root in roots if "site-packages" not in root]
+    inherited = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([*checkout, *([inherited] if inherited else [])])} if checkout else {}

@@ -103,7 +103,7 @@ def test_lengths_are_clipped_to_the_context_where_a_run_clips_them() -> None:
 def land_all(client: Client, *, late: float = 0.0) -> list[tuple[float, int]]:
     landed = []
     while (due := client.due()) < math.inf:
-        at, requests = client.land(due + late)
+        at, requests = client.send(due + late)
         landed.append((at, len(requests)))
     return landed
 

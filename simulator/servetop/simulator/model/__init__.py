@@ -1,1 +1,1 @@
-"""Profiles of GPUs, models and engines, the cost model and the KV capacity."""
+"""Profiles of GPUs, models and engines, the cost model and the KV cache capacity."""

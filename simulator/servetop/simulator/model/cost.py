@@ -1,4 +1,4 @@
-"""How long one iteration takes: a soft roofline over GEMM tiles, plus attention, plus the host's work.
+"""Duration of one iteration: a soft roofline over GEMM tiles, plus attention, plus host time.
 
     t_decode(B, C)  = g(B) + C*kv/(BW*e_kv) + c0 + c1*B            C: sum of the batch's context lengths
     t_prefill(lens) = g(sum lens) + attn + c0 + c1*len(lens)       attn = sum 2*l^2*layers*hidden/(F*e_c)
@@ -20,7 +20,7 @@ from servetop.simulator.scheduling.work import PrefillChunk, on_grid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCost:
-    """What the engine's own code costs: `per_step` (c0) and `per_sequence` (c1) seconds in each iteration."""
+    """Host time of the engine's own code: `per_step` (c0) and `per_sequence` (c1) seconds in each iteration."""
 
     per_step: float = 0.0
     per_sequence: float = 0.0
@@ -47,19 +47,19 @@ class CostModel:
         self._decode: dict[int, float] = {}
 
     def decode(self, sequences: int) -> float:
-        """Seconds of one decode iteration of `sequences` sequences, without the reading of their KV (see `kv_rate`)."""
-        known = self._decode.get(sequences)
-        if known is None:
+        """Seconds of one decode iteration of `sequences` sequences, excluding KV reads (see `kv_rate`)."""
+        cached = self._decode.get(sequences)
+        if cached is None:
             host = self.host.per_step + self.host.per_sequence * sequences
-            known = self._decode[sequences] = on_grid(self.time_scale * (self._linear(sequences) + host))
-        return known
+            cached = self._decode[sequences] = on_grid(self.time_scale * (self._linear(sequences) + host))
+        return cached
 
     def prefill(self, chunks: Iterable[PrefillChunk]) -> float:
-        """One iteration that computes these prompt pieces alone."""
+        """Seconds of one iteration that computes only these prompt chunks."""
         return self.fused(chunks, decoding=0, context=0)
 
     def fused(self, chunks: Iterable[PrefillChunk], *, decoding: int, context: int) -> float:
-        """One iteration of prompt pieces together with `decoding` sequences of `context` tokens in all."""
+        """Seconds of one iteration of prompt chunks and `decoding` sequences with `context` tokens in total."""
         tokens = squares = count = 0
         for chunk in chunks:
             end = chunk.start + chunk.tokens
@@ -85,7 +85,7 @@ class CostModel:
         return share / (self.gpu.bandwidth * self.gpu.memory_efficiency)
 
     def _linear(self, tokens: int) -> float:
-        """g(M) and the all-reduces of M tokens, in seconds."""
+        """Seconds of the GEMMs, g(M), and all-reduces of M tokens."""
         gpu = self.gpu
         tiles = 0.5 if tokens <= gpu.tile / 2 else -(-tokens // gpu.tile)
         flops = 2.0 * self.model.gemm_parameters * gpu.tile * tiles / self.tensor_parallel

@@ -1,4 +1,4 @@
-"""KV cache size: how many blocks fit beside the weights, and the refusal when none do."""
+"""KV cache size: how many blocks fit beside the weights, and the error if they are too few."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TENSOR_PARALLEL_CHOICES = (1, 2, 4, 8)
 
 
 def activation_bytes(spec: SimSpec) -> float:
-    """Peak of the memory-profiling run: T*2 B*(3*d_ff + 3*hidden) of fp16 buffers, and 1 MiB a layer."""
+    """Peak of the memory-profiling run: T*2 B*(3*d_ff + 3*hidden) of fp16 buffers, and 1 MiB per layer."""
     model = spec.model
     buffers = 3 * model.ffn / spec.tensor_parallel + 3 * model.hidden
     return _profiled_tokens(spec) * 2 * buffers + model.layers * 2.0**20
@@ -22,12 +22,12 @@ def activation_bytes(spec: SimSpec) -> float:
 def kv_blocks(spec: SimSpec) -> int:
     """floor((util*memory - weights - activations) / (block_size*kv)) of one device, which holds 1/tp of everything.
 
-    UsageError when not even one sequence of the longest length fits: it says what is missing, and what would do.
+    UsageError if not even one sequence of the maximum length fits; the message suggests a configuration that fits.
     """
     block = spec.engine.block_size * spec.model.kv_bytes_per_token / spec.tensor_parallel
     count = max(int(_free_bytes(spec) // block), 0)
     if count * spec.engine.block_size < spec.context_limit:
-        raise UsageError(_refusal(spec, tokens=count * spec.engine.block_size))
+        raise UsageError(_does_not_fit(spec, tokens=count * spec.engine.block_size))
     return count
 
 
@@ -44,23 +44,23 @@ def host_blocks(spec: SimSpec) -> int:
 
 
 def _profiled_tokens(spec: SimSpec) -> int:
-    """Tokens of the largest iteration that the engine allocates buffers for."""
+    """Tokens of the largest iteration for which the engine allocates buffers."""
     return spec.batch_limit * spec.engine.padded_input_tokens or spec.batched_tokens
 
 
 def _free_bytes(spec: SimSpec) -> float:
-    taken = spec.model.weight_bytes / spec.tensor_parallel + activation_bytes(spec)
+    occupied = spec.model.weight_bytes / spec.tensor_parallel + activation_bytes(spec)
     if spec.engine.memory_share == "free":
-        return spec.engine.memory_utilization * (spec.gpu.memory_bytes - taken)
-    return spec.engine.memory_utilization * spec.gpu.memory_bytes - taken
+        return spec.engine.memory_utilization * (spec.gpu.memory_bytes - occupied)
+    return spec.engine.memory_utilization * spec.gpu.memory_bytes - occupied
 
 
-def _refusal(spec: SimSpec, *, tokens: int) -> str:
+def _does_not_fit(spec: SimSpec, *, tokens: int) -> str:
     model, gpu = spec.model, spec.gpu
     devices = f"{spec.tensor_parallel} x " if spec.tensor_parallel > 1 else ""
     has = f"{devices}{gpu.name} has {gpu.memory_bytes / GIB:.1f} GiB"
-    more = _enough_devices(spec)
-    advice = f"try tensor_parallel={more}" if more else "try a larger GPU or a smaller model"
+    devices_needed = _sufficient_devices(spec)
+    advice = f"try tensor_parallel={devices_needed}" if devices_needed else "try a larger GPU or a smaller model"
     needs = f"{model.name} in fp16 needs {model.weight_bytes / GB:.0f} GB for weights"
     if model.weight_bytes / spec.tensor_parallel > gpu.memory_bytes * spec.engine.memory_utilization:
         return f"{needs}; {has}: {advice}"
@@ -72,12 +72,12 @@ def _refusal(spec: SimSpec, *, tokens: int) -> str:
     )
 
 
-def _enough_devices(spec: SimSpec) -> int | None:
-    """The smallest larger tensor parallelism with which one longest sequence fits."""
+def _sufficient_devices(spec: SimSpec) -> int | None:
+    """Return the smallest larger tensor parallelism at which one sequence of the maximum length fits."""
     for choice in TENSOR_PARALLEL_CHOICES:
         wider = dataclasses.replace(spec, tensor_parallel=choice)
-        wanted = spec.context_limit * spec.model.kv_bytes_per_token / choice
+        required = spec.context_limit * spec.model.kv_bytes_per_token / choice
         divides = spec.model.heads % choice == 0
-        if choice > spec.tensor_parallel and divides and _free_bytes(wider) >= wanted:
+        if choice > spec.tensor_parallel and divides and _free_bytes(wider) >= required:
             return choice
     return None

@@ -1,6 +1,6 @@
-"""Profiles of GPUs, models and engine generations: one TOML file each, shipped or in a folder of the user.
+"""Profiles of GPUs, models and engine generations: one TOML file each, shipped or in a user's folder.
 
-Every file has a table `sources` that says, key by key, where a number comes from.
+Every file has a table `sources` that gives the source of each number by key.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from servetop.core.errors import UsageError
 from servetop.core.system.package_data import package_path
 
 PROFILE_PATH_VARIABLE = "SERVETOP_PROFILES"
-"""Environment variable with colon-separated folders, which contain gpus/, models/ and engines/."""
+"""Environment variable with colon-separated folders that contain gpus/, models/ and engines/."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuProfile:
-    """One device. Rates are peak values of the data sheet, per second; efficiencies are shares of them, 0..1."""
+    """One GPU. Rates are peak values per second from the data sheet; efficiencies are achieved fractions, 0..1."""
 
     name: str
     memory_bytes: float
@@ -42,11 +42,11 @@ class GpuProfile:
     memory_efficiency: float = 0.80
     kv_efficiency: float = 0.80
     roofline_power: float = 3.0
-    """p of the soft roofline: how sharply memory-bound turns into compute-bound."""
+    """Exponent p of the soft roofline: the sharpness of the transition from memory-bound to compute-bound."""
     tile: int = 128
-    """Rows of one GEMM tile: the cost of tokens is rounded up to a multiple of it."""
+    """Rows of one GEMM tile; the token count is rounded up to a multiple of it."""
     host_memory_bytes: float = 208e9
-    """Memory of the host, for offloading; default: that of FlexGen's evaluation machine (paper, section 6)."""
+    """Host memory for offloading; the default is that of FlexGen's evaluation machine (paper, section 6)."""
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -62,34 +62,34 @@ class ModelProfile:
     kv_heads: int
     head_dim: int
     ffn: int
-    """Inner size of the feed-forward part (d_ff)."""
+    """Inner size of the feed-forward network (d_ff)."""
     parameters: float
     """All weights, embeddings included."""
     gemm_parameters: float
-    """Weights read in each step: all but the input embedding (which counts when the output head shares it)."""
+    """Weights read in each step: all except the input embedding, unless the output head shares it."""
     max_model_len: int
     dtype_bytes: int = 2
     sources: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def weight_bytes(self) -> float:
-        """Memory of all weights."""
+        """Bytes of all weights."""
         return self.parameters * self.dtype_bytes
 
     @property
     def gemm_weight_bytes(self) -> float:
-        """W: weight bytes that a step reads."""
+        """Weight bytes read in each step (W in the cost model)."""
         return self.gemm_parameters * self.dtype_bytes
 
     @property
     def kv_bytes_per_token(self) -> int:
-        """Keys and values of one token in all layers."""
+        """Bytes of the keys and values of one token in all layers."""
         return 2 * self.layers * self.kv_heads * self.head_dim * self.dtype_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineProfile:
-    """One engine generation: its policy, its limits and its host time."""
+    """One engine generation: scheduling policy, limits and host time."""
 
     name: str
     policy: str
@@ -100,17 +100,17 @@ class EngineProfile:
     max_num_seqs: int = 256
     block_size: int = 16
     watermark: float = 0.0
-    """Share of the blocks that admission leaves free."""
+    """Fraction of the blocks that admission leaves free."""
     memory_utilization: float = 0.9
-    """The share of device memory that the engine takes, see `memory_share`."""
+    """Fraction of the device memory that the engine uses; `memory_share` selects which memory."""
     memory_share: str = "total"
-    """`total`: of all memory, weights and activations included (vLLM); `free`: of what these leave (TensorRT-LLM)."""
+    """`total`: fraction of all memory, including weights and activations (vLLM); `free`: of the rest (TensorRT-LLM)."""
     padded_input_tokens: int = 0
-    """Prompt length for which buffers of a whole batch are allocated at build time; 0: packed inputs."""
+    """Prompt length for which the engine build allocates buffers of a whole batch; 0: packed inputs."""
     max_num_batched_tokens: int = 0
-    """Tokens of one iteration; 0: the larger of max_model_len and 2048."""
+    """Token budget of one iteration; 0: the larger of max_model_len and 2048."""
     decode_slack: int = 0
-    """Free blocks that a decode step requires beyond those that it allocates."""
+    """Free blocks that a decode step requires in addition to those that it allocates."""
     batch_timeout: float = 0.0
     """Seconds that dynamic batching waits for a batch to fill."""
     prefix_cache: bool = False
@@ -126,12 +126,12 @@ _Profile = TypeVar("_Profile", GpuProfile, ModelProfile, EngineProfile)
 
 
 def load_gpu(name: str) -> GpuProfile:
-    """The GPU profile of this name, or of this TOML file."""
+    """Return the GPU profile of this name or TOML file."""
     return _load(GpuProfile, "gpus", name=name)
 
 
 def load_model(name: str) -> ModelProfile:
-    """The model profile of this name, hub name or TOML file, or of a folder of this name, which holds the weights."""
+    """Return the model profile of this name, hub name, TOML file or weights folder (by the folder's name)."""
     known = profile_names("models")
     if name.endswith(".toml") or name in known:
         return _load(ModelProfile, "models", name=name)
@@ -140,7 +140,7 @@ def load_model(name: str) -> ModelProfile:
 
 
 def load_engine(name: str) -> EngineProfile:
-    """The engine profile of this name, or of this TOML file."""
+    """Return the engine profile of this name or TOML file."""
     return _load(EngineProfile, "engines", name=name)
 
 
@@ -170,14 +170,14 @@ def _find(kind: str, name: str) -> Path:
         if path.is_file():
             return path
     known = profile_names(kind)
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
     raise UsageError(f"no {kind[:-1]} profile {name!r}: {hint}")
 
 
 def _folders(kind: str) -> list[Path]:
-    own = [Path(part) for part in os.environ.get(PROFILE_PATH_VARIABLE, "").split(":") if part]
-    return [folder / kind for folder in (*own, package_path("servetop.simulator", "profiles"))]
+    user_folders = [Path(part) for part in os.environ.get(PROFILE_PATH_VARIABLE, "").split(":") if part]
+    return [folder / kind for folder in (*user_folders, package_path("servetop.simulator", "profiles"))]
 
 
 def _name_of_hub_name(hub_name: str) -> str:
@@ -187,7 +187,7 @@ def _name_of_hub_name(hub_name: str) -> str:
 
 
 def _hub_name_in(path: Path) -> str:
-    """Return a model file's hub name; empty for an unreadable file, which is reported elsewhere."""
+    """Return a model file's hub name; empty for an unreadable file, which `_load` reports."""
     try:
         return str(tomllib.loads(path.read_text(encoding="utf-8")).get("hub_name", ""))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):

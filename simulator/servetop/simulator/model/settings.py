@@ -18,7 +18,7 @@ _NOT_SETTABLE = {"name", "sources", "gpu", "model", "engine"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimSpec:
-    """Everything that defines one simulated engine. Zero or None: the value of the profile."""
+    """The specification of one simulated engine. 0 or None means the profile's value."""
 
     gpu: GpuProfile
     model: ModelProfile
@@ -31,35 +31,36 @@ class SimSpec:
 
     @property
     def context_limit(self) -> int:
-        """Longest prompt plus output, in tokens."""
+        """Maximum tokens of a prompt and its output."""
         return self.max_model_len or self.model.max_model_len
 
     @property
     def batched_tokens(self) -> int:
-        """Tokens that one iteration may compute."""
+        """Token budget of one iteration."""
         return self.engine.batched_tokens(self.context_limit)
 
     @property
     def batch_limit(self) -> int:
-        """max_num_seqs that applies."""
+        """The `max_num_seqs` in effect."""
         return self.max_num_seqs or self.engine.max_num_seqs
 
 
 def apply(spec: SimSpec, settings: Mapping[str, Any]) -> SimSpec:
-    """The spec with these values: fields of SimSpec and EngineProfile by their names (`kv_blocks`, `watermark`,
-    `block_size`, `c0`, `policy`…), of the GPU and the model as `gpu.bandwidth`, `model.layers`; `tile` is `gpu.tile`.
-    Values may be text. UsageError names an unknown key and the nearest one.
+    """Return the spec with these values set. UsageError names an unknown key and the closest known one.
+
+    Keys are fields of SimSpec and EngineProfile (`kv_blocks`, `watermark`, `block_size`, `c0`, `policy`…), of the GPU
+    and of the model (`gpu.bandwidth`, `model.layers`); `tile` is short for `gpu.tile`. Values may be text.
     """
-    for given, value in settings.items():
-        spec = _apply(spec, ALIASES.get(given, given), value=value)
+    for name, value in settings.items():
+        spec = _apply(spec, ALIASES.get(name, name), value=value)
     return spec
 
 
 def setting_names() -> list[str]:
     """Return the keys that `apply` accepts."""
-    own = [*_settable(SimSpec), *_settable(EngineProfile)]
     return [
-        *own,
+        *_settable(SimSpec),
+        *_settable(EngineProfile),
         *(f"gpu.{name}" for name in _settable(GpuProfile)),
         *(f"model.{name}" for name in _settable(ModelProfile)),
     ]
@@ -74,8 +75,8 @@ def _apply(spec: SimSpec, key: str, *, value: Any) -> SimSpec:
     if not part and name in _settable(EngineProfile):
         return dataclasses.replace(spec, engine=_replace(spec.engine, name, given=value))
     names = setting_names()
-    near = difflib.get_close_matches(key, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}"
+    close = difflib.get_close_matches(key, names, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(names)}"
     raise UsageError(f"no setting {key!r}: {hint}")
 
 

@@ -1,1 +1,1 @@
-"""Scheduling policies of the simulator: admission, iteration, KV reservation and eviction (preemption)."""
+"""Scheduling policies of the simulator: admission, KV block reservation, preemption and iteration contents."""

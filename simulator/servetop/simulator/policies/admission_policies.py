@@ -1,37 +1,39 @@
-"""Admission of waiting requests: continuous batching, or whole batches only."""
+"""Admission policies: continuous batching, or request-level batching (static, dynamic, none)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence as Items
+from collections.abc import Sequence
 from typing import Protocol
 
 from servetop.simulator.scheduling.sim_request import SimSequence
 
 
-class Gate(Protocol):
-    """Whether admission is open. `pads`: the whole batch runs until its longest member is done."""
+class AdmissionPolicy(Protocol):
+    """Decides when waiting requests may join the batch."""
 
     pads: bool
+    """Whether the whole batch runs until its longest member finishes."""
 
-    def opens_at(self, waiting: Items[SimSequence], /, *, running: int, limit: int) -> float:
-        """The earliest instant at which the queue's head may be admitted (infinity: not before a finish)."""
+    def opens_at(self, waiting: Sequence[SimSequence], /, *, running: int, limit: int) -> float:
+        """Return when the first waiting request may be admitted; infinity: not before a running one finishes."""
         ...
 
 
-class Always:
+class ContinuousBatching:
     """Continuous batching: a free slot is filled at the next iteration (Orca's iteration-level scheduling)."""
 
     pads = False
 
-    def opens_at(self, _waiting: Items[SimSequence], /, *, running: int, limit: int) -> float:
+    def opens_at(self, _waiting: Sequence[SimSequence], /, *, running: int, limit: int) -> float:
         return -math.inf if running < limit else math.inf
 
 
-class WholeBatch:
-    """Request-level batching: a batch starts when the one before is done and it is full, or its oldest request
-    has waited for `timeout` seconds. 0: start with whatever waits (static batching over a closed set of requests);
-    a batch of 1: no batching.
+class RequestLevelBatching:
+    """Starts a batch after the previous one is finished, once it is full or its oldest request has waited `timeout` s.
+
+    Timeout 0 starts with the requests that are waiting (static batching of a closed set of requests); a batch size of
+    1 disables batching.
     """
 
     pads = True
@@ -39,8 +41,8 @@ class WholeBatch:
     def __init__(self, *, timeout: float = 0.0) -> None:
         self.timeout = timeout
 
-    def opens_at(self, waiting: Items[SimSequence], /, *, running: int, limit: int) -> float:
-        """Open now if the batch is full, else when the oldest request has waited long enough."""
+    def opens_at(self, waiting: Sequence[SimSequence], /, *, running: int, limit: int) -> float:
+        """Return -infinity (now) for a full batch, else the time at which the oldest request's timeout ends."""
         if running:
             return math.inf
         return -math.inf if len(waiting) >= limit else waiting[0].arrival + self.timeout

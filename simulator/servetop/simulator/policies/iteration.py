@@ -1,4 +1,4 @@
-"""What one iteration contains: prompts or decodes alone, both fused, or chunked prefill beside decodes."""
+"""Contents of one iteration: prefills or decodes alone, both fused, or chunked prefill beside decodes."""
 
 from __future__ import annotations
 
@@ -10,82 +10,84 @@ if TYPE_CHECKING:
     from servetop.simulator.scheduling.scheduler import Scheduler
 
 
-class Iteration(Protocol):
-    """Plans the next work from the scheduler's queue and batch."""
+class IterationPlanner(Protocol):
+    """Plans the next work from the waiting queue and the running batch."""
 
-    def plan(self, engine: Scheduler, now: float) -> Work | None:
-        """Return the next work from `now` on; None if there is none."""
+    def plan(self, scheduler: Scheduler, now: float) -> Work | None:
+        """Return the next work at time `now`; None if there is none."""
         ...
 
 
 class PrefillFirst:
-    """Prompts go first, in iterations of their own, whenever one is admissible (vLLM before chunked prefill)."""
+    """Prefills run first, in separate iterations, whenever a prompt is admissible (vLLM before chunked prefill)."""
 
-    def plan(self, engine: Scheduler, now: float) -> Work | None:
-        """All admissible prompts up to the token budget, else decode steps."""
-        chunks = admit_whole(engine, now, budget=engine.limits.max_num_batched_tokens)
+    def plan(self, scheduler: Scheduler, now: float) -> Work | None:
+        """Return the prefill of all admissible prompts within the token budget, else decode steps."""
+        chunks = _admit_prompts(scheduler, now, budget=scheduler.limits.max_num_batched_tokens)
         if chunks:
-            return engine.mixed_work(chunks, decoding=False)
-        if not engine.make_room():
-            engine.policy.eviction.restore(engine)
-        return engine.decode_work()
+            return scheduler.mixed_work(chunks, decoding=False)
+        if not scheduler.ensure_decode_blocks():
+            scheduler.policy.preemption.resume(scheduler)
+        return scheduler.decode_work()
 
 
-class Fused:
+class FusedPrefill:
     """In-flight batching: whole prompts join the running decodes in one iteration (TensorRT-LLM, Orca)."""
 
-    def plan(self, engine: Scheduler, now: float) -> Work | None:
-        """The decode step with all admissible prompts added to it."""
+    def plan(self, scheduler: Scheduler, now: float) -> Work | None:
+        """Return the decode step, fused with all admissible prompts."""
         chunks = []
-        if not engine.make_room():
-            engine.policy.eviction.restore(engine)
-            chunks = admit_whole(engine, now, budget=engine.limits.max_num_batched_tokens - len(engine.batch))
-        return engine.mixed_work(chunks, decoding=True) if chunks else engine.decode_work()
+        if not scheduler.ensure_decode_blocks():
+            scheduler.policy.preemption.resume(scheduler)
+            chunks = _admit_prompts(
+                scheduler, now, budget=scheduler.limits.max_num_batched_tokens - len(scheduler.batch)
+            )
+        return scheduler.mixed_work(chunks, decoding=True) if chunks else scheduler.decode_work()
 
 
-class Chunked:
-    """Decodes first, then pieces of prompts up to the token budget (vLLM V1, DeepSpeed-FastGen's SplitFuse).
+class ChunkedPrefill:
+    """Decodes first, then prompt chunks up to the token budget (vLLM V1, DeepSpeed-FastGen's SplitFuse).
 
-    The blocks of the whole prompt are taken at admission.
+    The blocks of the whole prompt are allocated at admission.
     """
 
-    def plan(self, engine: Scheduler, now: float) -> Work | None:
-        """Return the decode step filled with prompt chunks, started prompts first."""
-        preempted = engine.make_room()
-        budget = engine.limits.max_num_batched_tokens - len(engine.batch)
+    def plan(self, scheduler: Scheduler, now: float) -> Work | None:
+        """Return the decode step filled up with prompt chunks, partially prefilled prompts first."""
+        preempted = scheduler.ensure_decode_blocks()
+        budget = scheduler.limits.max_num_batched_tokens - len(scheduler.batch)
         chunks = []
-        for seq in engine.prefilling.values():
+        for seq in scheduler.prefilling.values():
             tokens = min(seq.length - seq.computed, budget)
             if tokens > 0:
                 chunks.append(PrefillChunk(seq, seq.computed, tokens))
                 budget -= tokens
         if not preempted:
-            engine.policy.eviction.restore(engine)
-            chunks += _admit_pieces(engine, now, budget=budget)
-        return engine.mixed_work(chunks, decoding=True) if chunks else engine.decode_work()
+            scheduler.policy.preemption.resume(scheduler)
+            chunks += _admit_chunks(scheduler, now, budget=budget)
+        return scheduler.mixed_work(chunks, decoding=True) if chunks else scheduler.decode_work()
 
 
-def admit_whole(engine: Scheduler, now: float, *, budget: int) -> list[PrefillChunk]:
-    """Admit waiting sequences in order while gate, places, blocks and token budget allow.
+def _admit_prompts(scheduler: Scheduler, now: float, *, budget: int) -> list[PrefillChunk]:
+    """Admit waiting sequences in order while admission policy, batch size, blocks and token budget allow.
 
-    A first prompt may exceed the budget, so that a long one cannot block the queue for ever.
+    The first prompt may exceed the budget, so that a long one cannot block the queue forever.
     """
     chunks: list[PrefillChunk] = []
-    if engine.opens_at() > now:
+    if scheduler.opens_at() > now:
         return chunks
-    while (seq := engine.head()) and (seq.length <= budget or not chunks):
-        engine.admit(now)
+    while (seq := scheduler.next_admissible()) and (seq.length <= budget or not chunks):
+        scheduler.admit(now)
         chunks.append(PrefillChunk(seq, seq.computed, seq.length - seq.computed))
         budget -= chunks[-1].tokens
     return chunks
 
 
-def _admit_pieces(engine: Scheduler, now: float, *, budget: int) -> list[PrefillChunk]:
+def _admit_chunks(scheduler: Scheduler, now: float, *, budget: int) -> list[PrefillChunk]:
     chunks: list[PrefillChunk] = []
-    if engine.opens_at() > now:
+    if scheduler.opens_at() > now:
         return chunks
-    while budget > 0 and (seq := engine.head()):
-        engine.admit(now)
+    while budget > 0 and (seq := scheduler.next_admissible()):
+        scheduler.admit(now)
         chunks.append(PrefillChunk(seq, seq.computed, min(seq.length - seq.computed, budget)))
         budget -= chunks[-1].tokens
     return chunks

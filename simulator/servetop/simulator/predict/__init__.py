@@ -1,1 +1,1 @@
-"""Predictions: a run's stages in virtual time, thousands of times faster than real time."""
+"""Predictions: the stages of a run in virtual time, thousands of times faster than real time."""

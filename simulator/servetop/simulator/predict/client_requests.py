@@ -1,4 +1,4 @@
-"""The requests of a workload as the simulated engine takes them: token counts, block hashes, turns of conversations."""
+"""The requests of a workload for a simulated engine: token counts, block hashes and turns of conversations."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from servetop.simulator.server.tokens import draw_output_length
 from servetop.workload.prompts.request_lengths import RequestLengths, SharedTokens, request_lengths
 from servetop.workload.random_cancellation import tokens_before_cancel
 
-_CONVERSATION_IDENTITIES = 1 << 48
-"""Identities of conversations as shared tokens start here."""
-_MOST_TURNS = 10_000
+_CONVERSATION_IDS = 1 << 48
+"""First id of the conversations among the shared tokens."""
+_MAX_TURNS = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,17 +25,17 @@ class ClientRequest(SimRequest):
     """One request of a client, or one turn of a conversation."""
 
     number: int = 0
-    """Ascending; turns of conversations count on from that of the first turn."""
+    """Ascending; the turns of a conversation have consecutive numbers."""
     copies: int = 1
-    """Completions wanted."""
+    """Number of completions (`n`)."""
     cancelled: bool = False
-    """The client cancels it; `output_tokens` are those that it waits for."""
+    """Whether the client cancels the request, after `output_tokens` tokens."""
     lengths: RequestLengths | None = None
-    """Of a conversation, with the turns that follow."""
+    """Lengths of a conversation's turn and those that follow; None for a single request."""
 
 
 class ClientRequests:
-    """The requests of a run, in order, without end."""
+    """An endless sequence of a run's requests."""
 
     def __init__(self, workload: WorkloadConfig, spec: SimSpec, *, seed: int) -> None:
         self._workload = workload
@@ -43,39 +43,39 @@ class ClientRequests:
         self._max_model_len = spec.context_limit if workload.clip_lengths else None
         self._block_size = spec.engine.block_size if spec.engine.prefix_cache else 0
         self._source = request_lengths(workload, (seed, 0), max_model_len=spec.context_limit)
-        self._numbers = itertools.count(step=_MOST_TURNS if workload.conversational else 1)
-        self._equal: dict[tuple[int, int, int], ClientRequest] = {}
+        self._numbers = itertools.count(step=_MAX_TURNS if workload.conversational else 1)
+        self._interned: dict[tuple[int, int, int], ClientRequest] = {}
         self._distinct = workload.n > 1 or workload.conversational or workload.cancel_fraction > 0
 
     def take(self) -> ClientRequest:
-        """The next request."""
+        """Return the next request."""
         lengths, number = next(self._source), next(self._numbers)
         if self._distinct or lengths.shared or lengths.model_stops:
             return self._request(lengths, number=number)
         key = (lengths.prompt_tokens, lengths.output_tokens, lengths.max_tokens)
-        if key not in self._equal:
-            self._equal[key] = ClientRequest(*key)
-        return self._equal[key]
+        if key not in self._interned:
+            self._interned[key] = ClientRequest(*key)
+        return self._interned[key]
 
     def skip(self, count: int) -> None:
-        """Leave out the next `count` requests."""
+        """Skip the next `count` requests."""
         for _ in range(count):
             next(self._source)
             next(self._numbers)
 
-    def following(self, before: ClientRequest) -> ClientRequest | None:
-        """The next turn of a conversation, its prompt all that went before; None when there is none."""
-        lengths = before.lengths
+    def next_turn(self, previous: ClientRequest) -> ClientRequest | None:
+        """Return the next turn of a conversation, whose prompt includes all previous turns; None after the last one."""
+        lengths = previous.lengths
         if lengths is None or not lengths.turns:
             return None
         question, output = lengths.turns[0]
-        prompt = before.prompt_tokens + before.output_tokens + question
+        prompt = previous.prompt_tokens + previous.output_tokens + question
         if self._max_model_len is not None and prompt + output > self._max_model_len:
             return None
         turn = dataclasses.replace(
             lengths, prompt_tokens=prompt, output_tokens=output, max_tokens=output, turns=lengths.turns[1:]
         )
-        return self._request(turn, number=before.number + 1)
+        return self._request(turn, number=previous.number + 1)
 
     def _request(self, lengths: RequestLengths, *, number: int) -> ClientRequest:
         workload, output = self._workload, lengths.output_tokens
@@ -86,9 +86,9 @@ class ClientRequests:
         )
         shared = lengths.shared
         if workload.conversational:
-            conversation = number // _MOST_TURNS
+            conversation = number // _MAX_TURNS
             rest = lengths.prompt_tokens - sum(tokens for _, tokens in shared)
-            shared = (*shared, (_CONVERSATION_IDENTITIES + conversation, rest))
+            shared = (*shared, (_CONVERSATION_IDS + conversation, rest))
         return ClientRequest(
             prompt_tokens=lengths.prompt_tokens,
             output_tokens=output if cancelled is None else min(cancelled, output),
@@ -102,21 +102,21 @@ class ClientRequests:
 
 
 def block_hashes(shared: Sequence[SharedTokens], prompt_tokens: int, *, block_size: int) -> tuple[int, ...]:
-    """Chained hashes of the prompt's leading full blocks that consist of shared tokens; none for block size 0."""
+    """Return chained hashes of the prompt's leading full blocks of shared tokens; none for block size 0."""
     if not block_size or not shared:
         return ()
     end = min(prompt_tokens, sum(tokens for _, tokens in shared))
     hashes: list[int] = []
-    pieces: list[tuple[int, int]] = []
-    before, filled = 0, 0
-    for identity, tokens in shared:
+    parts: list[tuple[int, int]] = []
+    parent, filled = 0, 0
+    for shared_id, tokens in shared:
         offset = 0
         while offset < tokens and len(hashes) * block_size + block_size <= end:
-            pieces.append((identity, offset))
+            parts.append((shared_id, offset))
             taken = min(tokens - offset, block_size - filled)
             offset, filled = offset + taken, filled + taken
             if filled == block_size:
-                before = hash((before, *pieces))
-                hashes.append(before)
-                pieces, filled = [], 0
+                parent = hash((parent, *parts))
+                hashes.append(parent)
+                parts, filled = [], 0
     return tuple(hashes)

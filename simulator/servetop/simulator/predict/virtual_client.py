@@ -1,4 +1,4 @@
-"""Clients in virtual time: they send the stages of a run to a simulated engine, without a network or a clock."""
+"""Clients in virtual time: send the stages of a run to a simulated engine, without a network or a clock."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _RETRY_SECONDS = 1.0
 
 
 class VirtualSender:
-    """Sends the stages of one run, each by a client of its own, as a sender process does.
+    """Creates the client of each stage of one run.
 
-    Requests, arrivals and pauses continue from stage to stage, so every stage sends what it sends in a real run.
+    Requests, arrivals and pauses continue from stage to stage, so every stage sends the same as in a real run.
     """
 
     def __init__(self, workload: WorkloadConfig, spec: SimSpec, *, seed: int) -> None:
@@ -39,7 +39,7 @@ class VirtualSender:
         self._pauses = (self._scale * pause for pause in pauses)
 
     def client(self, stage: StageConfig) -> Client:
-        """The client of the next stage; its times are multiplied by the engine's `time_scale`."""
+        """Return the client of the next stage; its times are multiplied by the engine's `time_scale`."""
         feedback = stage.max_concurrency is not None or self._conversational
         if self._in_process and not feedback and not math.isinf(stage.request_rate):
             process = self._arrivals(stage.request_rate)
@@ -50,7 +50,7 @@ class VirtualSender:
         return StageClient(run, self._requests, slots=slots, pauses=self._pauses, feedback=feedback, scale=self._scale)
 
     def skip(self, stage: StageConfig) -> None:
-        """Leave out a stage and the requests that it is known to send."""
+        """Skip a stage and its `num_prompts` requests."""
         self._arrivals(stage.request_rate)
         self._requests.skip(stage.num_prompts or 0)
 
@@ -69,23 +69,23 @@ class OpenLoop:
         """Time of the next request."""
         return self._due
 
-    def land(self, _boundary: float, /) -> tuple[float, Sequence[SimRequest]]:
-        """One request and its due time."""
+    def send(self, _boundary: float, /) -> tuple[float, Sequence[SimRequest]]:
+        """Return one request and its due time."""
         at, self._due = self._due, next(self._times, math.inf)
         request = next(self._requests, None)
         if request is None:
             self._due = math.inf
         return at, () if request is None else (request,)
 
-    def ended(self, finished: Sequence[SimSequence], now: float) -> None:
+    def on_finished(self, finished: Sequence[SimSequence], now: float) -> None:
         """Ignore completions."""
 
-    def refused(self, request: SimRequest, at: float) -> None:
+    def on_refused(self, request: SimRequest, at: float) -> None:
         """Ignore refused requests."""
 
 
 class InProcessClient:
-    """Sends whole bursts from the engine's own event loop: an iteration delays the burst and the next timer."""
+    """Sends whole bursts from the engine's own event loop, so an iteration delays the burst and the next timer."""
 
     feedback = False
 
@@ -98,12 +98,12 @@ class InProcessClient:
         self._due = 0.0 if self._left >= self._size else math.inf
 
     def due(self) -> float:
-        """When the timer ends."""
+        """Time at which the timer expires."""
         return self._due
 
-    def land(self, boundary: float, /) -> tuple[float, Sequence[SimRequest]]:
-        """One burst, sent at the boundary."""
-        taken = [self._requests.take() for _ in range(self._size)]
+    def send(self, boundary: float, /) -> tuple[float, Sequence[SimRequest]]:
+        """Return one burst, sent at the boundary."""
+        burst = [self._requests.take() for _ in range(self._size)]
         self._left -= self._size
         due = boundary + self._period
         if self._left >= self._size and due < self._ends:
@@ -111,17 +111,17 @@ class InProcessClient:
         else:
             self._due = math.inf
             self._requests.skip(0 if math.isinf(self._left) else int(self._left))
-        return boundary, [request for request in taken for _ in range(request.copies)]
+        return boundary, [request for request in burst for _ in range(request.copies)]
 
-    def ended(self, finished: Sequence[SimSequence], now: float) -> None:
+    def on_finished(self, finished: Sequence[SimSequence], now: float) -> None:
         """Ignore completions."""
 
-    def refused(self, request: SimRequest, at: float) -> None:
+    def on_refused(self, request: SimRequest, at: float) -> None:
         """Ignore refused requests."""
 
 
 class StageClient:
-    """Sends a stage as the load generator does: arrivals, concurrency limit, users who think, conversations."""
+    """Sends a stage as the load generator does: arrivals, concurrency limit, pauses, conversations."""
 
     def __init__(
         self,
@@ -149,11 +149,11 @@ class StageClient:
         self._due = self._next_due()
 
     def due(self) -> float:
-        """When the next request is sent; infinity as long as that depends on a completion."""
+        """Time of the next request; infinity while it depends on a completion."""
         return self._due
 
-    def land(self, _boundary: float, /) -> tuple[float, Sequence[SimRequest]]:
-        """The next request, in as many copies as completions are wanted, and the time at which it is sent."""
+    def send(self, _boundary: float, /) -> tuple[float, Sequence[SimRequest]]:
+        """Return the time of the next request and one copy of it per completion."""
         at, request = self._due, self._take(self._due)
         if request is None:
             self._due = self._next_due()
@@ -164,22 +164,22 @@ class StageClient:
         self._due = self._next_due()
         return at, (request,) * request.copies
 
-    def ended(self, finished: Sequence[SimSequence], now: float) -> None:
+    def on_finished(self, finished: Sequence[SimSequence], now: float) -> None:
         """Free the slots of completed requests, and continue their conversations."""
         for seq in finished:
             request = seq.request
-            if isinstance(request, ClientRequest) and self._is_over(request):
+            if isinstance(request, ClientRequest) and self._is_complete(request):
                 self._end(request, now, continues=not request.cancelled)
         self._due = self._next_due()
 
-    def refused(self, request: SimRequest, at: float) -> None:
-        """Free the slot; a closed loop tries the next request a second later."""
-        if isinstance(request, ClientRequest) and self._is_over(request):
+    def on_refused(self, request: SimRequest, at: float) -> None:
+        """Free the slot; a closed loop sends the next request a second later."""
+        if isinstance(request, ClientRequest) and self._is_complete(request):
             self._not_before = at + _RETRY_SECONDS * self._scale
             self._end(request, at, continues=False)
         self._due = self._next_due()
 
-    def _is_over(self, request: ClientRequest) -> bool:
+    def _is_complete(self, request: ClientRequest) -> bool:
         if request.copies == 1:
             return True
         self._unfinished_copies[request] -= 1
@@ -189,24 +189,24 @@ class StageClient:
         if self._in_flight >= self._limit:
             self._room_at = now
         self._in_flight -= 1
-        following = self._requests.following(request) if continues else None
-        if following is None:
+        turn = self._requests.next_turn(request) if continues else None
+        if turn is None:
             self._slots.freed(now, closed=self._run.closed)
             return
         at = now + next(self._pauses)
         if self._run.exhausted or at < self._run.end() * self._scale:
-            heapq.heappush(self._turns, (at, following.number, following))
+            heapq.heappush(self._turns, (at, turn.number, turn))
 
     def _next_due(self) -> float:
         if self._in_flight >= self._limit:
             return math.inf
-        new = self._slot_free_at() if self._run.closed else self._run.next_due() * self._scale
-        new = new if new < self._run.end() * self._scale else math.inf
-        turn = self._turns[0][0] if self._turns else math.inf
-        return max(self._room_at, min(new, turn))
+        new_request = self._slot_free_at() if self._run.closed else self._run.next_due() * self._scale
+        new_request = new_request if new_request < self._run.end() * self._scale else math.inf
+        next_turn = self._turns[0][0] if self._turns else math.inf
+        return max(self._room_at, min(new_request, next_turn))
 
     def _slot_free_at(self) -> float:
-        """When a user of a closed loop sends; `_room_at` at the earliest."""
+        """Time at which a user of a closed loop can send; not before `_room_at`."""
         if self._over or self._run.exhausted:
             return math.inf
         if self._in_flight + len(self._turns) + self._slots.thinking < self._limit:
@@ -214,7 +214,7 @@ class StageClient:
         return self._slots.usable_at(0.0, not_before=self._not_before)
 
     def _take(self, at: float) -> ClientRequest | None:
-        """The request to send at a time: the turn of a conversation that is due, or a new request."""
+        """Return the request to send at a time: the turn of a conversation that is due, or a new request."""
         if self._turns and self._turns[0][0] <= at:
             return heapq.heappop(self._turns)[2]
         if self._run.closed:

@@ -49,7 +49,7 @@ def build_scheduler(spec: SimSpec) -> Scheduler:
 
 
 def block_count(spec: SimSpec) -> int:
-    """KV blocks of the engine: the override, or what fits into the GPU."""
+    """Return the engine's KV blocks: the override, or as many as fit into the GPU."""
     if spec.kv_blocks is not None:
         return spec.kv_blocks
     return host_blocks(spec) if spec.engine.policy == "offload" else kv_blocks(spec)
@@ -58,7 +58,7 @@ def block_count(spec: SimSpec) -> int:
 def _check(spec: SimSpec) -> None:
     _check_numbers(spec)
     if spec.engine.memory_share not in ("total", "free"):
-        raise UsageError(f"memory_share={spec.engine.memory_share}: known are total, free")
+        raise UsageError(f"invalid memory_share {spec.engine.memory_share!r}: use total or free")
     if spec.tensor_parallel not in range(1, 9) or spec.model.heads % spec.tensor_parallel:
         raise UsageError(
             f"tensor_parallel={spec.tensor_parallel} does not divide the {spec.model.heads} heads of "

@@ -1,10 +1,10 @@
-"""The paged KV cache as a count of interchangeable blocks; only shared prompt blocks have ids (prefix_cache.py)."""
+"""The paged KV cache as a count of interchangeable blocks; only the prefix cache identifies blocks, by hash."""
 
 from __future__ import annotations
 
 
 class BlockManager:
-    """`total` blocks of `block_size` tokens. A count in use outside 0..total would be a bug, and raises."""
+    """Block manager of `total` KV blocks of `block_size` tokens; RuntimeError if the used count leaves 0..total."""
 
     __slots__ = ("block_size", "peak", "total", "used")
 
@@ -16,27 +16,27 @@ class BlockManager:
 
     @property
     def free(self) -> int:
-        """Blocks that a sequence may take now."""
+        """Blocks that are not in use."""
         return self.total - self.used
 
     @property
     def usage(self) -> float:
-        """Share of the blocks in use, 0..1."""
+        """Fraction of the blocks in use, 0..1."""
         return self.used / self.total
 
     def blocks_for(self, tokens: int) -> int:
         """Return the number of blocks for `tokens` tokens."""
         return -(-tokens // self.block_size)
 
-    def take(self, blocks: int) -> None:
-        """Allocate `count` blocks."""
+    def allocate(self, blocks: int) -> None:
+        """Allocate `blocks` blocks."""
         self.used += blocks
         if self.used > self.total:
-            raise RuntimeError(f"took {blocks} KV blocks, {self.total - self.used + blocks} were free")
+            raise RuntimeError(f"allocated {blocks} KV blocks, but {self.total - self.used + blocks} were free")
         self.peak = max(self.peak, self.used)
 
-    def give_back(self, blocks: int) -> None:
-        """Free `count` blocks."""
+    def release(self, blocks: int) -> None:
+        """Free `blocks` blocks."""
         self.used -= blocks
         if self.used < 0:
-            raise RuntimeError(f"gave back {blocks} KV blocks, {self.used + blocks} were in use")
+            raise RuntimeError(f"released {blocks} KV blocks, but {self.used + blocks} were in use")

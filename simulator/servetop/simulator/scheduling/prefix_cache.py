@@ -1,4 +1,4 @@
-"""Prefix cache: full prompt blocks found by hash, kept after their last use until the space is needed."""
+"""Prefix cache: full prompt blocks by hash, kept after their last use until the space is needed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from servetop.simulator.scheduling.sim_request import SimSequence
 
 
 class PrefixCache:
-    """Counts users of each shared block; unused ones count as free and are forgotten least recently used first.
+    """Reference counts of shared blocks; unused blocks count as free and are evicted least recently used first.
 
-    A block is shared from its admission on (vLLM: once it is computed), so two equal prompts admitted in one
-    iteration already share.
+    A block is shared as soon as its request is admitted (in vLLM: once it is computed), so two equal prompts admitted
+    in one iteration already share blocks.
     """
 
     def __init__(self, blocks: BlockManager) -> None:
@@ -23,21 +23,21 @@ class PrefixCache:
         self.hit_tokens = 0
 
     def match(self, seq: SimSequence) -> int:
-        """Count the cached leading prompt blocks; never all of them, because one token must be computed."""
+        """Count the cached leading blocks of the prompt; at least one token is always left to compute."""
         while len(self._idle) > self._blocks.free:
             self._idle.popitem(last=False)
-        most = min(len(seq.request.prefix), (seq.length - 1) // self._blocks.block_size)
-        for hits, block in enumerate(seq.request.prefix[:most]):
+        limit = min(len(seq.request.prefix), (seq.length - 1) // self._blocks.block_size)
+        for hits, block in enumerate(seq.request.prefix[:limit]):
             if block not in self._users and block not in self._idle:
                 return hits
-        return most
+        return limit
 
     def in_use(self, seq: SimSequence, hits: int) -> int:
-        """Count the blocks among the first `hits` that are in use, and need no free block."""
+        """Count the blocks among the first `hits` that are in use, and so need no free block."""
         return sum(block in self._users for block in seq.request.prefix[:hits])
 
     def acquire(self, seq: SimSequence, hits: int) -> None:
-        """Use the hits, and share the other full blocks of the prompt."""
+        """Reference the cached blocks (`hits`), and share the other full blocks of the prompt."""
         prefix = seq.request.prefix
         fresh = tuple(block for block in prefix[hits:] if block not in self._users)
         seq.shared = prefix[:hits] + fresh
@@ -50,13 +50,13 @@ class PrefixCache:
 
     def release(self, seq: SimSequence) -> int:
         """Release the sequence's shared blocks; return how many of them are still in use."""
-        still = 0
+        in_use = 0
         for block in reversed(seq.shared):
             self._users[block] -= 1
             if self._users[block]:
-                still += 1
+                in_use += 1
             else:
                 del self._users[block]
                 self._idle[block] = None
         seq.shared = ()
-        return still
+        return in_use

@@ -1,7 +1,7 @@
-"""The engine's scheduler: the queue, the running batch and the KV blocks; policies decide.
+"""The engine's scheduler: waiting queue, running batch and KV blocks, controlled by the scheduling policy.
 
-A driver calls `plan` at an iteration boundary, lets time pass, and calls `complete` at a later boundary. Nothing
-here reads a clock or does I/O.
+A driver calls `plan` at an iteration boundary, lets time pass, and calls `complete` at a later boundary. The
+scheduler reads no clock and does no I/O.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Limits:
 
 
 class Scheduler:
-    """FCFS. `waiting`, `swapped`, `prefilling` and `batch` hold every unfinished sequence exactly once."""
+    """First come, first served; `waiting`, `swapped`, `prefilling` and `batch` hold each unfinished sequence once."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Scheduler:
         prefix: PrefixCache | None = None,
     ) -> None:
         self.policy = policy
-        self.memory = policy.memory
+        self.reservation = policy.reservation
         self.blocks = blocks
         self.cost = cost
         self.limits = limits
@@ -50,16 +50,16 @@ class Scheduler:
         self.waiting: deque[SimSequence] = deque()
         self.swapped: deque[SimSequence] = deque()
         self.prefilling: dict[int, SimSequence] = {}
-        self.victims: list[SimSequence] = []
-        self.returned: list[SimSequence] = []
+        self.preempted: list[SimSequence] = []
+        self.swapped_in: list[SimSequence] = []
         self.preemptions = 0
         self.recomputed_tokens = 0
-        self._pledged = 0
+        self._reserved_blocks = 0
         self._moved_blocks = 0
 
     @property
     def running(self) -> int:
-        """Sequences in the batch, those still in prefill included."""
+        """Sequences in the batch, including those still in prefill."""
         return len(self.batch) + len(self.prefilling)
 
     @property
@@ -68,17 +68,17 @@ class Scheduler:
         return self.running + len(self.waiting) + len(self.swapped)
 
     def accepts(self, seq: SimSequence) -> bool:
-        """Whether an empty engine can serve this request to its end; otherwise it must be rejected."""
+        """Whether an empty engine could complete this request; otherwise it must be rejected."""
         if seq.prompt_tokens + seq.request.limit > self.limits.max_model_len:
             return False
-        return self.memory.ever_fits(self.blocks, seq)
+        return self.reservation.ever_fits(self.blocks, seq)
 
     def add(self, seq: SimSequence) -> None:
         """Queue a new request."""
         self.waiting.append(seq)
 
     def abort(self, seq: SimSequence) -> None:
-        """Drop a sequence wherever it is; its blocks are free at once. Call between iterations only."""
+        """Remove an unfinished sequence and free its blocks. Call between iterations only."""
         if seq.index in self.batch.members:
             length = self.batch.length_of(seq)
             self.batch.leave(seq)
@@ -90,24 +90,24 @@ class Scheduler:
             queue.remove(seq)
 
     def plan(self, now: float) -> Work | None:
-        """Return the work from `now` on; None if there is none before an arrival or `opens_at`."""
-        self._pledged = 0
-        self.victims.clear()
-        self.returned.clear()
+        """Return the next work at time `now`; None if there is none before an arrival or `opens_at`."""
+        self._reserved_blocks = 0
+        self.preempted.clear()
+        self.swapped_in.clear()
         return self.policy.iteration.plan(self, now)
 
     def opens_at(self) -> float:
-        """When admission opens for the queue of an idle engine; infinity if the queue is empty."""
+        """Return when an idle engine may admit the first waiting request; infinity if none is waiting."""
         if not self.waiting:
             return math.inf
-        return self.policy.gate.opens_at(self.waiting, running=self.running, limit=self.limits.max_num_seqs)
+        return self.policy.admission.opens_at(self.waiting, running=self.running, limit=self.limits.max_num_seqs)
 
     def complete(self, work: Work, steps: int, *, now: float) -> list[SimSequence]:
-        """Complete the first `steps` iterations of the work, which end at `now`; return the finished sequences."""
+        """Complete the first `steps` iterations of the work, ending at `now`; return the finished sequences."""
         finished: list[SimSequence] = []
         if work.decoding:
-            if self.memory.grows:
-                self.blocks.take(self.batch.blocks_for_steps(steps))
+            if self.reservation.allocates_on_growth:
+                self.blocks.allocate(self.batch.blocks_for_steps(steps))
             finished = self.batch.advance(steps)
         if work.chunks:
             finished += self._complete_chunks(work.chunks, now)
@@ -116,26 +116,26 @@ class Scheduler:
             seq.finished_at = now
         return finished
 
-    def head(self) -> SimSequence | None:
-        """Return the waiting sequence that can be admitted now."""
+    def next_admissible(self) -> SimSequence | None:
+        """Return the first waiting sequence if it can be admitted now, else None."""
         if not self.waiting or self.swapped or self.running >= self.limits.max_num_seqs:
             return None
         seq = self.waiting[0]
-        need = self.memory.at_admission(self.blocks, seq)
+        need = self.reservation.at_admission(self.blocks, seq)
         if self.prefix:
             need -= self.prefix.in_use(seq, self.prefix.match(seq))
-        return seq if self.memory.fits(self.blocks, need + self._pledged) else None
+        return seq if self.reservation.fits(self.blocks, need + self._reserved_blocks) else None
 
     def admit(self, now: float) -> SimSequence:
-        """Give the queue's head its blocks (see `head`); its first uncomputed token is `computed`."""
+        """Admit the first waiting sequence and allocate its blocks; `computed` is set to its cached tokens."""
         seq = self.waiting.popleft()
-        need = self.memory.at_admission(self.blocks, seq)
+        need = self.reservation.at_admission(self.blocks, seq)
         if self.prefix:
             hits = self.prefix.match(seq)
             need -= self.prefix.in_use(seq, hits)
             self.prefix.acquire(seq, hits)
             seq.computed = seq.cached_tokens
-        self.blocks.take(need)
+        self.blocks.allocate(need)
         self.prefilling[seq.index] = seq
         seq.prefilled_at = None
         if seq.scheduled_at is None:
@@ -144,42 +144,42 @@ class Scheduler:
             self.recomputed_tokens += seq.length - seq.computed
         return seq
 
-    def make_room(self) -> bool:
-        """Preempt the newest until the next decode step has its blocks, and pledge them; whether that took a victim."""
-        if not self.memory.grows:
+    def ensure_decode_blocks(self) -> bool:
+        """Reserve the blocks of the next decode step, preempting the newest sequences; whether any was preempted."""
+        if not self.reservation.allocates_on_growth:
             return False
         while len(self.batch):
             need = self.batch.block_need()
             if self._has_room(need):
-                self._pledged = need
+                self._reserved_blocks = need
                 break
             self._preempt_newest()
-        return bool(self.victims)
+        return bool(self.preempted)
 
     def _has_room(self, need: int) -> bool:
-        """Every sequence, oldest first, wants its block and `slack` more to be free when its turn comes.
+        """Whether each sequence, oldest first, finds its block and `slack` more blocks free.
 
-        So the last block may go to the newest. A sequence that is alone is content with its own block: the engines
-        would preempt it, and have it compute everything again, for each of its tokens.
+        The last free block may go to the newest sequence. A sequence that runs alone needs no slack: with slack it
+        would be preempted and recomputed for every token.
         """
-        if need + self.memory.slack <= self.blocks.free:
+        if need + self.reservation.slack <= self.blocks.free:
             return True
         if need > self.blocks.free or self.prefilling:
             return False
         return len(self.batch) == 1 or (need == self.blocks.free and self.batch.needs_block(self.batch.newest()))
 
     def decode_work(self) -> Work | None:
-        """As many decode steps as are sure to be equal: up to a finish, a shortage or a changed queue."""
+        """Return the decode steps up to the next finish, block shortage or admission; None for an empty batch."""
         members = len(self.batch)
         if not members:
             return None
         steps = self.batch.steps_to_finish()
-        if (self.victims or self.returned) and (self.swapped or self.head()):
-            steps = 1  # what was moved may let another one in, or back in, at the next boundary
-        elif self.memory.grows:
-            room = self.blocks.free - self.memory.slack
+        if (self.preempted or self.swapped_in) and (self.swapped or self.next_admissible()):
+            steps = 1  # preemption or swap-in may allow an admission or swap-in at the next boundary
+        elif self.reservation.allocates_on_growth:
+            room = self.blocks.free - self.reservation.slack
             if (steps // self.blocks.block_size + 1) * members > room:
-                steps = min(steps, max(self.batch.steps_within(self.blocks.free, slack=self.memory.slack), 1))
+                steps = min(steps, max(self.batch.steps_within(self.blocks.free, slack=self.reservation.slack), 1))
         return Work(
             first=self.cost.decode(members) + self.batch.context * self.cost.kv_rate,
             steps=steps,
@@ -190,57 +190,57 @@ class Scheduler:
         )
 
     def mixed_work(self, chunks: list[PrefillChunk], *, decoding: bool) -> Work:
-        """One iteration of prompt pieces, with the running batch if `decoding`."""
+        """Return one iteration of prompt chunks, fused with the running batch if `decoding`."""
         members = len(self.batch) if decoding else 0
         context = self.batch.context if decoding else 0
         first = self.cost.fused(chunks, decoding=members, context=context)
         return Work(first=first, decoding=members, chunks=tuple(chunks), delay=self._swap_delay())
 
     def swap_out(self, seq: SimSequence, blocks: int) -> None:
-        """Park a victim's blocks in host memory."""
+        """Move a preempted sequence's blocks to host memory."""
         seq.swapped_blocks = blocks
         self._moved_blocks += blocks
         self.swapped.appendleft(seq)
 
     def can_swap_in(self) -> bool:
-        """Whether the oldest swapped sequence has a place, its blocks, and one more to go on with."""
+        """Whether the batch has a slot for the oldest swapped sequence, and its blocks plus one more fit."""
         if not self.swapped or self.running >= self.limits.max_num_seqs:
             return False
-        return self.memory.fits(self.blocks, self.swapped[0].swapped_blocks + 1 + self._pledged)
+        return self.reservation.fits(self.blocks, self.swapped[0].swapped_blocks + 1 + self._reserved_blocks)
 
     def swap_in(self) -> None:
-        """Bring the oldest swapped sequence back into the batch."""
+        """Return the oldest swapped sequence to the batch."""
         seq = self.swapped.popleft()
-        self.blocks.take(seq.swapped_blocks)
+        self.blocks.allocate(seq.swapped_blocks)
         self._moved_blocks += seq.swapped_blocks
         self.batch.join(seq, steps=seq.output_tokens - seq.generated)
-        self._pledged += self.batch.needs_block(seq)
-        self.returned.append(seq)
+        self._reserved_blocks += self.batch.needs_block(seq)
+        self.swapped_in.append(seq)
 
     def _swap_delay(self) -> float:
         moved, self._moved_blocks = self._moved_blocks, 0
         return self.cost.swap(moved, self.blocks.block_size) if moved else 0.0
 
     def _admits(self) -> bool:
-        free_place = self.running < self.limits.max_num_seqs and not self.policy.gate.pads
-        return free_place and not self.waiting and not self.swapped
+        free_slot = self.running < self.limits.max_num_seqs and not self.policy.admission.pads
+        return free_slot and not self.waiting and not self.swapped
 
     def _complete_chunks(self, chunks: tuple[PrefillChunk, ...], now: float) -> list[SimSequence]:
-        done = []
+        prefilled = []
         for chunk in chunks:
             seq = chunk.sequence
             seq.computed += chunk.tokens
             if seq.computed >= seq.length:
-                done.append(seq)
-        longest = max((seq.output_tokens - seq.generated for seq in done), default=0)
+                prefilled.append(seq)
+        longest = max((seq.output_tokens - seq.generated for seq in prefilled), default=0)
         finished = []
-        for seq in done:
+        for seq in prefilled:
             del self.prefilling[seq.index]
             seq.generated += 1
             if seq.first_token_at is None:
                 seq.first_token_at = now
             seq.prefilled_at = now
-            steps = (longest if self.policy.gate.pads else seq.output_tokens - seq.generated + 1) - 1
+            steps = (longest if self.policy.admission.pads else seq.output_tokens - seq.generated + 1) - 1
             if steps:
                 self.batch.join(seq, steps=steps)
             else:
@@ -250,17 +250,17 @@ class Scheduler:
     def _preempt_newest(self) -> None:
         if self.prefilling:
             seq = self.prefilling.pop(next(reversed(self.prefilling)))
-            held = self.memory.at_admission(self.blocks, seq)
+            held = self.reservation.at_admission(self.blocks, seq)
         else:
             seq = self.batch.newest()
-            held = self.memory.held(self.blocks, seq, self.batch.length_of(seq))
+            held = self.reservation.held(self.blocks, seq, self.batch.length_of(seq))
             self.batch.leave(seq)
-        self.blocks.give_back(held - (self.prefix.release(seq) if self.prefix else 0))
+        self.blocks.release(held - (self.prefix.release(seq) if self.prefix else 0))
         seq.preemptions += 1
         self.preemptions += 1
-        self.victims.append(seq)
-        self.policy.eviction.evict(self, seq, held)
+        self.preempted.append(seq)
+        self.policy.preemption.preempt(self, seq, held)
 
     def _release(self, seq: SimSequence, length: int) -> None:
-        held = self.memory.held(self.blocks, seq, length)
-        self.blocks.give_back(held - (self.prefix.release(seq) if self.prefix else 0))
+        held = self.reservation.held(self.blocks, seq, length)
+        self.blocks.release(held - (self.prefix.release(seq) if self.prefix else 0))

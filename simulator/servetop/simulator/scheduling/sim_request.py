@@ -1,4 +1,4 @@
-"""A request as a client asked for it, and the sequence that the engine makes of it."""
+"""Token counts of a client's request, and the state of its sequence inside the engine."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 class SimRequest:
     """Token counts of one request.
 
-    `output_tokens` is how many will really come, `max_tokens` how many the engine must reckon with (it cannot
-    know the first); `prefix` are the hashes of the prompt's full blocks, for a prefix cache, else empty.
+    `output_tokens` are actually generated, which the engine cannot know; it plans for `max_tokens`. `prefix` contains
+    the hashes of the prompt's full blocks for a prefix cache, else nothing.
     """
 
     prompt_tokens: int
@@ -21,12 +21,12 @@ class SimRequest:
 
     @property
     def limit(self) -> int:
-        """The most output tokens that the engine has to expect."""
+        """Output tokens for which the engine must plan."""
         return max(self.max_tokens, self.output_tokens)
 
 
 class SimSequence:
-    """One request inside the engine. Times are seconds on the driver's clock, `None` until they happen."""
+    """One request inside the engine. Times are seconds on the driver's clock; None until the event occurs."""
 
     __slots__ = (
         "arrival",
@@ -73,5 +73,5 @@ class SimSequence:
 
     @property
     def length(self) -> int:
-        """Prompt and generated tokens; kept up to date while waiting, not while decoding (see RunningBatch)."""
+        """Prompt and generated tokens; not updated while decoding, when `RunningBatch.length_of` is the length."""
         return self.prompt_tokens + self.generated

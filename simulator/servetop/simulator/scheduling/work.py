@@ -1,4 +1,4 @@
-"""What the engine does next: one prefill iteration, or a run of equal decode iterations in closed form."""
+"""Units of engine work: one iteration with prefill, or several decode iterations of a fixed batch in closed form."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ def on_grid(seconds: float) -> float:
     """Round to the simulator's time grid of 2**-40 s (0.9 ps).
 
     Sums and integer multiples of grid values below 2**13 s are exact in a float, so k steps added one by one
-    and k steps in closed form end at the very same instant.
+    and k steps in closed form end at exactly the same time.
     """
     return round(seconds * GRID) / GRID
 
 
-def grid_after(instant: float) -> float:
-    """The first instant of the grid at or after this one: where an idle engine starts."""
-    return math.ceil(instant * GRID) / GRID
+def grid_after(seconds: float) -> float:
+    """Round up to the time grid; an idle engine starts its work on the grid."""
+    return math.ceil(seconds * GRID) / GRID
 
 
 @dataclass(frozen=True, slots=True)
 class PrefillChunk:
-    """A piece of one prompt computed in one iteration: `tokens` new ones after `start` that are there already."""
+    """A chunk of one prompt computed in one iteration: `tokens` tokens, after `start` tokens computed before."""
 
     sequence: SimSequence
     start: int
@@ -34,15 +34,15 @@ class PrefillChunk:
 
     @property
     def completes(self) -> bool:
-        """Whether the sequence yields its next token at the end of this iteration."""
+        """Whether this chunk ends the prefill, so the sequence yields its next token."""
         return self.start + self.tokens >= self.sequence.length
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """`steps` iterations; the first takes `delay + first` seconds, each later one `slope` more than the one before.
+    """`steps` iterations: after a delay, the first takes `first` seconds and each later one `slope` more than the last.
 
-    `decoding` sequences receive a token at the end of every iteration; `chunks` are prefilled in the first
+    `decoding` sequences receive a token at the end of every iteration. `chunks` are prefilled in the first iteration
     (then `steps` is 1). `admits` is whether an arrival during the work could change the next iteration.
     """
 
@@ -55,15 +55,15 @@ class Work:
     admits: bool = True
 
     def elapsed(self, steps: int) -> float:
-        """Seconds from the start of the work to the end of its iteration number `steps`."""
+        """Seconds from the start of the work to the end of its first `steps` iterations."""
         return self.delay + steps * self.first + self.slope * (steps * (steps - 1) // 2)
 
     def gap(self, step: int) -> float:
-        """Duration in seconds of iteration number `step` (1 is the first), without the delay."""
+        """Duration in seconds of iteration `step`, counted from 1, excluding the delay."""
         return self.first + self.slope * (step - 1)
 
     def steps_by(self, span: float) -> int:
-        """The number of iterations, at least 1, after which `span` seconds have passed (at most `steps`)."""
+        """Return the number of iterations, from 1 to `steps`, after which `span` seconds have passed."""
         if span <= self.delay + self.first or self.steps == 1:
             return 1
         guess = self._solve(span - self.delay)

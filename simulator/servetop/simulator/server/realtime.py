@@ -75,7 +75,7 @@ class RealTimeEngine:
     def kv_usage(self) -> float:
         """Share of KV blocks in use after the last finished iteration, 0..1."""
         blocks, grown = self.scheduler.blocks, 0
-        if self._work is not None and self._work.decoding and self.scheduler.memory.grows:
+        if self._work is not None and self._work.decoding and self.scheduler.reservation.allocates_on_growth:
             grown = self.scheduler.batch.blocks_for_steps(self._done)
         return (blocks.used + grown) / blocks.total
 
