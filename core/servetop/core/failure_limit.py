@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from servetop.core.errors import UsageError
 
 DEFAULT_MAX_FAILURES = "1%"
-_COUNT = re.compile(r"\d{1,12}")
-_PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%")
-_SHARE = re.compile(r"0?\.\d{1,6}|[01]\.\d{0,6}")
+_COUNT = r"\d{1,12}"
+_PERCENT = r"(\d{1,3}(?:\.\d{1,6})?) ?%"
+_SHARE = r"0?\.\d{1,6}|[01]\.\d{0,6}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class FailureLimit:
     def parse(cls, text: str) -> FailureLimit:
         """Parse `10` (requests), `2%` or `0.02` (a share of the requests); UsageError for anything else."""
         stripped = text.strip()
-        if _COUNT.fullmatch(stripped):
+        if re.fullmatch(_COUNT, stripped):
             return cls(stripped, stripped, is_share=False)
-        if match := _PERCENT.fullmatch(stripped):
+        if match := re.fullmatch(_PERCENT, stripped):
             share = f"{match[1]}e-2"
         else:
-            share = stripped if _SHARE.fullmatch(stripped) else "2"
+            share = stripped if re.fullmatch(_SHARE, stripped) else "2"
         if float(share) > 1:
             raise UsageError(f"--max-failures {text}: use a number of requests or a share, as in 10, 2% or 0.02")
         return cls(stripped, share, is_share=True)

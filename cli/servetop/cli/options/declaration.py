@@ -1,5 +1,6 @@
 """How an option is declared: as the annotation of a dataclass field, once.
 
+    @options_class
     class LoadOptions:
         request_rate: Annotated[float | None, Option("--request-rate --rate", "Requests per second.")] = None
 
@@ -15,7 +16,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, get_args, get_origin
+from typing import Any, TypeAlias, TypeVar, dataclass_transform, get_args, get_origin
 
 Given: TypeAlias = "str | Sequence[str] | bool"
 """The value of an option as a command line has it: a text, one text for each repetition, or a flag's state."""
@@ -24,7 +25,18 @@ GivenValues: TypeAlias = Mapping[str, Given]
 Completion: TypeAlias = Callable[..., list[str]]
 """Returns the values that the shell offers for an incomplete one."""
 
+_Class = TypeVar("_Class")
 _KINDS = (bool, int, float, str, Path)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def options_class(cls: type[_Class]) -> type[_Class]:
+    """Make a dataclass of options: keyword-only, and immutable for type checkers.
+
+    It has no comparison, `repr` or check of assignments: to generate these for every class would take a tenth of the
+    time of `servetop --help`.
+    """
+    return dataclass(kw_only=True, eq=False, repr=False)(cls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 """The options of `servetop` that set EngineConfig and ConnectionConfig."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from servetop.cli.options import completions
-from servetop.cli.options.declaration import Option
+from servetop.cli.options.declaration import Option, options_class
 from servetop.cli.options.parsers import parse_command
 
 ENGINE, CONNECTION = "Engine", "Connection"
@@ -56,7 +55,7 @@ ApiKeyEnv = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class EngineOptions:
     """The engine to start or to attach to."""
 
@@ -117,7 +116,7 @@ class EngineOptions:
     api_key_env: ApiKeyEnv = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class ConnectionOptions:
     """How to reach a server at a URL; fields as in ConnectionConfig."""
 

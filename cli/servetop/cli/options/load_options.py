@@ -1,9 +1,8 @@
 """The options of `servetop` that set the stages of a run and when their requests are due."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
-from servetop.cli.options.declaration import Option
+from servetop.cli.options.declaration import Option, options_class
 from servetop.cli.options.parsers import parse_cooldown, parse_workers
 from servetop.core.units import parse_rate, parse_seconds
 
@@ -15,7 +14,7 @@ NumPrompts = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class LoadOptions:
     """How many requests, when, and from how many processes."""
 

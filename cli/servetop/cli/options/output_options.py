@@ -2,12 +2,11 @@
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from servetop.cli.options import completions
-from servetop.cli.options.declaration import Option
+from servetop.cli.options.declaration import Option, options_class
 from servetop.cli.options.parsers import parse_goodput, parse_max_failures, parse_metadata, parse_percentiles
 
 OUTPUT = "Recording and output"
@@ -36,7 +35,7 @@ SummaryAsJson = Annotated[bool, Option("--json", "Print only the summary, as JSO
 AsJson = Annotated[bool, Option("--json", "Print JSON.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class ResultOptions:
     """How the results of a run are judged, and what is kept with them."""
 
@@ -79,7 +78,7 @@ class ResultOptions:
     ] = dataclasses.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class DisplayOptions:
     """How the dashboard looks."""
 
@@ -99,7 +98,7 @@ class DisplayOptions:
     ] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class WebOptions:
     """Where the dashboard is served as a web page, if it is."""
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -100,6 +98,8 @@ def _pairs(option: str, texts: Sequence[str], *, example: str) -> dict[str, str]
 
 def parse_command(text: str) -> tuple[str, ...]:
     """The words of a command, split as a shell does."""
+    import shlex  # not for --help
+
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
@@ -108,6 +108,8 @@ def parse_command(text: str) -> tuple[str, ...]:
 
 def parse_extra_body(text: str) -> Mapping[str, Any]:
     """A JSON object."""
+    import json  # not for --help
+
     try:
         body = json.loads(text) if text else {}
     except json.JSONDecodeError as error:

@@ -2,17 +2,16 @@
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from servetop.cli.options import completions
-from servetop.cli.options.declaration import Option
+from servetop.cli.options.declaration import Option, options_class
 from servetop.cli.options.parsers import parse_extra_body, parse_header_env, parse_headers, parse_model_mix
 
 DATA, REQUESTS = "Data", "Requests"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class DataOptions:
     """Where prompts and lengths come from."""
 
@@ -85,7 +84,7 @@ class DataOptions:
     ] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class RequestOptions:
     """What each request contains."""
 

@@ -1,12 +1,11 @@
 """The options of each command that runs or shows a load: those of `servetop` itself, sweep, replay and attach."""
 
 import dataclasses
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from servetop.cli.options import completions
-from servetop.cli.options.declaration import Argument, Option
+from servetop.cli.options.declaration import Argument, Option, options_class
 from servetop.cli.options.engine_options import (
     ApiKeyEnv,
     ConnectionOptions,
@@ -31,7 +30,7 @@ from servetop.cli.options.output_options import (
 from servetop.cli.options.request_options import DataOptions, RequestOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class RunOptions:
     """The options of `servetop` without a command."""
 
@@ -65,7 +64,7 @@ class RunOptions:
 SWEEP = Argument("FILE.toml|PRESET", "A sweep file, or the name of a preset.", complete=completions.sweeps)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class SweepOptions:
     """The options of `servetop sweep`."""
 
@@ -85,7 +84,7 @@ class SweepOptions:
     example: Annotated[bool, Option("--example", "Print an example sweep file with comments, and exit.")] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class ReplayOptions:
     """The options of `servetop replay`."""
 
@@ -104,7 +103,7 @@ class ReplayOptions:
     web: WebOptions = WebOptions()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class AttachOptions:
     """The options of `servetop attach`."""
 

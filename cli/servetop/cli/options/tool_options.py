@@ -1,11 +1,10 @@
 """The options of the commands that list, print, check or predict."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from servetop.cli.options import completions
-from servetop.cli.options.declaration import Argument, Option
+from servetop.cli.options.declaration import Argument, Option, options_class
 from servetop.cli.options.engine_options import Model
 from servetop.cli.options.load_options import NumPrompts
 from servetop.cli.options.output_options import AsJson, MetricPercentiles
@@ -13,14 +12,14 @@ from servetop.cli.options.parsers import parse_batch_sizes, parse_rates, parse_s
 from servetop.cli.options.run_options import SWEEP
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class JsonOptions:
     """The options of a command that prints a table, or JSON."""
 
     as_json: AsJson = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class StopOptions:
     """The options of `servetop stop`."""
 
@@ -31,7 +30,7 @@ class StopOptions:
     ] = 300.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class SummaryOptions:
     """The options of `servetop summary`."""
 
@@ -47,7 +46,7 @@ class SummaryOptions:
     as_json: AsJson = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class VerifyOptions:
     """The options of `servetop verify`."""
 
@@ -58,7 +57,7 @@ class VerifyOptions:
     as_json: AsJson = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class ListOptions:
     """The options of `servetop ls`."""
 
@@ -66,7 +65,7 @@ class ListOptions:
     as_json: AsJson = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class EnginesOptions:
     """The options of `servetop engines`."""
 
@@ -76,7 +75,7 @@ class EnginesOptions:
     as_json: AsJson = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class GridOptions:
     """The cells that `servetop predict` simulates, in place of a preset."""
 
@@ -118,7 +117,7 @@ class GridOptions:
     ] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class PredictOptions:
     """The options of `servetop predict`."""
 
@@ -135,7 +134,7 @@ class PredictOptions:
     as_json: AsJson = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@options_class
 class ServeOptions:
     """The arguments of `servetop serve`, which the simulator's server parses."""
 
