@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ from servetop.core.interfaces.run_source import EngineFacts
 from servetop.engines.control.control_client import HttpResult, ServerClient, bodies, is_local
 from servetop.engines.control.http_body import excerpt
 from servetop.engines.metrics.metrics_source import MetricsScraper
+from servetop.engines.process.stop_report import StopReport
 
 if TYPE_CHECKING:
     from servetop.engines.engine import Engine
@@ -31,32 +32,6 @@ SILENT_LIMIT = 60.0
 """Seconds without a response after which an attached engine counts as stopped."""
 EXIT_LIMIT = 5.0
 """Seconds that `still_there` waits for an unresponsive engine to exit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopReport:
-    """The result of stopping an engine; clean if `leftover_pids` is empty and `port_free` is true."""
-
-    seconds: float = 0.0
-    signals: tuple[str, ...] = ()
-    """Signals that were sent, in order; empty for an attached engine, which keeps running."""
-    exit_code: int | None = None
-    leftover_pids: tuple[int, ...] = ()
-    port_free: bool | None = None
-    """None: the engine was attached, and is not stopped."""
-    gpu_memory: int | None = None
-    """Bytes of GPU memory that it still holds; None: unknown."""
-
-    @property
-    def trouble(self) -> str | None:
-        """What the user must clean up, in one line; None if nothing is left."""
-        if self.leftover_pids:
-            pids = " ".join(map(str, self.leftover_pids))
-            return f"processes of the engine are still there: try kill -9 {pids}"
-        if self.gpu_memory:
-            size = f"{self.gpu_memory / (1 << 30):.1f} GiB"
-            return f"the engine is gone, but {size} of GPU memory is still held for it: see servetop doctor"
-        return "the engine is gone, but its port is still in use" if self.port_free is False else None
 
 
 class EngineHandle:
@@ -220,11 +195,5 @@ async def stop_process(
         return StopReport()
     from servetop.engines.process.ports import port_is_free  # needed only for started engines
 
-    stopped = await process.stop(engine.stop_grace_period if patience is None else patience, first=engine.stop_signal)
-    return StopReport(
-        seconds=stopped.seconds,
-        signals=stopped.signals,
-        exit_code=process.returncode,
-        leftover_pids=stopped.leftover_pids,
-        port_free=port is None or port_is_free(port),
-    )
+    report = await process.stop(engine.stop_grace_period if patience is None else patience, first=engine.stop_signal)
+    return replace(report, port_free=port is None or port_is_free(port))

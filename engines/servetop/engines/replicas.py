@@ -16,8 +16,9 @@ from servetop.core.interfaces.run_source import EngineFacts
 from servetop.engines.attach import MODELS, attach_engine
 from servetop.engines.control.control_client import ServerClient, normalise_url
 from servetop.engines.engine import Engine
-from servetop.engines.handle import EXIT_LIMIT, EngineHandle, StopReport
+from servetop.engines.handle import EXIT_LIMIT, EngineHandle
 from servetop.engines.metrics.sample_merge import CounterTotals, added_up
+from servetop.engines.process.stop_report import StopReport
 
 LOOK_AGAIN = 1.0
 """Seconds between health checks of a failed replica."""

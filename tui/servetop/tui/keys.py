@@ -134,6 +134,16 @@ def bindings(*tables: Iterable[Key]) -> list[Binding]:
     ]  # fmt: skip
 
 
+def line_bindings(action: str, unit: str) -> list[Binding]:
+    """Up, down, page up and page down as `action`, which takes the lines to go down; `unit` names one line."""
+    return [
+        Binding("up", f"{action}(-1)", f"{unit} up", show=False),
+        Binding("down", f"{action}(1)", f"{unit} down", show=False),
+        Binding("pageup", f"{action}(-20)", "page up", show=False),
+        Binding("pagedown", f"{action}(20)", "page down", show=False),
+    ]
+
+
 LIVE_LINE = (
     ("space", "hold"), ("↑↓", "rate"), ("[ ]", "concurrency"), ("b B", "batch size"), ("p", "pause"),
     ("m", "mark"), ("n", "next"), ("x", "burst"), ("t", "metric"), ("h", "heat map"), ("z", "zoom"),

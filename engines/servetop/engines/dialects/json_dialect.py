@@ -16,6 +16,14 @@ from servetop.engines.dialects.json_values import error_text, error_words, excer
 from servetop.engines.dialects.stream_parser import EventStream
 
 
+def sampling_options(workload: WorkloadConfig) -> dict[str, Any]:
+    """`ignore_eos` and `temperature` of a request, where the workload sets them."""
+    options: dict[str, Any] = {"ignore_eos": True} if workload.ignore_eos else {}
+    if workload.temperature is not None:
+        options["temperature"] = workload.temperature
+    return options
+
+
 class JsonDialect(ABC):
     """A `Dialect` without the request body and the parsing of a whole response."""
 

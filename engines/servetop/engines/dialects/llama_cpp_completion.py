@@ -12,7 +12,7 @@ import orjson
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
-from servetop.engines.dialects.json_dialect import JsonDialect
+from servetop.engines.dialects.json_dialect import JsonDialect, sampling_options
 from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed, timing_of
 from servetop.engines.dialects.json_values import count_in, count_of
 
@@ -44,17 +44,15 @@ class LlamaCppDialect(JsonDialect):
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
         """Return the JSON body of one request; `extra_body` overrides every key."""
-        request: dict[str, Any] = {
+        request = {
             "model": prompt.model or self.model,
             "prompt": prompt.text if prompt.token_ids is None else prompt.token_ids,
             "n_predict": prompt.output_tokens,
             "stream": workload.stream,
+            **sampling_options(workload),
+            **workload.extra_body,
         }
-        if workload.ignore_eos:
-            request["ignore_eos"] = True
-        if workload.temperature is not None:
-            request["temperature"] = workload.temperature
-        return orjson.dumps({**request, **workload.extra_body})
+        return orjson.dumps(request)
 
     def whole(self, content: Any) -> Chunk | None:
         text = content.get("content") if isinstance(content, dict) else None

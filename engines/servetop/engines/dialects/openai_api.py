@@ -15,7 +15,7 @@ import orjson
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
-from servetop.engines.dialects.json_dialect import JsonDialect
+from servetop.engines.dialects.json_dialect import JsonDialect, sampling_options
 from servetop.engines.dialects.json_event import (
     Usage,
     openai_usage,
@@ -53,10 +53,7 @@ class OpenAIDialect(JsonDialect):
             request["stream_options"] = options
         if workload.n > 1:
             request["n"] = workload.n
-        if workload.ignore_eos:
-            request["ignore_eos"] = True
-        if workload.temperature is not None:
-            request["temperature"] = workload.temperature
+        request |= sampling_options(workload)
         taken = {name: value for name, value in request.items() if name not in self.refused}
         return orjson.dumps({**taken, **workload.extra_body})
 

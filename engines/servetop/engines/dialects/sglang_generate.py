@@ -13,7 +13,7 @@ import orjson
 
 from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
-from servetop.engines.dialects.json_dialect import JsonDialect
+from servetop.engines.dialects.json_dialect import JsonDialect, sampling_options
 from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed
 from servetop.engines.dialects.json_values import count_in, error_words
 from servetop.engines.dialects.stream_parser import EventStream
@@ -96,11 +96,7 @@ class SglangDialect(JsonDialect):
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
         """Return the JSON body of one request; `extra_body` overrides every key and parameter."""
         asked = {"text": prompt.text} if prompt.token_ids is None else {"input_ids": prompt.token_ids}
-        parameters: dict[str, Any] = {"max_new_tokens": prompt.output_tokens}
-        if workload.ignore_eos:
-            parameters["ignore_eos"] = True
-        if workload.temperature is not None:
-            parameters["temperature"] = workload.temperature
+        parameters = {"max_new_tokens": prompt.output_tokens, **sampling_options(workload)}
         extra = dict(workload.extra_body)
         if isinstance(more := extra.pop("sampling_params", {}), dict):
             parameters |= more

@@ -10,7 +10,6 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from servetop.core.clock import Clock
 from servetop.core.errors import EngineError
@@ -19,6 +18,7 @@ from servetop.core.system.package_data import package_path
 from servetop.engines.process import watchdog
 from servetop.engines.process.log_filter import LogCapture
 from servetop.engines.process.process_tree import ProcessTree
+from servetop.engines.process.stop_report import StopReport
 
 LOOK_EVERY = 2.0
 """Seconds between updates of the process tree."""
@@ -34,16 +34,6 @@ ORPHAN_PATIENCE = 1.0
 """Seconds for the other processes to exit after the main process."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stopped:
-    """The result of stopping a process."""
-
-    seconds: float
-    signals: tuple[str, ...]
-    """Signals that were sent, in order; empty if the process had already exited."""
-    leftover_pids: tuple[int, ...]
-
-
 class EngineProcess:
     """A running server process and its log, created by `start`."""
 
@@ -57,6 +47,8 @@ class EngineProcess:
         clock: Clock,
     ) -> None:
         self.argv = tuple(argv)
+        self.pid = process.pid
+        """Pid of the server's main process, the leader of its process group."""
         self._cleanup = cleanup
         self.log = log
         self.exited = asyncio.Event()
@@ -123,11 +115,6 @@ class EngineProcess:
         self._tasks = [asyncio.create_task(self._wait()), asyncio.create_task(self._look())]
 
     @property
-    def pid(self) -> int:
-        """Pid of the server's main process, the leader of its process group."""
-        return self._process.pid
-
-    @property
     def returncode(self) -> int | None:
         """Exit status, negative for a signal; None while it runs."""
         return self._process.returncode
@@ -142,7 +129,7 @@ class EngineProcess:
         words = f"was killed by {signal.Signals(-code).name}"
         return f"{words} (out of memory? see dmesg)" if -code == signal.SIGKILL else words
 
-    async def stop(self, patience: float, *, first: signal.Signals = signal.SIGINT) -> Stopped:
+    async def stop(self, patience: float, *, first: signal.Signals = signal.SIGINT) -> StopReport:
         """Send `first` to the main process, then SIGTERM and SIGKILL to all, until none is left."""
         began = self._clock.now()
         self._tree.refresh()
@@ -161,7 +148,8 @@ class EngineProcess:
         left = tuple(each.pid for each in self._tree.living())
         await self._let_go()
         await self._clean_up()
-        return Stopped(seconds=self._clock.now() - began, signals=tuple(sent), leftover_pids=left)
+        seconds = self._clock.now() - began
+        return StopReport(seconds=seconds, signals=tuple(sent), exit_code=self.returncode, leftover_pids=left)
 
     async def _clean_up(self) -> None:
         if not self._cleanup:

@@ -20,6 +20,14 @@ from servetop.simulator.server.httpd import STREAM_END, Connection, chunk
 _WORD = b"$word"
 
 
+def openai_json(kind: str, choice: str = "", *, usage: str = "") -> str:
+    """The template of an OpenAI object with one choice, given by its fields after `index`, or with none."""
+    choices = f'{{"index":0,{choice}}}' if choice else ""
+    counts = f',"usage":{usage}' if usage else ""
+    head = f'"id":"$id","object":"{kind}","created":$created,"model":"$model"'
+    return f'{{{head},"choices":[{choices}]{counts}}}'
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionTemplate:
     """The event templates of one engine, for text completions or chats."""

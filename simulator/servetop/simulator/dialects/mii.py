@@ -8,35 +8,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from servetop.simulator.dialects.completion_templates import CompletionTemplate, template_kinds
+from servetop.simulator.dialects.completion_templates import CompletionTemplate, openai_json, template_kinds
 from servetop.simulator.dialects.metric_counters import MetricCounters
-from servetop.simulator.dialects.server_dialect import (
-    Handler,
-    ServerContext,
-    ServerDialect,
-    flat_error,
-    framework_error,
-    json_route,
-)
+from servetop.simulator.dialects.server_dialect import Handler, ServerContext, ServerDialect, fastapi_error, json_route
 from servetop.simulator.server.generation_request import ApiError, read_body, read_generation
 from servetop.simulator.server.httpd import Connection, HttpRequest
 
 VERSION = "0.3.3"
 _DEFAULT_TOKENS = 128
-_HEAD = '"id":"$id","object":"%s","created":$created,"model":"$model"'
-_TEXT, _CHUNK = _HEAD % "text_completion", _HEAD % "chat.completion.chunk"
-_DELTA = '"choices":[{"index":0,"delta":%s,"finish_reason":$finish}]'
-_BEGUN, _MORE = _DELTA % '{"role":"assistant"}', _DELTA % '{"content":"$word"}'
-_SAID = '"choices":[{"index":0,"message":{"role":"assistant","content":"$text"},"finish_reason":$finish}]'
+_ENDS = '"finish_reason":$finish'
+_SAID = '"message":{"role":"assistant","content":"$text"}'
 NATIVE_TEMPLATE = CompletionTemplate(token='{"text":["$word"]}', whole='{"text":["$text"]}')
 TEXT_TEMPLATE = CompletionTemplate(
-    token=f'{{{_TEXT},"choices":[{{"index":0,"text":"$word","logprobs":null,"finish_reason":$finish}}]}}',
-    whole=f'{{{_TEXT},"choices":[{{"index":0,"text":"$text","logprobs":null,"finish_reason":$finish}}],"usage":$usage}}',
+    token=openai_json("text_completion", f'"text":"$word","logprobs":null,{_ENDS}'),
+    whole=openai_json("text_completion", f'"text":"$text","logprobs":null,{_ENDS}', usage="$usage"),
 )
 CHAT_TEMPLATE = CompletionTemplate(
-    role=f"{{{_CHUNK},{_BEGUN}}}",
-    token=f"{{{_CHUNK},{_MORE}}}",
-    whole=f'{{{_HEAD % "chat.completion"},{_SAID},"usage":$usage}}',
+    role=openai_json("chat.completion.chunk", f'"delta":{{"role":"assistant"}},{_ENDS}'),
+    token=openai_json("chat.completion.chunk", f'"delta":{{"content":"$word"}},{_ENDS}'),
+    whole=openai_json("chat.completion", f"{_SAID},{_ENDS}", usage="$usage"),
 )
 
 
@@ -61,7 +51,7 @@ class MiiServerDialect(ServerDialect):
 
     def error_body(self, error: ApiError) -> bytes:
         """The OpenAI error without the object around it; of a path that does not exist, FastAPI's."""
-        return framework_error(error) or flat_error(error)
+        return fastapi_error(error)
 
     def _generate(self, request: HttpRequest, to: Connection) -> None:
         data: dict[str, Any] = {"max_tokens": _DEFAULT_TOKENS, **read_body(request.body)}

@@ -169,9 +169,10 @@ def flat_error(error: ApiError, **fields: object) -> bytes:
     return orjson.dumps({"object": "error", "message": str(error), **fields, "code": error.status})
 
 
-def framework_error(error: ApiError) -> bytes | None:
-    """Return FastAPI's body of 404 and 405 for an unknown path or method; None for every other error."""
-    return orjson.dumps({"detail": str(error)}) if error.kind in ("NotFound", "MethodNotAllowed") else None
+def fastapi_error(error: ApiError, **fields: object) -> bytes:
+    """Return FastAPI's body of 404 and 405 for an unknown path or method, and `flat_error` for every other error."""
+    unknown = error.kind in ("NotFound", "MethodNotAllowed")
+    return orjson.dumps({"detail": str(error)}) if unknown else flat_error(error, **fields)
 
 
 def metrics_route(page: Callable[[], bytes]) -> Handler:

@@ -13,6 +13,7 @@ import orjson
 from servetop.simulator.dialects.completion_templates import (
     CompletionTemplate,
     TemplateCompletion,
+    openai_json,
     phase_seconds,
     template_kinds,
 )
@@ -20,8 +21,7 @@ from servetop.simulator.dialects.server_dialect import (
     Handler,
     ServerContext,
     ServerDialect,
-    flat_error,
-    framework_error,
+    fastapi_error,
     json_route,
     metrics_route,
 )
@@ -31,24 +31,31 @@ from servetop.simulator.server.httpd import STREAM_END, Connection, HttpRequest,
 from servetop.simulator.server.tokens import token_ids
 
 VERSION = "0.5.23"
-_HEAD = '"id":"$id","object":"%s","created":$created,"model":"$model"'
-_TEXT, _CHUNK = _HEAD % "text_completion", _HEAD % "chat.completion.chunk"
 _ENDS = '"logprobs":null,"finish_reason":$finish,"matched_stop":null'
-_DELTA = '{"role":%s,"content":"%s","reasoning_content":null,"tool_calls":null}'
-_BEGUN = _DELTA % ('"assistant"', "")
-_SAID = '{"role":"assistant","content":"$text","reasoning_content":null,"tool_calls":null}'
+_MESSAGE = '{"role":%s,"content":"%s","reasoning_content":null,"tool_calls":null}'
+_SAID = _MESSAGE % ('"assistant"', "$text")
+
+
+def _text(text: str, *, usage: str = "null") -> str:
+    return openai_json("text_completion", f'"text":"{text}",{_ENDS}', usage=usage)
+
+
+def _delta(role: str, content: str) -> str:
+    return openai_json("chat.completion.chunk", f'"delta":{_MESSAGE % (role, content)},{_ENDS}', usage="null")
+
+
 TEXT_TEMPLATE = CompletionTemplate(
-    token=f'{{{_TEXT},"choices":[{{"index":0,"text":"$word",{_ENDS}}}],"usage":null}}',
-    closing=f'{{{_TEXT},"choices":[{{"index":0,"text":"",{_ENDS}}}],"usage":null}}',
-    usage=f'{{{_TEXT},"choices":[],"usage":$usage}}',
-    whole=f'{{{_TEXT},"choices":[{{"index":0,"text":"$text",{_ENDS}}}],"usage":$usage}}',
+    token=_text("$word"),
+    closing=_text(""),
+    usage=openai_json("text_completion", usage="$usage"),
+    whole=_text("$text", usage="$usage"),
 )
 CHAT_TEMPLATE = CompletionTemplate(
-    role=f'{{{_CHUNK},"choices":[{{"index":0,"delta":{_BEGUN},{_ENDS}}}],"usage":null}}',
-    token=f'{{{_CHUNK},"choices":[{{"index":0,"delta":{_DELTA % ("null", "$word")},{_ENDS}}}],"usage":null}}',
-    closing=f'{{{_CHUNK},"choices":[{{"index":0,"delta":{_DELTA % ("null", "")},{_ENDS}}}],"usage":null}}',
-    usage=f'{{{_CHUNK},"choices":[],"usage":$usage}}',
-    whole=f'{{{_HEAD % "chat.completion"},"choices":[{{"index":0,"message":{_SAID},{_ENDS}}}],"usage":$usage}}',
+    role=_delta('"assistant"', ""),
+    token=_delta("null", "$word"),
+    closing=_delta("null", ""),
+    usage=openai_json("chat.completion.chunk", usage="$usage"),
+    whole=openai_json("chat.completion", f'"message":{_SAID},{_ENDS}', usage="$usage"),
 )
 BATCH = "pp_max_micro_batch_size"
 """The one setting that cuts the running batch without a restart."""
@@ -85,7 +92,7 @@ class SglangServerDialect(ServerDialect):
 
     def error_body(self, error: ApiError) -> bytes:
         """The OpenAI error without the object around it; of a path that does not exist, FastAPI's."""
-        return framework_error(error) or flat_error(error, type=error.kind, param=error.param)
+        return fastapi_error(error, type=error.kind, param=error.param)
 
     def _generate(self, request: HttpRequest, to: Connection) -> None:
         data = read_body(request.body)

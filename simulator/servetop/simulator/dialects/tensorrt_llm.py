@@ -7,7 +7,7 @@ Source: NVIDIA/TensorRT-LLM, `tensorrt_llm/serve/openai_server.py`; as started w
 
 from __future__ import annotations
 
-from servetop.simulator.dialects.completion_templates import CompletionTemplate, template_kinds
+from servetop.simulator.dialects.completion_templates import CompletionTemplate, openai_json, template_kinds
 from servetop.simulator.dialects.server_dialect import (
     Handler,
     ServerContext,
@@ -20,21 +20,29 @@ from servetop.simulator.dialects.tensorrt_llm_metrics import TensorRtLlmCounters
 from servetop.simulator.server.generation_request import ApiError
 
 VERSION = "1.2.1"
-_HEAD = '"id":"$id","object":"%s","created":$created,"model":"$model"'
-_TEXT_HEAD, _CHUNK_HEAD = _HEAD % "text_completion", _HEAD % "chat.completion.chunk"
-_ENDS = '"logprobs":null,"finish_reason":$finish,"stop_reason":null,"disaggregated_params":null'
-_CHUNK_ENDS = '"logprobs":null,"finish_reason":$finish,"stop_reason":null'
+_ENDS = '"logprobs":null,"finish_reason":$finish,"stop_reason":null'
+_WHOLE_ENDS = f'{_ENDS},"disaggregated_params":null'
 _SAID = '{"role":"assistant","content":"$text","reasoning_content":null,"tool_calls":[]}'
+
+
+def _text(text: str, *, usage: str = "null") -> str:
+    return openai_json("text_completion", f'"text":"{text}","token_ids":null,{_WHOLE_ENDS}', usage=usage)
+
+
+def _delta(message: str) -> str:
+    return openai_json("chat.completion.chunk", f'"delta":{message},{_ENDS}', usage="null")
+
+
 TEXT_TEMPLATE = CompletionTemplate(
-    token=f'{{{_TEXT_HEAD},"choices":[{{"index":0,"text":"$word","token_ids":null,{_ENDS}}}],"usage":null}}',
-    usage=f'{{{_TEXT_HEAD},"choices":[],"usage":$usage}}',
-    whole=f'{{{_TEXT_HEAD},"choices":[{{"index":0,"text":"$text","token_ids":null,{_ENDS}}}],"usage":$usage}}',
+    token=_text("$word"),
+    usage=openai_json("text_completion", usage="$usage"),
+    whole=_text("$text", usage="$usage"),
 )
 CHAT_TEMPLATE = CompletionTemplate(
-    role=f'{{{_CHUNK_HEAD},"choices":[{{"index":0,"delta":{{"role":"assistant","content":""}},{_CHUNK_ENDS}}}],"usage":null}}',
-    token=f'{{{_CHUNK_HEAD},"choices":[{{"index":0,"delta":{{"content":"$word"}},{_CHUNK_ENDS}}}],"usage":null}}',
-    usage=f'{{{_CHUNK_HEAD},"choices":[],"usage":$usage}}',
-    whole=f'{{{_HEAD % "chat.completion"},"choices":[{{"index":0,"message":{_SAID},{_ENDS}}}],"usage":$usage}}',
+    role=_delta('{"role":"assistant","content":""}'),
+    token=_delta('{"content":"$word"}'),
+    usage=openai_json("chat.completion.chunk", usage="$usage"),
+    whole=openai_json("chat.completion", f'"message":{_SAID},{_WHOLE_ENDS}', usage="$usage"),
 )
 
 

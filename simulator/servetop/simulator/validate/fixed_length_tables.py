@@ -7,16 +7,16 @@ from typing import Any
 
 from servetop.simulator.validate.published import measured
 from servetop.simulator.validate.validation_tables import (
+    Cells,
     PublishedTarget,
     Table,
     TableRow,
     at_most,
+    errors_within,
     holds,
     max_error,
     mean_error,
 )
-
-Cells = list[dict[str, Any]]
 
 TABLE4_CALIBRATED = {(128, 64)}
 TABLE5_CALIBRATED = {(64, 64), (128, 64), (192, 64), (256, 64)}
@@ -36,8 +36,7 @@ def table4(cells: Cells) -> Table:
         unit="tokens/s",
         rows=rows,
         targets=(
-            at_most("mean error of the held-out cells", mean_error(rows), limit=0.025),
-            at_most("largest error", max_error(rows), limit=0.065),
+            *errors_within(rows, mean=0.025, largest=0.065),
             holds("the peak is at batch 192 for 32 and 64 QPS", peaks == [192, 192], found=f"peaks at {peaks}"),
             holds("batch 160 is a dip in all columns", all(dips), found=f"{sum(dips)} of {len(dips)}"),
             holds(
@@ -102,8 +101,7 @@ def table5(cells: Cells) -> Table:
         unit="tokens/s",
         rows=rows,
         targets=(
-            at_most("mean error of the held-out cells", mean_error(rows), limit=0.04),
-            at_most("largest error", max_error(rows), limit=0.085),
+            *errors_within(rows, mean=0.04, largest=0.085),
             holds("the peak is at batch 128", set(peaks) == {128}, found=f"peaks at {peaks}"),
             holds("batch 160 is a dip (32 QPS, where one was measured)", dip, found=f"{grid[160, 32]:.0f} tokens/s"),
         ),

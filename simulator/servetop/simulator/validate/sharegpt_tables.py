@@ -6,16 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from servetop.simulator.validate.published import measured, suspects
-from servetop.simulator.validate.validation_tables import (
-    Table,
-    TableRow,
-    at_most,
-    holds,
-    max_error,
-    mean_error,
-)
-
-Cells = list[dict[str, Any]]
+from servetop.simulator.validate.validation_tables import Cells, Table, TableRow, at_most, holds, max_error, mean_error
 
 TABLE8_CALIBRATED = {1, 128}
 TABLE13_CALIBRATED = {0.5, 1.5, 4}

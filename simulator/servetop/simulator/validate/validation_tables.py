@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+Cells = list[dict[str, Any]]
+"""Simulated cells: settings and results by name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
@@ -73,6 +76,14 @@ def max_error(rows: Sequence[TableRow]) -> float:
 def at_most(text: str, value: float, *, limit: float) -> PublishedTarget:
     """A relative error with an upper limit."""
     return PublishedTarget(text=f"{text} at most {limit:.1%}", found=f"{value:.2%}", met=value <= limit)
+
+
+def errors_within(rows: Sequence[TableRow], *, mean: float, largest: float) -> tuple[PublishedTarget, PublishedTarget]:
+    """Limits of the mean and of the largest error."""
+    return (
+        at_most("mean error of the held-out cells", mean_error(rows), limit=mean),
+        at_most("largest error", max_error(rows), limit=largest),
+    )
 
 
 def holds(text: str, met: bool, *, found: str) -> PublishedTarget:

@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Grid
 
+from servetop.tui.keys import line_bindings
 from servetop.tui.panels.detail.cdf import CdfPanel, StageLegend
 from servetop.tui.panels.detail.config import ConfigPanel, shown_rows
 from servetop.tui.panels.detail.sweep import CurvePanel, SweepPanel
@@ -51,12 +52,7 @@ class SweepScreen(DetailScreen):
 class ConfigScreen(DetailScreen):
     """All settings; scrolls."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "scroll_config(-1)", "line up", show=False),
-        Binding("down", "scroll_config(1)", "line down", show=False),
-        Binding("pageup", "scroll_config(-20)", "page up", show=False),
-        Binding("pagedown", "scroll_config(20)", "page down", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*line_bindings("scroll_config", "line")]
 
     def compose(self) -> ComposeResult:
         yield HeaderLine(id="header")

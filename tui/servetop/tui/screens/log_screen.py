@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input
 
+from servetop.tui.keys import line_bindings
 from servetop.tui.panels.detail.log_view import LogView
 from servetop.tui.panels.footer import StatusLine
 from servetop.tui.panels.header import HeaderLine
@@ -21,10 +22,7 @@ class LogScreen(FrameScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,l", "app.show_screen('live')", "close"),
-        Binding("up", "scroll_log(1)", "line up", show=False),
-        Binding("down", "scroll_log(-1)", "line down", show=False),
-        Binding("pageup", "scroll_log(20)", "page up", show=False),
-        Binding("pagedown", "scroll_log(-20)", "page down", show=False),
+        *line_bindings("scroll_log", "line"),
         Binding("v", "next_level", "level", tooltip="All lines, warnings and errors, errors only"),
         Binding("slash", "search", "search", tooltip="Find lines that contain a text, ignoring case"),
         Binding("n", "go_to_match(-1)", "older match", show=False),
@@ -37,8 +35,8 @@ class LogScreen(FrameScreen):
         yield StatusLine(id="status")
 
     def action_scroll_log(self, lines: int) -> None:
-        """Scroll up (positive) or down by lines."""
-        self.query_one(LogView).scroll(lines)
+        """Scroll down (positive) or up by lines."""
+        self.query_one(LogView).scroll(-lines)
 
     def action_next_level(self) -> None:
         """Select the next level."""

@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from servetop.core.events import RequestRecord
+from servetop.tui.keys import line_bindings
 from servetop.tui.panels.detail.requests import RequestsPanel
 from servetop.tui.panels.detail.tokens import TokensPanel
 from servetop.tui.panels.footer import StatusLine
@@ -22,10 +23,7 @@ class RequestsScreen(DetailScreen):
     """Waterfall and table; the arrow keys select a request, Enter opens it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "choose(-1)", "row up", show=False),
-        Binding("down", "choose(1)", "row down", show=False),
-        Binding("pageup", "choose(-20)", "page up", show=False),
-        Binding("pagedown", "choose(20)", "page down", show=False),
+        *line_bindings("choose", "row"),
         Binding("enter", "open", "open", show=False),
         Binding("s", "sort", "sort by the next column", show=False),
         Binding("S", "reverse", "reverse the order", show=False),

@@ -1,0 +1,31 @@
+"""The result of stopping an engine: signals sent, and what is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopReport:
+    """The result of stopping an engine; clean if `leftover_pids` is empty and `port_free` is true."""
+
+    seconds: float = 0.0
+    signals: tuple[str, ...] = ()
+    """Signals that were sent, in order; empty if the process had already exited, or the engine was attached."""
+    exit_code: int | None = None
+    leftover_pids: tuple[int, ...] = ()
+    port_free: bool | None = None
+    """None: the engine was attached, and is not stopped."""
+    gpu_memory: int | None = None
+    """Bytes of GPU memory that it still holds; None: unknown."""
+
+    @property
+    def trouble(self) -> str | None:
+        """What the user must clean up, in one line; None if nothing is left."""
+        if self.leftover_pids:
+            pids = " ".join(map(str, self.leftover_pids))
+            return f"processes of the engine are still there: try kill -9 {pids}"
+        if self.gpu_memory:
+            size = f"{self.gpu_memory / (1 << 30):.1f} GiB"
+            return f"the engine is gone, but {size} of GPU memory is still held for it: see servetop doctor"
+        return "the engine is gone, but its port is still in use" if self.port_free is False else None
