@@ -1,1 +1,1 @@
-"""The engines' HTTP APIs and metrics pages, as the simulator serves them."""
+"""The simulator's emulation of the engines' HTTP APIs and metrics pages."""

@@ -1,7 +1,7 @@
-"""Completions in the style of the OpenAI API, as templates of an engine's events.
+"""Completions in the style of the OpenAI API, rendered from templates of an engine's events.
 
-In a template, `$id`, `$created`, `$model`, `$word` (a token's text), `$text` (all of it), `$finish` and `$usage` stand
-for JSON values or, within quotes, for what they contain.
+In a template, `$id`, `$created`, `$model`, `$word` (a token's text), `$text` (the whole text), `$finish` and `$usage`
+are replaced by JSON values or, within quotes, by their contents.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORD = b"$word"
 
 
 def openai_json(kind: str, choice: str = "", *, usage: str = "") -> str:
-    """The template of an OpenAI object with one choice, given by its fields after `index`, or with none."""
+    """Return the template of an OpenAI object; `choice` contains the fields of its choice after `index`, if it has one."""
     choices = f'{{"index":0,{choice}}}' if choice else ""
     counts = f',"usage":{usage}' if usage else ""
     head = f'"id":"$id","object":"{kind}","created":$created,"model":"$model"'
@@ -35,20 +35,20 @@ class CompletionTemplate:
     token: str
     """The event of a token."""
     whole: str
-    """The body of a whole response."""
+    """The body of a complete (non-streamed) response."""
     role: str = ""
-    """The event before the first token, if there is one."""
+    """The event before the first token; empty for none."""
     last: str = ""
-    """The event of the last token, if it differs from the others."""
+    """The event of the last token; empty if it does not differ from the others."""
     closing: str = ""
-    """An event with the finish reason and no token, if the last token's event lacks it."""
+    """The event with the finish reason after the last token; empty if the last token's event contains the reason."""
     usage: str = ""
-    """The event with the token counts, sent on request."""
+    """The event with the token counts, sent if the request includes the usage."""
     prefix: str = "data: "
     done: bool = True
     """Whether `[DONE]` ends the stream."""
     unfinished: str = "null"
-    """The finish reason of all events but the last."""
+    """The finish reason of all events except the last."""
     reasons: tuple[str, str] = ("length", "stop")
     """Finish reasons in streams for the token limit and for EOS."""
 
@@ -57,7 +57,7 @@ _NO_TEMPLATE = CompletionTemplate(token="", whole="")
 
 
 class TemplateCompletion(Completion):
-    """A completion that fills a template; without one, a subclass writes the events itself."""
+    """A completion that fills a template; without a template, a subclass writes the events."""
 
     def __init__(
         self,
@@ -71,14 +71,14 @@ class TemplateCompletion(Completion):
         self.template = template
         self.words: list[bytes] = []
         self._header = {
-            "$id": header.identity,
+            "$id": header.response_id,
             "$created": str(header.created),
             "$model": orjson.dumps(header.model)[1:-1].decode(),
         }
         self.begin()
 
     def begin(self) -> None:
-        """Send or prepare what precedes the first token; a stream sends its HTTP head."""
+        """Prepare the response before the first token; a stream sends its HTTP head."""
 
     def values(self) -> dict[str, str]:
         """Return the current values of the placeholders, except those of the header and the words."""
@@ -117,7 +117,7 @@ class TemplateStream(TemplateCompletion):
         self.connection.start_stream()
 
     def token(self, *, last: bool) -> None:
-        """Send the token's event, and what the engine sends before the first and after the last one."""
+        """Send the token's event, with the role event before the first token and the ending after the last."""
         template, events = self.template, b""
         if not self.sent and template.role:
             events = chunk(self._event(template.role, finish=template.unfinished))
@@ -153,7 +153,7 @@ class TemplateResponse(TemplateCompletion):
     """Collects the text and sends one object at the end."""
 
     def token(self, *, last: bool) -> None:
-        """Collect the word; respond at the last one."""
+        """Collect the word; respond after the last one."""
         self.next_word()
         if last:
             body = self.fill(self.template.whole, finish=f'"{self.finish_reason}"').replace(b"$text", self.text)
@@ -164,14 +164,14 @@ class TemplateResponse(TemplateCompletion):
         return {}
 
 
-def phase_seconds(answer: Completion) -> dict[str, float]:
-    """`queue`, `prefill`, `decode`, `inference`, `e2e` and `per_token` seconds of a completion up to its last token."""
-    assert answer.seq is not None
-    phases = phases_of(answer.seq, tokens=answer.sent)
+def phase_seconds(completion: Completion) -> dict[str, float]:
+    """Return `queue`, `prefill`, `decode`, `inference`, `e2e` and `per_token` seconds up to the last token."""
+    assert completion.seq is not None
+    phases = phases_of(completion.seq, tokens=completion.sent)
     names = ("queue", "prefill", "decode", "inference", "e2e", "per_token")
     return {name: getattr(phases, name) for name in names}
 
 
-def template_kinds(template: CompletionTemplate) -> CompletionFactories:
-    """Return the factories of a streamed and of a whole response that fill `template`."""
+def template_factories(template: CompletionTemplate) -> CompletionFactories:
+    """Return the factories of a streamed and of a complete response that fill `template`."""
     return partial(TemplateStream, template=template), partial(TemplateResponse, template=template)

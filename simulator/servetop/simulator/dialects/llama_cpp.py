@@ -1,6 +1,6 @@
 """llama.cpp's llama-server: `/completion`, `/props`, `/slots`, its OpenAI routes and the `llamacpp:` metrics.
 
-As captured from build b1-0c1e570. A slot's context is its share of all cells; nothing is preempted. KV cache
+Captured from build b1-0c1e570. The KV cache is divided equally among the slots, so nothing is preempted. KV cache
 usage is in `/slots` only, not in the metrics.
 """
 
@@ -35,13 +35,13 @@ _UNLIMITED = 2**31
 
 
 class ContextError(ApiError):
-    """A prompt that is too long for a slot."""
+    """The prompt is too long for a slot."""
 
     def __init__(self, prompt_tokens: int, *, limit: int) -> None:
         text = (
             f"request ({prompt_tokens} tokens) exceeds the available context size ({limit} tokens), try increasing it"
         )
-        super().__init__(text, kind="exceed_context_size_error")
+        super().__init__(text, error_type="exceed_context_size_error")
         self.counts = {"n_prompt_tokens": prompt_tokens, "n_ctx": limit}
 
 
@@ -54,8 +54,8 @@ class LlamaCppServerDialect(ServerDialect):
 
     def __init__(self, context: ServerContext) -> None:
         super().__init__(context, LlamaCppCounters())
-        self._places: dict[int, int] = {}
-        """Slots of running sequences, both by number."""
+        self._slot_numbers: dict[int, int] = {}
+        """Slot number by index of the running sequence."""
 
     def open(self, engine: RealTimeEngine) -> None:
         super().open(engine)
@@ -66,59 +66,59 @@ class LlamaCppServerDialect(ServerDialect):
     def routes(self) -> dict[tuple[str, str], Handler]:
         text = (partial(LlamaCppStream, template=TEXT_TEMPLATE), partial(LlamaCppResponse, template=TEXT_TEMPLATE))
         chat = (partial(LlamaCppStream, template=CHAT_TEMPLATE), partial(LlamaCppResponse, template=CHAT_TEMPLATE))
-        native = partial(self._complete, chat=False, kinds=(LlamaCppNativeStream, LlamaCppNativeResponse))
+        native = partial(self._complete, chat=False, factories=(LlamaCppNativeStream, LlamaCppNativeResponse))
         return {
             ("POST", "/completion"): native,
             ("POST", "/completions"): native,
-            ("POST", "/v1/completions"): partial(self._complete, chat=False, kinds=text),
-            ("POST", "/v1/chat/completions"): partial(self._complete, chat=True, kinds=chat),
+            ("POST", "/v1/completions"): partial(self._complete, chat=False, factories=text),
+            ("POST", "/v1/chat/completions"): partial(self._complete, chat=True, factories=chat),
             ("GET", "/v1/models"): json_route(self._models),
             ("GET", "/models"): json_route(self._models),
             ("GET", "/health"): json_route(lambda: {"status": "ok"}),
             ("GET", "/props"): json_route(self._props),
             ("GET", "/slots"): json_route(self._slots),
-            ("GET", "/metrics"): json_route(self.page, kind=TEXT),
+            ("GET", "/metrics"): json_route(self.page, content_type=TEXT),
         }
 
     def page(self) -> bytes:
         """Return the metrics page; ApiError (501) if the server runs without `--metrics`."""
         if not self.context.options.metrics:
             text = "This server does not support metrics endpoint. Start it with `--metrics`"
-            raise ApiError(text, status=501, kind="not_supported_error")
+            raise ApiError(text, status=501, error_type="not_supported_error")
         return self.counters.page()
 
     def error_body(self, error: ApiError) -> bytes:
-        """`{"error": {"code", "message", "type"}}`, with the counts of a prompt that is too long."""
-        kind = {"BadRequestError": "invalid_request_error"}.get(error.kind, error.kind)
-        fields = {"code": error.status, "message": str(error), "type": kind}
+        """Return `{"error": {"code", "message", "type"}}`, with the token counts for a prompt that is too long."""
+        error_type = {"BadRequestError": "invalid_request_error"}.get(error.error_type, error.error_type)
+        fields = {"code": error.status, "message": str(error), "type": error_type}
         return orjson.dumps({"error": fields | (error.counts if isinstance(error, ContextError) else {})})
 
     def unknown(self, _: HttpRequest, /) -> ApiError:
-        return ApiError("File Not Found", status=404, kind="not_found_error")
+        return ApiError("File Not Found", status=404, error_type="not_found_error")
 
-    def _complete(self, request: HttpRequest, to: Connection, *, chat: bool, kinds: CompletionFactories) -> None:
+    def _complete(self, request: HttpRequest, to: Connection, *, chat: bool, factories: CompletionFactories) -> None:
         generation = self._read(read_body(request.body), chat=chat)
-        kind = kinds[0 if generation.stream else 1]
-        self.admission.submit(generation, to, kind=kind, model=self.context.names[0], prefix="chatcmpl-")
+        factory = factories[0 if generation.stream else 1]
+        self.admission.submit(generation, to, factory=factory, model=self.context.names[0], prefix="chatcmpl-")
 
     def _read(self, data: dict[str, Any], *, chat: bool) -> GenerationRequest:
-        """The request; its limit is what the slot has room for, as the server ends an answer there."""
-        asked = [data.get(name) for name in ("max_completion_tokens", "max_tokens", "n_predict")]
-        counted = {**data, "max_tokens": 1, "max_completion_tokens": None, "min_tokens": None}
-        generation = read_generation(counted, chat=chat, context_limit=_UNLIMITED)
+        """Parse a request; its token limit is at most the room in a slot, where the server ends a completion."""
+        limits = [data.get(name) for name in ("max_completion_tokens", "max_tokens", "n_predict")]
+        unlimited = {**data, "max_tokens": 1, "max_completion_tokens": None, "min_tokens": None}
+        generation = read_generation(unlimited, chat=chat, context_limit=_UNLIMITED)
         room = self.slot_tokens - generation.prompt_tokens
         if room < 1:
             raise ContextError(generation.prompt_tokens, limit=self.slot_tokens)
-        limit = next((value for value in asked if isinstance(value, int) and value > 0), room)
+        limit = next((value for value in limits if isinstance(value, int) and value > 0), room)
         return dataclasses.replace(generation, max_tokens=min(limit, room), min_tokens=1)
 
     def _models(self) -> dict[str, object]:
         spec, name = self.context.spec, self.context.names[0]
         meta = {"n_ctx": self.slot_tokens, "n_ctx_train": spec.model.max_model_len, "n_embd": spec.model.hidden}
         meta |= {"n_params": int(spec.model.parameters), "size": int(spec.model.weight_bytes)}
-        one = {"id": name, "aliases": [name], "tags": [], "object": "model", "created": self.started_at}
-        listed = {"name": name, "model": name, "type": "model", "capabilities": ["completion"]}
-        return {"models": [listed], "object": "list", "data": [{**one, "owned_by": "llamacpp", "meta": meta}]}
+        model = {"id": name, "aliases": [name], "tags": [], "object": "model", "created": self.started_at}
+        entry = {"name": name, "model": name, "type": "model", "capabilities": ["completion"]}
+        return {"models": [entry], "object": "list", "data": [{**model, "owned_by": "llamacpp", "meta": meta}]}
 
     def _props(self) -> dict[str, object]:
         return {
@@ -141,10 +141,12 @@ class LlamaCppServerDialect(ServerDialect):
     def _slots(self) -> list[dict[str, object]]:
         scheduler = self.engine.scheduler
         running = {**scheduler.prefilling, **scheduler.batch.members}
-        self._places = {index: slot for index, slot in self._places.items() if index in running}
-        free = [slot for slot in range(self.context.spec.batch_limit) if slot not in self._places.values()]
-        self._places |= dict(zip([index for index in running if index not in self._places], free, strict=False))
-        busy = {slot: running[index] for index, slot in self._places.items()}
+        self._slot_numbers = {index: slot for index, slot in self._slot_numbers.items() if index in running}
+        free = [slot for slot in range(self.context.spec.batch_limit) if slot not in self._slot_numbers.values()]
+        self._slot_numbers |= dict(
+            zip([index for index in running if index not in self._slot_numbers], free, strict=False)
+        )
+        busy = {slot: running[index] for index, slot in self._slot_numbers.items()}
         common = {"n_ctx": self.slot_tokens, "speculative": False}
         return [
             {"id": slot, **common, "is_processing": slot in busy, **(_task(busy[slot]) if slot in busy else {})}
@@ -153,14 +155,14 @@ class LlamaCppServerDialect(ServerDialect):
 
 
 def _task(seq: SimSequence) -> dict[str, object]:
-    """The request of a slot as `/slots` reports it; `n_prompt_tokens` includes the generated tokens."""
+    """Return a slot's request in the format of `/slots`, whose `n_prompt_tokens` includes the generated tokens."""
     decoded = seq.sink.sent if seq.sink is not None else seq.generated
-    going = {"has_next_token": True, "has_new_line": False}
+    state = {"has_next_token": True, "has_new_line": False}
     return {
         "id_task": seq.index,
         "n_prompt_tokens": seq.prompt_tokens + decoded,
         "n_prompt_tokens_processed": seq.prompt_tokens - seq.cached_tokens,
         "n_prompt_tokens_cache": seq.cached_tokens,
         "params": params_of(seq.sink.generation) if seq.sink is not None else PARAMS,
-        "next_token": [{**going, "n_remain": seq.request.limit - decoded, "n_decoded": decoded}],
+        "next_token": [{**state, "n_remain": seq.request.limit - decoded, "n_decoded": decoded}],
     }

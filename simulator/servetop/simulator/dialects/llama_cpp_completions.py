@@ -1,4 +1,4 @@
-"""Answers of llama.cpp's llama-server, its own and the OpenAI API's, as captured from build b1-0c1e570."""
+"""Completions of llama.cpp's llama-server: its native API and the OpenAI API, captured from build b1-0c1e570."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEAD = f'"created":$created,"model":"$model","system_fingerprint":"{BUILD}","ob
 _TEXT, _CHUNK, _CHAT = (_HEAD % kind for kind in ("text_completion", "chat.completion.chunk", "chat.completion"))
 _CHOICE = '"choices":[{"text":"%s","index":0,"logprobs":null,"finish_reason":$finish}]'
 _DELTA = '"choices":[{"finish_reason":$finish,"index":0,"delta":%s}]'
-_SAID = '"choices":[{"finish_reason":$finish,"index":0,"message":{"role":"assistant","content":"$text"}}]'
+_MESSAGE = '"choices":[{"finish_reason":$finish,"index":0,"message":{"role":"assistant","content":"$text"}}]'
 TEXT_TEMPLATE = CompletionTemplate(
     token=f'{{{_CHOICE % "$word"},{_TEXT},"id":"$id","timings":$timings}}',
     closing=f'{{{_CHOICE % ""},{_TEXT},"usage":$usage,"id":"$id","timings":$timings}}',
@@ -31,18 +31,25 @@ TEXT_TEMPLATE = CompletionTemplate(
 CHAT_TEMPLATE = CompletionTemplate(
     role=f'{{{_DELTA % """{"role":"assistant","content":null}"""},"id":"$id",{_CHUNK}}}',
     token=f'{{{_DELTA % """{"content":"$word"}"""},"id":"$id",{_CHUNK}}}',
-    closing=f'{{{_DELTA % "{}"},"id":"$id",{_CHUNK}$unasked}}',
+    closing=f'{{{_DELTA % "{}"},"id":"$id",{_CHUNK}$closing_timings}}',
     usage=f'{{"choices":[],"id":"$id",{_CHUNK},"usage":$usage,"timings":$timings}}',
-    whole=f'{{{_SAID},{_CHAT},"usage":$usage,"id":"$id","timings":$timings}}',
+    whole=f'{{{_MESSAGE},{_CHAT},"usage":$usage,"id":"$id","timings":$timings}}',
 )
 _SAMPLERS = ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"]
-_OFF = ("dynatemp_range", "xtc_probability", "presence_penalty", "frequency_penalty", "dry_multiplier")
-_NONE = ("mirostat", "n_keep", "n_discard", "n_probs", "min_keep")
-_NO = ("ignore_eos", "stream", "timings_per_token", "post_sampling_probs", "backend_sampling", "reasoning_in_content")
+_ZERO_FLOATS = ("dynatemp_range", "xtc_probability", "presence_penalty", "frequency_penalty", "dry_multiplier")
+_ZERO_INTS = ("mirostat", "n_keep", "n_discard", "n_probs", "min_keep")
+_FALSE = (
+    "ignore_eos",
+    "stream",
+    "timings_per_token",
+    "post_sampling_probs",
+    "backend_sampling",
+    "reasoning_in_content",
+)
 PARAMS: dict[str, Any] = {
-    **dict.fromkeys(_OFF, 0.0),
-    **dict.fromkeys(_NONE, 0),
-    **dict.fromkeys(_NO, False),
+    **dict.fromkeys(_ZERO_FLOATS, 0.0),
+    **dict.fromkeys(_ZERO_INTS, 0),
+    **dict.fromkeys(_FALSE, False),
     "seed": 4294967295,
     "temperature": 0.8,
     "dynatemp_exponent": 1.0,
@@ -70,61 +77,61 @@ PARAMS: dict[str, Any] = {
     "lora": [],
     "speculative.types": "none",
 }
-"""The generation settings that `/props` tells."""
+"""The default generation settings in `/props`."""
 
 
 def params_of(generation: GenerationRequest) -> dict[str, Any]:
-    """The settings of one request, as `/slots` tells them."""
-    own = {"max_tokens": generation.max_tokens, "n_predict": generation.max_tokens, "stream": generation.stream}
-    return {**PARAMS, **own, "ignore_eos": generation.ignore_eos, "reasoning_format": "deepseek"}
+    """Return the generation settings of one request, as in `/slots`."""
+    limits = {"max_tokens": generation.max_tokens, "n_predict": generation.max_tokens, "stream": generation.stream}
+    return {**PARAMS, **limits, "ignore_eos": generation.ignore_eos, "reasoning_format": "deepseek"}
 
 
-def timings_of(answer: TemplateCompletion) -> dict[str, Any]:
-    """Milliseconds of prompt and generation so far; the first token counts for the prompt's time."""
-    seconds = phase_seconds(answer)
-    assert answer.seq is not None
-    cached, prompt = answer.seq.cached_tokens, answer.generation.prompt_tokens - answer.seq.cached_tokens
-    times = {"prompt": (prompt, seconds["prefill"]), "predicted": (answer.sent, seconds["decode"])}
+def timings_of(completion: TemplateCompletion) -> dict[str, Any]:
+    """Return milliseconds and rates of prompt and generation so far; the first token is part of the prompt's time."""
+    seconds = phase_seconds(completion)
+    assert completion.seq is not None
+    cached, prompt = completion.seq.cached_tokens, completion.generation.prompt_tokens - completion.seq.cached_tokens
+    times = {"prompt": (prompt, seconds["prefill"]), "predicted": (completion.sent, seconds["decode"])}
     timings: dict[str, Any] = {"cache_n": cached}
-    for name, (tokens, took) in times.items():
+    for name, (tokens, duration) in times.items():
         timings |= {
             f"{name}_n": tokens,
-            f"{name}_ms": took * 1e3,
-            f"{name}_per_token_ms": took * 1e3 / tokens if tokens else 0.0,
-            f"{name}_per_second": tokens / took if took else 0.0,
+            f"{name}_ms": duration * 1e3,
+            f"{name}_per_token_ms": duration * 1e3 / tokens if tokens else 0.0,
+            f"{name}_per_second": tokens / duration if duration else 0.0,
         }
     return timings
 
 
 class _Timed(TemplateCompletion):
     def values(self) -> dict[str, str]:
-        """Add `$timings`; chats send them with the usage if the request includes it, else with the last event."""
+        """Add `$timings`; a chat sends them in the usage event if the request includes it, else in the closing one."""
         if self.seq is None:
-            return {"$unasked": "", "$timings": "null"}
+            return {"$closing_timings": "", "$timings": "null"}
         usage = {**self.usage(), "prompt_tokens_details": {"cached_tokens": self.seq.cached_tokens}}
         timings = orjson.dumps(timings_of(self)).decode()
-        unasked = "" if self.generation.include_usage else f',"timings":{timings}'
-        return {"$unasked": unasked, "$timings": timings, "$usage": orjson.dumps(usage).decode()}
+        closing = "" if self.generation.include_usage else f',"timings":{timings}'
+        return {"$closing_timings": closing, "$timings": timings, "$usage": orjson.dumps(usage).decode()}
 
 
 class LlamaCppStream(_Timed, TemplateStream):
-    """An event per token; those of a text carry the timings so far."""
+    """One event per token; the events of a text completion contain the timings so far."""
 
     def begin(self) -> None:
-        """Events with timings change from token to token."""
+        """Mark templates with timings as changing from token to token."""
         self.live = "$timings" in self.template.token
         super().begin()
 
 
 class LlamaCppResponse(_Timed, TemplateResponse):
-    """One object with the timings."""
+    """One JSON object with the timings."""
 
 
 class _Native(TemplateCompletion):
-    """`/completion`."""
+    """A completion of the native route `/completion`."""
 
     def final(self, *, content: str) -> bytes:
-        """The object that ends a stream, or is the whole answer."""
+        """Return the last object of a stream, or the complete response."""
         assert self.seq is not None
         generation = self.generation
         body = {
@@ -149,14 +156,14 @@ class _Native(TemplateCompletion):
 
 
 class LlamaCppNativeStream(_Native):
-    """An event per token, then one with timings. No `[DONE]`."""
+    """One event per token, then one with the timings, without `[DONE]`."""
 
     def begin(self) -> None:
         """Send the HTTP head."""
         self.connection.start_stream()
 
     def token(self, *, last: bool) -> None:
-        """Send the token's event, and the final one after the last."""
+        """Send the token's event, and the final event after the last token."""
         word = self.next_word()
         event = (
             b'data: {"index":0,"content":"%b","tokens":[%d],"stop":false,"id_slot":-1,"tokens_predicted":%d,'
@@ -172,10 +179,10 @@ class LlamaCppNativeStream(_Native):
 
 
 class LlamaCppNativeResponse(_Native):
-    """One object at the end."""
+    """One JSON object at the end."""
 
     def token(self, *, last: bool) -> None:
-        """Keep the word; answer with the last one."""
+        """Collect the word; respond after the last one."""
         self.next_word()
         if last:
             self.connection.respond(200, self.final(content=orjson.loads(b'"' + self.text + b'"')))

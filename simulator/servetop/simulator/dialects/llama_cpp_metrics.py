@@ -1,4 +1,4 @@
-"""The `llamacpp:` metrics: names, words and order as captured. Generated tokens count when their request ends."""
+"""The `llamacpp:` metrics, with names, help texts and order as captured; output is counted when its request ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from servetop.simulator.scheduling.sim_request import SimSequence
 
 
 class LlamaCppCounters(MetricCounters):
-    """With the number of busy slots in each decode."""
+    """Counters of llama-server, including the busy slots of each decode."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -16,25 +16,25 @@ class LlamaCppCounters(MetricCounters):
         self._prompt_seconds = 0.0
 
     def stepped(self, tokens: int, /) -> None:
-        """An iteration is one call of `llama_decode()`."""
+        """Count the iteration as one `llama_decode()` call."""
         super().stepped(tokens)
         self._busy += self.engine.scheduler.running if self.engine is not None else 0
 
     def first(self, seq: SimSequence, at: float, /) -> None:
-        """A prompt was processed."""
+        """Add the processing time of a prompt."""
         super().first(seq, at)
         self._prompt_seconds += at - (seq.arrival if seq.scheduled_at is None else seq.scheduled_at)
 
     def finished(self, seq: SimSequence, at: float, /) -> None:
-        """A request is complete."""
+        """Add a finished request."""
         super().finished(seq, at)
         self._longest = max(self._longest, seq.prompt_tokens + seq.output_tokens)
 
     def page(self) -> bytes:
-        """The whole page, as of now."""
+        """Return the metrics page in Prometheus text format."""
         assert self.engine is not None
         prefill, decode = self._prompt_seconds, self.seconds["decode"]
-        processed, scheduler = self.prompted - self.cached_tokens, self.engine.scheduler
+        processed, scheduler = self.prompt_tokens - self.cached_tokens, self.engine.scheduler
         counters: dict[str, tuple[str, float]] = {
             "prompt_tokens_total": ("Number of prompt tokens processed, excluding cached tokens", processed),
             "prompt_tokens_cached_total": ("Number of prompt tokens reused from the cache", self.cached_tokens),
@@ -70,5 +70,5 @@ class LlamaCppCounters(MetricCounters):
         return page_of(series(table | {f"llamacpp:{name}": Metric(*pair) for name, pair in gauges.items()}))
 
 
-def _rate(amount: float, by: float) -> float:
-    return amount / by if by else 0.0
+def _rate(amount: float, per: float) -> float:
+    return amount / per if per else 0.0

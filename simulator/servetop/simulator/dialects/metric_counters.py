@@ -49,8 +49,8 @@ def phases_of(seq: SimSequence, *, tokens: int) -> Phases:
     )
 
 
-class Measure(NamedTuple):
-    """A histogram of finished requests: field of `Phases`, HELP text, upper bounds."""
+class HistogramSpec(NamedTuple):
+    """The definition of a histogram of finished requests: field of `Phases`, HELP text, upper bounds."""
 
     phase: str
     text: str
@@ -58,18 +58,18 @@ class Measure(NamedTuple):
 
 
 class MetricCounters:
-    """Sums since the server started: tokens as they are emitted, and those of finished requests (`finished_…`)."""
+    """Totals since the server started: of emitted tokens, and of finished requests (`finished_…`)."""
 
-    def __init__(self, measures: Mapping[str, Measure] | None = None, *, labels: Labels | None = None) -> None:
+    def __init__(self, specs: Mapping[str, HistogramSpec] | None = None, *, labels: Labels | None = None) -> None:
         self.engine: RealTimeEngine | None = None
         """The simulated engine, from which gauges are read; set when the server starts."""
-        self._measures = measures or {}
+        self._specs = specs or {}
         self.histograms = {
-            name: Histogram(name, measure.text, bounds=measure.bounds, labels=labels or {})
-            for name, measure in self._measures.items()
+            name: Histogram(name, spec.text, bounds=spec.bounds, labels=labels or {})
+            for name, spec in self._specs.items()
         }
-        self.prompted = 0
-        self.generated = 0
+        self.prompt_tokens = 0
+        self.generated_tokens = 0
         self.steps = 0
         self.aborts = 0
         self.reasons: Counter[str] = Counter()
@@ -83,26 +83,26 @@ class MetricCounters:
 
     @property
     def finishes(self) -> int:
-        """Finished requests."""
+        """The number of finished requests."""
         return sum(self.reasons.values())
 
     def stepped(self, _tokens: int, /) -> None:
-        """An iteration ended."""
+        """Count an iteration."""
         self.steps += 1
 
     def emitted(self, count: int, *, due: float) -> None:  # noqa: ARG002
-        """Tokens were written to their sockets."""
-        self.generated += count
+        """Count sent tokens."""
+        self.generated_tokens += count
 
     def first(self, seq: SimSequence, _at: float, /) -> None:
-        """The first token of a request."""
-        self.prompted += seq.prompt_tokens
+        """Count the prompt tokens of a request at its first token."""
+        self.prompt_tokens += seq.prompt_tokens
 
     def gap(self, _seconds: float, _count: int, /) -> None:
-        """Ignore inter-token latencies, which few engines export."""
+        """Ignore inter-token latencies; few engines export them."""
 
     def finished(self, seq: SimSequence, _at: float, /) -> None:
-        """A request is complete."""
+        """Add a finished request."""
         phases = phases_of(seq, tokens=seq.output_tokens)
         self.reasons["length" if seq.output_tokens >= seq.request.limit else "stop"] += 1
         self.finished_prompt_tokens += seq.prompt_tokens
@@ -110,8 +110,8 @@ class MetricCounters:
         self.cached_tokens += seq.cached_tokens
         for phase in ("queue", "prefill", "decode", "inference", "e2e"):
             self.seconds[phase] += getattr(phases, phase)
-        for name, measure in self._measures.items():
-            self.histograms[name].observe(getattr(phases, measure.phase))
+        for name, spec in self._specs.items():
+            self.histograms[name].observe(getattr(phases, spec.phase))
 
     def aborted(self) -> None:
         """Count a request whose client disconnected."""
@@ -132,16 +132,16 @@ class Metric(NamedTuple):
 
 def series(table: Mapping[str, Metric], *, labels: Labels | None = None) -> list[SampleSeries]:
     """Return one series per name of the table."""
-    made = []
+    result = []
     for name, metric in table.items():
-        one = SampleSeries(name, metric.text, kind=metric.kind, labels=labels or {})
-        one.set(metric.value)
-        made.append(one)
-    return made
+        sample_series = SampleSeries(name, metric.text, kind=metric.kind, labels=labels or {})
+        sample_series.set(metric.value)
+        result.append(sample_series)
+    return result
 
 
 def page_of(parts: Iterable[SampleSeries | Histogram]) -> bytes:
-    """Return a page in Prometheus text format, with the parts of one family below one HELP and TYPE."""
+    """Return a page in Prometheus text format, with the parts of one family under a single HELP and TYPE."""
     families: dict[str, dict[str, None]] = {}
     for part in parts:
         families.setdefault(part.name, {}).update(dict.fromkeys(part.lines()))

@@ -7,7 +7,7 @@ from typing import Protocol, cast
 
 from servetop.simulator.dialects.server_dialect import ServerContext, ServerDialect
 
-_PLACES = {
+_CLASSES = {
     "vllm": "vllm:VllmServerDialect",
     "tgi": "tgi:TgiServerDialect",
     "trtllm": "tensorrt_llm:TensorRtLlmServerDialect",
@@ -32,10 +32,10 @@ class ServerDialectClass(Protocol):
 
 def server_dialect_names() -> list[str]:
     """Return the names of all simulated dialects; `vllm` is the default."""
-    return list(_PLACES)
+    return list(_CLASSES)
 
 
 def server_dialect_class(name: str) -> ServerDialectClass:
     """Return the dialect class of a name from `server_dialect_names`."""
-    module, _, kind = _PLACES[name].partition(":")
+    module, _, kind = _CLASSES[name].partition(":")
     return cast(ServerDialectClass, getattr(importlib.import_module(f"servetop.simulator.dialects.{module}"), kind))

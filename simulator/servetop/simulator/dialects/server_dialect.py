@@ -29,13 +29,13 @@ class EventCounters(Events, Protocol):
     """The simulated engine, from which gauges are read; set when the server starts."""
 
     @property
-    def prompted(self) -> int:
-        """Prompt tokens computed."""
+    def prompt_tokens(self) -> int:
+        """The number of computed prompt tokens."""
         ...
 
     @property
-    def generated(self) -> int:
-        """Output tokens sent."""
+    def generated_tokens(self) -> int:
+        """The number of sent output tokens."""
         ...
 
     def aborted(self) -> None:
@@ -49,7 +49,7 @@ class EventCounters(Events, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmulationOptions:
-    """Options of the emulated engines."""
+    """Options of the emulated engines' servers."""
 
     metrics: bool = True
     """False: emulate SGLang and llama.cpp without metrics."""
@@ -61,7 +61,7 @@ class EmulationOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerContext:
-    """The context of a dialect. `names` are the served models, the base model first."""
+    """What a dialect serves, and its clock; `names` are the served models, the base model first."""
 
     spec: SimSpec
     names: tuple[str, ...]
@@ -78,7 +78,7 @@ class ServerDialect:
     profile: ClassVar[str]
     """The default engine profile."""
     separate_metrics_port: ClassVar[bool] = False
-    """The metrics have a separate port (`route_metrics`)."""
+    """Whether the metrics have a separate port (`route_metrics`)."""
 
     def __init__(self, context: ServerContext, counters: EventCounters) -> None:
         self.context = context
@@ -87,7 +87,7 @@ class ServerDialect:
         self._routes: dict[tuple[str, str], Handler] = {}
 
     def open(self, engine: RealTimeEngine) -> None:
-        """Start to serve this engine; no route exists before."""
+        """Start to serve this engine; there are no routes before."""
         self.engine = self.counters.engine = engine
         context = self.context
         self.admission = Admission(
@@ -112,9 +112,9 @@ class ServerDialect:
     def route_metrics(self, request: HttpRequest, to: Connection) -> None:
         """Handle one request to the separate metrics port."""
         if (request.method, request.path) == ("GET", "/metrics"):
-            to.respond(200, self.page(), kind=TEXT)
+            to.respond(200, self.page(), content_type=TEXT)
         else:
-            to.respond(404, b"", kind=b"text/plain")
+            to.respond(404, b"", content_type=b"text/plain")
 
     def page(self) -> bytes:
         """Return the metrics page in Prometheus text format."""
@@ -128,7 +128,7 @@ class ServerDialect:
         """Return the error for an unknown path or method."""
         known = any(path == request.path for _, path in self._routes)
         text, status = ("Method Not Allowed", 405) if known else ("Not Found", 404)
-        return ApiError(text, status=status, kind=text.replace(" ", ""))
+        return ApiError(text, status=status, error_type=text.replace(" ", ""))
 
     def model_list(self, owner: str, *, rooted: bool = False, **fields: object) -> dict[str, object]:
         """Return the body of `/v1/models`; `rooted` adds the name as `root`, and `fields` are added to each model."""
@@ -145,21 +145,21 @@ class ServerDialect:
         to: Connection,
         *,
         chat: bool,
-        kinds: CompletionFactories,
+        factories: CompletionFactories,
         prefix: str,
     ) -> SimSequence:
-        """Admit an OpenAI request; `kinds` create the completion of a streamed and of a whole response."""
+        """Admit an OpenAI request; `factories` create the completion of a streamed and of a complete response."""
         name = self.admission.resolve_model(data.get("model"))
         generation = read_generation(data, chat=chat, context_limit=self.context.spec.context_limit)
         return self.admission.submit(
-            generation, to, kind=kinds[0 if generation.stream else 1], model=name, prefix=prefix
+            generation, to, factory=factories[0 if generation.stream else 1], model=name, prefix=prefix
         )
 
-    def generation_route(self, *, chat: bool, kinds: CompletionFactories, prefix: str) -> Handler:
+    def generation_route(self, *, chat: bool, factories: CompletionFactories, prefix: str) -> Handler:
         """Return the handler of a route that calls `generate`."""
 
         def handle(request: HttpRequest, to: Connection) -> None:
-            self.generate(read_body(request.body), to, chat=chat, kinds=kinds, prefix=prefix)
+            self.generate(read_body(request.body), to, chat=chat, factories=factories, prefix=prefix)
 
         return handle
 
@@ -171,27 +171,27 @@ def flat_error(error: ApiError, **fields: object) -> bytes:
 
 def fastapi_error(error: ApiError, **fields: object) -> bytes:
     """Return FastAPI's body of 404 and 405 for an unknown path or method, and `flat_error` for every other error."""
-    unknown = error.kind in ("NotFound", "MethodNotAllowed")
+    unknown = error.error_type in ("NotFound", "MethodNotAllowed")
     return orjson.dumps({"detail": str(error)}) if unknown else flat_error(error, **fields)
 
 
 def metrics_route(page: Callable[[], bytes]) -> Handler:
     """Return the handler of a metrics page, in OpenMetrics if the client accepts it, as Python's Prometheus client."""
 
-    def tell(request: HttpRequest, to: Connection) -> None:
+    def handle(request: HttpRequest, to: Connection) -> None:
         if b"application/openmetrics-text" in request.accept:
-            to.respond(200, openmetrics(page().decode()).encode(), kind=OPENMETRICS)
+            to.respond(200, openmetrics(page().decode()).encode(), content_type=OPENMETRICS)
         else:
-            to.respond(200, page(), kind=TEXT)
+            to.respond(200, page(), content_type=TEXT)
 
-    return tell
+    return handle
 
 
-def json_route(body: Callable[[], object], *, kind: bytes = b"application/json") -> Handler:
+def json_route(body: Callable[[], object], *, content_type: bytes = b"application/json") -> Handler:
     """Return the handler of a route that sends the result of `body`: bytes unchanged, other values as JSON."""
 
-    def tell(_: HttpRequest, to: Connection) -> None:
-        made = body()
-        to.respond(200, made if isinstance(made, bytes) else orjson.dumps(made), kind=kind)
+    def handle(_: HttpRequest, to: Connection) -> None:
+        result = body()
+        to.respond(200, result if isinstance(result, bytes) else orjson.dumps(result), content_type=content_type)
 
-    return tell
+    return handle

@@ -1,7 +1,7 @@
 """SGLang 0.5: `/generate` with the text so far in each event, its OpenAI routes, and the `sglang:` metrics.
 
-Routes: sglang 0.5.23, `srt/entrypoints/http_server.py`. The fields of its answers are unproven: neither a server nor a
-captured answer was at hand.
+Routes: sglang 0.5.23, `srt/entrypoints/http_server.py`. The fields of its responses are unverified, because no server
+or captured response was available.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from servetop.simulator.dialects.completion_templates import (
     TemplateCompletion,
     openai_json,
     phase_seconds,
-    template_kinds,
+    template_factories,
 )
 from servetop.simulator.dialects.server_dialect import (
     Handler,
@@ -31,17 +31,19 @@ from servetop.simulator.server.httpd import STREAM_END, Connection, HttpRequest,
 from servetop.simulator.server.tokens import token_ids
 
 VERSION = "0.5.23"
-_ENDS = '"logprobs":null,"finish_reason":$finish,"matched_stop":null'
-_MESSAGE = '{"role":%s,"content":"%s","reasoning_content":null,"tool_calls":null}'
-_SAID = _MESSAGE % ('"assistant"', "$text")
+_CHOICE_END = '"logprobs":null,"finish_reason":$finish,"matched_stop":null'
+_MESSAGE_FORMAT = '{"role":%s,"content":"%s","reasoning_content":null,"tool_calls":null}'
+_MESSAGE = _MESSAGE_FORMAT % ('"assistant"', "$text")
 
 
 def _text(text: str, *, usage: str = "null") -> str:
-    return openai_json("text_completion", f'"text":"{text}",{_ENDS}', usage=usage)
+    return openai_json("text_completion", f'"text":"{text}",{_CHOICE_END}', usage=usage)
 
 
 def _delta(role: str, content: str) -> str:
-    return openai_json("chat.completion.chunk", f'"delta":{_MESSAGE % (role, content)},{_ENDS}', usage="null")
+    return openai_json(
+        "chat.completion.chunk", f'"delta":{_MESSAGE_FORMAT % (role, content)},{_CHOICE_END}', usage="null"
+    )
 
 
 TEXT_TEMPLATE = CompletionTemplate(
@@ -55,14 +57,14 @@ CHAT_TEMPLATE = CompletionTemplate(
     token=_delta("null", "$word"),
     closing=_delta("null", ""),
     usage=openai_json("chat.completion.chunk", usage="$usage"),
-    whole=openai_json("chat.completion", f'"message":{_SAID},{_ENDS}', usage="$usage"),
+    whole=openai_json("chat.completion", f'"message":{_MESSAGE},{_CHOICE_END}', usage="$usage"),
 )
 BATCH = "pp_max_micro_batch_size"
-"""The one setting that cuts the running batch without a restart."""
+"""The only setting that limits the running batch without a restart."""
 
 
 class SglangServerDialect(ServerDialect):
-    """`sglang.launch_server`, with `--enable-metrics` unless metrics are switched off."""
+    """`sglang.launch_server`, with `--enable-metrics` unless metrics are disabled."""
 
     title = f"SGLang {VERSION}"
     profile = "sglang-current"
@@ -72,12 +74,12 @@ class SglangServerDialect(ServerDialect):
         super().__init__(context, SglangCounters(context.names[0]))
 
     def routes(self) -> dict[tuple[str, str], Handler]:
-        text, chat = template_kinds(TEXT_TEMPLATE), template_kinds(CHAT_TEMPLATE)
+        text, chat = template_factories(TEXT_TEMPLATE), template_factories(CHAT_TEMPLATE)
         empty, server, model = json_route(lambda: b""), json_route(self._server_info), json_route(self._model_info)
         table: dict[tuple[str, str], Handler] = {
             ("POST", "/generate"): self._generate,
-            ("POST", "/v1/completions"): self.generation_route(chat=False, kinds=text, prefix=""),
-            ("POST", "/v1/chat/completions"): self.generation_route(chat=True, kinds=chat, prefix=""),
+            ("POST", "/v1/completions"): self.generation_route(chat=False, factories=text, prefix=""),
+            ("POST", "/v1/chat/completions"): self.generation_route(chat=True, factories=chat, prefix=""),
             ("GET", "/v1/models"): json_route(
                 lambda: self.model_list("sglang", rooted=True, max_model_len=self.context.spec.context_limit)
             ),
@@ -91,31 +93,31 @@ class SglangServerDialect(ServerDialect):
         return table
 
     def error_body(self, error: ApiError) -> bytes:
-        """The OpenAI error without the object around it; of a path that does not exist, FastAPI's."""
-        return fastapi_error(error, type=error.kind, param=error.param)
+        """Return the OpenAI error without the enclosing object, or FastAPI's error for an unknown path."""
+        return fastapi_error(error, type=error.error_type, param=error.param)
 
     def _generate(self, request: HttpRequest, to: Connection) -> None:
         data = read_body(request.body)
-        asked = data.get("sampling_params") or {}
+        params = data.get("sampling_params") or {}
         body = {
             "prompt": data.get("text", data.get("input_ids")),
-            "max_tokens": asked.get("max_new_tokens", 128),
-            "min_tokens": asked.get("min_new_tokens"),
-            "ignore_eos": asked.get("ignore_eos"),
-            "seed": asked.get("sampling_seed"),
+            "max_tokens": params.get("max_new_tokens", 128),
+            "min_tokens": params.get("min_new_tokens"),
+            "ignore_eos": params.get("ignore_eos"),
+            "seed": params.get("sampling_seed"),
             "stream": data.get("stream"),
         }
         generation = read_generation(body, chat=False, context_limit=self.context.spec.context_limit)
-        kind = SglangNativeStream if generation.stream else SglangNativeResponse
-        self.admission.submit(generation, to, kind=kind, model=self.context.names[0], prefix="")
+        factory = SglangNativeStream if generation.stream else SglangNativeResponse
+        self.admission.submit(generation, to, factory=factory, model=self.context.names[0], prefix="")
 
     def _set_internal_state(self, request: HttpRequest, to: Connection) -> None:
-        asked = read_body(request.body).get("server_args")
-        limit = asked.get(BATCH) if isinstance(asked, dict) and set(asked) == {BATCH} else None
+        args = read_body(request.body).get("server_args")
+        limit = args.get(BATCH) if isinstance(args, dict) and set(args) == {BATCH} else None
         updated = isinstance(limit, int) and 1 <= limit <= self.context.spec.batch_limit
         if isinstance(limit, int) and updated:
             self.engine.set_max_num_seqs(limit)
-        to.respond(200, orjson.dumps({"updated": updated, "server_args": asked}))
+        to.respond(200, orjson.dumps({"updated": updated, "server_args": args}))
 
     def _server_info(self) -> dict[str, object]:
         scheduler, spec = self.engine.scheduler, self.context.spec
@@ -146,15 +148,15 @@ class SglangServerDialect(ServerDialect):
 
 
 class _Native(TemplateCompletion):
-    """`/generate`."""
+    """A completion of the native route `/generate`."""
 
-    def so_far(self, *, last: bool) -> bytes:
-        """The text and the counts up to now."""
+    def cumulative_json(self, *, last: bool) -> bytes:
+        """Return the text and the token counts so far as JSON."""
         assert self.seq is not None
-        ends = {"length": {"type": "length", "length": self.sent}, "stop": {"type": "stop", "matched": 2}}
+        reasons = {"length": {"type": "length", "length": self.sent}, "stop": {"type": "stop", "matched": 2}}
         meta: dict[str, Any] = {
-            "id": self.header.identity,
-            "finish_reason": ends[self.finish_reason] if last else None,
+            "id": self.header.response_id,
+            "finish_reason": reasons[self.finish_reason] if last else None,
             "prompt_tokens": self.generation.prompt_tokens,
             "completion_tokens": self.sent,
             "cached_tokens": self.seq.cached_tokens,
@@ -166,16 +168,16 @@ class _Native(TemplateCompletion):
 
 
 class SglangNativeStream(_Native):
-    """An event per token with all text so far, then `[DONE]`."""
+    """One event per token with the text so far, then `[DONE]`."""
 
     def begin(self) -> None:
         """Send the HTTP head."""
         self.connection.start_stream()
 
     def token(self, *, last: bool) -> None:
-        """Send the text so far."""
+        """Send an event with the text so far."""
         self.next_word()
-        events = chunk(b"data: " + self.so_far(last=last) + b"\n\n")
+        events = chunk(b"data: " + self.cumulative_json(last=last) + b"\n\n")
         if last:
             events += chunk(b"data: [DONE]\n\n") + STREAM_END
         self.connection.send(events)
@@ -184,10 +186,10 @@ class SglangNativeStream(_Native):
 
 
 class SglangNativeResponse(_Native):
-    """One object at the end."""
+    """One JSON object at the end."""
 
     def token(self, *, last: bool) -> None:
-        """Keep the word; answer with the last one."""
+        """Collect the word; respond after the last one."""
         self.next_word()
         if last:
-            self.connection.respond(200, self.so_far(last=True))
+            self.connection.respond(200, self.cumulative_json(last=True))

@@ -1,12 +1,12 @@
 """The `sglang:` metrics: names of sglang 0.5.23, `srt/observability/metrics_collector.py`.
 
-Bucket bounds are unproven. The gauges are those of the last prefill, or of every 40th decode (`--decode-log-interval`),
-and stand still in between.
+Bucket bounds are unverified. The gauges are updated only at each prefill and at every 40th decode in a row
+(`--decode-log-interval`).
 """
 
 from __future__ import annotations
 
-from servetop.simulator.dialects.metric_counters import Measure, Metric, MetricCounters, page_of, series
+from servetop.simulator.dialects.metric_counters import HistogramSpec, Metric, MetricCounters, page_of, series
 from servetop.simulator.server.exposition import Histogram
 from servetop.simulator.server.realtime import RealTimeEngine
 
@@ -14,10 +14,12 @@ DECODE_LOG_INTERVAL = 40
 _TTFT = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 20.0, 40.0, 60.0, 80.0, 100.0, 200.0, 400.0)
 _GAP = (0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.06, 0.08, 0.1, 0.2, 0.4, 0.6, 1.0)
 _QUEUE = (0.0, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0, 1000.0)
-_MEASURES = {
-    "sglang:time_to_first_token_seconds": Measure("ttft", "Histogram of time to first token in seconds.", _TTFT),
-    "sglang:e2e_request_latency_seconds": Measure("e2e", "Histogram of End-to-end request latency in seconds", _TTFT),
-    "sglang:queue_time_seconds": Measure("queue", "Histogram of queueing time in seconds.", _QUEUE),
+_HISTOGRAMS = {
+    "sglang:time_to_first_token_seconds": HistogramSpec("ttft", "Histogram of time to first token in seconds.", _TTFT),
+    "sglang:e2e_request_latency_seconds": HistogramSpec(
+        "e2e", "Histogram of End-to-end request latency in seconds", _TTFT
+    ),
+    "sglang:queue_time_seconds": HistogramSpec("queue", "Histogram of queueing time in seconds.", _QUEUE),
 }
 
 _TEXTS = {
@@ -37,11 +39,11 @@ _TEXTS = {
 
 
 class SglangCounters(MetricCounters):
-    """Gauges that lag, as SGLang's do."""
+    """Counters of SGLang, with gauges that lag behind as in SGLang."""
 
     def __init__(self, model_name: str) -> None:
         self._labels = {"model_name": model_name, "engine_type": "unified", "tp_rank": "0", "pp_rank": "0"}
-        super().__init__(_MEASURES, labels=self._labels)
+        super().__init__(_HISTOGRAMS, labels=self._labels)
         name = "sglang:inter_token_latency_seconds"
         text = "Histogram of inter-token latency in seconds."
         self.histograms[name] = self._gaps = Histogram(name, text, bounds=_GAP, labels=self._labels)
@@ -49,25 +51,25 @@ class SglangCounters(MetricCounters):
         self._decodes = self._retracted = 0
 
     def gap(self, seconds: float, count: int, /) -> None:
-        """Equal waits for the next token."""
+        """Observe `count` equal inter-token latencies."""
         self._gaps.observe(seconds, count)
 
     def stepped(self, tokens: int, /) -> None:
-        """An iteration ended: some of them set the gauges."""
+        """Count an iteration; a prefill and every 40th decode also update the gauges."""
         super().stepped(tokens)
         if self.engine is None or self.engine.work is None:
             return
         prefill = bool(self.engine.work.chunks)
         self._decodes = 0 if prefill else self._decodes + 1
         if prefill or self._decodes % DECODE_LOG_INTERVAL == 0:
-            self._look(self.engine)
+            self._update_gauges(self.engine)
 
-    def _look(self, engine: RealTimeEngine) -> None:
+    def _update_gauges(self, engine: RealTimeEngine) -> None:
         scheduler, blocks, size = engine.scheduler, engine.scheduler.blocks, engine.scheduler.blocks.block_size
         used, total = engine.kv_blocks_used * size, blocks.total * size
         retracted, self._retracted = scheduler.preemptions - self._retracted, scheduler.preemptions
         prefix = scheduler.prefix
-        asked = prefix.queried_tokens if prefix else 0
+        queried = prefix.queried_tokens if prefix else 0
         self._gauges = {
             "num_running_reqs": scheduler.running,
             "num_queue_reqs": len(scheduler.waiting),
@@ -77,11 +79,11 @@ class SglangCounters(MetricCounters):
             "token_usage": used / total,
             "num_retracted_reqs": retracted,
             "gen_throughput": scheduler.running / engine.step_seconds if engine.step_seconds else 0.0,
-            "cache_hit_rate": prefix.hit_tokens / asked if prefix and asked else 0.0,
+            "cache_hit_rate": prefix.hit_tokens / queried if prefix and queried else 0.0,
         }
 
     def page(self) -> bytes:
-        """The whole page; gauges that were never set are missing."""
+        """Return the metrics page in Prometheus text format, without gauges that were never set."""
         assert self.engine is not None
         scheduler = self.engine.scheduler
         blocks = scheduler.blocks
@@ -100,5 +102,7 @@ class SglangCounters(MetricCounters):
         table = {f"sglang:{name}": Metric(_TEXTS[name], value) for name, value in {**self._gauges, **fixed}.items()}
         table |= {f"sglang:{name}": Metric(*pair, kind="counter") for name, pair in counters.items()}
         cached = Metric("Number of cached prompt tokens.", self.cached_tokens, "counter")
-        sourced = series({"sglang:cached_tokens_total": cached}, labels={**self._labels, "cache_source": "device"})
-        return page_of([*series(table, labels=self._labels), *sourced, *self.histograms.values()])
+        cached_series = series(
+            {"sglang:cached_tokens_total": cached}, labels={**self._labels, "cache_source": "device"}
+        )
+        return page_of([*series(table, labels=self._labels), *cached_series, *self.histograms.values()])

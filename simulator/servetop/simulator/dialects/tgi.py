@@ -1,6 +1,6 @@
 """Text Generation Inference 3.3: `/generate`, `/generate_stream`, its OpenAI routes, and its errors.
 
-Source: huggingface/text-generation-inference, `router/src/server.rs`. Its native streams refuse inside the stream, with
+Source: huggingface/text-generation-inference, `router/src/server.rs`. Its native streams send errors as events, with
 status 200.
 """
 
@@ -29,7 +29,7 @@ from servetop.simulator.server.tokens import count_tokens, token_ids
 
 
 class TgiServerDialect(ServerDialect):
-    """TGI's router."""
+    """The router of Text Generation Inference."""
 
     title = f"TGI {VERSION}"
     profile = "tgi-2024"
@@ -39,7 +39,7 @@ class TgiServerDialect(ServerDialect):
         super().__init__(context, TgiCounters())
 
     def routes(self) -> dict[tuple[str, str], Handler]:
-        health = json_route(lambda: b"", kind=b"text/plain")
+        health = json_route(lambda: b"", content_type=b"text/plain")
         return {
             ("POST", "/generate"): lambda request, to: self._generate(read_body(request.body), to, stream=False),
             ("POST", "/generate_stream"): lambda request, to: self._generate(read_body(request.body), to, stream=True),
@@ -50,33 +50,37 @@ class TgiServerDialect(ServerDialect):
             ("GET", "/info"): json_route(self._info),
             ("GET", "/health"): health,
             ("GET", "/ping"): health,
-            ("GET", "/metrics"): json_route(self.page, kind=TEXT),
+            ("GET", "/metrics"): json_route(self.page, content_type=TEXT),
             ("POST", "/tokenize"): self._tokenize,
         }
 
     def error_body(self, error: ApiError) -> bytes:
-        """`{"error", "error_type"}`."""
-        return orjson.dumps({"error": str(error), "error_type": error.kind})
+        """Return `{"error", "error_type"}`."""
+        return orjson.dumps({"error": str(error), "error_type": error.error_type})
 
     def unknown(self, request: HttpRequest) -> ApiError:
         """Return the 404 or 405 with TGI's error type."""
         error = super().unknown(request)
-        return ApiError(str(error), status=error.status, kind="not_found")
+        return ApiError(str(error), status=error.status, error_type="not_found")
 
     def _generate(self, data: dict[str, Any], to: Connection, *, stream: bool, listed: bool = False) -> None:
-        asked = data.get("parameters") or {}
-        if not isinstance(data.get("inputs"), str) or not isinstance(asked, dict):
+        parameters = data.get("parameters") or {}
+        if not isinstance(data.get("inputs"), str) or not isinstance(parameters, dict):
             text = "Failed to deserialize the JSON body into the target type: inputs: expected a string"
-            to.respond(422, text.encode(), kind=b"text/plain; charset=utf-8")
+            to.respond(422, text.encode(), content_type=b"text/plain; charset=utf-8")
             return
-        details = bool(asked.get("details"))
-        body = {"prompt": data["inputs"], "seed": asked.get("seed"), "max_tokens": asked.get("max_new_tokens")}
+        details = bool(parameters.get("details"))
+        body = {
+            "prompt": data["inputs"],
+            "seed": parameters.get("seed"),
+            "max_tokens": parameters.get("max_new_tokens"),
+        }
         if body["max_tokens"] is None:
             body["max_tokens"] = max(self.context.spec.context_limit - count_tokens(data["inputs"]), 1)
         try:
             whole = partial(TgiNativeResponse, details=details, listed=listed)
-            kind = partial(TgiNativeStream, details=details) if stream else whole
-            self._take(body, to, chat=False, kind=kind)
+            factory = partial(TgiNativeStream, details=details) if stream else whole
+            self._take(body, to, chat=False, factory=factory)
         except ApiError as error:
             if not stream:
                 raise
@@ -90,22 +94,22 @@ class TgiServerDialect(ServerDialect):
         self._generate(data, to, stream=bool(data.get("stream")), listed=True)
 
     def _openai(self, request: HttpRequest, to: Connection, *, chat: bool) -> None:
-        data = {**read_body(request.body), "ignore_eos": False, "min_tokens": None}  # TGI overlooks these
+        data = {**read_body(request.body), "ignore_eos": False, "min_tokens": None}  # TGI ignores these
         template = CHAT_TEMPLATE if chat else TEXT_TEMPLATE
-        kind = partial(TgiStream if data.get("stream") else TgiResponse, template=template)
-        self._take(data, to, chat=chat, kind=kind)
+        factory = partial(TgiStream if data.get("stream") else TgiResponse, template=template)
+        self._take(data, to, chat=chat, factory=factory)
 
-    def _take(self, data: dict[str, Any], to: Connection, *, chat: bool, kind: CompletionFactory) -> None:
+    def _take(self, data: dict[str, Any], to: Connection, *, chat: bool, factory: CompletionFactory) -> None:
         self.counters.requests += 1
         try:
             self._check_load()
             generation = read_generation(data, chat=chat, context_limit=self.context.spec.context_limit)
-            self.admission.submit(generation, to, kind=kind, model=self.context.names[0], prefix="")
+            self.admission.submit(generation, to, factory=factory, model=self.context.names[0], prefix="")
         except ApiError as error:
-            kind_of = "overloaded" if error.status == 429 else "validation"
-            self.counters.refused(kind_of)
+            error_type = "overloaded" if error.status == 429 else "validation"
+            self.counters.refused(error_type)
             text = str(error) if error.status == 429 else f"Input validation error: {error}"
-            raise ApiError(text, status=429 if error.status == 429 else 422, kind=kind_of) from None
+            raise ApiError(text, status=429 if error.status == 429 else 422, error_type=error_type) from None
         sizes = (generation.prompt_tokens, generation.max_tokens, 0.0)
         for histogram, value in zip(self.counters.accepted.values(), sizes, strict=True):
             histogram.observe(value)

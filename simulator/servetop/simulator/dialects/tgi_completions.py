@@ -1,6 +1,6 @@
-"""Answers of Text Generation Inference 3.3, its own and the OpenAI API's.
+"""Completions of Text Generation Inference 3.3: its native API and the OpenAI API.
 
-Shapes: huggingface/text-generation-inference, `router/src/server.rs` and `router/src/lib.rs`.
+Formats: huggingface/text-generation-inference, `router/src/server.rs` and `router/src/lib.rs`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CHOICE = '"choices":[{"index":0,"text":"%s","logprobs":null,"finish_reason":$fi
 _DELTA = (
     '"choices":[{"index":0,"delta":{"role":"assistant","content":"$word"},"logprobs":null,"finish_reason":$finish}]'
 )
-_SAID = (
+_MESSAGE = (
     '"choices":[{"index":0,"message":{"role":"assistant","content":"$text"},"logprobs":null,"finish_reason":$finish}]'
 )
 TEXT_TEMPLATE = CompletionTemplate(
@@ -39,28 +39,28 @@ TEXT_TEMPLATE = CompletionTemplate(
 )
 CHAT_TEMPLATE = CompletionTemplate(
     token=f'{{"object":"chat.completion.chunk",{_HEAD},{_DELTA},"usage":null}}',
-    last=f'{{"object":"chat.completion.chunk",{_HEAD},{_DELTA},"usage":$asked}}',
-    whole=f'{{"object":"chat.completion",{_HEAD},{_SAID},"usage":$usage}}',
+    last=f'{{"object":"chat.completion.chunk",{_HEAD},{_DELTA},"usage":$optional_usage}}',
+    whole=f'{{"object":"chat.completion",{_HEAD},{_MESSAGE},"usage":$usage}}',
     prefix="data:",
 )
 
 
 class _NativeCompletion(TemplateCompletion):
-    """The JSON of TGI's own answers."""
+    """A completion of TGI's native API."""
 
     details = False
 
-    def ended(self) -> str:
-        """`length` or `eos_token`."""
+    def native_finish_reason(self) -> str:
+        """Return TGI's finish reason, `length` or `eos_token`."""
         return "length" if self.finish_reason == "length" else "eos_token"
 
     def token_json(self, word: bytes) -> bytes:
-        """One token; its id stands for its word."""
+        """Return the JSON of one token; its id is derived from its text."""
         return b'{"id":%d,"text":"%b","logprob":-0.5,"special":false}' % (token_ids(word.decode())[0], word)
 
 
 class TgiNativeStream(_NativeCompletion):
-    """`/generate_stream`: the last event carries the whole text, and with `details` the counts. No `[DONE]`."""
+    """A `/generate_stream`; the last event contains the whole text and, with `details`, the counts. No `[DONE]`."""
 
     def __init__(self, *args: Any, details: bool, **header: Any) -> None:
         super().__init__(*args, **header)
@@ -72,7 +72,11 @@ class TgiNativeStream(_NativeCompletion):
         token = self.token_json(self.next_word())
         text, details = (b'"%b"' % self.text if last else b"null"), b"null"
         if last and self.details:
-            counts = {"finish_reason": self.ended(), "generated_tokens": self.sent, "seed": self.generation.seed}
+            counts = {
+                "finish_reason": self.native_finish_reason(),
+                "generated_tokens": self.sent,
+                "seed": self.generation.seed,
+            }
             details = orjson.dumps({**counts, "input_length": self.generation.prompt_tokens})
         event = b'data:{"index":%d,"token":%b,"generated_text":%b,"details":%b}\n\n' % (self.sent, token, text, details)
         self.connection.send(chunk(event) + STREAM_END if last else chunk(event))
@@ -80,9 +84,9 @@ class TgiNativeStream(_NativeCompletion):
             self.connection.finish()
 
 
-def _headers(answer: TemplateCompletion) -> dict[str, object]:
-    """Response headers of TGI for a completion in one piece; times in whole milliseconds."""
-    seconds = phase_seconds(answer)
+def _headers(completion: TemplateCompletion) -> dict[str, object]:
+    """Return TGI's headers of a complete (non-streamed) response; times in whole milliseconds."""
+    seconds = phase_seconds(completion)
     return {
         "x-compute-type": "1-simulated",
         "x-compute-time": seconds["e2e"],
@@ -90,14 +94,14 @@ def _headers(answer: TemplateCompletion) -> dict[str, object]:
         "x-validation-time": 0,
         "x-queue-time": int(seconds["queue"] * 1e3),
         "x-inference-time": int(seconds["inference"] * 1e3),
-        "x-time-per-token": int(seconds["inference"] / answer.sent * 1e3),
-        "x-prompt-tokens": answer.generation.prompt_tokens,
-        "x-generated-tokens": answer.sent,
+        "x-time-per-token": int(seconds["inference"] / completion.sent * 1e3),
+        "x-prompt-tokens": completion.generation.prompt_tokens,
+        "x-generated-tokens": completion.sent,
     }
 
 
 class TgiNativeResponse(_NativeCompletion):
-    """`/generate`; at `/` the same in a list of one."""
+    """A response of `/generate`; `listed` wraps it in a list, as the route `/` does."""
 
     def __init__(self, *args: Any, details: bool, listed: bool, **header: Any) -> None:
         super().__init__(*args, **header)
@@ -105,27 +109,31 @@ class TgiNativeResponse(_NativeCompletion):
         self.listed = listed
 
     def token(self, *, last: bool) -> None:
-        """Keep the word; answer with the last one."""
+        """Collect the word; respond after the last one."""
         self.next_word()
         if last:
             tokens = [orjson.loads(self.token_json(word)) for word in self.words]
-            counts = {"finish_reason": self.ended(), "generated_tokens": self.sent, "seed": self.generation.seed}
+            counts = {
+                "finish_reason": self.native_finish_reason(),
+                "generated_tokens": self.sent,
+                "seed": self.generation.seed,
+            }
             details = {**counts, "prefill": [], "tokens": tokens} if self.details else None
             body = {"generated_text": orjson.loads(b'"' + self.text + b'"'), "details": details}
             self.connection.respond(200, orjson.dumps([body] if self.listed else body), headers=_headers(self))
 
 
 class TgiStream(TemplateStream):
-    """An event per token; the last one of a text tells the counts, that of a chat if they are asked for."""
+    """One event per token; the last event of a text completion contains the usage, that of a chat only on request."""
 
     def values(self) -> dict[str, str]:
-        """Add `$asked`: the usage of a chat if the request includes it, else null."""
+        """Add `$optional_usage`: the usage of a chat if the request includes it, else null."""
         values = super().values()
-        return {**values, "$asked": values["$usage"] if self.generation.include_usage else "null"}
+        return {**values, "$optional_usage": values["$usage"] if self.generation.include_usage else "null"}
 
 
 class TgiResponse(TemplateResponse):
-    """One object, with TGI's headers."""
+    """One JSON object, with TGI's headers."""
 
     def headers(self) -> dict[str, object]:
         return _headers(self)

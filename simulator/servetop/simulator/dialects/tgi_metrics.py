@@ -1,31 +1,31 @@
-"""The `tgi_…` metrics: what Text Generation Inference counts, under its names.
+"""The `tgi_…` metrics of Text Generation Inference.
 
-Names: huggingface/text-generation-inference, `router/src/server.rs`, `backends/v3/src`. Its counters have no `_total`.
-Durations are in its buckets, lengths in coarser ones of our own.
+Names: huggingface/text-generation-inference, `router/src/server.rs`, `backends/v3/src`; its counters do not end in
+`_total`. Durations have TGI's buckets, lengths have coarser ones.
 """
 
 from __future__ import annotations
 
-from servetop.simulator.dialects.metric_counters import Measure, Metric, MetricCounters, page_of, series
+from servetop.simulator.dialects.metric_counters import HistogramSpec, Metric, MetricCounters, page_of, series
 from servetop.simulator.server.exposition import Histogram, SampleSeries
 
 _SECONDS = tuple(0.00015 * 1.5**power for power in range(35))
 _LENGTHS = tuple(float(2**power) for power in range(16))
 _SIZES = tuple(float(size) for size in range(1, 1025))
-_MEASURES = {
-    "tgi_request_duration": Measure("e2e", "Request duration", _SECONDS),
-    "tgi_request_queue_duration": Measure("queue", "Time spent in the queue per request", _SECONDS),
-    "tgi_request_inference_duration": Measure("inference", "Request inference duration", _SECONDS),
-    "tgi_request_mean_time_per_token_duration": Measure("per_token", "Mean time per token per request", _SECONDS),
-    "tgi_request_generated_tokens": Measure("output_tokens", "Generated tokens per request", _LENGTHS),
+_HISTOGRAMS = {
+    "tgi_request_duration": HistogramSpec("e2e", "Request duration", _SECONDS),
+    "tgi_request_queue_duration": HistogramSpec("queue", "Time spent in the queue per request", _SECONDS),
+    "tgi_request_inference_duration": HistogramSpec("inference", "Request inference duration", _SECONDS),
+    "tgi_request_mean_time_per_token_duration": HistogramSpec("per_token", "Mean time per token per request", _SECONDS),
+    "tgi_request_generated_tokens": HistogramSpec("output_tokens", "Generated tokens per request", _LENGTHS),
 }
 
 
 class TgiCounters(MetricCounters):
-    """With what TGI counts of batches, by `method`: prefill of a new batch, or decode."""
+    """Counters of TGI, including batches by `method` (prefill of a new batch, or decode)."""
 
     def __init__(self) -> None:
-        super().__init__(_MEASURES)
+        super().__init__(_HISTOGRAMS)
         self.requests = 0
         self.failures = SampleSeries("tgi_request_failure", "Number of failed requests", kind="counter", labels={})
         self.accepted = {
@@ -52,7 +52,7 @@ class TgiCounters(MetricCounters):
         ]
 
     def stepped(self, tokens: int, /) -> None:
-        """An iteration ended: TGI's batches are a prefill of new requests, or a decode of all running ones."""
+        """Count an iteration as a TGI batch: a prefill of new requests, or a decode of all running ones."""
         super().stepped(tokens)
         if self.engine is None or self.engine.work is None:
             return
@@ -66,11 +66,11 @@ class TgiCounters(MetricCounters):
             histogram.observe(seconds)
 
     def refused(self, error_type: str) -> None:
-        """A request was not taken."""
+        """Count a rejected request."""
         self.failures.add(1.0, err=error_type)
 
     def page(self) -> bytes:
-        """What TGI has not used yet it does not show: before the first request, that is all but the token budget."""
+        """Return the metrics page; like TGI, it omits unused metrics: at the start there is only the token budget."""
         assert self.engine is not None
         scheduler = self.engine.scheduler
         block, total = scheduler.blocks.block_size, scheduler.blocks.total

@@ -1,6 +1,6 @@
-"""`transformers serve --continuous-batching` 5.19: OpenAI routes with strict fields; no metrics, no `[DONE]`.
+"""`transformers serve --continuous-batching` 5.19: OpenAI routes with strict fields, without metrics and `[DONE]`.
 
-As captured. Every stream ends with its token counts, requested or not; a model list that fails is a status 500.
+As captured: every stream ends with its token counts, requested or not, and the model list fails with status 500.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from functools import partial
 
 import orjson
 
-from servetop.simulator.dialects.completion_templates import CompletionTemplate, template_kinds
+from servetop.simulator.dialects.completion_templates import CompletionTemplate, template_factories
 from servetop.simulator.dialects.metric_counters import MetricCounters
 from servetop.simulator.dialects.server_dialect import Handler, ServerContext, ServerDialect, json_route
 from servetop.simulator.server.admission import CompletionFactories
@@ -20,7 +20,7 @@ VERSION = "5.19.0"
 _TAIL = '"created":$created,"model":"$model@main","object":"%s"'
 _TEXT, _CHUNK = _TAIL % "text_completion", _TAIL % "chat.completion.chunk"
 _PRINT = '"system_fingerprint":""'
-_SAID = '{"content":"$text","role":"assistant"}'
+_MESSAGE = '{"content":"$text","role":"assistant"}'
 TEXT_TEMPLATE = CompletionTemplate(
     token=f'{{"id":"$id","choices":[{{"index":0,"text":"$word"}}],{_TEXT}}}',
     closing=f'{{"id":"$id","choices":[{{"finish_reason":$finish,"index":0,"text":""}}],{_TEXT},"usage":$usage}}',
@@ -34,7 +34,7 @@ CHAT_TEMPLATE = CompletionTemplate(
         f'{{"id":"$id","choices":[{{"delta":{{}},"finish_reason":$finish,"index":0}}],{_CHUNK},{_PRINT},"usage":$usage}}'
     ),
     whole=(
-        f'{{"id":"$id","choices":[{{"finish_reason":$finish,"index":0,"message":{_SAID}}}],'
+        f'{{"id":"$id","choices":[{{"finish_reason":$finish,"index":0,"message":{_MESSAGE}}}],'
         f'{_TAIL % "chat.completion"},"usage":$usage}}'
     ),
     done=False,
@@ -47,11 +47,11 @@ FIELDS = {
     False: _COMMON | {"prompt", "best_of", "echo", "suffix"},
     True: _COMMON | {"messages", "max_completion_tokens", "tools", "tool_choice", "response_format", "top_logprobs"},
 }
-"""Fields that a text completion (False) and a chat (True) may have."""
+"""The fields allowed in a text completion (False) and in a chat (True)."""
 
 
 class TransformersServerDialect(ServerDialect):
-    """`transformers serve`."""
+    """The server `transformers serve`."""
 
     title = f"transformers {VERSION}"
     profile = "transformers-current"
@@ -60,22 +60,22 @@ class TransformersServerDialect(ServerDialect):
         super().__init__(context, MetricCounters())
 
     def routes(self) -> dict[tuple[str, str], Handler]:
-        text, chat = template_kinds(TEXT_TEMPLATE), template_kinds(CHAT_TEMPLATE)
+        text, chat = template_factories(TEXT_TEMPLATE), template_factories(CHAT_TEMPLATE)
         return {
-            ("POST", "/v1/completions"): partial(self._complete, chat=False, kinds=text),
-            ("POST", "/v1/chat/completions"): partial(self._complete, chat=True, kinds=chat),
-            ("GET", "/v1/models"): lambda _, to: to.respond(500, b"Internal Server Error", kind=b"text/plain"),
+            ("POST", "/v1/completions"): partial(self._complete, chat=False, factories=text),
+            ("POST", "/v1/chat/completions"): partial(self._complete, chat=True, factories=chat),
+            ("GET", "/v1/models"): lambda _, to: to.respond(500, b"Internal Server Error", content_type=b"text/plain"),
             ("GET", "/health"): json_route(lambda: {"status": "ok"}),
         }
 
     def error_body(self, error: ApiError) -> bytes:
-        """FastAPI's `{"detail": "…"}`."""
+        """Return FastAPI's `{"detail": "…"}`."""
         return orjson.dumps({"detail": str(error)})
 
-    def _complete(self, request: HttpRequest, to: Connection, *, chat: bool, kinds: CompletionFactories) -> None:
+    def _complete(self, request: HttpRequest, to: Connection, *, chat: bool, factories: CompletionFactories) -> None:
         data = read_body(request.body)
         unknown = [field for field in data if field not in FIELDS[chat]]
         if unknown:
             listed = ", ".join(f"'{field}'" for field in unknown)
             raise ApiError(f"Unexpected fields in the request: {{{listed}}}", status=422)
-        self.generate({**data, "model": None}, to, chat=chat, kinds=kinds, prefix="")
+        self.generate({**data, "model": None}, to, chat=chat, factories=factories, prefix="")

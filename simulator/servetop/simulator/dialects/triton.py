@@ -1,7 +1,7 @@
 """Triton Inference Server with the TensorRT-LLM backend: `/v2/…`, `generate` and `generate_stream`.
 
-As captured from Triton 2.51. Its metrics have a port of their own. Streams
-have no `[DONE]`, no finish reason and, unless asked for, no counts.
+Captured from Triton 2.51. The metrics have a separate port. Streams have no `[DONE]`, no finish reason and, unless
+requested, no token counts.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from servetop.simulator.server.generation_request import ApiError, read_body, re
 from servetop.simulator.server.httpd import STREAM_END, Connection, HttpRequest, chunk
 
 VERSION = "2.51.0"
-LIMITS = {"ensemble": "max_tokens", "tensorrt_llm": "sampling_param_max_tokens"}
-"""The models, and what each calls the limit of an answer (`tensorrt_llm` as with the LLM API's backend)."""
+LIMIT_INPUTS = {"ensemble": "max_tokens", "tensorrt_llm": "sampling_param_max_tokens"}
+"""The input that limits the output tokens, by model (that of `tensorrt_llm` is the LLM API backend's)."""
 _DECOUPLED = (
     "generate expects model to produce exactly 1 response, use generate stream for model that generates various "
 )
@@ -38,26 +38,26 @@ _TRACING |= {"trace_mode": "triton"}
 
 
 def _settings(path: str, values: dict[str, Any]) -> dict[tuple[str, str], Handler]:
-    """Routes that tell settings, and change those that are known; nothing here obeys them."""
+    """Return the routes that read and change these settings, which have no effect here."""
 
     def change(request: HttpRequest, to: Connection) -> None:
-        given = read_body(request.body)
-        unknown = next((name for name in given if name not in values), None)
+        changes = read_body(request.body)
+        unknown = next((name for name in changes if name not in values), None)
         if unknown is not None:
             raise ApiError(f"unknown setting: '{unknown}'")
-        values.update({name: value for name, value in given.items() if value is not None})
+        values.update({name: value for name, value in changes.items() if value is not None})
         to.respond(200, orjson.dumps(values))
 
     return {("GET", path): json_route(lambda: values), ("POST", path): change}
 
 
 def _refuse_infer(_: HttpRequest, __: Connection) -> None:
-    """`infer` as a model with a decoupled transaction policy answers it, which these say that they have."""
+    """Refuse `infer`, as Triton does for models with a decoupled transaction policy."""
     raise ApiError("HTTP end point doesn't support models with decoupled transaction policy")
 
 
 class TritonServerDialect(ServerDialect):
-    """`tritonserver` with the models of the TensorRT-LLM backend."""
+    """The server `tritonserver` with the models of the TensorRT-LLM backend."""
 
     title = f"Triton {VERSION} with TensorRT-LLM"
     profile = "triton-2024"
@@ -70,42 +70,42 @@ class TritonServerDialect(ServerDialect):
         self._tracing: dict[str, Any] = dict(_TRACING)
 
     def routes(self) -> dict[tuple[str, str], Handler]:
-        ready = json_route(lambda: b"", kind=b"text/plain")
+        ready = json_route(lambda: b"", content_type=b"text/plain")
         table: dict[tuple[str, str], Handler] = {
             ("GET", "/v2/health/ready"): ready,
             ("GET", "/v2/health/live"): ready,
             ("GET", "/v2"): json_route(self._server),
-            ("GET", "/v2/models/stats"): json_route(lambda: self._stats(*LIMITS)),
+            ("GET", "/v2/models/stats"): json_route(lambda: self._stats(*LIMIT_INPUTS)),
             **_settings("/v2/logging", self._logging),
             **_settings("/v2/trace/setting", self._tracing),
             ("POST", "/v2/repository/index"): json_route(
-                lambda: [{"name": model, "version": "1", "state": "READY"} for model in LIMITS]
+                lambda: [{"name": model, "version": "1", "state": "READY"} for model in LIMIT_INPUTS]
             ),
         }
-        for model in LIMITS:
-            place = f"/v2/models/{model}"
+        for model in LIMIT_INPUTS:
+            path = f"/v2/models/{model}"
             table |= {
-                ("GET", place): json_route(partial(self._metadata, model)),
-                ("GET", f"{place}/ready"): ready,
-                ("GET", f"{place}/config"): json_route(partial(self._config, model)),
-                ("GET", f"{place}/stats"): json_route(partial(self._stats, model)),
-                ("GET", f"{place}/versions/1/stats"): json_route(partial(self._stats, model)),
-                **_settings(f"{place}/trace/setting", self._tracing),
-                ("POST", f"{place}/infer"): _refuse_infer,
-                ("POST", f"{place}/versions/1/infer"): _refuse_infer,
-                ("POST", f"{place}/generate"): partial(self._generate, model=model, stream=False),
-                ("POST", f"{place}/generate_stream"): partial(self._generate, model=model, stream=True),
+                ("GET", path): json_route(partial(self._metadata, model)),
+                ("GET", f"{path}/ready"): ready,
+                ("GET", f"{path}/config"): json_route(partial(self._config, model)),
+                ("GET", f"{path}/stats"): json_route(partial(self._stats, model)),
+                ("GET", f"{path}/versions/1/stats"): json_route(partial(self._stats, model)),
+                **_settings(f"{path}/trace/setting", self._tracing),
+                ("POST", f"{path}/infer"): _refuse_infer,
+                ("POST", f"{path}/versions/1/infer"): _refuse_infer,
+                ("POST", f"{path}/generate"): partial(self._generate, model=model, stream=False),
+                ("POST", f"{path}/generate_stream"): partial(self._generate, model=model, stream=True),
             }
         return table
 
     def error_body(self, error: ApiError) -> bytes:
-        """`{"error": "…"}`."""
+        """Return `{"error": "…"}`."""
         return orjson.dumps({"error": str(error)})
 
     def unknown(self, request: HttpRequest) -> ApiError:
         """Return a 404 that names the unknown model, or the default error."""
         parts = request.path.split("/")
-        if request.path.startswith("/v2/models/") and parts[3] not in LIMITS:
+        if request.path.startswith("/v2/models/") and parts[3] not in LIMIT_INPUTS:
             return ApiError(f"Request for unknown model: '{parts[3]}' is not found", status=404)
         return super().unknown(request)
 
@@ -117,7 +117,7 @@ class TritonServerDialect(ServerDialect):
             return
         body = {
             "prompt": data["text_input"],
-            "max_tokens": data[LIMITS[model]],
+            "max_tokens": data[LIMIT_INPUTS[model]],
             "min_tokens": data.get("min_tokens"),
             "ignore_eos": data.get("end_id") == -1,
             "seed": data.get("random_seed"),
@@ -125,16 +125,16 @@ class TritonServerDialect(ServerDialect):
         }
         generation = read_generation(body, chat=False, context_limit=self.context.spec.context_limit)
         counts = tuple(name for name in ("input", "output") if data.get(f"return_num_{name}_tokens"))
-        kind = partial(TritonStream if stream else TritonResponse, counts=counts)
-        self.admission.submit(generation, to, kind=kind, model=model, prefix="")
+        factory = partial(TritonStream if stream else TritonResponse, counts=counts)
+        self.admission.submit(generation, to, factory=factory, model=model, prefix="")
 
     def _check_inputs(self, data: dict[str, Any], model: str) -> None:
-        wanted = ("text_input", LIMITS[model])
-        missing = [name for name in wanted if name not in data]
+        required = ("text_input", LIMIT_INPUTS[model])
+        missing = [name for name in required if name not in data]
         if missing:
-            given = [name for name in data if name in _INPUTS or name in wanted]
+            given = [name for name in data if name in _INPUTS or name in required]
             raise ApiError(
-                f"[request id: <id_unknown>] expected number of inputs between {len(wanted)} and {len(_INPUTS) + 1} "
+                f"[request id: <id_unknown>] expected number of inputs between {len(required)} and {len(_INPUTS) + 1} "
                 f"but got {len(given)} inputs for model '{model}'. Got input(s) [{_quoted(given)}], but missing "
                 f"required input(s) [{_quoted(missing)}]. Please provide all required input(s)."
             )
@@ -151,9 +151,9 @@ class TritonServerDialect(ServerDialect):
         return {"name": model, "versions": ["1"], "platform": "", "inputs": inputs, "outputs": outputs}
 
     def _config(self, model: str) -> dict[str, object]:
-        wanted = ("text_input", LIMITS[model])
+        required = ("text_input", LIMIT_INPUTS[model])
         inputs = [
-            {"name": name, "data_type": f"TYPE_{kind}", "dims": [1], "optional": name not in wanted}
+            {"name": name, "data_type": f"TYPE_{kind}", "dims": [1], "optional": name not in required}
             for name, kind in _inputs(model).items()
         ]
         return {
@@ -173,8 +173,8 @@ class TritonServerDialect(ServerDialect):
     def _stats_of(self, model: str) -> dict[str, object]:
         counters, count = self.counters, self.counters.finishes
         durations = {name: {"count": count, "ns": int(s * 1e9)} for name, s in counters.durations().items()}
-        total, nothing = durations.pop("request"), {"count": 0, "ns": 0}
-        of_batch = {name: value for name, value in durations.items() if name.startswith("compute")}
+        total, zero = durations.pop("request"), {"count": 0, "ns": 0}
+        compute = {name: value for name, value in durations.items() if name.startswith("compute")}
         return {
             "name": model,
             "version": "1",
@@ -185,10 +185,10 @@ class TritonServerDialect(ServerDialect):
                 "success": total,
                 "fail": {"count": counters.aborts, "ns": 0},
                 **durations,
-                **dict.fromkeys(("cache_hit", "cache_miss"), nothing),
+                **dict.fromkeys(("cache_hit", "cache_miss"), zero),
             },
             "response_stats": {},
-            "batch_stats": [{"batch_size": 1, **of_batch}] if count else [],
+            "batch_stats": [{"batch_size": 1, **compute}] if count else [],
             "memory_usage": [],
         }
 
@@ -199,15 +199,15 @@ class _TritonCompletion(TemplateCompletion):
     counts: tuple[str, ...] = ()
 
     def body(self, text: bytes, *, tokens: int) -> bytes:
-        """One response with this text of `tokens` tokens."""
-        told = {"input": self.generation.prompt_tokens, "output": tokens}
-        more = "".join(f',"num_{name}_tokens":{told[name]}' for name in self.counts).encode()
+        """Return one response with this text of `tokens` tokens."""
+        counts_by_name = {"input": self.generation.prompt_tokens, "output": tokens}
+        fields = "".join(f',"num_{name}_tokens":{counts_by_name[name]}' for name in self.counts).encode()
         model = self.header.model.encode()
-        return b'{"model_name":"%b","model_version":"1"%b,"text_output":"%b"}' % (model, more, text)
+        return b'{"model_name":"%b","model_version":"1"%b,"text_output":"%b"}' % (model, fields, text)
 
 
 class TritonStream(_TritonCompletion):
-    """A response per token."""
+    """One response per token."""
 
     def __init__(self, *args: Any, counts: tuple[str, ...], **header: Any) -> None:
         super().__init__(*args, **header)
@@ -230,14 +230,14 @@ class TritonResponse(_TritonCompletion):
         self.counts = counts
 
     def token(self, *, last: bool) -> None:
-        """Keep the word; answer with the last one."""
+        """Collect the word; respond after the last one."""
         self.next_word()
         if last:
             self.connection.respond(200, self.body(self.text, tokens=self.sent))
 
 
 def _inputs(model: str) -> dict[str, str]:
-    return {**_INPUTS, LIMITS[model]: "INT32"}
+    return {**_INPUTS, LIMIT_INPUTS[model]: "INT32"}
 
 
 def _quoted(names: list[str]) -> str:

@@ -1,7 +1,7 @@
-"""Triton's metrics: its own `nv_inference_…` families as captured, and those of the TensorRT-LLM backend.
+"""Triton's metrics: its `nv_inference_…` families as captured, and those of the TensorRT-LLM backend.
 
 Names: the captured page of Triton 2.51; triton-inference-server/tensorrtllm_backend, README, "Triton Metrics". The
-backend's numbers are gauges, paused requests too: those of the last iteration.
+backend's values, including paused requests, are gauges of the last iteration.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from servetop.core.clock import wall_clock
-from servetop.simulator.dialects.metric_counters import Measure, MetricCounters, page_of
+from servetop.simulator.dialects.metric_counters import HistogramSpec, MetricCounters, page_of
 from servetop.simulator.scheduling.sim_request import SimSequence
 from servetop.simulator.server.exposition import SampleSeries
 
 ENSEMBLE, BACKEND = {"model": "ensemble", "version": "1"}, {"model": "tensorrt_llm", "version": "1"}
 _LENGTHS = (10.0, 50.0, 100.0, 500.0, 1000.0)
-_MEASURES = {
-    "nv_llm_input_token_len": Measure("prompt_tokens", "Input token length", _LENGTHS),
-    "nv_llm_output_token_len": Measure("output_tokens", "Output token length", _LENGTHS),
+_HISTOGRAMS = {
+    "nv_llm_input_token_len": HistogramSpec("prompt_tokens", "Input token length", _LENGTHS),
+    "nv_llm_output_token_len": HistogramSpec("output_tokens", "Output token length", _LENGTHS),
 }
 _DURATIONS = {
     "request": "inference request duration in microseconds (includes cached requests)",
@@ -38,7 +38,7 @@ _MEMORY = {
 
 
 class _Step(NamedTuple):
-    """The last iteration's requests and tokens."""
+    """Requests and tokens of one iteration."""
 
     context: int = 0
     context_tokens: int = 0
@@ -47,17 +47,17 @@ class _Step(NamedTuple):
 
 
 class TritonCounters(MetricCounters):
-    """Gauges of the last iteration; durations of finished requests."""
+    """Counters of Triton: gauges of the last iteration, and durations of finished requests."""
 
     def __init__(self) -> None:
-        super().__init__(_MEASURES, labels=BACKEND)
+        super().__init__(_HISTOGRAMS, labels=BACKEND)
         self._step = _Step()
         self._preempted = 0
         self.last_inference = 0.0
-        """Unix time at which a request was last answered to its end."""
+        """Unix time at which the last request finished; 0 before the first."""
 
     def stepped(self, tokens: int, /) -> None:
-        """An iteration ended."""
+        """Record the requests and tokens of an iteration."""
         super().stepped(tokens)
         if self.engine is None or (work := self.engine.work) is None:
             return
@@ -67,17 +67,17 @@ class TritonCounters(MetricCounters):
         self._preempted = preempted
 
     def finished(self, seq: SimSequence, at: float, /) -> None:
-        """A request is complete."""
+        """Add a finished request."""
         super().finished(seq, at)
         self.last_inference = wall_clock()
 
     def durations(self) -> dict[str, float]:
-        """Seconds of all finished requests, by Triton's names for the phases."""
+        """Return the summed seconds of all finished requests, by Triton's name of the phase."""
         by_name = {"request": "e2e", "queue": "queue", "compute_infer": "inference"}
         return {name: self.seconds[by_name[name]] if name in by_name else 0.0 for name in _DURATIONS}
 
     def page(self) -> bytes:
-        """The page of the metrics' port."""
+        """Return the page of the metrics port in Prometheus text format."""
         return page_of([*self._server(), *self._backend(), *self.histograms.values()])
 
     def _server(self) -> list[SampleSeries]:
@@ -147,15 +147,15 @@ def _family(name: str, text: str, *, kind: str) -> SampleSeries:
 def _value(
     name: str, text: str, *, value: float, kind: str = "gauge", labels: Mapping[str, str] = ENSEMBLE
 ) -> SampleSeries:
-    one = SampleSeries(name, text, kind=kind, labels=labels)
-    one.set(value)
-    return one
+    series = SampleSeries(name, text, kind=kind, labels=labels)
+    series.set(value)
+    return series
 
 
 def _family_of(name: str, label: str, *, values: Mapping[str, float]) -> SampleSeries:
-    words = {"request": "request", "kv_cache_block": "KV cache block", "inflight_batcher": "inflight_batcher-specific"}
-    text = f"TRT LLM {words.get(name, name)} metrics"
-    one = SampleSeries(f"nv_trt_llm_{name}_metrics", text, kind="gauge", labels=BACKEND)
+    titles = {"request": "request", "kv_cache_block": "KV cache block", "inflight_batcher": "inflight_batcher-specific"}
+    text = f"TRT LLM {titles.get(name, name)} metrics"
+    series = SampleSeries(f"nv_trt_llm_{name}_metrics", text, kind="gauge", labels=BACKEND)
     for key, value in values.items():
-        one.set(value, **{label: key})
-    return one
+        series.set(value, **{label: key})
+    return series

@@ -1,4 +1,4 @@
-"""vLLM: its OpenAI-compatible routes, and `/servetop/config` of the simulator."""
+"""vLLM's OpenAI-compatible routes, and the simulator's own `/servetop/config`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERSION = "0.32.0"
 
 
 class VllmServerDialect(ServerDialect):
-    """vLLM's server, with an additional page to change the batch size."""
+    """vLLM's server, with an additional route that changes the batch size."""
 
     title = f"vLLM {VERSION}"
     profile = "vllm-0.2.1"
@@ -49,17 +49,17 @@ class VllmServerDialect(ServerDialect):
     def _complete(self, request: HttpRequest, to: Connection, *, chat: bool, prefix: str) -> None:
         data = read_body(request.body)
         name = self.admission.resolve_model(data.get("model"))
-        wanted = read_generations(data, chat=chat, context_limit=self.context.spec.context_limit)
-        first = wanted[0][1]
-        kind = VllmStream if first.stream else VllmResponse
-        if len(wanted) == 1:
-            self.admission.submit(first, to, kind=kind, model=name, prefix=prefix)
+        generations = read_generations(data, chat=chat, context_limit=self.context.spec.context_limit)
+        first = generations[0][1]
+        factory = VllmStream if first.stream else VllmResponse
+        if len(generations) == 1:
+            self.admission.submit(first, to, factory=factory, model=name, prefix=prefix)
         else:
-            self.admission.submit_all(wanted, to, kind=kind, model=name, prefix=prefix)
+            self.admission.submit_all(generations, to, factory=factory, model=name, prefix=prefix)
 
     def _respond(self, request: HttpRequest, to: Connection) -> None:
-        kinds = (ResponsesStream, ResponsesObject)
-        self.generate(as_chat(read_body(request.body)), to, chat=True, kinds=kinds, prefix="resp_")
+        factories = (ResponsesStream, ResponsesObject)
+        self.generate(as_chat(read_body(request.body)), to, chat=True, factories=factories, prefix="resp_")
 
     def _models(self) -> dict[str, object]:
         common = {"object": "model", "created": self.started_at, "owned_by": "servetop"}

@@ -1,4 +1,4 @@
-"""vLLM's completions and chats: server-sent events of one token each, or one JSON object."""
+"""vLLM's text and chat completions: one server-sent event per token, or one JSON object."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from servetop.simulator.server.generation_request import GenerationRequest
 from servetop.simulator.server.httpd import STREAM_END, Connection
 
 _FINGERPRINT = "servetop-sim"
-# End of the choice of an event, and of the last event, in vLLM 0.32.
-_CHAT_ENDS = (
+# The end of an event's choice, and of the last event's choice, in vLLM 0.32.
+_CHAT_CHOICE_ENDS = (
     b'"},"logprobs":null,"finish_reason":null,"token_ids":null}]',
     b'"},"logprobs":null,"finish_reason":"%b","stop_reason":null,"token_ids":null}]',
 )
-_TEXT_ENDS = (
+_TEXT_CHOICE_ENDS = (
     b'","logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]',
     b'","logprobs":null,"finish_reason":"%b","stop_reason":null,"prompt_token_ids":null,"token_ids":null}]',
 )
@@ -30,20 +30,20 @@ class VllmResponse(Completion):
         self._text: list[bytes] = []
 
     def token(self, *, last: bool) -> None:
-        """Keep the word; answer with the last one."""
+        """Collect the word; respond after the last one, of several completions after all are finished."""
         self._text.append(self.word())
         self.sent += 1
         if not last:
             return
         body, choices = self.whole(orjson.loads(b'"' + b"".join(self._text) + b'"')), self.header.choices
         if choices is not None:
-            if not choices.end(self.header.index, body["choices"][0]):
+            if not choices.finish(self.header.index, body["choices"][0]):
                 return
             body |= {"choices": choices.choices, "usage": choices.usage()}
         self.connection.respond(200, orjson.dumps(body))
 
     def whole(self, text: str) -> dict[str, Any]:
-        """The body of the answer."""
+        """Return the body of the response."""
         choice: dict[str, object] = {"index": self.header.index}
         if self.generation.chat:
             choice["message"] = {"role": "assistant", "content": text, "refusal": None, "tool_calls": []}
@@ -51,7 +51,7 @@ class VllmResponse(Completion):
             choice["text"] = text
         choice |= {"logprobs": None, "finish_reason": self.finish_reason, "stop_reason": None}
         return {
-            "id": self.header.identity,
+            "id": self.header.response_id,
             "object": "chat.completion" if self.generation.chat else "text_completion",
             "created": self.header.created,
             "model": self.header.model,
@@ -62,22 +62,22 @@ class VllmResponse(Completion):
 
 
 class VllmStream(Completion):
-    """One event per token; all that is the same in every event is made once."""
+    """One event per token; the constant parts are rendered once."""
 
     def __init__(self, generation: GenerationRequest, connection: Connection, *, header: ResponseHeader) -> None:
         super().__init__(generation, connection, header=header)
         kind = "chat.completion.chunk" if generation.chat else "text_completion"
-        head = {"id": header.identity, "object": kind, "created": header.created, "model": header.model}
+        head = {"id": header.response_id, "object": kind, "created": header.created, "model": header.model}
         self._head = b"data: " + orjson.dumps(head)[:-1]
         opening = b'"delta":{"content":"' if generation.chat else b'"text":"'
         self._before = self._head + b',"choices":[{"index":%d,' % header.index + opening
-        self._after, self._last = _CHAT_ENDS if generation.chat else _TEXT_ENDS
+        self._after, self._last = _CHAT_CHOICE_ENDS if generation.chat else _TEXT_CHOICE_ENDS
         self._usage = generation.continuous_usage
         if not header.index:
             connection.start_stream()
 
     def token(self, *, last: bool) -> None:
-        """Send the token's event; after the last one the usage, if asked for, and `[DONE]`."""
+        """Send the token's event; after the last one also the usage, if requested, and `[DONE]`."""
         events = b""
         if not self.sent and self.generation.chat:
             events = self._role_event()
@@ -88,11 +88,11 @@ class VllmStream(Completion):
         event = self._before + word + after + tail
         events += b"%x\r\n%b\r\n" % (len(event), event)
         choices = self.header.choices
-        over = last and (choices is None or choices.end(self.header.index, {}))
-        if over:
+        finished = last and (choices is None or choices.finish(self.header.index, {}))
+        if finished:
             events += self._ending()
         self.connection.send(events)
-        if over:
+        if finished:
             self.connection.finish()
 
     def _usage_tail(self) -> bytes:

@@ -1,4 +1,4 @@
-"""The simulator's metrics page: vLLM 0.32's names, types, labels and buckets, and a few of our own."""
+"""The simulator's metrics page: names, types, labels and buckets of vLLM 0.32, and a few `servetop_sim_…` metrics."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class VllmCounters:
         self._spec = spec
         self._clock = clock
         self.labels: Labels = {"engine": "0", "model_name": model_name}
-        self.generated = 0
-        self.prompted = 0
+        self.generated_tokens = 0
+        self.prompt_tokens = 0
         self.lateness = self._seconds(
             "servetop_sim_token_lateness", "How long after its due time a token was written.", bounds=_LATENESS
         )
@@ -95,15 +95,15 @@ class VllmCounters:
         self.step_tokens.observe(tokens)
 
     def emitted(self, count: int, *, due: float) -> None:
-        """Count tokens written to their sockets; the lateness of the last one stands for all."""
+        """Count sent tokens; the lateness of the last one is recorded for all."""
         if count:
-            self.generated += count
+            self.generated_tokens += count
             self.lateness.observe(max(self._clock() - due, 0.0), count)
 
     def first(self, seq: SimSequence, at: float, /) -> None:
         """Observe the TTFT of a request."""
         self.first_token.observe(at - seq.arrival)
-        self.prompted += seq.prompt_tokens
+        self.prompt_tokens += seq.prompt_tokens
 
     def gap(self, seconds: float, count: int, /) -> None:
         """Observe `count` equal inter-token latencies."""
@@ -151,8 +151,8 @@ class VllmCounters:
         return counts
 
     def _gauges(self, engine: RealTimeEngine, spec: SimSpec) -> list[SampleSeries]:
-        running, parked = engine.scheduler.running, len(engine.scheduler.swapped)
-        waiting = len(engine.scheduler.waiting) + parked
+        running = engine.scheduler.running
+        waiting = len(engine.scheduler.waiting) + len(engine.scheduler.swapped)
         by_reason = SampleSeries(
             "vllm:num_requests_waiting_by_reason",
             "Number of waiting requests by reason.",
@@ -202,10 +202,10 @@ class VllmCounters:
 
     def _counters(self, engine: RealTimeEngine) -> list[SampleSeries]:
         prefix = engine.scheduler.prefix
-        texts: dict[str, tuple[str, float]] = {
+        counters: dict[str, tuple[str, float]] = {
             "num_preemptions": ("Cumulative number of preemption from the engine.", engine.scheduler.preemptions),
-            "prompt_tokens": ("Number of prefill tokens processed.", self.prompted),
-            "generation_tokens": ("Number of generation tokens processed.", self.generated),
+            "prompt_tokens": ("Number of prefill tokens processed.", self.prompt_tokens),
+            "generation_tokens": ("Number of generation tokens processed.", self.generated_tokens),
             "prefix_cache_queries": (
                 "Prefix cache queries, in terms of number of queried tokens.",
                 prefix.queried_tokens if prefix else 0,
@@ -215,7 +215,7 @@ class VllmCounters:
                 prefix.hit_tokens if prefix else 0,
             ),
         }
-        return [self._counter(f"{name}_total", text, value=value) for name, (text, value) in texts.items()]
+        return [self._counter(f"{name}_total", text, value=value) for name, (text, value) in counters.items()]
 
     def _gauge(self, name: str, text: str, *, value: float) -> SampleSeries:
         series = SampleSeries(f"vllm:{name}", text, kind="gauge", labels=self.labels)

@@ -1,4 +1,4 @@
-"""vLLM's `/v1/responses`: the completions of a chat in typed events."""
+"""vLLM's `/v1/responses`: chat completions in typed events."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from servetop.simulator.server.httpd import STREAM_END, Connection
 
 def as_chat(data: dict[str, Any]) -> dict[str, Any]:
     """Convert the request to a chat request; `input` is a text or a list of messages."""
-    asked = data.get("input")
-    if not isinstance(asked, str | list):
+    content = data.get("input")
+    if not isinstance(content, str | list):
         raise ApiError("input should be a string or a list of messages", param="input")
-    messages = [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
+    messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
     return {**data, "messages": messages, "max_completion_tokens": data.get("max_output_tokens")}
 
 
-def _whole(answer: Completion, text: str, *, status: str) -> dict[str, Any]:
+def _whole(completion: Completion, text: str, *, status: str) -> dict[str, Any]:
     """Return the response object, complete or in progress."""
-    counts = answer.usage()
+    counts = completion.usage()
     details = counts.get("prompt_tokens_details") or {"cached_tokens": 0}
     usage = {
         "input_tokens": counts["prompt_tokens"],
@@ -33,13 +33,13 @@ def _whole(answer: Completion, text: str, *, status: str) -> dict[str, Any]:
         "total_tokens": counts["total_tokens"],
     }
     parts: list[dict[str, Any]] = [{"annotations": [], "text": text, "type": "output_text", "logprobs": None}]
-    message = {"id": _item(answer), "content": parts, "role": "assistant", "status": status, "type": "message"}
+    message = {"id": _item(completion), "content": parts, "role": "assistant", "status": status, "type": "message"}
     ended = status != "in_progress"
     return {
-        "id": answer.header.identity,
-        "created_at": answer.header.created,
+        "id": completion.header.response_id,
+        "created_at": completion.header.created,
         "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
-        "model": answer.header.model,
+        "model": completion.header.model,
         "object": "response",
         "output": [message] if ended else [],
         "status": status,
@@ -47,12 +47,12 @@ def _whole(answer: Completion, text: str, *, status: str) -> dict[str, Any]:
     }
 
 
-def _item(answer: Completion) -> str:
-    return f"msg_{answer.header.identity.removeprefix('resp_')}"
+def _item(completion: Completion) -> str:
+    return f"msg_{completion.header.response_id.removeprefix('resp_')}"
 
 
 class ResponsesObject(VllmResponse):
-    """A whole response of the Responses API."""
+    """A complete (non-streamed) response of the Responses API."""
 
     def whole(self, text: str) -> dict[str, object]:
         return _whole(self, text, status="incomplete" if self.finish_reason == "length" else "completed")
@@ -67,11 +67,12 @@ class ResponsesStream(Completion):
         self._number = 0
         self._after = b'","item_id":"%b","logprobs":[],"output_index":0,"sequence_number":' % _item(self).encode()
         connection.start_stream()
-        begun = {"response": _whole(self, "", status="in_progress")}
-        self.connection.send(self._event("response.created", **begun) + self._event("response.in_progress", **begun))
+        initial = {"response": _whole(self, "", status="in_progress")}
+        events = self._event("response.created", **initial) + self._event("response.in_progress", **initial)
+        self.connection.send(events)
 
     def token(self, *, last: bool) -> None:
-        """Send the token's delta, and after the last one the whole response."""
+        """Send the token's delta, and the whole response after the last one."""
         word = self.word()
         self._text.append(word)
         self.sent += 1

@@ -1,1 +1,1 @@
-"""Real time: an HTTP server on the same scheduler."""
+"""The simulator in real time: an HTTP server that runs the scheduler."""

@@ -27,7 +27,7 @@ class CompletionFactory(Protocol):
 
 
 CompletionFactories = tuple[CompletionFactory, CompletionFactory]
-"""Factories of a streamed and of a whole response."""
+"""The factories of a streamed and of a complete response."""
 
 
 class Admission:
@@ -54,53 +54,59 @@ class Admission:
         if model is None:
             return self._names[0]
         if not isinstance(model, str) or model not in self._names:
-            raise ApiError(f"The model `{model}` does not exist.", status=404, kind="NotFoundError", param="model")
+            raise ApiError(
+                f"The model `{model}` does not exist.", status=404, error_type="NotFoundError", param="model"
+            )
         return model
 
     def submit(
-        self, generation: GenerationRequest, to: Connection, *, kind: CompletionFactory, model: str, prefix: str
+        self, generation: GenerationRequest, to: Connection, *, factory: CompletionFactory, model: str, prefix: str
     ) -> SimSequence:
-        """Queue the request with a completion by `kind`; ApiError if it can never be served.
+        """Queue the request with a completion by `factory`; ApiError if it can never be served.
 
-        The id of the response is `prefix` and a number.
+        The id of the response is `prefix` followed by a number.
         """
-        wanted = self._request(generation)
-        self._check_fits(wanted)
+        request = self._request(generation)
+        self._check_fits(request)
         self._count += 1
-        answer = kind(generation, to, header=ResponseHeader(f"{prefix}{self._count:016x}", model, int(wall_clock())))
-        answer.seq = self._engine.submit(wanted, answer)
-        assert answer.seq is not None  # `_check_fits` has checked this
-        to.on_gone = lambda: self._gone(answer)
-        return answer.seq
+        completion = factory(
+            generation, to, header=ResponseHeader(f"{prefix}{self._count:016x}", model, int(wall_clock()))
+        )
+        completion.seq = self._engine.submit(request, completion)
+        assert completion.seq is not None  # `_check_fits` has raised otherwise
+        to.on_disconnect = lambda: self._on_disconnect(completion)
+        return completion.seq
 
     def submit_all(
         self,
-        wanted: list[tuple[int, GenerationRequest]],
+        generations: list[tuple[int, GenerationRequest]],
         to: Connection,
         *,
-        kind: CompletionFactory,
+        factory: CompletionFactory,
         model: str,
         prefix: str,
     ) -> None:
-        """Queue several completions of one request, with the number of each prompt; none if one cannot be served."""
-        requests = [self._request(generation) for _, generation in wanted]
+        """Queue several completions of one request, each with its prompt's number; none if one cannot be served."""
+        requests = [self._request(generation) for _, generation in generations]
         for request in requests:
             self._check_fits(request)
         self._count += 1
-        first = ResponseHeader(f"{prefix}{self._count:016x}", model, int(wall_clock()), choices=Choices(len(wanted)))
-        answers = [
-            kind(generation, to, header=replace(first, index=index, prompt=prompt))
-            for index, (prompt, generation) in enumerate(wanted)
+        first = ResponseHeader(
+            f"{prefix}{self._count:016x}", model, int(wall_clock()), choices=Choices(len(generations))
+        )
+        completions = [
+            factory(generation, to, header=replace(first, index=index, prompt=prompt))
+            for index, (prompt, generation) in enumerate(generations)
         ]
-        for answer, request in zip(answers, requests, strict=True):
-            answer.seq = self._engine.submit(request, answer)
-        to.on_gone = lambda: self._gone(*answers)
+        for completion, request in zip(completions, requests, strict=True):
+            completion.seq = self._engine.submit(request, completion)
+        to.on_disconnect = lambda: self._on_disconnect(*completions)
 
-    def _gone(self, *answers: Completion) -> None:
-        for answer in answers:
-            choices = answer.header.choices
-            if answer.seq is not None and not (choices and choices.is_over(answer.header.index)):
-                self._engine.drop(answer.seq)
+    def _on_disconnect(self, *completions: Completion) -> None:
+        for completion in completions:
+            choices = completion.header.choices
+            if completion.seq is not None and not (choices and choices.is_finished(completion.header.index)):
+                self._engine.drop(completion.seq)
                 self._aborted()
 
     def _check_fits(self, request: SimRequest) -> None:

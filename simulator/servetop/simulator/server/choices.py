@@ -1,4 +1,4 @@
-"""Several completions of one request (`n`, lists of prompts): one connection, summed usage, ended by the last one."""
+"""Several completions of one request (`n`, lists of prompts), which share a connection and report summed usage."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ MAX_CHOICES = 256
 """Maximum completions of one request."""
 
 
-class ChoiceListener(Protocol):
-    """The part of a completion that its siblings use."""
+class ChoiceUsage(Protocol):
+    """The part of a completion that the summed usage needs."""
 
     @property
     def prompt(self) -> int:
-        """Number of its prompt within the request."""
+        """The number of the completion's prompt within the request."""
         ...
 
     def usage(self) -> dict[str, Any]:
-        """Return its token counts so far."""
+        """Return the token counts so far."""
         ...
 
 
@@ -29,35 +29,35 @@ class Choices:
     """The completions of one request, in the order of their index."""
 
     def __init__(self, count: int) -> None:
-        self.members: list[ChoiceListener] = []
-        self._ended: dict[int, dict[str, object]] = {}
+        self.members: list[ChoiceUsage] = []
+        self._finished: dict[int, dict[str, object]] = {}
         self._count = count
 
-    def end(self, index: int, choice: dict[str, object]) -> bool:
-        """Record a finished completion and its choice; True for the last one."""
-        self._ended[index] = choice
-        return len(self._ended) == self._count
+    def finish(self, index: int, choice: dict[str, object]) -> bool:
+        """Record the choice of a finished completion; True for the last one."""
+        self._finished[index] = choice
+        return len(self._finished) == self._count
 
-    def is_over(self, index: int) -> bool:
-        """Whether that completion is finished."""
-        return index in self._ended
+    def is_finished(self, index: int) -> bool:
+        """Whether the completion with this index is finished."""
+        return index in self._finished
 
     @property
     def choices(self) -> list[dict[str, object]]:
         """The choices of the finished completions."""
-        return [self._ended[index] for index in sorted(self._ended)]
+        return [self._finished[index] for index in sorted(self._finished)]
 
     def usage(self) -> dict[str, object]:
-        """Return the summed token counts; each prompt counts once."""
-        own = [member.usage() for member in self.members]
-        prompts = {member.prompt: usage["prompt_tokens"] for member, usage in zip(self.members, own, strict=True)}
-        prompt, output = sum(prompts.values()), sum(usage["completion_tokens"] for usage in own)
+        """Return the summed token counts; each prompt is counted once."""
+        usages = [member.usage() for member in self.members]
+        prompts = {member.prompt: usage["prompt_tokens"] for member, usage in zip(self.members, usages, strict=True)}
+        prompt, output = sum(prompts.values()), sum(usage["completion_tokens"] for usage in usages)
         total: dict[str, object] = {
             "prompt_tokens": prompt, "total_tokens": prompt + output, "completion_tokens": output,
         }  # fmt: skip
         details = {
             member.prompt: usage["prompt_tokens_details"]["cached_tokens"]
-            for member, usage in zip(self.members, own, strict=True)
+            for member, usage in zip(self.members, usages, strict=True)
             if "prompt_tokens_details" in usage
         }
         return total | ({"prompt_tokens_details": {"cached_tokens": sum(details.values())}} if details else {})
@@ -69,10 +69,14 @@ def read_generations(data: dict[str, Any], *, chat: bool, context_limit: int) ->
     single = {**data, "n": 1, "best_of": 1}
     prompts = _prompts(data, chat=chat)
     if count * max(len(prompts), 1) > MAX_CHOICES:
-        raise ApiError(f"the simulator gives at most {MAX_CHOICES} answers to one request", param="n")
-    asked = [{**single, "prompt": prompt} for prompt in prompts] or [single]
-    read = [read_generation(each, chat=chat, context_limit=context_limit) for each in asked]
-    return [(number, _varied(one, at)) for number, one in enumerate(read) for at in range(count)]
+        raise ApiError(f"the simulator returns at most {MAX_CHOICES} completions per request", param="n")
+    bodies = [{**single, "prompt": prompt} for prompt in prompts] or [single]
+    generations = [read_generation(body, chat=chat, context_limit=context_limit) for body in bodies]
+    return [
+        (number, _with_own_seed(generation, index))
+        for number, generation in enumerate(generations)
+        for index in range(count)
+    ]
 
 
 def _prompts(data: dict[str, Any], *, chat: bool) -> Sequence[object]:
@@ -83,6 +87,6 @@ def _prompts(data: dict[str, Any], *, chat: bool) -> Sequence[object]:
     return prompt
 
 
-def _varied(generation: GenerationRequest, at: int) -> GenerationRequest:
-    """Give each completion its own seed, so that their lengths differ."""
-    return generation if generation.seed is None or not at else replace(generation, seed=generation.seed + at)
+def _with_own_seed(generation: GenerationRequest, index: int) -> GenerationRequest:
+    """Add the index to the seed, so that the completions of one prompt differ in length."""
+    return generation if generation.seed is None or not index else replace(generation, seed=generation.seed + index)

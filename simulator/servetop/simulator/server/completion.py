@@ -1,4 +1,4 @@
-"""One completion of a request to the simulated server, independent of the dialect that writes it."""
+"""One completion of a request to the simulated server, independent of the dialect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ESCAPED_WORDS = tuple(orjson.dumps(f" {word}")[1:-1] for word in WORDS)
 class ResponseHeader:
     """The fields that every event of a completion repeats. `created` is a Unix time in whole seconds."""
 
-    identity: str
+    response_id: str
     model: str
     created: int
     index: int = 0
@@ -28,7 +28,7 @@ class ResponseHeader:
     prompt: int = 0
     """Number of the prompt within the request."""
     choices: Choices | None = None
-    """All completions of the request, if it has several."""
+    """All completions of the request; None for a single one."""
 
 
 class Completion:
@@ -40,17 +40,17 @@ class Completion:
         self.header = header
         self.seq: SimSequence | None = None
         self.sent = 0
-        self._offset = zlib.crc32(header.identity.encode()) + header.index
+        self._offset = zlib.crc32(header.response_id.encode()) + header.index
         if header.choices is not None:
             header.choices.members.append(self)
 
     @property
     def prompt(self) -> int:
-        """Number of its prompt within the request."""
+        """The number of the completion's prompt within the request."""
         return self.header.prompt
 
     def all_usage(self) -> dict[str, object]:
-        """Token counts of the whole request so far."""
+        """Return the token counts of all completions of the request so far."""
         return self.usage() if self.header.choices is None else self.header.choices.usage()
 
     @property
@@ -59,7 +59,7 @@ class Completion:
         return "length" if self.sent >= self.generation.max_tokens else "stop"
 
     def usage(self) -> dict[str, object]:
-        """Token counts so far; with a prefix cache also the number of cached prompt tokens."""
+        """Return the token counts so far, with a prefix cache including the cached prompt tokens."""
         prompt = self.generation.prompt_tokens
         usage: dict[str, object] = {
             "prompt_tokens": prompt,

@@ -18,16 +18,16 @@ class ApiError(Exception):
     """An error response in vLLM's format."""
 
     def __init__(
-        self, message: str, *, status: int = 400, kind: str = "BadRequestError", param: str | None = None
+        self, message: str, *, status: int = 400, error_type: str = "BadRequestError", param: str | None = None
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.kind = kind
+        self.error_type = error_type
         self.param = param
 
     def body(self) -> bytes:
-        """`{"error": {"message", "type", "param", "code"}}`."""
-        error = {"message": str(self), "type": self.kind, "param": self.param, "code": self.status}
+        """Return `{"error": {"message", "type", "param", "code"}}`."""
+        error = {"message": str(self), "type": self.error_type, "param": self.param, "code": self.status}
         return orjson.dumps({"error": error})
 
 
@@ -59,10 +59,10 @@ def read_body(body: bytes) -> dict[str, Any]:
 
 
 def read_generation(data: dict[str, Any], *, chat: bool, context_limit: int) -> GenerationRequest:
-    """Check and count a completion or chat request; ApiError with vLLM's text if it cannot be served."""
+    """Parse a completion or chat request and count its tokens; ApiError with vLLM's text if it cannot be served."""
     for name in ("n", "best_of"):
         if _integer(data, name, default=1) != 1:
-            raise ApiError(f"{name} must be 1: the simulator gives one answer per request", param=name)
+            raise ApiError(f"{name} must be 1: the simulator returns one completion per request", param=name)
     prompt, prompt_tokens = _chat_prompt(data) if chat else _completion_prompt(data)
     max_tokens = _max_tokens(data, chat=chat, context_limit=context_limit, prompt_tokens=prompt_tokens)
     options = data.get("stream_options") or {}
@@ -88,7 +88,7 @@ def read_count(data: dict[str, Any]) -> int:
     if count < 1:
         raise ApiError(f"n must be at least 1, got {count}.", param="n")
     if _integer(data, "best_of", default=count) != count:
-        raise ApiError("best_of must be n: the simulator chooses nothing", param="best_of")
+        raise ApiError("best_of must equal n: the simulator does not rank completions", param="best_of")
     return count
 
 

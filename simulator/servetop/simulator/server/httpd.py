@@ -44,18 +44,18 @@ class HttpRequest:
     body: bytes
     keep_alive: bool
     accept: bytes = b""
-    """Return the header field of this name."""
+    """The value of the Accept header; empty if there is none."""
 
 
 class Connection(asyncio.Protocol):
-    """One client connection; each request, in order, gets a `respond`, or a `start_stream` and `send`s.
+    """One client connection; each request in turn needs one `respond`, or `start_stream`, `send`s and `finish`.
 
-    `on_gone`, when set, is called if the client leaves before its answer is complete.
+    `on_disconnect`, if set, is called when the client disconnects before its response is complete.
     """
 
-    def __init__(self, route: Callable[[HttpRequest, Connection], None], *, open_ones: set[Connection]) -> None:
+    def __init__(self, route: Callable[[HttpRequest, Connection], None], *, connections: set[Connection]) -> None:
         self._route = route
-        self._open = open_ones
+        self._connections = connections
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
         self._descriptor = -1
@@ -64,35 +64,35 @@ class Connection(asyncio.Protocol):
         self._size = 0
         self._head_size = 0
         self._head_open = False
-        self._deaf = self._refused = False
+        self._input_ignored = self._refused = False
         self._queue: deque[HttpRequest] = deque()
         self._busy = False
         self._keep_alive = True
-        self.on_gone: Callable[[], None] | None = None
+        self.on_disconnect: Callable[[], None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client connected."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are no subclass
+        """Register the connection of a new client."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports are not subclasses
         self._descriptor = self._transport.get_extra_info("socket").fileno()
-        self._open.add(self)
+        self._connections.add(self)
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        """The client disconnected, or the server closed the connection."""
-        self._open.discard(self)
+        """Unregister the closed connection and report a disconnected client."""
+        self._connections.discard(self)
         self._transport = None
         self._queue.clear()
-        gone, self.on_gone = self.on_gone, None
-        if gone is not None:
-            gone()
+        on_disconnect, self.on_disconnect = self.on_disconnect, None
+        if on_disconnect is not None:
+            on_disconnect()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a request."""
-        if self._deaf:
+        """Parse the bytes of a request; refuse a malformed or oversized one."""
+        if self._input_ignored:
             return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._deaf = True  # the offer is ignored: its request was taken, and is the last one here
+            self._input_ignored = True  # the upgrade is ignored; its request is the last of this connection
         except httptools.HttpParserError as error:
             self._refuse(400, f"not an HTTP request ({error})")
         self._head_size = self._head_size + len(data) if self._head_open else 0
@@ -100,25 +100,25 @@ class Connection(asyncio.Protocol):
             self._refuse(431, "the header section is larger than 64 KiB")
 
     def on_message_begin(self) -> None:
-        """A new request starts."""
+        """Start a new request."""
         self._url, self._body, self._size, self._accept = b"", [], 0, b""
         self._head_open = True
 
     def on_url(self, url: bytes) -> None:
-        """A part of the request line's target."""
+        """Collect a part of the request target."""
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header field."""
+        """Store the Accept header; ignore all others."""
         if name.lower() == b"accept":
             self._accept = value
 
     def on_headers_complete(self) -> None:
-        """The header section is over."""
+        """End the header section."""
         self._head_open = False
 
     def on_body(self, body: bytes) -> None:
-        """A part of the body."""
+        """Collect a part of the body; refuse a body that is too large."""
         self._size += len(body)
         if self._size > BODY_LIMIT:
             self._refuse(413, "the body is larger than 64 MiB")
@@ -127,7 +127,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """Handle a complete request; an upgrade request is the last of its connection."""
-        if self._deaf:
+        if self._input_ignored:
             return
         path = self._url.partition(b"?")[0].decode("latin-1")
         method = self._parser.get_method().decode("ascii")
@@ -140,18 +140,18 @@ class Connection(asyncio.Protocol):
         status: int,
         body: bytes,
         *,
-        kind: bytes = b"application/json",
+        content_type: bytes = b"application/json",
         headers: Mapping[str, object] | None = None,
     ) -> None:
-        """Send a complete response."""
+        """Send a complete response and finish it."""
         head = b"HTTP/1.1 %d %s\r\nserver: servetop-sim\r\ncontent-length: %d\r\ncontent-type: %s\r\n" % (
             status,
             REASONS.get(status, "Error").encode(),
             len(body),
-            kind,
+            content_type,
         )
-        more = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items()).encode()
-        self.send(head + more + self._connection_header() + b"\r\n" + body)
+        extra = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items()).encode()
+        self.send(head + extra + self._connection_header() + b"\r\n" + body)
         self.finish()
 
     def start_stream(self) -> None:
@@ -162,11 +162,11 @@ class Connection(asyncio.Protocol):
         )
 
     def send(self, data: bytes) -> None:
-        """Send raw bytes of the response immediately; dropped if the client has disconnected.
+        """Send raw bytes of the response immediately; drop them if the client has disconnected.
 
-        They go straight to the socket while the transport has nothing queued: event loops put writes off to the end
-        of their turn, which would make the first token of a large batch wait for the making of the last one. What
-        a slow client's socket does not take is left to the transport.
+        They are written directly to the socket while the transport's buffer is empty. Event loops defer writes to the
+        end of their turn, so the first token of a large batch would wait until the last one is rendered. Bytes that
+        a slow client's socket does not accept are left to the transport.
         """
         transport = self._transport
         if transport is None or transport.is_closing():
@@ -185,9 +185,9 @@ class Connection(asyncio.Protocol):
     def finish(self) -> None:
         """Complete the response: close the connection, or schedule its next request.
 
-        The engine may be in the middle of an iteration when it gives out the last token; a new request must wait.
+        The next request must wait because the engine may emit the last token in the middle of an iteration.
         """
-        self.on_gone = None
+        self.on_disconnect = None
         self._busy = False
         if self._transport is not None and not self._keep_alive:
             self._close(self._transport)
@@ -196,7 +196,7 @@ class Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self._next)
 
     def _close(self, transport: asyncio.Transport) -> None:
-        """Close the connection; after an error drain the request briefly, so that no reset overtakes the response."""
+        """Close the connection; after an error, drain the request briefly so that no reset overtakes the response."""
         if not self._refused or transport.is_closing():
             transport.close()
             return
@@ -219,11 +219,11 @@ class Connection(asyncio.Protocol):
             self._route(request, self)
 
     def _refuse(self, status: int, message: str) -> None:
-        if self._deaf:
+        if self._input_ignored:
             return
-        self._deaf = self._refused = True
+        self._input_ignored = self._refused = True
         self._queue.clear()
-        if self._busy:  # an answer is under way: no other may be mixed into it
+        if self._busy:  # a response is in progress, and the error must not be mixed into it
             self.abort()
             return
         self._keep_alive = False

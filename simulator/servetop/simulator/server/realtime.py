@@ -1,6 +1,6 @@
-"""The real-time driver: runs the scheduler's iterations to absolute deadlines of an injected clock.
+"""The real-time driver: runs the scheduler's iterations at absolute deadlines on an injected clock.
 
-Deadlines are sums of modelled durations, never of measured ones, so being late at one token moves no later one.
+Deadlines are sums of modelled durations, never of measured ones, so a late token does not delay later ones.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from servetop.simulator.scheduling.sim_request import SimRequest, SimSequence
 from servetop.simulator.scheduling.work import Work, grid_after
 
 STEPS_PER_TURN = 8
-"""Overdue iterations to run in a row before the event loop reads and writes again."""
+"""Overdue iterations that run in a row before the event loop reads and writes again."""
 
-TOKENS_PER_LOOK = 16
-"""Tokens of one iteration between two clock readings, which measure their lateness."""
+TOKENS_PER_LATENESS_SAMPLE = 16
+"""Tokens of one iteration between two clock readings that measure their lateness."""
 
 
 class Sink(Protocol):
-    """Receives a sequence's tokens. It must not call the engine, which is in the middle of an iteration."""
+    """Receives the tokens of a sequence. It must not call the engine, which is in the middle of an iteration."""
 
     def token(self, *, last: bool) -> None:
         """Receive one more token; `last` marks the final one."""
@@ -32,33 +32,33 @@ class Events(Protocol):
     """Receives the events for metrics; times are due times, not processing times."""
 
     def stepped(self, tokens: int) -> None:
-        """An iteration has computed `tokens` tokens."""
+        """Handle the end of an iteration that computed `tokens` tokens."""
         ...
 
     def emitted(self, count: int, *, due: float) -> None:
-        """`count` tokens that were due at `due` have been sent."""
+        """Handle `count` sent tokens that were due at `due`."""
         ...
 
     def first(self, seq: SimSequence, at: float) -> None:
-        """A prompt was prefilled for the first time."""
+        """Handle the first token of a sequence."""
         ...
 
     def gap(self, seconds: float, count: int) -> None:
-        """`count` sequences waited `seconds` for their next token."""
+        """Handle the inter-token latency of `count` sequences."""
         ...
 
     def finished(self, seq: SimSequence, at: float) -> None:
-        """A sequence has received its last token."""
+        """Handle the last token of a sequence."""
         ...
 
 
-Alarm = Callable[[float], None]
+WakeAt = Callable[[float], None]
 
 
 class RealTimeEngine:
-    """`clock` returns seconds; `wake_at` schedules one call of `wake`, replacing an earlier schedule."""
+    """One scheduler in real time; `wake_at` schedules a single call of `wake`, replacing an earlier one."""
 
-    def __init__(self, scheduler: Scheduler, *, clock: Callable[[], float], wake_at: Alarm, events: Events) -> None:
+    def __init__(self, scheduler: Scheduler, *, clock: Callable[[], float], wake_at: WakeAt, events: Events) -> None:
         self.scheduler = scheduler
         self._clock = clock
         self._wake_at = wake_at
@@ -73,7 +73,7 @@ class RealTimeEngine:
 
     @property
     def kv_usage(self) -> float:
-        """Share of KV blocks in use after the last finished iteration, 0..1."""
+        """Fraction of the KV blocks in use after the last finished iteration, 0..1."""
         blocks, grown = self.scheduler.blocks, 0
         if self._work is not None and self._work.decoding and self.scheduler.reservation.allocates_on_growth:
             grown = self.scheduler.batch.blocks_for_steps(self._done)
@@ -86,12 +86,12 @@ class RealTimeEngine:
 
     @property
     def work(self) -> Work | None:
-        """The current work; within `Events.stepped` the work whose iteration has just ended."""
+        """The current work; during `Events.stepped`, the work whose iteration has just ended."""
         return self._work
 
     @property
     def step_seconds(self) -> float:
-        """Seconds of the last finished iteration of the current work; 0 before the first one ends."""
+        """Duration of the last finished iteration of the current work; 0 before the first one ends."""
         if self._work is None or not self._done:
             return 0.0
         return self._work.gap(self._done) + (self._work.delay if self._done == 1 else 0.0)
@@ -105,22 +105,22 @@ class RealTimeEngine:
             return None
         self._index += 1
         self.scheduler.add(seq)
-        self._changed(now, cut=self._work is not None and self._work.admits)
+        self._changed(now, replan=self._work is not None and self._work.admits)
         return seq
 
     def drop(self, seq: SimSequence) -> None:
         """Drop a sequence whose client has disconnected; its blocks are freed at the next iteration boundary."""
         seq.sink = None
         self._dropped.append(seq)
-        self._changed(self._clock(), cut=True)
+        self._changed(self._clock(), replan=True)
 
     def set_max_num_seqs(self, limit: int) -> None:
         """Change the batch-size limit from the next iteration on; running sequences stay."""
         self.scheduler.limits.max_num_seqs = limit
-        self._changed(self._clock(), cut=True)
+        self._changed(self._clock(), replan=True)
 
     def wake(self) -> None:
-        """Process everything that is due, and schedule the next call."""
+        """Run the iterations that are due, and schedule the next call."""
         now = self._clock()
         for _ in range(STEPS_PER_TURN):
             if self._work is None or self._deadline() > now:
@@ -130,12 +130,12 @@ class RealTimeEngine:
             self._plan(max(opens_at, self._idle_since))
         self._arm()
 
-    def _changed(self, now: float, *, cut: bool) -> None:
+    def _changed(self, now: float, *, replan: bool) -> None:
         if self._work is None:
             self._drop_all()
             self._plan(now)
             self._arm()
-        elif cut:
+        elif replan:
             self._steps = min(self._steps, self._done + 1)
 
     def _catch_up(self, now: float) -> None:
@@ -156,7 +156,7 @@ class RealTimeEngine:
         self._steps = 0 if self._work is None else self._work.steps
 
     def _step(self) -> None:
-        """End one iteration at its deadline: send tokens; at a scheduling event, plan the next work."""
+        """End one iteration at its deadline: send its tokens and, after the last step, plan the next work."""
         work, end = self._work, self._deadline()
         assert work is not None
         self._done += 1
@@ -167,7 +167,7 @@ class RealTimeEngine:
             self._complete(work, end)
 
     def _emit_decoded(self, end: float) -> None:
-        """Send a token to every decoding sequence, except last tokens, which are sent with the finish."""
+        """Send a token to every decoding sequence, except last tokens, which `_finish` sends."""
         emitted = same = 0
         since = math.nan
         for seq in self.scheduler.batch.members.values():
@@ -182,7 +182,7 @@ class RealTimeEngine:
             if seq.sink is not None:
                 seq.sink.token(last=False)
             emitted += 1
-            if emitted == TOKENS_PER_LOOK:
+            if emitted == TOKENS_PER_LATENESS_SAMPLE:
                 self._events.emitted(emitted, due=end)
                 emitted = 0
         if same:

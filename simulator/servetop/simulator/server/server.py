@@ -23,13 +23,13 @@ from servetop.simulator.server.httpd import Connection, HttpRequest
 from servetop.simulator.server.realtime import RealTimeEngine
 
 TIMER_TICK = 1e-3
-"""uvloop's timers count whole milliseconds, so the last part of a wait is spent turning the loop."""
+"""uvloop's timers have a resolution of one millisecond, so the last part of a wait polls the loop."""
 LOG_PERIOD = 10.0
-"""Seconds between two lines of engine statistics, like vLLM's."""
+"""Seconds between two log lines of engine statistics, as in vLLM."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Parse the options, serve until SIGTERM or SIGINT; returns the exit code."""
+    """Parse the options, serve until SIGTERM or SIGINT, and return the exit code."""
     options = _parser().parse_args(argv)
     try:
         server = _server(options)
@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 class SimulatorServer:
-    """Engine, metrics and routes of one simulated server."""
+    """One simulated server: engine, dialect and listeners."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class SimulatorServer:
         self._dialect = server_dialect_class(dialect)(context)
         self._metrics_port = options.metrics_port
         self.metrics_url = ""
-        """URL of the metrics, after the start."""
+        """The metrics URL; empty before the start."""
         self._listeners: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
-        self._alarm: asyncio.Handle | None = None
+        self._timer: asyncio.Handle | None = None
         self._log_before = (0, 0)
 
     async def serve(self, host: str, port: int) -> int:
@@ -81,21 +81,21 @@ class SimulatorServer:
         return int(ExitCode.OK)
 
     async def start(self, host: str, port: int) -> str:
-        """Listen, on a free port if it is 0; returns the server's address."""
+        """Listen, on a free port if `port` is 0, and return the server's URL."""
         self._loop = asyncio.get_running_loop()
         clock = self._clock.now
         self._engine = RealTimeEngine(self.scheduler, clock=clock, wake_at=self._wake_at, events=self._dialect.counters)
         self._dialect.open(self._engine)
-        self._facts()
-        taken = await self._listen(self._dialect.route, host, port)
-        self.metrics_url = f"http://{host}:{taken}/metrics"
+        self._log_facts()
+        bound_port = await self._listen(self._dialect.route, host, port)
+        self.metrics_url = f"http://{host}:{bound_port}/metrics"
         if self._dialect.separate_metrics_port:
             await self._listen_for_metrics(host, self._metrics_port or (port and port + 2))
-        self._reporter = self._loop.call_later(LOG_PERIOD, self._report)
-        return f"http://{host}:{taken}"
+        self._reporter = self._loop.call_later(LOG_PERIOD, self._log_statistics)
+        return f"http://{host}:{bound_port}"
 
     def close(self) -> None:
-        """Stop listening and cut all connections."""
+        """Stop listening and close all connections."""
         self._reporter.cancel()
         for listener in self._listeners:
             listener.close()
@@ -104,33 +104,33 @@ class SimulatorServer:
 
     async def _listen(self, route: Callable[[HttpRequest, Connection], None], host: str, port: int) -> int:
         listener = await self._loop.create_server(
-            lambda: Connection(route, open_ones=self._connections), host, port, backlog=2048
+            lambda: Connection(route, connections=self._connections), host, port, backlog=2048
         )
         self._listeners.append(listener)
         return int(listener.sockets[0].getsockname()[1])
 
     async def _listen_for_metrics(self, host: str, port: int) -> None:
         try:
-            taken = await self._listen(self._dialect.route_metrics, host, port)
+            bound_port = await self._listen(self._dialect.route_metrics, host, port)
         except (OSError, OverflowError) as error:
             self._listeners[0].close()
             in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-            what = "is in use" if in_use else "cannot be had"
+            what = "is in use" if in_use else "cannot be used"
             raise EngineError(f"metrics port {port} on {host} {what}: choose another with --metrics-port") from None
-        self.metrics_url = f"http://{host}:{taken}/metrics"
+        self.metrics_url = f"http://{host}:{bound_port}/metrics"
         log(f"Metrics on {self.metrics_url}")
 
     def _wake_at(self, at: float) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         delay = at - self._clock.now()
         if delay < TIMER_TICK:
-            self._alarm = self._loop.call_soon(self._engine.wake)
+            self._timer = self._loop.call_soon(self._engine.wake)
         elif delay < float("inf"):
-            self._alarm = self._loop.call_later(delay - delay % TIMER_TICK, self._engine.wake)
+            self._timer = self._loop.call_later(delay - delay % TIMER_TICK, self._engine.wake)
 
-    def _facts(self) -> None:
+    def _log_facts(self) -> None:
         spec, blocks = self.spec, self.scheduler.blocks
         log(
             f"servetop simulator, {self._dialect.title} dialect: {spec.engine.name} ({spec.engine.policy}) "
@@ -145,11 +145,11 @@ class SimulatorServer:
             f"{tokens / spec.context_limit:.2f}x"
         )
         if tokens < spec.context_limit:
-            log(f"requests of more than {tokens} tokens will be refused: they do not fit into the KV cache", "WARNING")
+            log(f"requests of more than {tokens} tokens will be rejected: they do not fit into the KV cache", "WARNING")
 
-    def _report(self) -> None:
-        self._reporter = self._loop.call_later(LOG_PERIOD, self._report)
-        now = (self._dialect.counters.prompted, self._dialect.counters.generated)
+    def _log_statistics(self) -> None:
+        self._reporter = self._loop.call_later(LOG_PERIOD, self._log_statistics)
+        now = (self._dialect.counters.prompt_tokens, self._dialect.counters.generated_tokens)
         prompted, generated = ((a - b) / LOG_PERIOD for a, b in zip(now, self._log_before, strict=True))
         self._log_before = now
         if not (prompted or generated or self.scheduler.unfinished):
@@ -162,14 +162,14 @@ class SimulatorServer:
 
 
 def log(text: str, level: str = "INFO") -> None:
-    """One line in vLLM's log format on stderr, flushed."""
+    """Write one line to stderr in vLLM's log format."""
     stamp = datetime.fromtimestamp(wall_clock()).strftime("%m-%d %H:%M:%S")
-    with contextlib.suppress(BrokenPipeError):  # whoever read the log has gone; the server stays
+    with contextlib.suppress(BrokenPipeError):  # the log's reader has exited; keep serving
         _write(f"{level} {stamp} [servetop.sim] {text}")
 
 
 def _write(line: str) -> None:
-    """One line on stderr; model names and options come from outside, and `servetop serve` has a terminal."""
+    """Write one sanitized line to stderr: it may contain names from outside, and stderr may be a terminal."""
     sys.stderr.write(sanitize_line(line) + "\n")  # noqa: TID251 - sanitized here
     sys.stderr.flush()  # noqa: TID251
 
@@ -203,8 +203,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 def _server(options: argparse.Namespace) -> SimulatorServer:
     names = ("max_num_seqs", "kv_blocks", "block_size", "max_model_len", "tensor_parallel", "time_scale", "policy")
-    given = {name: getattr(options, name) for name in names}
-    settings = {name: value for name, value in given.items() if value is not None}
+    from_options = {name: getattr(options, name) for name in names}
+    settings = {name: value for name, value in from_options.items() if value is not None}
     profile = options.engine_profile or server_dialect_class(options.dialect).profile
     return SimulatorServer(
         sim_spec(options.model, gpu=options.gpu, engine=profile, settings=settings),
@@ -221,7 +221,7 @@ def _server(options: argparse.Namespace) -> SimulatorServer:
 
 
 def option_names() -> list[str]:
-    """The long options of the command line, for the shell's completion."""
+    """Return the long options of the command line, for shell completion."""
     return sorted(word for each in _parser()._actions for word in each.option_strings if word.startswith("--"))
 
 
@@ -229,10 +229,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="servetop serve", description=__doc__)
     add = parser.add_argument
     add("--host", default="127.0.0.1")
-    add("--port", type=_port, default=8000, help="0 takes a free one")
+    add("--port", type=_port, default=8000, help="0 picks a free port")
     add("--model", default="llama-2-7b", help="a model profile")
     add("--served-model-name", help="the name that clients use; default: --model as given")
-    add("--lora-modules", nargs="*", default=[], help="names that are served too, as NAME or NAME=PATH; at no cost")
+    add(
+        "--lora-modules",
+        nargs="*",
+        default=[],
+        help="further served names, as NAME or NAME=PATH; at no cost",
+    )
     add("--gpu", default="a100-40", help="a GPU profile")
     add(
         "--dialect",
@@ -247,13 +252,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--block-size", type=_positive)
     add("--max-model-len", type=_positive)
     add("--tensor-parallel", type=_positive, default=1)
-    add("--time-scale", type=_factor, default=1.0, help="multiplies every duration: 0.1 is ten times as fast")
-    add("--metrics-port", type=_port, default=0, help="triton: the port of its metrics; default: --port plus 2")
-    add(
-        "--no-metrics", action="store_true", help="sglang, llama.cpp: as if started without --enable-metrics, --metrics"
-    )
-    add("--max-concurrent-requests", type=_positive, default=128, help="tgi: more are refused with status 429")
-    add("--seed", type=int, default=0, help="of the output lengths when a client does not set ignore_eos")
+    add("--time-scale", type=_factor, default=1.0, help="factor of every duration: 0.1 is ten times as fast")
+    add("--metrics-port", type=_port, default=0, help="triton: metrics port; default: --port plus 2")
+    add("--no-metrics", action="store_true", help="sglang, llama.cpp: serve no metrics page")
+    add("--max-concurrent-requests", type=_positive, default=128, help="tgi: reject further requests with status 429")
+    add("--seed", type=int, default=0, help="seed of the output lengths of requests without ignore_eos")
     return parser
 
 

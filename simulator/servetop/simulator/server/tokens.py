@@ -1,7 +1,7 @@
-"""The simulator's tokenizer: an estimate for text, exact for token ids; and the text of its completions.
+"""The simulator's tokenizer, an estimate for text and exact for token ids, and the text of its completions.
 
-Text counts one token per four characters, rounded up, the usual rule of thumb for English. `/tokenize` shows the same
-count that is billed.
+Text counts as one token per four characters, rounded up, the usual rule of thumb for English. `/tokenize` returns the
+count that the usage reports.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ CHARACTERS_PER_TOKEN = 4
 VOCABULARY = 32_000
 EOS_MU = 5.435
 EOS_SIGMA = 1.002
-"""Log-normal fit of ShareGPT's output lengths in Llama tokens (vLLM's benchmark filter): median 229, mean 328 cut."""
+"""Log-normal fit of ShareGPT's output lengths in Llama tokens (vLLM's benchmark filter): median 229, mean 328."""
 
 _TEXT = (
     " the of and to in that it was for on with as at by from one had not but what all were when we there can an "
@@ -44,9 +44,9 @@ def block_hashes(prompt: str | list[int], block_size: int) -> tuple[int, ...]:
     """Return a chained hash per full block of the prompt; equal prefixes have equal hashes."""
     width = block_size if isinstance(prompt, list) else block_size * CHARACTERS_PER_TOKEN
     hashes: list[int] = []
-    before = 0
+    parent = 0
     for end in range(width, len(prompt) + 1, width):
         piece = prompt[end - width : end]
-        before = hash((before, piece if isinstance(piece, str) else tuple(piece)))
-        hashes.append(before)
+        parent = hash((parent, piece if isinstance(piece, str) else tuple(piece)))
+        hashes.append(parent)
     return tuple(hashes)
