@@ -21,7 +21,7 @@ _WORD = b"$word"
 
 
 def openai_json(kind: str, choice: str = "", *, usage: str = "") -> str:
-    """Return the template of an OpenAI object; `choice` contains the fields of its choice after `index`, if it has one."""
+    """Return the template of an OpenAI object; `choice` has the fields of its choice after `index`, if any."""
     choices = f'{{"index":0,{choice}}}' if choice else ""
     counts = f',"usage":{usage}' if usage else ""
     head = f'"id":"$id","object":"{kind}","created":$created,"model":"$model"'
