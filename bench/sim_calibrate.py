@@ -29,7 +29,7 @@ class Fit:
     def throughput(self, batch: int | None, rate: float) -> float:
         """Output tokens per second of one cell."""
         stage = StageConfig(max_num_seqs=batch, request_rate=rate, num_prompts=self.num_prompts)
-        return float(predict_cell(self.spec, stage)["output_throughput"])
+        return predict_cell(self.spec, stage).output_throughput
 
     def with_settings(self, **settings: float) -> Fit:
         """The fit with these settings of the engine."""

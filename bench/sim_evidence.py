@@ -39,8 +39,8 @@ def memgap(settings: Mapping[str, Any] | None = None) -> list[tuple[int, float, 
             workload=MEMGAP,
             settings={"kv_blocks": int(row["kv_blocks"]), **(settings or {})},
         )
-        cell = predict_cell(spec, StageConfig(max_num_seqs=int(row["max_num_seqs"]), num_prompts=2000))
-        rows.append((int(row["max_num_seqs"]), float(row["output_tokens_per_s"]), cell["output_throughput"]))
+        result = predict_cell(spec, StageConfig(max_num_seqs=int(row["max_num_seqs"]), num_prompts=2000))
+        rows.append((int(row["max_num_seqs"]), float(row["output_tokens_per_s"]), result.output_throughput))
     return rows
 
 

@@ -40,7 +40,7 @@ def main() -> None:
         rate, speed = requests_per_second(workload, count=64 * 500, batch=batch)
         sys.stdout.write(f"{name}, batch {batch}: {rate:,.0f} requests/s, {speed:,.0f} x real time\n")
     result = predict(predict_specs("whitepaper-1-vllm"))
-    sys.stdout.write(f"whitepaper-1-vllm: {len(result['cells'])} cells in {result['elapsed_s']:.2f} s\n")
+    sys.stdout.write(f"whitepaper-1-vllm: {len(result.cells)} cells in {result.elapsed_s:.2f} s\n")
 
 
 if __name__ == "__main__":

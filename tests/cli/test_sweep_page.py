@@ -49,10 +49,10 @@ def test_a_sweep_file_of_the_page_is_a_sweep(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("text", [text for text in SWEEPS if "[sim]" in text])
 def test_a_sweep_file_of_the_page_runs_in_virtual_time(tmp_path: Path, text: str) -> None:
     file = stored(tmp_path, text)
-    found = predict(predict_specs(file))
+    cells = predict(predict_specs(file)).cells
     measured = [stage for stage in sweep_config(read_sweep(file)).stages if not stage.warmup]
-    assert len(found["cells"]) == len(measured)
-    assert not [cell for cell in found["cells"] if "error" in cell]
+    assert len(cells) == len(measured)
+    assert not [cell.error for cell in cells if cell.error]
 
 
 @pytest.mark.parametrize("text", CONFIGS)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import GpuSample
 from servetop.simulator.model.profiles import load_gpu, profile_names
-from servetop.simulator.predict.predict import PredictSpec, predict
+from servetop.simulator.predict.predict import PredictSpec, predict_cell
+from servetop.simulator.predict.prediction import CellResult
 
 BATCH, TOKENS, SECONDS = 256, 128, 30.0
 """Batch size, tokens of each prompt and each answer, and how long requests are sent."""
@@ -43,11 +44,11 @@ def derived_load(devices: Sequence[GpuSample], *, kv_blocks: int) -> DerivedLoad
     profile = next((name for name in map(profile_of, devices[:1]) if name), None)
     if profile is None:
         return None
-    capacity = _cell(profile, kv_blocks, rate=math.inf, count=_AT_ONCE)
-    served = capacity["completed"] / capacity["duration"]
+    all_at_once = _predicted(profile, kv_blocks, rate=math.inf, count=_AT_ONCE)
+    served = all_at_once.completed / all_at_once.duration
     rate = float(math.ceil(OVERLOAD * served))
-    asked = _cell(profile, kv_blocks, rate=rate, count=round(rate * SECONDS))
-    return DerivedLoad(profile=profile, capacity=served, request_rate=rate, preemptions=round(asked["preemptions"]))
+    overload = _predicted(profile, kv_blocks, rate=rate, count=round(rate * SECONDS))
+    return DerivedLoad(profile=profile, capacity=served, request_rate=rate, preemptions=overload.preemptions)
 
 
 def profile_of(device: GpuSample) -> str | None:
@@ -62,7 +63,7 @@ def profile_of(device: GpuSample) -> str | None:
     return min(fitting, key=lambda name: abs(load_gpu(name).memory_bytes - total), default=None)
 
 
-def _cell(profile: str, kv_blocks: int, *, rate: float, count: int) -> dict[str, float]:
+def _predicted(profile: str, kv_blocks: int, *, rate: float, count: int) -> CellResult:
     spec = PredictSpec(
         model="llama-2-7b",
         gpu=profile,
@@ -71,5 +72,4 @@ def _cell(profile: str, kv_blocks: int, *, rate: float, count: int) -> dict[str,
         stages=(StageConfig(max_num_seqs=BATCH, request_rate=rate, num_prompts=count),),
         settings={"kv_blocks": kv_blocks},
     )
-    cell: dict[str, float] = predict(spec)["cells"][0]
-    return cell
+    return predict_cell(spec, spec.stages[0])

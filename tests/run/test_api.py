@@ -30,9 +30,9 @@ def test_a_run_returns_its_summary_and_leaves_a_recording(tmp_path: Path, capfd:
 
 
 def test_a_prediction_has_a_cell_for_each_stage() -> None:
-    (cell,) = api.predict(CONFIG, gpu="a100-80")
-    assert (cell["gpu"], cell["request_rate"]) == ("a100-80", 50)
-    assert cell["output_throughput"] > 0
+    (cell,) = api.predict(CONFIG, gpu="a100-80").cells
+    assert (cell.gpu, cell.request_rate) == ("a100-80", 50)
+    assert cell.require_result().output_throughput > 0
 
 
 def test_a_recording_that_does_not_exist_is_an_error(tmp_path: Path) -> None:

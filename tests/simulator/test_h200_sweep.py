@@ -47,5 +47,5 @@ def test_the_throughput_of_a_full_batch_is_predicted_within_5_percent(cells: lis
         stages=(StageConfig(max_num_seqs=64, request_rate=64.0, num_prompts=full["num_prompts"]),),
         settings={"kv_blocks": KV_BLOCKS},
     )
-    (cell,) = predict(spec)["cells"]
-    assert cell["output_throughput"] == pytest.approx(full["output_throughput"], rel=0.05)
+    (cell,) = predict(spec).cells
+    assert cell.require_result().output_throughput == pytest.approx(full["output_throughput"], rel=0.05)

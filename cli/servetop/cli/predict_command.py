@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from servetop.cli.configuration.prediction import predict_specs, seed_of
 from servetop.cli.options.declaration import declared
@@ -16,6 +15,7 @@ from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import ExitCode, UsageError
 from servetop.run import console
 from servetop.simulator.predict.predict import DEFAULT_STAGE, PredictSpec, predict
+from servetop.simulator.predict.prediction import CellPrediction, Prediction, prediction_json
 from servetop.simulator.validate.validate import validate
 from servetop.simulator.validate.validation_tables import markdown, report
 from servetop.tui.drawing import formats
@@ -38,11 +38,11 @@ def run_predict(options: PredictOptions) -> int:
         if named:
             raise UsageError(f"{preset} defines the prediction: leave out {named[0]}, or use --set KEY=VALUE")
         specs = predict_specs(preset, settings=settings)
-    found = predict(specs)
+    prediction = predict(specs)
     if options.as_json:
-        console.out_json(found)
+        console.out_json(prediction_json(prediction))
     else:
-        _print_cells(found)
+        _print_cells(prediction)
     return int(ExitCode.OK)
 
 
@@ -69,31 +69,30 @@ def spec_of(grid: GridOptions, settings: Mapping[str, str]) -> PredictSpec:
     )
 
 
-def _print_cells(found: Mapping[str, Any]) -> None:
+def _print_cells(prediction: Prediction) -> None:
     columns = ("", "batch", "req/s", "tok/s", "TTFT\np50", "TTFT\np99", "ITL\np99", "preempt.", "KV max")
     cells = light_table(*columns)
-    for each in found["cells"]:
+    for each in prediction.cells:
         cells.add_row(*(cell(word) for word in _row(each)))
     out_tables(titled("Predicted (latency in ms)", cells))
-    for each in found["cells"]:
-        if "error" in each:
-            console.out(f"{each['label'] or each['engine']}: {each['error']}")
-    took = f"{formats.minutes(found['simulated_s'])} of serving in {formats.seconds(found['elapsed_s'])}"
+    for each in prediction.cells:
+        if each.error:
+            console.out(f"{each.label or each.engine}: {each.error}")
+    took = f"{formats.minutes(prediction.simulated_s)} of serving in {formats.seconds(prediction.elapsed_s)}"
     console.out(f"simulated  {took}")
 
 
-def _row(cell: Mapping[str, Any]) -> list[str]:
-    rate = math.inf if cell["request_rate"] == "inf" else float(cell["request_rate"])
-    heading = [cell["label"] or cell["engine"], formats.count(cell["max_num_seqs"]), formats.number(rate)]
-    if "error" in cell:
+def _row(cell: CellPrediction) -> list[str]:
+    heading = [cell.label or cell.engine, formats.count(cell.max_num_seqs), formats.number(cell.request_rate)]
+    result = cell.result
+    if result is None:
         return [*heading, "cannot start", *[formats.UNKNOWN] * 5]
-    latencies = (cell["ttft_ms"]["p50"], cell["ttft_ms"]["p99"], cell["itl_ms"]["p99"])
     return [
         *heading,
-        formats.number(cell["output_throughput"]),
-        *(formats.number(value) for value in latencies),
-        formats.exact(cell["preemptions"]),
-        formats.percent(cell["max_kv_usage"]),
+        formats.number(result.output_throughput),
+        *(formats.number(value) for value in (result.ttft_ms.p50, result.ttft_ms.p99, result.itl_ms.p99)),
+        formats.exact(result.preemptions),
+        formats.percent(result.max_kv_usage),
     ]
 
 

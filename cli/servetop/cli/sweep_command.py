@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from servetop.cli.configuration.prediction import predict_specs
 from servetop.cli.configuration.sweep_file import GRID, read_sweep, sweep_config
@@ -16,6 +15,7 @@ from servetop.run import console
 from servetop.run.sweep.presets import sweep_data
 from servetop.run.sweep.resume_sweep import cells_left, find_interrupted
 from servetop.simulator.predict.predict import predict
+from servetop.simulator.predict.prediction import CellPrediction
 
 
 def run_sweep(
@@ -58,24 +58,25 @@ def predicted_cells(file: str, *, model: str | None = None) -> tuple[PredictedCe
     if len(specs) != 1:
         return ()
     try:
-        found = predict(specs)["cells"]
+        prediction = predict(specs)
     except UsageError as error:
         if model is None:
             raise
         console.message(f"no prediction: {error}")
         return ()
-    cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for cell in found:
-        if "error" not in cell:
-            cells.setdefault(tuple(cell[name] for name in GRID), []).append(cell)
-    return tuple(_mean_of_repeats(repeats) for repeats in cells.values())
+    repeats: dict[tuple[object, ...], list[CellPrediction]] = {}
+    for cell in prediction.cells:
+        if cell.result is not None:
+            repeats.setdefault(tuple(getattr(cell, name) for name in GRID), []).append(cell)
+    return tuple(_mean_of_repeats(cells) for cells in repeats.values())
 
 
-def _mean_of_repeats(cells: Sequence[Mapping[str, Any]]) -> PredictedCell:
+def _mean_of_repeats(cells: Sequence[CellPrediction]) -> PredictedCell:
+    results = [cell.require_result() for cell in cells]
     return PredictedCell(
-        max_num_seqs=cells[0]["max_num_seqs"] or None,
-        request_rate=float(cells[0]["request_rate"]),
-        max_concurrency=cells[0]["max_concurrency"],
-        output_throughput=sum(cell["output_throughput"] for cell in cells) / len(cells),
-        preemptions=round(sum(cell["preemptions"] for cell in cells) / len(cells)),
+        max_num_seqs=cells[0].max_num_seqs or None,
+        request_rate=cells[0].request_rate,
+        max_concurrency=cells[0].max_concurrency,
+        output_throughput=sum(result.output_throughput for result in results) / len(results),
+        preemptions=round(sum(result.preemptions for result in results) / len(results)),
     )

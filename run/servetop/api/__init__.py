@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from servetop.core.clock import wall_clock
 from servetop.core.config import RunConfig
@@ -29,6 +28,7 @@ from servetop.core.config import RunConfig
 if TYPE_CHECKING:
     from servetop.analysis.summary.summary_types import RunSummary
     from servetop.recordings.read.reader import RecordingReader
+    from servetop.simulator.predict.prediction import Prediction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +90,11 @@ def summary(name: str | Path = "latest") -> RunSummary:
         return run_summary(reader)
 
 
-def predict(config: RunConfig, *, gpu: str = "", engine_profile: str = "") -> list[Mapping[str, Any]]:
+def predict(config: RunConfig, *, gpu: str = "", engine_profile: str = "") -> Prediction:
     """The results of each stage of a configuration, simulated in virtual time on a GPU and engine profile.
 
-    for cell in api.predict(config, gpu="a100-80"):
-        print(cell["request_rate"], cell["output_throughput"], cell["ttft_ms"]["p99"])
+    for cell in api.predict(config, gpu="a100-80").cells:
+        print(cell.request_rate, cell.require_result().output_throughput, cell.require_result().ttft_ms.p99)
     """
     from servetop.simulator.predict.predict import PredictSpec
     from servetop.simulator.predict.predict import predict as predict_cells
@@ -109,4 +109,4 @@ def predict(config: RunConfig, *, gpu: str = "", engine_profile: str = "") -> li
         stages=tuple(stage for stage in config.stages if not stage.warmup) or usual.stages,
         seed=config.seed,
     )
-    return list(predict_cells(spec)["cells"])
+    return predict_cells(spec)

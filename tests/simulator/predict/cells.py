@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.simulator.predict.predict import PredictSpec, predict
+from servetop.simulator.predict.prediction import CellResult
 
 
 def spec_of(*, label: str = "", model: str = "opt-125m", stage: StageConfig | None = None, **keys: Any) -> PredictSpec:
@@ -25,9 +27,14 @@ def spec_of(*, label: str = "", model: str = "opt-125m", stage: StageConfig | No
     )
 
 
-def cell_of(**keys: Any) -> dict[str, Any]:
-    cell: dict[str, Any] = predict(spec_of(**keys))["cells"][0]
-    return cell
+def results(specs: Iterable[PredictSpec]) -> list[CellResult]:
+    """The results of all cells, none of which may fail to start."""
+    return [cell.require_result() for cell in predict(specs).cells]
+
+
+def result_of(**keys: Any) -> CellResult:
+    (result,) = results([spec_of(**keys)])
+    return result
 
 
 def stored(folder: Path, text: str) -> str:

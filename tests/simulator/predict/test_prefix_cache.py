@@ -10,15 +10,15 @@ from servetop.simulator.predict.virtual_client import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.simulator.scheduling.sim_request import SimRequest
-from tests.simulator.predict.cells import cell_of
+from tests.simulator.predict.cells import result_of
 
 MANY = settings(max_examples=200, deadline=None)
 
 
 def test_a_prefix_cache_finds_shared_prefixes_and_earlier_turns() -> None:
     base = {"engine_profile": "vllm-current", "model": "llama-2-7b", "num_prompts": 30}
-    alone, shared = (cell_of(input_len=400 - prefix, prefix_len=prefix, **base) for prefix in (0, 384))
-    assert shared["duration"] < 0.9 * alone["duration"]
+    alone, shared = (result_of(input_len=400 - prefix, prefix_len=prefix, **base) for prefix in (0, 384))
+    assert shared.duration < 0.9 * alone.duration
     assert block_hashes(((1, 40), (2, 9)), 200, block_size=16) == block_hashes(((1, 40), (2, 8)), 200, block_size=16)
     assert len(block_hashes(((1, 40), (2, 9)), 200, block_size=16)) == 3
     assert block_hashes(((1, 40), (3, 9)), 200, block_size=16)[:2] == block_hashes(((1, 33),), 40, block_size=16)

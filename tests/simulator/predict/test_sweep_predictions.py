@@ -14,10 +14,9 @@ from servetop.cli.sweep_command import predicted_cells
 from servetop.core.arrays import FloatArray
 from servetop.core.errors import UsageError
 from servetop.run.sweep.presets import preset_names
-from servetop.simulator.predict.predict import predict
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec
 from servetop.workload.build import prompts_for
-from tests.simulator.predict.cells import stored
+from tests.simulator.predict.cells import results, stored
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -93,9 +92,9 @@ HONOURED, PREEMPTED = [618, 639, 745, 793], 5
 def predicted(folder: Path, lengths: str) -> tuple[FloatArray, FloatArray]:
     """Output tokens/s by seed and cell, and preemptions of the last cell by seed."""
     file = stored(folder, GRID.format(lengths=lengths))
-    cells = [predict(predict_specs(file, settings={"seed": str(seed)}))["cells"] for seed in range(20)]
-    rates = np.array([[cell["output_throughput"] for cell in run] for run in cells])
-    return rates, np.array([float(run[-1]["preemptions"]) for run in cells])
+    runs = [results(predict_specs(file, settings={"seed": str(seed)})) for seed in range(20)]
+    rates = np.array([[result.output_throughput for result in run] for run in runs])
+    return rates, np.array([float(run[-1].preemptions) for run in runs])
 
 
 def test_predicted_cells_honour_the_lengths_of_the_workload(tmp_path: Path) -> None:
@@ -108,20 +107,20 @@ def test_a_cell_serves_the_requests_that_a_run_sends(tmp_path: Path) -> None:
     lengths = "lognormal:input_mean=1000,output_mean=300"
     (spec,) = predict_specs(stored(tmp_path, GRID.format(lengths=lengths)))
     prompts = prompts_for(spec.workload, (spec.seed, 0)).prompts()
-    for cell in predict([spec])["cells"]:
+    for result in results([spec]):
         sent = [prompt.input_tokens + prompt.output_tokens for prompt in itertools.islice(prompts, 60)]
         served = [tokens for tokens in sent if tokens <= 4096]
-        assert (cell["completed"], cell["refused"]) == (len(served), 60 - len(served))
-        assert cell["total_token_throughput"] * cell["duration"] == pytest.approx(sum(served))
+        assert (result.completed, result.refused) == (len(served), 60 - len(served))
+        assert result.total_token_throughput * result.duration == pytest.approx(sum(served))
 
 
 def test_warm_ups_and_repeats_take_their_requests_as_in_a_run(tmp_path: Path) -> None:
     grid = GRID.format(lengths="lognormal:input_mean=100,output_mean=30")
     whole, warmed = (
-        predict(predict_specs(stored(tmp_path, text)))["cells"]
+        results(predict_specs(stored(tmp_path, text)))
         for text in (grid, grid.replace("num_prompts = 60", "num_prompts = 60\nrepeats = 2\nnum_warmups = 60"))
     )
-    tokens = [[round(cell["output_throughput"] * cell["duration"]) for cell in cells] for cells in (whole, warmed)]
+    tokens = [[round(result.output_throughput * result.duration) for result in run] for run in (whole, warmed)]
     assert len(warmed) == 2 * len(whole)
     assert tokens[1][:3] == tokens[0][1:]
 

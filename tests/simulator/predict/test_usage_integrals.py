@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servetop.analysis.percentiles import Distribution
-from servetop.simulator.predict.cell_result import summary_ms
+from servetop.simulator.predict.cell_result import predicted_latency
+from servetop.simulator.predict.prediction import PredictedLatency
 from servetop.simulator.predict.usage_integrals import UsageIntegrals
 
 MANY = settings(max_examples=200, deadline=None)
@@ -29,8 +30,8 @@ def test_the_gaps_of_a_run_are_those_of_its_steps(table: list[tuple[float, float
     assert found.count == len(gaps)
     if gaps:
         assert found.percentile(50) == pytest.approx(np.percentile(gaps, 50))
-        assert summary_ms(found)["mean"] == pytest.approx(1e3 * np.mean(gaps))
+        assert predicted_latency(found).mean == pytest.approx(1e3 * np.mean(gaps))
 
 
 def test_no_samples_give_zeros() -> None:
-    assert summary_ms(Distribution.of(np.empty(0))) == {"p50": 0.0, "p90": 0.0, "p99": 0.0, "mean": 0.0}
+    assert predicted_latency(Distribution.of(np.empty(0))) == PredictedLatency()

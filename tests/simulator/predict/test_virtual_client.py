@@ -14,7 +14,7 @@ from servetop.simulator.predict.virtual_client import InProcessClient, OpenLoop,
 from servetop.simulator.predict.virtual_time import Client
 from servetop.simulator.scheduling.build import sim_spec
 from servetop.simulator.scheduling.sim_request import SimRequest
-from tests.simulator.predict.cells import cell_of
+from tests.simulator.predict.cells import result_of
 
 TINY = sim_spec("opt-125m", gpu="a100-40", engine="vllm-0.2.1")
 
@@ -40,64 +40,64 @@ TINY = sim_spec("opt-125m", gpu="a100-40", engine="vllm-0.2.1")
     ],
 )
 def test_a_cell_sends_the_requests_of_its_stage(load: dict[str, Any], expected: dict[str, int]) -> None:
-    cell = cell_of(**load)
-    assert {key: cell[key] for key in expected} == expected
+    result = result_of(**load)
+    assert {key: getattr(result, key) for key in expected} == expected
 
 
 @pytest.mark.parametrize("load", [{"request_rate": 50.0}, {}, {"request_rate": 50.0, "arrivals": "in-process-burst"}])
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_a_concurrency_limit_bounds_the_requests_inside_the_engine(load: dict[str, Any], replicas: int) -> None:
     limited, free = (
-        cell_of(max_concurrency=limit, replicas=replicas, model="opt-1.3b", num_prompts=200, **load)
+        result_of(max_concurrency=limit, replicas=replicas, model="opt-1.3b", num_prompts=200, **load)
         for limit in (4, 200)
     )
-    assert limited["completed"] == free["completed"] == 200
-    assert 3.5 < limited["mean_running"] <= 4.0 + 1e-6
-    assert free["mean_running"] > 20
-    assert limited["e2el_ms"]["p99"] < free["e2el_ms"]["p99"]
+    assert limited.completed == free.completed == 200
+    assert 3.5 < limited.mean_running <= 4.0 + 1e-6
+    assert free.mean_running > 20
+    assert limited.e2el_ms.p99 < free.e2el_ms.p99
 
 
 def test_a_closed_loop_retries_refused_requests_every_second_until_its_end() -> None:
-    cell = cell_of(max_concurrency=2, duration=3.5, num_prompts=None, input_len=2000, output_len=49)
-    assert (cell["completed"], cell["refused"]) == (0, 4)
+    result = result_of(max_concurrency=2, duration=3.5, num_prompts=None, input_len=2000, output_len=49)
+    assert (result.completed, result.refused) == (0, 4)
 
 
 @pytest.mark.parametrize("scale", [1, 3, 0.1, 7])
 def test_a_closed_loop_ends_with_its_duration_at_any_time_scale(scale: float) -> None:
-    cell = cell_of(max_concurrency=3, duration=2.1, num_prompts=None, output_len=3, settings={"time_scale": scale})
-    assert cell["duration"] == pytest.approx(2.1 * scale, rel=0.02)
+    result = result_of(max_concurrency=3, duration=2.1, num_prompts=None, output_len=3, settings={"time_scale": scale})
+    assert result.duration == pytest.approx(2.1 * scale, rel=0.02)
 
 
 def test_think_time_delays_the_requests_of_a_user() -> None:
-    eager = cell_of(max_concurrency=4, num_prompts=100)
-    thoughtful = cell_of(max_concurrency=4, num_prompts=100, think_time="1")
-    assert thoughtful["duration"] == pytest.approx(eager["duration"] + 24, rel=0.05)
+    eager = result_of(max_concurrency=4, num_prompts=100)
+    thoughtful = result_of(max_concurrency=4, num_prompts=100, think_time="1")
+    assert thoughtful.duration == pytest.approx(eager.duration + 24, rel=0.05)
 
 
 def test_a_turn_of_a_conversation_is_sent_after_the_pause_and_holds_all_before() -> None:
-    cell = cell_of(num_prompts=1, num_turns="3", think_time="2", input_len=10, output_len=20)
-    assert cell["duration"] > 4.0
+    result = result_of(num_prompts=1, num_turns="3", think_time="2", input_len=10, output_len=20)
+    assert result.duration > 4.0
     prompts = 10 + (10 + 20 + 10) + (40 + 20 + 10)
-    assert cell["total_token_throughput"] * cell["duration"] == pytest.approx(3 * 20 + prompts)
+    assert result.total_token_throughput * result.duration == pytest.approx(3 * 20 + prompts)
 
 
 def test_cancelled_requests_shorten_the_run_and_count_for_nothing() -> None:
-    whole, cancelled = (cell_of(num_prompts=200, output_len=400, cancel_fraction=share) for share in (0.0, 0.5))
-    assert (whole["completed"], whole["cancelled"]) == (200, 0)
-    assert cancelled["completed"] + cancelled["cancelled"] == 200
-    assert cancelled["cancelled"] == pytest.approx(100, rel=0.2)
-    assert cancelled["output_throughput"] * cancelled["duration"] == pytest.approx(400 * cancelled["completed"])
-    assert cancelled["duration"] <= whole["duration"]
+    whole, cancelled = (result_of(num_prompts=200, output_len=400, cancel_fraction=share) for share in (0.0, 0.5))
+    assert (whole.completed, whole.cancelled) == (200, 0)
+    assert cancelled.completed + cancelled.cancelled == 200
+    assert cancelled.cancelled == pytest.approx(100, rel=0.2)
+    assert cancelled.output_throughput * cancelled.duration == pytest.approx(400 * cancelled.completed)
+    assert cancelled.duration <= whole.duration
 
 
 def test_the_model_stops_completions_without_ignore_eos() -> None:
-    cell = cell_of(num_prompts=200, output_len=400, ignore_eos=False)
-    assert 200 < cell["output_throughput"] * cell["duration"] / 200 < 350
+    result = result_of(num_prompts=200, output_len=400, ignore_eos=False)
+    assert 200 < result.output_throughput * result.duration / 200 < 350
 
 
 def test_lengths_are_clipped_to_the_context_where_a_run_clips_them() -> None:
-    cell = cell_of(num_prompts=5, input_len=3000, output_len=100, clip_lengths=True)
-    assert (cell["completed"], cell["refused"]) == (5, 0)
+    result = result_of(num_prompts=5, input_len=3000, output_len=100, clip_lengths=True)
+    assert (result.completed, result.refused) == (5, 0)
 
 
 def land_all(client: Client, *, late: float = 0.0) -> list[tuple[float, int]]:

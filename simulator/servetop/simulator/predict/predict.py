@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +11,8 @@ from servetop.core.clock import MonotonicClock
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.errors import UsageError
 from servetop.simulator.model.settings import SimSpec
-from servetop.simulator.predict.cell_result import cell_of
+from servetop.simulator.predict.cell_result import cell_result
+from servetop.simulator.predict.prediction import CellPrediction, CellResult, Prediction
 from servetop.simulator.predict.router import ROUTERS, ReplicaRouter
 from servetop.simulator.predict.virtual_client import VirtualSender
 from servetop.simulator.predict.virtual_time import VirtualEngine
@@ -40,23 +41,22 @@ class PredictSpec:
     """Those of `settings.apply`."""
 
 
-def predict(specs: PredictSpec | Iterable[PredictSpec]) -> dict[str, Any]:
-    """`{"cells": [...], "elapsed_s", "simulated_s"}`; a cell whose engine cannot start has `error` instead of numbers.
+def predict(specs: PredictSpec | Iterable[PredictSpec]) -> Prediction:
+    """Predict all cells; one whose engine cannot start has an error in place of results.
 
     UsageError when nothing can start, or when an option makes no sense.
     """
     clock = MonotonicClock()
     many = (specs,) if isinstance(specs, PredictSpec) else tuple(specs)
-    cells = [cell for spec in many for cell in _cells(spec)]
-    errors = [cell["error"] for cell in cells if "error" in cell]
-    if errors and len(errors) == len(cells):
-        raise UsageError(errors[0])
-    simulated = sum(cell.get("duration", 0.0) for cell in cells)
-    return {"cells": cells, "elapsed_s": clock.now(), "simulated_s": simulated}
+    cells = tuple(cell for spec in many for cell in _cells(spec))
+    results = [cell.result for cell in cells if cell.result is not None]
+    if cells and not results:
+        raise UsageError(cells[0].error)
+    return Prediction(cells=cells, elapsed_s=clock.now(), simulated_s=sum(result.duration for result in results))
 
 
-def predict_cell(spec: PredictSpec, stage: StageConfig, *, sender: VirtualSender | None = None) -> dict[str, Any]:
-    """One cell; UsageError when the engine cannot start. Without a `sender`, the first stage of a run."""
+def predict_cell(spec: PredictSpec, stage: StageConfig, *, sender: VirtualSender | None = None) -> CellResult:
+    """The results of one cell, the first of a run without a `sender`; UsageError when the engine cannot start."""
     _check(spec, stage)
     engine = _sim_spec(spec, stage)
     engines = [VirtualEngine(build_scheduler(engine)) for _ in range(spec.replicas)]
@@ -65,33 +65,34 @@ def predict_cell(spec: PredictSpec, stage: StageConfig, *, sender: VirtualSender
         engines[0].run(client)
     else:
         ReplicaRouter(engines, router=spec.router).run(client)
-    return _heading(spec, stage) | cell_of(engines)
+    return cell_result(engines)
 
 
-def _cells(spec: PredictSpec) -> Iterator[dict[str, Any]]:
+def _cells(spec: PredictSpec) -> Iterator[CellPrediction]:
     sender = VirtualSender(spec.workload, _sim_spec(spec, spec.stages[0]), seed=spec.seed)
     for stage in spec.stages:
         if stage.warmup:
             sender.skip(stage)
             continue
+        cell = _without_result(spec, stage)
         try:
-            yield predict_cell(spec, stage, sender=sender)
+            yield dataclasses.replace(cell, result=predict_cell(spec, stage, sender=sender))
         except UsageError as error:
             sender.skip(stage)
-            yield _heading(spec, stage) | {"error": str(error)}
+            yield dataclasses.replace(cell, error=str(error))
 
 
-def _heading(spec: PredictSpec, stage: StageConfig) -> dict[str, Any]:
-    return {
-        "engine": spec.engine_profile,
-        "model": spec.model,
-        "gpu": spec.gpu,
-        "max_num_seqs": _sim_spec(spec, stage).batch_limit,
-        "request_rate": "inf" if math.isinf(stage.request_rate) else stage.request_rate,
-        "max_concurrency": stage.max_concurrency,
-        "repeat": stage.repeat,
-        "label": spec.label,
-    }
+def _without_result(spec: PredictSpec, stage: StageConfig) -> CellPrediction:
+    return CellPrediction(
+        engine=spec.engine_profile,
+        model=spec.model,
+        gpu=spec.gpu,
+        max_num_seqs=_sim_spec(spec, stage).batch_limit,
+        request_rate=stage.request_rate,
+        max_concurrency=stage.max_concurrency,
+        repeat=stage.repeat,
+        label=spec.label,
+    )
 
 
 def _sim_spec(spec: PredictSpec, stage: StageConfig) -> SimSpec:

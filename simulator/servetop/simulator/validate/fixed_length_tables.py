@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from servetop.simulator.validate.published import measured
@@ -48,7 +48,7 @@ def table4(cells: Cells) -> Table:
 
 def table14(cells: Cells) -> Table:
     """Table 14: preemptions of vLLM at 64 QPS, and durations up to one common offset."""
-    counts = {cell["max_num_seqs"]: cell["preemptions"] for cell in cells}
+    counts = {cell.max_num_seqs: cell.require_result().preemptions for cell in cells}
     published = measured("table14_preemptions", column="preemptions")
     rows = tuple(
         TableRow(cell=f"batch {batch}", measured=published[batch], simulated=counts[batch]) for batch in counts
@@ -78,7 +78,7 @@ def table14(cells: Cells) -> Table:
 
 def _durations(cells: Cells) -> tuple[PublishedTarget, PublishedTarget]:
     published = measured("table14_preemptions", column="duration_s")
-    simulated = {cell["max_num_seqs"]: cell["duration"] for cell in cells}
+    simulated = {cell.max_num_seqs: cell.require_result().duration for cell in cells}
     late = [batch for batch in published if batch >= 208]
     offset = sum(published[batch] - simulated[batch] for batch in late) / len(late)
     errors = {batch: abs((simulated[batch] + offset) / published[batch] - 1) for batch in published}
@@ -108,8 +108,8 @@ def table5(cells: Cells) -> Table:
     )
 
 
-def _grid(cells: Iterable[Mapping[str, Any]]) -> dict[tuple[int, float], float]:
-    return {(cell["max_num_seqs"], cell["request_rate"]): cell["output_throughput"] for cell in cells}
+def _grid(cells: Cells) -> dict[tuple[int, float], float]:
+    return {(cell.max_num_seqs, cell.request_rate): cell.require_result().output_throughput for cell in cells}
 
 
 def _grid_rows(

@@ -14,14 +14,14 @@ TABLE13_CALIBRATED = {0.5, 1.5, 4}
 
 def labelled(cells: Cells, label: str) -> Cells:
     """The cells of one variant."""
-    return [cell for cell in cells if cell["label"] == label]
+    return [cell for cell in cells if cell.label == label]
 
 
 def table8(cells: Cells) -> Table:
     """Table 8: five systems with ShareGPT lengths; targets for vLLM."""
     rows: list[TableRow] = []
-    for engine in dict.fromkeys(cell["label"] for cell in cells):
-        found = {cell["request_rate"]: cell["output_throughput"] for cell in labelled(cells, engine)}
+    for engine in dict.fromkeys(cell.label for cell in cells):
+        found = _by_rate(labelled(cells, engine))
         published = measured("table08_sharegpt_7b", engine=engine)
         fitted = {"vllm": TABLE8_CALIBRATED, "tensorrt-llm": set()}.get(engine, {128})
         for rate, value in (published | suspects("table08_sharegpt_7b", engine=engine)).items():
@@ -34,7 +34,7 @@ def table8(cells: Cells) -> Table:
             )
             rows.append(row)
     vllm_rows = [row for row in rows if row.cell.startswith("vllm,")]
-    vllm = {cell["request_rate"]: cell["output_throughput"] for cell in labelled(cells, "vllm")}
+    vllm = _by_rate(labelled(cells, "vllm"))
     rising, flat = vllm[4] / vllm[2], vllm[128] / vllm[16]
     return Table(
         name="table8",
@@ -55,8 +55,8 @@ def table8(cells: Cells) -> Table:
 
 def table11(cells: Cells) -> Table:
     """Table 11: TensorRT-LLM with the 13b model, out of memory at batch 64."""
-    found = {cell["max_num_seqs"]: cell.get("output_throughput", 0.0) for cell in cells}
-    errors = {cell["max_num_seqs"]: cell.get("error", "") for cell in cells}
+    found = {cell.max_num_seqs: cell.result.output_throughput if cell.result else 0.0 for cell in cells}
+    errors = {cell.max_num_seqs: cell.error for cell in cells}
     rows = tuple(
         TableRow(cell=f"batch {batch}", measured=value, simulated=found[batch], suspect=batch == 4)
         for batch, value in measured("table11_tensorrt_llm_13b").items()
@@ -79,7 +79,7 @@ def table11(cells: Cells) -> Table:
 
 def table12(cells: Cells) -> Table:
     """Table 12: vLLM with the 13b model, batch sizes at 32 QPS."""
-    found = {cell["max_num_seqs"]: cell["output_throughput"] for cell in cells}
+    found = {cell.max_num_seqs: cell.require_result().output_throughput for cell in cells}
     rows = _rows("batch", found, published=measured("table12_vllm_13b"), fitted=set())
     wide = [value for batch, value in found.items() if batch >= 64]
     return Table(
@@ -116,8 +116,8 @@ def _table13(engine: str) -> dict[Any, float]:
     return measured("table13_13b_chat", engine=engine)
 
 
-def _by_rate(cells: Cells) -> dict[Any, float]:
-    return {cell["request_rate"]: cell["output_throughput"] for cell in cells}
+def _by_rate(cells: Cells) -> dict[float, float]:
+    return {cell.request_rate: cell.require_result().output_throughput for cell in cells}
 
 
 def _rows(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from servetop.simulator.predict.predict import PredictSpec, predict
 from servetop.simulator.validate.fixed_length_tables import table4, table5, table14
 from servetop.simulator.validate.sharegpt_tables import labelled, table8, table11, table12, table13
-from servetop.simulator.validate.validation_tables import Table
+from servetop.simulator.validate.validation_tables import Cells, Table
 
-Cells = list[dict[str, Any]]
 Preset = Callable[[str], Iterable[PredictSpec]]
 """Returns the predictions of a preset by its name."""
 
@@ -30,5 +28,4 @@ def validate(preset: Preset) -> list[Table]:
 
 
 def _cells_of(preset: Preset, name: str) -> Cells:
-    cells: Cells = predict(preset(name))["cells"]
-    return cells
+    return predict(preset(name)).cells

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Cells = list[dict[str, Any]]
-"""Simulated cells: settings and results by name."""
+from servetop.simulator.predict.prediction import CellPrediction
+
+Cells = Sequence[CellPrediction]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
