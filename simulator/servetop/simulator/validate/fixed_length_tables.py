@@ -23,7 +23,7 @@ TABLE5_CALIBRATED = {(64, 64), (128, 64), (192, 64), (256, 64)}
 
 
 def table4(cells: Cells) -> Table:
-    """Table 4: vLLM, batch size x QPS."""
+    """Table 4: throughput of vLLM by batch size and QPS."""
     grid = _grid(cells)
     rows = _grid_rows(grid, measured("table04_vllm"), fitted=TABLE4_CALIBRATED)
     columns = sorted({qps for _, qps in grid})
@@ -47,14 +47,14 @@ def table4(cells: Cells) -> Table:
 
 
 def table14(cells: Cells) -> Table:
-    """Table 14: preemptions of vLLM at 64 QPS, and durations up to one common offset."""
+    """Table 14: preemptions of vLLM at 64 QPS, and durations with one common offset."""
     counts = {cell.max_num_seqs: cell.require_result().preemptions for cell in cells}
     published = measured("table14_preemptions", column="preemptions")
     rows = tuple(
         TableRow(cell=f"batch {batch}", measured=published[batch], simulated=counts[batch]) for batch in counts
     )
-    many = [row for row in rows if row.measured > 100]
-    quiet = [batch for batch in counts if batch <= 176]
+    frequent = [row for row in rows if row.measured > 100]
+    small = [batch for batch in counts if batch <= 176]
     return Table(
         name="table14",
         title="Table 14: preemptions of vLLM at 64 QPS",
@@ -62,11 +62,11 @@ def table14(cells: Cells) -> Table:
         rows=rows,
         targets=(
             holds(
-                "none up to batch 176", not any(counts[batch] for batch in quiet), found=f"{[counts[b] for b in quiet]}"
+                "none up to batch 176", not any(counts[batch] for batch in small), found=f"{[counts[b] for b in small]}"
             ),
             holds("some by batch 208", counts[208] > 0, found=f"{counts[208]} at 208"),
-            at_most("largest error of the counts from 208 on", max_error(many), limit=0.10),
-            at_most("mean error of the counts from 208 on", mean_error(many), limit=0.05),
+            at_most("largest error of the counts from 208 on", max_error(frequent), limit=0.10),
+            at_most("mean error of the counts from 208 on", mean_error(frequent), limit=0.05),
             *_durations(cells),
         ),
         note=(
@@ -79,17 +79,17 @@ def table14(cells: Cells) -> Table:
 def _durations(cells: Cells) -> tuple[PublishedTarget, PublishedTarget]:
     published = measured("table14_preemptions", column="duration_s")
     simulated = {cell.max_num_seqs: cell.require_result().duration for cell in cells}
-    late = [batch for batch in published if batch >= 208]
-    offset = sum(published[batch] - simulated[batch] for batch in late) / len(late)
+    large = [batch for batch in published if batch >= 208]
+    offset = sum(published[batch] - simulated[batch] for batch in large) / len(large)
     errors = {batch: abs((simulated[batch] + offset) / published[batch] - 1) for batch in published}
     return (
-        at_most(f"durations from 208 on, {offset:.1f} s added,", max(errors[batch] for batch in late), limit=0.02),
+        at_most(f"durations from 208 on, {offset:.1f} s added,", max(errors[batch] for batch in large), limit=0.02),
         at_most("duration at 192, the same added,", errors[192], limit=0.05),
     )
 
 
 def table5(cells: Cells) -> Table:
-    """Table 5: TensorRT-LLM, batch size x QPS."""
+    """Table 5: throughput of TensorRT-LLM by batch size and QPS."""
     grid = _grid(cells)
     rows = _grid_rows(grid, measured("table05_tensorrt_llm"), fitted=TABLE5_CALIBRATED)
     columns = sorted({qps for _, qps in grid})

@@ -1,4 +1,4 @@
-"""Published measurements, by table and cell."""
+"""Published measurements by table and cell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KEY_COLUMNS = ("max_num_seqs", "max_batch_size", "qps")
 
 @functools.cache
 def rows(table: str) -> tuple[dict[str, str], ...]:
-    """The rows of data/whitepaper/TABLE.csv or data/TABLE.csv as text."""
+    """Return the rows of data/whitepaper/TABLE.csv or data/TABLE.csv as text."""
     data = package_path("servetop.simulator", "data")
     path = data / "whitepaper" / f"{table}.csv"
     with (path if path.exists() else data / f"{table}.csv").open(encoding="utf-8") as file:
@@ -21,15 +21,15 @@ def rows(table: str) -> tuple[dict[str, str], ...]:
 
 
 def measured(table: str, *, engine: str | None = None, column: str = "output_tokens_per_s") -> dict[Any, float]:
-    """Values by cell, keyed by `(batch, qps)` where a table has both, else by the one it has.
+    """Return the values by cell: by `(batch, qps)` if the table has both columns, else by the one that it has.
 
-    Cells without a number and cells marked as suspect are left out.
+    Cells without a number and cells marked as suspect are omitted.
     """
     return _values(table, engine=engine, column=column, suspect=False)
 
 
 def suspects(table: str, *, engine: str | None = None, column: str = "output_tokens_per_s") -> dict[Any, float]:
-    """Values of the cells that the table marks as suspect, keyed like those of `measured`."""
+    """Return the values of the cells marked as suspect, with the keys of `measured`."""
     return _values(table, engine=engine, column=column, suspect=True)
 
 

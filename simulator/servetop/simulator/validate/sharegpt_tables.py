@@ -13,12 +13,12 @@ TABLE13_CALIBRATED = {0.5, 1.5, 4}
 
 
 def labelled(cells: Cells, label: str) -> Cells:
-    """The cells of one variant."""
+    """Return the cells with this label."""
     return [cell for cell in cells if cell.label == label]
 
 
 def table8(cells: Cells) -> Table:
-    """Table 8: five systems with ShareGPT lengths; targets for vLLM."""
+    """Table 8: five systems with ShareGPT lengths, with targets for vLLM."""
     rows: list[TableRow] = []
     for engine in dict.fromkeys(cell.label for cell in cells):
         found = _by_rate(labelled(cells, engine))
@@ -78,10 +78,10 @@ def table11(cells: Cells) -> Table:
 
 
 def table12(cells: Cells) -> Table:
-    """Table 12: vLLM with the 13b model, batch sizes at 32 QPS."""
+    """Table 12: vLLM with the 13b model by batch size, at 32 QPS."""
     found = {cell.max_num_seqs: cell.require_result().output_throughput for cell in cells}
     rows = _rows("batch", found, published=measured("table12_vllm_13b"), fitted=set())
-    wide = [value for batch, value in found.items() if batch >= 64]
+    large = [value for batch, value in found.items() if batch >= 64]
     return Table(
         name="table12",
         title="Table 12: vLLM 0.2.1, Llama-2-13b-chat, until EOS, 32 QPS",
@@ -89,13 +89,13 @@ def table12(cells: Cells) -> Table:
         rows=rows,
         targets=(
             at_most("mean error", mean_error(rows), limit=0.08),
-            at_most("spread of batch sizes 64 to 256 (memory-bound)", max(wide) / min(wide) - 1, limit=0.01),
+            at_most("spread of batch sizes 64 to 256 (memory-bound)", max(large) / min(large) - 1, limit=0.01),
         ),
     )
 
 
 def table13(vllm: Cells, tgi: Cells) -> Table:
-    """Table 13: vLLM and TGI with the 13b model over QPS; a target for vLLM."""
+    """Table 13: vLLM and TGI with the 13b model by QPS, with a target for vLLM."""
     vllm_rows = _rows("vllm, QPS", _by_rate(vllm), published=_table13("vllm"), fitted=TABLE13_CALIBRATED)
     tgi_rows = _rows("tgi, QPS", _by_rate(tgi), published=_table13("tgi"), fitted=set())
     return Table(

@@ -10,20 +10,20 @@ from servetop.simulator.validate.sharegpt_tables import labelled, table8, table1
 from servetop.simulator.validate.validation_tables import Cells, Table
 
 Preset = Callable[[str], Iterable[PredictSpec]]
-"""Returns the predictions of a preset by its name."""
+"""Function that returns the predictions of the preset with a name."""
 
 
 def validate(preset: Preset) -> list[Table]:
-    """All tables; `validation_tables` renders them as JSON and as Markdown."""
-    thirteen = _cells_of(preset, "whitepaper-5")
+    """Return all tables; `validation_tables` renders them as JSON and Markdown."""
+    cells_13b = _cells_of(preset, "whitepaper-5")
     return [
         table4(_cells_of(preset, "whitepaper-1-vllm")),
         table14(_cells_of(preset, "whitepaper-2")),
         table5(_cells_of(preset, "whitepaper-1-tensorrt-llm")),
         table8(_cells_of(preset, "whitepaper-3")),
-        table11(labelled(thirteen, "table 11: tensorrt-llm")),
-        table12(labelled(thirteen, "table 12: vllm")),
-        table13(labelled(thirteen, "table 13: vllm"), labelled(thirteen, "table 13: tgi")),
+        table11(labelled(cells_13b, "table 11: tensorrt-llm")),
+        table12(labelled(cells_13b, "table 12: vllm")),
+        table13(labelled(cells_13b, "table 13: vllm"), labelled(cells_13b, "table 13: tgi")),
     ]
 
 

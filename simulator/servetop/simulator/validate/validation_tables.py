@@ -1,4 +1,4 @@
-"""Tables of measured against simulated values, with targets; pure values, made by `validate`."""
+"""Tables that compare measured with simulated values, and their targets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Cells = Sequence[CellPrediction]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One cell. `held_out` is false where a fitted number used this cell; `suspect` cells count for nothing."""
+    """One cell. Cells used for calibration (not `held_out`) and `suspect` cells are excluded from the statistics."""
 
     cell: str
     measured: float
@@ -23,18 +23,18 @@ class TableRow:
 
     @property
     def error(self) -> float:
-        """Relative error of the simulated value; its value itself where 0 was measured."""
+        """Relative error of the simulated value; the value itself if 0 was measured."""
         return self.simulated / self.measured - 1.0 if self.measured else self.simulated
 
     @property
     def counts(self) -> bool:
-        """Whether the row enters the error statistics."""
+        """Whether the row is part of the error statistics."""
         return self.held_out and not self.suspect and self.measured != 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTarget:
-    """One requirement and what was found."""
+    """A requirement on a table, and whether the simulation meets it."""
 
     text: str
     found: str
@@ -43,7 +43,7 @@ class PublishedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """One published table."""
+    """One published table with simulated values and targets."""
 
     name: str
     title: str
@@ -75,12 +75,12 @@ def max_error(rows: Sequence[TableRow]) -> float:
 
 
 def at_most(text: str, value: float, *, limit: float) -> PublishedTarget:
-    """A relative error with an upper limit."""
+    """Return the target that a relative error is at most `limit`."""
     return PublishedTarget(text=f"{text} at most {limit:.1%}", found=f"{value:.2%}", met=value <= limit)
 
 
 def errors_within(rows: Sequence[TableRow], *, mean: float, largest: float) -> tuple[PublishedTarget, PublishedTarget]:
-    """Limits of the mean and of the largest error."""
+    """Return the targets of the mean error of held-out cells and of the largest error."""
     return (
         at_most("mean error of the held-out cells", mean_error(rows), limit=mean),
         at_most("largest error", max_error(rows), limit=largest),
@@ -88,17 +88,17 @@ def errors_within(rows: Sequence[TableRow], *, mean: float, largest: float) -> t
 
 
 def holds(text: str, met: bool, *, found: str) -> PublishedTarget:
-    """A yes-or-no property."""
+    """Return the target that a property holds."""
     return PublishedTarget(text=text, found=found, met=met)
 
 
 def report(tables: Sequence[Table]) -> dict[str, Any]:
-    """JSON shape: `{"tables": [{"name", "rows": [...], "targets": [...], ...}], "passed"}`."""
+    """Return `{"tables": [{"name", "rows": [...], "targets": [...], ...}], "passed"}`."""
     return {"tables": [_table_data(table) for table in tables], "passed": all(_met(table) for table in tables)}
 
 
 def markdown(tables: Sequence[Table]) -> str:
-    """The tables as Markdown, as they stand in docs/explanation/simulator.md."""
+    """Return the tables as Markdown, as in docs/explanation/simulator.md."""
     return "\n".join(line for table in tables for line in _table_lines(table))
 
 
