@@ -71,19 +71,10 @@ class Mi300:
 def test_every_card_is_read_in_our_units() -> None:
     first, second = AmdReader(Mi300(), [0, 1], owns=lambda pid: pid == 100)(12.5)
     assert first == GpuSample(
-        at=12.5,
-        index=0,
-        name="AMD Instinct MI300X",
-        utilisation=0.73,
-        memory_used=20 << 30,
-        memory_total=196_592 << 20,
-        power=512.0,
-        temperature=58.0,
-        sm_clock=2.1e9,
-        memory_clock=1.3e9,
-        engine_memory=10 << 30,
-        energy=1_000_000 * 15.3 * 1e-6,
-    )
+        at=12.5, index=0, name="AMD Instinct MI300X", utilisation=0.73, temperature=58.0,
+        memory_used=20 << 30, memory_total=196_592 << 20, engine_memory=10 << 30,
+        power=512.0, energy=1_000_000 * 15.3 * 1e-6, sm_clock=2.1e9, memory_clock=1.3e9,
+    )  # fmt: skip
     assert (second.name, second.utilisation, second.power) == ("AMD GPU", None, 130.0)
     assert (second.temperature, second.energy, second.engine_memory) == (58.0, None, None)
 

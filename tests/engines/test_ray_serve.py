@@ -78,20 +78,11 @@ def test_a_loaded_server_is_read_number_for_number() -> None:
     """Counters that are not on the page read 0; sums of histograms, which Ray makes up, are left out."""
     reader = RayServeEngine.metric_map
     assert reader.sample(page("metrics_loaded.txt.gz"), start=1.0, end=1.5) == EngineSample(
-        scrape_start=1.0,
-        scrape_end=1.5,
-        running=8.0,
-        waiting=16.0,
-        kv_blocks_used=32.0,
-        kv_blocks_total=63.0,  # 64, of which one is the null block
-        kv_usage=32 / 63,
-        preemptions_total=4.0,
-        prompt_tokens_total=177.0,
-        generation_tokens_total=5362.0,
-        prefix_cache_hits_total=0.0,
-        prefix_cache_queries_total=0.0,
-        requests_finished_total=17.0,
-    )
+        scrape_start=1.0, scrape_end=1.5, running=8.0, waiting=16.0, requests_finished_total=17.0,
+        kv_blocks_used=32.0, kv_blocks_total=63.0, kv_usage=32 / 63,  # 64 blocks, of which one is the null block
+        prompt_tokens_total=177.0, generation_tokens_total=5362.0, preemptions_total=4.0,
+        prefix_cache_hits_total=0.0, prefix_cache_queries_total=0.0,
+    )  # fmt: skip
     facts = reader.facts(page("metrics_loaded.txt.gz"))
     assert (facts.kv_blocks_total, facts.block_size) == (63, 32)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from servetop.core.config import StageConfig, WorkloadConfig
 from servetop.core.events import GpuSample
-from servetop.simulator.model.profiles import load_gpu, profile_names
+from servetop.simulator.model.profile_files import load_gpu, profile_names
 from servetop.simulator.predict.predict import PredictSpec, predict_cell
 from servetop.simulator.predict.prediction import CellResult
 

@@ -3,14 +3,11 @@
 # Prints the folder; fails where the machine runs no containers. Takes a minute the first time, nothing after that.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/servetop-integration"
+. "$here/install_lib.sh"
 server="$(readlink -f "$cache/llama.cpp")/llama-server"
 test -x "$server" || { echo "servetop: llama-server is not built: no image of it" >&2; exit 1; }
-key="$(cat "$0" "$here/container_root.py" "$server" | sha256sum | cut -c1-12)"
-home="$cache/podman-$key"
-image="localhost/servetop-llama-server:$key"
-exec 9> "$home.lock"
-flock 9
+lock_home podman "$0" "$here/container_root.py" "$server"
+image="localhost/servetop-llama-server:${key#podman-}"
 if ! command -v podman > /dev/null; then
     echo "servetop: installing podman" >&2
     bash "$here/apt_install.sh" --no-install-recommends \
@@ -41,5 +38,4 @@ sys.exit("servetop: a container's published port does not answer on this machine
 END
 echo "$image" > "$home/image"
 touch "$home/.ready"
-ln -sfn "$home" "$cache/podman"
-echo "$home"
+use podman

@@ -3,25 +3,17 @@
 # Prints the folder. Takes two minutes and 0.5 GB the first time (and vLLM's five where that is missing), nothing after that.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
+. "$here/install_lib.sh"
 version=2.60.0
 vllm="$(bash "$here/install_vllm.sh" | tail -1)"
-key="ray-$version-$(cat "$0" <(basename "$vllm") | sha256sum | cut -c1-12)"
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/servetop-integration"
-home="$cache/$key"
-exec 9> "$cache/$key.lock"
-flock 9  # two runs on one machine: the second waits for the first one's environment
+lock_home "ray-$version" "$0" "$here/install_lib.sh" <(basename "$vllm")
 if [ ! -e "$home/.ready" ]; then
     echo "servetop: installing Ray Serve LLM $version into $home (two minutes, once)" >&2
-    rm -rf "$home"
-    trap '[ -e "$home/.ready" ] || rm -rf "$home"' EXIT  # scripts of an environment name their folder: it cannot be moved
-    "$vllm/bin/python" -m venv "$home"
-    site="$("$home/bin/python" -c 'import site; print(site.getsitepackages()[0])')"
-    "$vllm/bin/python" -c 'import site; print(site.getsitepackages()[0])' > "$site/vllm.pth"
+    environment_over "$vllm"
     # Not ray[llm]: that wants a vLLM for GPUs. With fastapi 0.165 every POST is answered by 400 (the field "self" is missing).
     "$home/bin/pip" install --quiet --disable-pip-version-check "ray[serve]==$version" fastapi==0.136.3 jsonref pyarrow pandas mmh3
     cp -r "$vllm/tiny-llama" "$home/"
     "$home/bin/python" "$here/real_engines.py" ray-serve-llm "$home"  # it starts, answers and ends, or this script fails
     touch "$home/.ready"
 fi
-ln -sfn "$home" "$cache/ray-serve-llm"
-echo "$home"
+use ray-serve-llm

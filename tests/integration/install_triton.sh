@@ -3,10 +3,9 @@
 # Prints the folder. Takes half a minute and 220 MB the first time, nothing after that.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
+. "$here/install_lib.sh"
 version=0.7.0
-key="triton-$version-$(cat "$here"/triton_model/ensemble/{config.pbtxt,1/model.py} "$here/tritonserver.sh" "$0" | sha256sum | cut -c1-12)"
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/servetop-integration"
-home="$cache/$key"
+files=("$here"/triton_model/ensemble/{config.pbtxt,1/model.py} "$here/tritonserver.sh" "$0")
 fitting='import os, sys, sysconfig as s
 has = os.path.exists(os.path.join(s.get_config_var("LIBDIR") or "", s.get_config_var("INSTSONAME") or "-"))
 sys.exit(not (has and (3, 9) <= sys.version_info[:2] <= (3, 12)))'
@@ -18,34 +17,29 @@ fitting_python() {  # The model runs inside Python's shared library, and NumPy 1
     echo "servetop: (Debian: apt-get install python3.11-venv libpython3.11)" >&2
     return 1
 }
-mkdir -p "$cache"
-exec 9> "$cache/$key.lock"
-flock 9  # two runs on one machine: the second waits for the first one's folder
+lock_home "triton-$version" "${files[@]}"
 if [ ! -e "$home/.ready" ]; then
     echo "servetop: installing tritonserver (nvidia-pytriton $version) into $home (half a minute, once)" >&2
-    rm -rf "$home" "$cache/$key.making".*
-    making="$(mktemp -d "$cache/$key.making.XXXX")"
-    trap 'rm -rf "$making"' EXIT
+    clean_draft
     python="$(fitting_python)"  # it says what is missing
-    "$python" -m venv "$making/tools"
-    pip=("$making/tools/bin/pip" install --quiet --disable-pip-version-check)
+    "$python" -m venv "$draft/tools"
+    pip=("$draft/tools/bin/pip" install --quiet --disable-pip-version-check)
     # The backend's stub speaks to NumPy 1 and looks for it in its working folder and in the base interpreter only.
-    "${pip[@]}" --target "$making/home/work" numpy==1.26.4
+    "${pip[@]}" --target "$draft/home/work" numpy==1.26.4
     "${pip[@]}" --no-deps "nvidia-pytriton==$version"
-    site="$("$making/tools/bin/python" -c 'import site; print(site.getsitepackages()[0])')"
+    site="$(packages_of "$draft/tools")"
     wheel="$site/pytriton/tritonserver"
-    mkdir -p "$making/home"/{bin,lib,backends}
-    cp "$wheel/bin/tritonserver" "$making/home/bin/"
-    cp -r "$wheel/backends/python" "$making/home/backends/"
-    cp "$wheel/python_backend_stubs/$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"/* "$making/home/backends/python/"
-    cp "$site"/nvidia_pytriton.libs/* "$making/home/lib/"
-    ln -s "$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("LIBDIR"))')"/libpython3*.so* "$making/home/lib/"
-    "$python" -c 'import sys; print(sys.base_prefix)' > "$making/home/python_prefix"
-    cp -r "$here/triton_model" "$making/home/models"
-    cp "$here/tritonserver.sh" "$making/home/tritonserver"
-    "$python" "$here/real_engines.py" triton "$making/home"  # it starts, answers and ends, or this script fails
-    touch "$making/home/.ready"
-    mv "$making/home" "$home"
+    mkdir -p "$draft/home"/{bin,lib,backends}
+    cp "$wheel/bin/tritonserver" "$draft/home/bin/"
+    cp -r "$wheel/backends/python" "$draft/home/backends/"
+    cp "$wheel/python_backend_stubs/$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"/* "$draft/home/backends/python/"
+    cp "$site"/nvidia_pytriton.libs/* "$draft/home/lib/"
+    ln -s "$("$python" -c 'import sysconfig; print(sysconfig.get_config_var("LIBDIR"))')"/libpython3*.so* "$draft/home/lib/"
+    "$python" -c 'import sys; print(sys.base_prefix)' > "$draft/home/python_prefix"
+    cp -r "$here/triton_model" "$draft/home/models"
+    cp "$here/tritonserver.sh" "$draft/home/tritonserver"
+    "$python" "$here/real_engines.py" triton "$draft/home"  # it starts, answers and ends, or this script fails
+    touch "$draft/home/.ready"
+    mv "$draft/home" "$home"
 fi
-ln -sfn "$home" "$cache/triton"
-echo "$home"
+use triton

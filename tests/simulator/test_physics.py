@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servetop.simulator.model.cost import CostModel, HostCost
-from servetop.simulator.model.profiles import load_gpu, load_model
+from servetop.simulator.model.profile_files import load_gpu, load_model
 from servetop.simulator.predict.virtual_client import OpenLoop
 from servetop.simulator.predict.virtual_time import VirtualEngine
 from servetop.simulator.scheduling.build import build_scheduler, sim_spec

@@ -10,7 +10,7 @@ import pytest
 
 from servetop.core.errors import UsageError
 from servetop.simulator.model import profiles
-from servetop.simulator.model.profiles import load_engine, load_gpu, load_model, profile_names
+from servetop.simulator.model.profile_files import load_engine, load_gpu, load_model, profile_names
 from servetop.simulator.model.settings import setting_names
 from servetop.simulator.policies.policy import policy_names
 from servetop.simulator.scheduling.build import block_count, build_scheduler, sim_spec

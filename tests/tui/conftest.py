@@ -69,6 +69,13 @@ def dashboard() -> Callable[..., DashboardApp]:
     return make
 
 
+@pytest.fixture
+def growing(canned: ModuleType, dashboard: Callable[..., DashboardApp]) -> tuple[CannedRun, DashboardApp]:
+    """A live run at second 110, and a dashboard on it."""
+    run = canned.growing(110.0)
+    return run, dashboard(run)
+
+
 @pytest.fixture(scope="session")
 def frame_of() -> Callable[..., Frame]:
     """The frame of a run at one time, without an app."""

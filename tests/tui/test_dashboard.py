@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -19,14 +20,12 @@ from servetop.tui.screens.log_screen import LogScreen
 from servetop.tui.screens.question import NoteQuestion, QuestionScreen
 
 Dashboard = Callable[..., DashboardApp]
+Growing = tuple[Any, DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]
 
 
-async def test_a_steering_key_sends_its_command_and_shows_the_reply(
-    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
-) -> None:
-    run = canned.growing(110.0)
-    app = dashboard(run)
+async def test_a_steering_key_sends_its_command_and_shows_the_reply(growing: Growing, text_of: TextOf) -> None:
+    run, app = growing
     async with app.run_test() as pilot:
         for key, action, value in (
             ("space", Action.HOLD_STAGE, None),
@@ -97,9 +96,8 @@ async def test_a_held_ramp_is_continued_and_a_paused_load_resumed(canned: Module
         assert [sent.action for sent in run.sent] == [Action.CONTINUE_STAGES, Action.RESUME_LOAD]
 
 
-async def test_a_key_without_effect_shows_the_reason(canned: ModuleType, dashboard: Dashboard, text_of: TextOf) -> None:
-    run = canned.growing(110.0)
-    app = dashboard(run)
+async def test_a_key_without_effect_shows_the_reason(growing: Growing, text_of: TextOf) -> None:
+    run, app = growing
     async with app.run_test() as pilot:
         await pilot.press("]")
         assert "no concurrency limit to raise" in text_of(app, "#status")
@@ -116,9 +114,8 @@ async def test_nothing_steers_a_run_that_has_ended(canned: ModuleType, dashboard
         assert run.sent == []
 
 
-async def test_a_mark_carries_its_note(canned: ModuleType, dashboard: Dashboard) -> None:
-    run = canned.growing(110.0)
-    app = dashboard(run)
+async def test_a_mark_carries_its_note(growing: Growing) -> None:
+    run, app = growing
     async with app.run_test() as pilot:
         await pilot.press("m")
         assert isinstance(app.screen, NoteQuestion)
@@ -165,11 +162,8 @@ async def test_a_playback_key_moves_through_the_run(canned: ModuleType, dashboar
             assert text_of(app, "#header").endswith(shown), key
 
 
-async def test_seeking_back_does_not_hold_the_ramp_and_end_returns(
-    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
-) -> None:
-    run = canned.growing(110.0)
-    app = dashboard(run)
+async def test_seeking_back_does_not_hold_the_ramp_and_end_returns(growing: Growing, text_of: TextOf) -> None:
+    run, app = growing
     async with app.run_test() as pilot:
         await pilot.press("left", "space")
         assert run.sent == []
@@ -191,10 +185,9 @@ async def test_time_passes_by_the_clock_times_the_speed(
 
 
 async def test_a_growing_run_is_followed_and_its_end_is_shown(
-    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
+    growing: Growing, canned: ModuleType, text_of: TextOf
 ) -> None:
-    run = canned.growing(110.0)
-    app = dashboard(run)
+    run, app = growing
     async with app.run_test(size=(120, 30)) as pilot:
         run.now = 112.5
         app.poll()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
+from typing import Any
 
 from servetop.core.events import LogLine, Severity
 from servetop.tui.app import DashboardApp
@@ -14,6 +15,7 @@ from servetop.tui.state.frame import Frame
 from servetop.tui.state.log_entries import LogEntry, MergedLog, matching
 
 Dashboard = Callable[..., DashboardApp]
+Growing = tuple[Any, DashboardApp]
 FrameOf = Callable[..., Frame]
 
 
@@ -69,11 +71,8 @@ def test_servetops_lines_have_its_name_and_matches_are_in_brackets() -> None:
     assert rows[1][2][1] == "warn"
 
 
-async def test_v_filters_and_slash_searches_and_n_goes_from_match_to_match(
-    canned: ModuleType, dashboard: Dashboard
-) -> None:
-    run = canned.growing(110.0)
-    app = dashboard(run)
+async def test_v_filters_and_slash_searches_and_n_goes_from_match_to_match(growing: Growing) -> None:
+    run, app = growing
     async with app.run_test(size=(120, 14)) as pilot:
         await pilot.press("5")
         log = app.screen.query_one(LogView)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 from servetop.tui.app import DashboardApp
 
 Dashboard = Callable[..., DashboardApp]
+Growing = tuple[Any, DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]
 
 
@@ -48,11 +50,8 @@ async def test_only_changed_rows_and_titles_are_repainted(canned: ModuleType, da
         assert len(load._repaint_regions) < 4  # title and legends; the chart has no new bin before second 111
 
 
-async def test_a_covered_screen_is_not_drawn_and_is_current_when_uncovered(
-    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
-) -> None:
-    run = canned.growing(110.0)
-    app = dashboard(run)
+async def test_a_covered_screen_is_not_drawn_and_is_current_when_uncovered(growing: Growing, text_of: TextOf) -> None:
+    run, app = growing
     async with app.run_test(size=(160, 48)) as pilot:
         await pilot.press("2", "down", "enter")
         run.now = 112.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from servetop.tui.screens.question import TimeQuestion
 from servetop.tui.state.time_input import next_event_time, parse_time
 
 Dashboard = Callable[..., DashboardApp]
+Growing = tuple[Any, DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]
 
 
@@ -91,9 +93,8 @@ async def test_brackets_go_from_event_to_event_of_a_finished_run(
         assert "no event before this time" in text_of(app, "#status")
 
 
-async def test_brackets_steer_at_the_live_edge_and_seek_in_the_past(canned: ModuleType, dashboard: Dashboard) -> None:
-    run = canned.growing(110.0)
-    app = dashboard(run)
+async def test_brackets_steer_at_the_live_edge_and_seek_in_the_past(growing: Growing) -> None:
+    run, app = growing
     async with app.run_test() as pilot:
         await pilot.press("[")
         assert len(run.sent) == 1

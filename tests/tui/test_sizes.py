@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from servetop.tui.app import DashboardApp
 
 Dashboard = Callable[..., DashboardApp]
+Growing = tuple[Any, DashboardApp]
 TextOf = Callable[[DashboardApp, str], str]
 
 
@@ -81,11 +83,8 @@ async def test_a_machine_without_a_gpu_has_no_gpu_panel(canned: ModuleType, dash
         assert not app.screen.query_one("#gpu").display
 
 
-async def test_the_dashboard_polls_and_draws_by_itself(
-    canned: ModuleType, dashboard: Dashboard, text_of: TextOf
-) -> None:
-    run = canned.growing(110.0)
-    app = dashboard(run)
+async def test_the_dashboard_polls_and_draws_by_itself(growing: Growing, text_of: TextOf) -> None:
+    run, app = growing
     async with app.run_test(size=(120, 30)):
         run.now = 112.5
         async with asyncio.timeout(60):

@@ -273,3 +273,15 @@ class RunEnd:
     exit_code: int
     reason: str
     """One line; empty for success."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrecorded:
+    """Measured data that is not in the recording."""
+
+    ticks: int
+    requests: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.ticks:,} ticks, {self.requests:,} requests not recorded: {self.reason}"

@@ -17,7 +17,7 @@ from servetop.engines.metrics.metrics_reader import CacheInfo, MetricMap, gauge
 from servetop.engines.metrics.vllm_metrics import VLLM_FIELDS
 from servetop.engines.process.startup_failures import KnownFailure
 from servetop.engines.server_facts import ServerFacts
-from servetop.simulator.model.profiles import load_model
+from servetop.simulator.model.profile_files import load_model
 
 CONFIG = "/servetop/config"
 SERVER = "servetop.simulator.server.server"

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from servetop.simulator.dialects.registry import server_dialect_class, server_dialect_names
-from servetop.simulator.model.profiles import load_engine
+from servetop.simulator.model.profile_files import load_engine
 from servetop.simulator.server.server import main
 from tests.simulator.server_process import start, stop
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from servetop.analysis.failure_reasons import Failure
 from servetop.core.config import STANDARD_PERCENTILES
+from servetop.core.events import Unrecorded
 
 METRICS = (
     "ttft", "tpot", "itl", "e2el", "client_queue_time", "ttft_from_due", "e2el_from_due", "e2el_including_client_queue",
@@ -236,15 +237,6 @@ class RampSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnrecordedSummary:
-    """What could not be written into the recording."""
-
-    ticks: int
-    requests: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
     """A whole run but its warm-up: set-up, measurements, and the same for each stage."""
 
@@ -272,7 +264,7 @@ class RunSummary:
     models: tuple[ModelSummary, ...] | None = field(metadata=OMITTED)
     replicas: tuple[ReplicaSummary, ...] | None = field(metadata=OMITTED)
     stages: tuple[StageSummary, ...]
-    not_recorded: UnrecordedSummary | None = field(default=None, metadata=OMITTED)
+    not_recorded: Unrecorded | None = field(default=None, metadata=OMITTED)
 
     @property
     def requests(self) -> RequestSummary:

@@ -77,7 +77,7 @@ def server_values(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _profiles(kind: str, incomplete: str) -> list[str]:
-    from servetop.simulator.model.profiles import profile_names
+    from servetop.simulator.model.profile_files import profile_names
 
     return starting_with(incomplete, profile_names(kind))
 

@@ -20,11 +20,10 @@ from servetop.cli.report.trust_lines import trust_lines
 from servetop.cli.report.turns_table import turns_table
 from servetop.cli.tables import cell, light_table, out_tables, stdout_console, titled
 from servetop.core.errors import ExitCode
-from servetop.core.events import RunEnd
+from servetop.core.events import RunEnd, Unrecorded
 from servetop.recordings.library.catalog import resolve
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.summary.summary import run_summary
-from servetop.recordings.write.connection import Unrecorded
 from servetop.run import console
 from servetop.tui.drawing import formats
 

@@ -12,7 +12,8 @@ from servetop.core.config import RunConfig
 from servetop.core.errors import ExitCode
 from servetop.run import console
 from servetop.run.process.owned_run import OwnedRun
-from servetop.run.process.run_registry import RegisteredRun, RegistryError, RunRegistry
+from servetop.run.process.registered_run import RegisteredRun
+from servetop.run.process.run_registry import RegistryError, RunRegistry
 
 REGISTERED_WITHIN = 5.0
 """Seconds from the start of a recording within which its run is registered, unless that fails."""

@@ -15,7 +15,8 @@ from servetop.core.errors import ExitCode, RecordingError, ServetopError
 from servetop.core.events import Action
 from servetop.recordings.read.reader import RecordingReader
 from servetop.run import console
-from servetop.run.process.run_registry import RegisteredRun, RunRegistry
+from servetop.run.process.registered_run import RegisteredRun
+from servetop.run.process.run_registry import RunRegistry
 
 CHECK_SECONDS = 0.1
 """Seconds between two checks whether a run has ended."""

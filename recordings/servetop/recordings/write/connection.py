@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from dataclasses import dataclass
 from pathlib import Path
 
 from servetop.core.errors import RecordingError
@@ -12,18 +11,6 @@ from servetop.recordings.write.tick_transaction import EncodedBatch
 
 BUSY_SECONDS = 0.25
 """Seconds a commit waits for a viewer that is writing a command, before it is retried with the next one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unrecorded:
-    """Measured data that is not in the recording."""
-
-    ticks: int
-    requests: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.ticks:,} ticks, {self.requests:,} requests not recorded: {self.reason}"
 
 
 def connect_for_writing(path: Path) -> sqlite3.Connection:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from servetop.analysis.verdicts.steady_state import SteadyWindow
 from servetop.core.errors import RecordingError
-from servetop.core.events import Command, Note, RunEnd, Severity
+from servetop.core.events import Command, Note, RunEnd, Severity, Unrecorded
 from servetop.core.interfaces.run_source import EngineFacts, RunHeader
 from servetop.core.text.known_secrets import redactor_of
 from servetop.core.text.redaction import Redactor
@@ -22,7 +22,7 @@ from servetop.recordings.format.tick_checksum import checksum_in
 from servetop.recordings.library.liveness import Writer
 from servetop.recordings.read.open import OpenedFile, fold_wal
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.write.connection import Unrecorded, claim_path, connect_for_writing, write_batch
+from servetop.recordings.write.connection import claim_path, connect_for_writing, write_batch
 from servetop.recordings.write.memory_copy import copy_to_memory
 from servetop.recordings.write.open_file import OpenFile
 from servetop.recordings.write.tick_transaction import EncodedBatch, TickTransaction, encode_batch

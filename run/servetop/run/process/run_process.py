@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -85,7 +85,6 @@ def execute(
 
 def final_summary(run: FinishedRun) -> RunSummary:
     """The summary of a run that has ended, with its exit code, error and the data that could not be recorded."""
-    from servetop.analysis.summary.summary_types import UnrecordedSummary
     from servetop.recordings.summary.summary import run_summary
 
     unrecorded, summary = run.recorder.unrecorded, run.summary
@@ -97,7 +96,7 @@ def final_summary(run: FinishedRun) -> RunSummary:
         exit_code=run.end.exit_code,
         error=run.end.reason if run.end.exit_code else None,  # also if the end could not be recorded
         recording_state=summary.recording_state if unrecorded is None else "incomplete",
-        not_recorded=None if unrecorded is None else UnrecordedSummary(**asdict(unrecorded)),
+        not_recorded=unrecorded,
     )
 
 
@@ -150,7 +149,8 @@ def _open_recording(config: RunConfig, recording: Path, *, resume: bool) -> tupl
 def _register(config: RunConfig, recording: Path, loop: RunLoop) -> Registration:
     """Register the run for `servetop ps`."""
     from servetop.recordings.library.liveness import Writer
-    from servetop.run.process.run_registry import RegisteredRun, Registration, RunRegistry
+    from servetop.run.process.registered_run import RegisteredRun
+    from servetop.run.process.run_registry import Registration, RunRegistry
 
     registry, process = RunRegistry(), Writer.this_process()
     run = RegisteredRun(

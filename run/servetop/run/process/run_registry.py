@@ -8,14 +8,14 @@ import secrets
 import stat
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import orjson
 import platformdirs
 
 from servetop.core.errors import ServetopError, UsageError
-from servetop.recordings.library.liveness import Writer
+from servetop.run.process.registered_run import RegisteredRun
 
 _LETTERS, _DIGITS = "bcdfghjkmnpqrstvwxz", "23456789"
 """Without vowels, so that no id is a word, and without characters that look alike."""
@@ -23,33 +23,6 @@ _ID_LENGTH = 4
 _LARGEST = 1 << 16
 """Bytes that are read of a file; a run needs a few hundred."""
 _SUFFIX = ".json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredRun:
-    """One active run."""
-
-    id: str
-    """A few letters and digits, easy to type."""
-    pid: int
-    began: float
-    """Unix time at which its process started; with the pid it identifies the process."""
-    host: str
-    engine: str
-    model: str
-    label: str
-    recording: Path
-    state: str
-    """A RunPhase."""
-    detached: bool = False
-    """Whether it has no owner whose end would end it."""
-    trouble: str = ""
-    """Why its recording cannot be written at the moment; empty while it can."""
-
-    @property
-    def process(self) -> Writer:
-        """The process of the run."""
-        return Writer(pid=self.pid, started=self.began, host=self.host)
 
 
 class RegistryError(ServetopError):

@@ -10,7 +10,8 @@ from typing import Any
 from servetop.core.errors import UsageError
 from servetop.simulator.model.cost import CostModel, HostCost, OffloadedCostModel
 from servetop.simulator.model.kv_capacity import host_blocks, kv_blocks
-from servetop.simulator.model.profiles import GpuProfile, ModelProfile, load_engine, load_gpu, load_model
+from servetop.simulator.model.profile_files import load_engine, load_gpu, load_model
+from servetop.simulator.model.profiles import GpuProfile, ModelProfile
 from servetop.simulator.model.settings import SimSpec, apply
 from servetop.simulator.policies.policy import PolicyParameters, make_policy
 from servetop.simulator.scheduling.kv_blocks import BlockManager

@@ -1,0 +1,32 @@
+# Sourced by the install scripts, which set `here`: the cache of installed engines, outside the source tree.
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/servetop-integration"
+mkdir -p "$cache"
+
+lock_home() {  # NAME FILE...: sets `home` to the folder for these contents; another run that installs it waits.
+    key="$1-$(cat "${@:2}" | sha256sum | cut -c1-12)"
+    home="$cache/$key"
+    exec 9> "$home.lock"
+    flock 9
+}
+
+clean_draft() {  # Sets `draft` to an empty folder to build in, which is removed at the end of the script.
+    rm -rf "$home" "$home.making".*
+    draft="$(mktemp -d "$home.making.XXXX")"
+    trap 'rm -rf "$draft"' EXIT
+}
+
+environment_over() {  # Makes `home` an environment that also has the packages of another one.
+    rm -rf "$home"
+    trap '[ -e "$home/.ready" ] || rm -rf "$home"' EXIT  # its scripts name its folder, so it cannot be built elsewhere
+    "$1/bin/python" -m venv "$home"
+    "$1/bin/python" -c 'import site; print(site.getsitepackages()[0])' > "$(packages_of "$home")/base.pth"
+}
+
+packages_of() {  # Prints the folder of an environment's packages.
+    "$1/bin/python" -c 'import site; print(site.getsitepackages()[0])'
+}
+
+use() {  # Makes `home` the installation that the tests find by this name, and prints it.
+    ln -sfn "$home" "$cache/$1"
+    echo "$home"
+}
