@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from servetop.analysis.verdicts.steady_state import MIN_TICKS, SteadyWindow, TickColumns, mser, steady_window
+from servetop.analysis.series.tick_columns import TickColumns
+from servetop.analysis.verdicts.steady_state import MIN_TICKS, SteadyWindow, mser, steady_window
 from servetop.core.arrays import FloatArray
 from servetop.core.tick import TICK_SECONDS, ClientTick, LoadGauges, Tick
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 
 class Fault(StrEnum):
@@ -25,8 +26,7 @@ class Fault(StrEnum):
     """Control characters of a server's in what is printed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     fault: Fault
     words: str
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 
 class What(StrEnum):
@@ -29,8 +30,7 @@ class What(StrEnum):
     ASKED_TO_STOP = "X"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One line; `at` is CLOCK_MONOTONIC, `number` a request's (or a server's process), `tokens` those sent so far."""
 
     what: What

@@ -28,7 +28,8 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.cli.main import main
 from servetop.core.errors import ServetopError
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.verify.verify import VerifyVerdict, verify
+from servetop.recordings.verify.verdict import VerifyVerdict
+from servetop.recordings.verify.verify import verify
 from tests.chaos.case import Case, Fault, Finding, Result
 from tests.chaos.hostile_text import OUTLAWS
 from tests.chaos.mutations import GOLDEN, IN_SQL, OLD, PAGE, base, mutate

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from servetop.core.events import RequestStatus
-from servetop.recordings.verify.verify import VerifyVerdict, verify
+from servetop.recordings.verify.verdict import VerifyVerdict
+from servetop.recordings.verify.verify import verify
 from tests.chaos.case import Case, Fault, Finding, Result
 from tests.chaos.invariants import Harm, Recorded, check_recording, check_words, read
 from tests.chaos.ledger import LedgerWriter, What

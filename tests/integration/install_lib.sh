@@ -1,4 +1,7 @@
-# Sourced by the install scripts, which set `here`: the cache of installed engines, outside the source tree.
+# Sourced by the install scripts: stops at the first error, and sets `here`, the folder of the scripts, and `cache`,
+# that of installed engines, outside the source tree.
+set -euo pipefail
+here="$(cd "$(dirname "$0")" && pwd)"
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/servetop-integration"
 mkdir -p "$cache"
 

@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # A real llama-server, built from the source that llama-cpp-python's sdist carries, and a tiny random model; made once.
 # Prints the folder. Takes 10 to 15 minutes of two cores the first time (needs gcc only), nothing after that.
-set -euo pipefail
-here="$(cd "$(dirname "$0")" && pwd)"
-. "$here/install_lib.sh"
+. "$(dirname "$0")/install_lib.sh"
 version=0.3.36
 lock_home "llama.cpp-$version" "$here/make_tiny_gguf.py" "$0"
 if [ ! -e "$home/.ready" ]; then

@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # podman, and an image with the llama-server that install_llama_cpp.sh built: made here, no registry is asked.
 # Prints the folder; fails where the machine runs no containers. Takes a minute the first time, nothing after that.
-set -euo pipefail
-here="$(cd "$(dirname "$0")" && pwd)"
-. "$here/install_lib.sh"
+. "$(dirname "$0")/install_lib.sh"
 server="$(readlink -f "$cache/llama.cpp")/llama-server"
 test -x "$server" || { echo "servetop: llama-server is not built: no image of it" >&2; exit 1; }
 lock_home podman "$0" "$here/container_root.py" "$server"

@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # A real Ray Serve LLM: a thin environment over vLLM's, which runs the model; made once.
 # Prints the folder. Takes two minutes and 0.5 GB the first time (and vLLM's five where that is missing), nothing after that.
-set -euo pipefail
-here="$(cd "$(dirname "$0")" && pwd)"
-. "$here/install_lib.sh"
+. "$(dirname "$0")/install_lib.sh"
 version=2.60.0
 vllm="$(bash "$here/install_vllm.sh" | tail -1)"
 lock_home "ray-$version" "$0" "$here/install_lib.sh" <(basename "$vllm")

@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # A real `transformers serve` with a tiny random model: a thin environment over vLLM's, whose torch it takes; made once.
 # Prints the folder. Takes half a minute the first time (and vLLM's five minutes where that is missing), nothing after that.
-set -euo pipefail
-here="$(cd "$(dirname "$0")" && pwd)"
-. "$here/install_lib.sh"
+. "$(dirname "$0")/install_lib.sh"
 version=5.19.0
 vllm="$(bash "$here/install_vllm.sh" | tail -1)"
 files=("$here/make_tiny_weights.py" "$here/install_lib.sh" "$0")

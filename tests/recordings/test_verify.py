@@ -11,7 +11,8 @@ import pytest
 from servetop.core.events import RequestRecord, RunEnd
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import Tick
-from servetop.recordings.verify.verify import VerifyVerdict, verify
+from servetop.recordings.verify.verdict import VerifyVerdict
+from servetop.recordings.verify.verify import verify
 from servetop.recordings.write.recorder import Recorder
 from servetop.recordings.write.tick_transaction import TickTransaction
 from tests.recordings.rows import change

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.pilot import Pilot
 
 from servetop.core.events import RequestRecord, RequestStatus
 from servetop.tui.app import DashboardApp
@@ -120,12 +122,19 @@ def lines_of(app: DashboardApp) -> list[str]:
     return app.screen.query_one(RequestsPanel).render().plain.split("\n")
 
 
+@contextlib.asynccontextmanager
+async def requests_screen(app: DashboardApp, *, size: tuple[int, int]) -> AsyncIterator[Pilot[str]]:
+    """The keys of a dashboard that shows the requests screen."""
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("2")
+        yield pilot
+
+
 async def test_arrows_select_a_request_enter_opens_it_and_escape_goes_back(
     canned: ModuleType, dashboard: Dashboard
 ) -> None:
     app = dashboard(canned.finished(), start_at=60.0)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.press("2")
+    async with requests_screen(app, size=(120, 40)) as pilot:
         assert isinstance(app.screen, RequestsScreen)
         await pilot.press("down", "down", "up", "pagedown", "pageup", "down")
         chosen = app.screen.query_one(RequestsPanel).selected
@@ -143,8 +152,7 @@ async def test_s_cycles_through_the_columns_and_f_shows_failed_requests_only(
     canned: ModuleType, dashboard: Dashboard
 ) -> None:
     app = dashboard(canned.finished(), start_at=108.0)
-    async with app.run_test(size=(160, 48)) as pilot:
-        await pilot.press("2")
+    async with requests_screen(app, size=(160, 48)) as pilot:
         panel = app.screen.query_one(RequestsPanel)
         heads = []
         for _ in range(3):
@@ -190,8 +198,7 @@ async def test_a_cell_of_the_heat_map_selects_the_nearest_request(canned: Module
 async def test_requests_in_flight_are_counted_but_not_listed(canned: ModuleType, dashboard: Dashboard) -> None:
     run = canned.growing(108.0)
     app = dashboard(run)
-    async with app.run_test(size=(160, 48)) as pilot:
-        await pilot.press("2")
+    async with requests_screen(app, size=(160, 48)):
         panel = app.screen.query_one(RequestsPanel)
         assert all((row.record.done_at or 0.0) <= 108.0 for row in panel.rows)
         in_flight = run.ticks[431].client.gauges.in_flight

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from servetop.analysis.energy import EnergyMeter
+from servetop.analysis.series.tick_columns import TickColumns
 from servetop.analysis.verdicts.consistency import ClientTokens, increase
-from servetop.analysis.verdicts.steady_state import TickColumns
 from servetop.core.arrays import BoolArray, FloatArray
 from servetop.core.bounds import bounded
 from servetop.core.events import EngineSample, RunEnd, StageChange

@@ -16,15 +16,16 @@ how long a request stays: Little, Operations Research 9 (1961).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from servetop.analysis.series.tick_columns import TickColumns
 from servetop.core.arrays import FloatArray, IntArray, np
-from servetop.core.tick import TICK_SECONDS, Tick
+from servetop.core.tick import TICK_SECONDS
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    pass
 
 METHOD = "mann-kendall+mser-5"
 """Stored with every window; renamed whenever the method could give a different window."""
@@ -46,54 +47,6 @@ _SETTLING = 0.15
 """Initial share of the load in which requests may pile up, as in an empty engine until the first one ends."""
 _BATCH = 5
 """Ticks in one of MSER-5's batches."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TickColumns:
-    """Columns of consecutive ticks for the search; each of shape (ticks,)."""
-
-    start: FloatArray
-    """Seconds since the run's origin."""
-    in_system: FloatArray
-    """Requests in flight or queued at the client at the tick's end."""
-    output_tokens: FloatArray
-    completed: FloatArray
-    """Requests that ended, with any status."""
-    due: FloatArray
-    request_rate: FloatArray
-    """Target rate at the tick's end; inf is a closed loop, NaN no load."""
-    max_concurrency: FloatArray
-    paused: npt.NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, ticks: Sequence[Tick]) -> TickColumns:
-        """Build the columns from consecutive ticks."""
-        clients = [tick.client for tick in ticks]
-        gauges = [client.gauges for client in clients]
-
-        def column(values: Iterable[float | None]) -> FloatArray:
-            return np.array(list(values), dtype=np.float64)
-
-        return cls(
-            start=column(tick.start for tick in ticks),
-            in_system=column(each.in_flight + each.queued for each in gauges),
-            output_tokens=column(each.output_tokens for each in clients),
-            completed=column(each.ok + each.failed + each.cancelled for each in clients),
-            due=column(each.due for each in clients),
-            request_rate=column(each.request_rate for each in gauges),
-            max_concurrency=column(each.max_concurrency for each in gauges),
-            paused=np.array([each.paused for each in gauges], dtype=np.bool_),
-        )
-
-    def part(self, first: int, stop: int) -> TickColumns:
-        """Ticks `first` up to, not including, `stop`."""
-        names = TickColumns.__dataclass_fields__
-        return TickColumns(**{name: getattr(self, name)[first:stop] for name in names})
-
-    @property
-    def size(self) -> int:
-        """Number of ticks."""
-        return self.start.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError
 
 from servetop.cli.doctor import doctor_checks as checks
@@ -21,7 +20,7 @@ def run_doctor(*, as_json: bool) -> int:
     findings = examine(CHECKS)
     worst = checks.verdict(findings)
     if as_json:
-        report = {"verdict": worst, "checks": [asdict(finding) for finding in findings]}
+        report = {"verdict": worst, "checks": [finding._asdict() for finding in findings]}
         console.out_json(report)
     else:
         console.out(*report_lines(findings))

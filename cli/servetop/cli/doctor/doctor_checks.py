@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from servetop.core.units import GIB
 
@@ -35,8 +36,7 @@ class Status(StrEnum):
     """servetop cannot run until this is fixed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One line of the report."""
 
     name: str

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from servetop.core.errors import ExitCode, RecordingError, UsageError
 from servetop.recordings.library.catalog import resolve
-from servetop.recordings.verify.verify import Verified, VerifyCheck, VerifyVerdict, verify
+from servetop.recordings.verify.verdict import Verified, VerifyCheck, VerifyVerdict
+from servetop.recordings.verify.verify import verify
 from servetop.run import console
 
 _EXIT_CODES: Mapping[VerifyVerdict, ExitCode] = {

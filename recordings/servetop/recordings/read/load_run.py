@@ -10,7 +10,7 @@ import numpy as np
 
 from servetop.analysis.columns.run_columns import Period, RunColumns, StagePeriod, engine_columns, sample_column
 from servetop.analysis.energy import energy_meters
-from servetop.analysis.verdicts.steady_state import TickColumns
+from servetop.analysis.series.tick_columns import TickColumns
 from servetop.core.arrays import FloatArray
 from servetop.core.events import StageChange
 from servetop.core.tick import Tick

@@ -6,8 +6,7 @@ import itertools
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
 
 from servetop.core.errors import NotARecordingError, RecordingError
@@ -30,6 +29,7 @@ from servetop.recordings.read.open import OpenedFile, open_for_reading
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.read.table_reader import TableReader
 from servetop.recordings.verify.damage import check_request_rows
+from servetop.recordings.verify.verdict import Verified, VerifyCheck, VerifyVerdict
 from servetop.recordings.verify.wal_check import check_wal
 
 _COUNTERS = {
@@ -40,36 +40,6 @@ _COUNTERS = {
     RequestStatus.TRUNCATED: "truncated",
 }
 _OTHERS: Sequence[EventTable] = (STAGE, NOTE, COMMAND, LOG_LINE, ENGINE_SAMPLE, REPLICA_SAMPLE, GPU_SAMPLE)
-
-
-class VerifyVerdict(StrEnum):
-    """The result of verifying a file."""
-
-    SOUND = "sound"
-    """Each tick is unaltered, none is missing, and their counts match the request rows."""
-    NOT_SOUND = "not sound"
-    """A recording in which something is torn, missing or altered."""
-    NOT_A_RECORDING = "not a recording"
-    """A file without a recording's marks or tables, or one that cannot be opened."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyCheck:
-    """One check and its result."""
-
-    name: str
-    sound: bool
-    detail: str
-    """The finding, or what is wrong, in one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """The checks of a file and the verdict."""
-
-    verdict: VerifyVerdict
-    checks: Sequence[VerifyCheck]
-    """The checks in order; only the first if the file cannot be opened."""
 
 
 def verify(path: Path) -> Verified:

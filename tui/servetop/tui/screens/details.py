@@ -12,8 +12,6 @@ from servetop.tui.keys import line_bindings
 from servetop.tui.panels.detail.cdf import CdfPanel, StageLegend
 from servetop.tui.panels.detail.config import ConfigPanel, shown_rows
 from servetop.tui.panels.detail.sweep import CurvePanel, SweepPanel
-from servetop.tui.panels.footer import StatusLine
-from servetop.tui.panels.header import HeaderLine
 from servetop.tui.screens.frame_screen import FrameScreen
 from servetop.tui.state.stage_metrics import METRICS
 
@@ -30,23 +28,19 @@ class DistributionsScreen(DetailScreen):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (150, "-broad")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-low"), (34, "-tall")]  # noqa: RUF012
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine(id="header")
+    def panels(self) -> ComposeResult:
         yield StageLegend(id="legend")
         with Grid(id="distributions"):
             for metric in METRICS:
                 yield CdfPanel(metric)
-        yield StatusLine(id="status")
 
 
 class SweepScreen(DetailScreen):
     """Throughput by batch size × request rate, and the throughput-latency curve."""
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine(id="header")
+    def panels(self) -> ComposeResult:
         yield SweepPanel(id="sweep")
         yield CurvePanel(id="curve")
-        yield StatusLine(id="status")
 
 
 class ConfigScreen(DetailScreen):
@@ -54,10 +48,8 @@ class ConfigScreen(DetailScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [*line_bindings("scroll_config", "line")]
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine(id="header")
+    def panels(self) -> ComposeResult:
         yield ConfigPanel(id="config")
-        yield StatusLine(id="status")
 
     def action_scroll_config(self, lines: int) -> None:
         """Scroll down (positive) or up by lines."""

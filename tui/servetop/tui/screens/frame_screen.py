@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import Screen
@@ -13,6 +14,8 @@ from textual.screen import Screen
 from servetop.core.events import Action
 from servetop.tui.drawing.palette import STYLES
 from servetop.tui.keys import MOVING, STEERING, bindings
+from servetop.tui.panels.footer import StatusLine
+from servetop.tui.panels.header import HeaderLine
 from servetop.tui.panels.live.timeline import TimelinePanel
 from servetop.tui.panels.panel import Panel
 from servetop.tui.panels.time_chart import TimeChart
@@ -49,6 +52,15 @@ class FrameScreen(Screen[object]):
         self.controls = controls
         self._first = first
         self._covered = False
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine(id="header")
+        yield from self.panels()
+        yield StatusLine(id="status")
+
+    def panels(self) -> ComposeResult:
+        """The panels between the header and the status line."""
+        yield from ()
 
     def on_mount(self) -> None:
         self.show(self._first)

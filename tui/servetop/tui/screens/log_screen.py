@@ -11,8 +11,6 @@ from textual.widgets import Input
 
 from servetop.tui.keys import line_bindings
 from servetop.tui.panels.detail.log_view import LogView
-from servetop.tui.panels.footer import StatusLine
-from servetop.tui.panels.header import HeaderLine
 from servetop.tui.screens.frame_screen import FrameScreen
 from servetop.tui.screens.modal import Modal, PlainText
 
@@ -29,10 +27,8 @@ class LogScreen(FrameScreen):
         Binding("N", "go_to_match(1)", "newer match", show=False),
     ]
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine(id="header")
+    def panels(self) -> ComposeResult:
         yield LogView(id="whole-log")
-        yield StatusLine(id="status")
 
     def action_scroll_log(self, lines: int) -> None:
         """Scroll down (positive) or up by lines."""

@@ -11,8 +11,6 @@ from servetop.core.events import RequestRecord
 from servetop.tui.keys import line_bindings
 from servetop.tui.panels.detail.requests import RequestsPanel
 from servetop.tui.panels.detail.tokens import TokensPanel
-from servetop.tui.panels.footer import StatusLine
-from servetop.tui.panels.header import HeaderLine
 from servetop.tui.screens.details import DetailScreen
 from servetop.tui.screens.frame_screen import Controls, FrameScreen
 from servetop.tui.state.frame import Frame
@@ -30,10 +28,8 @@ class RequestsScreen(DetailScreen):
         Binding("f", "failed_only", "failed ones only", show=False),
     ]
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine(id="header")
+    def panels(self) -> ComposeResult:
         yield RequestsPanel(id="requests")
-        yield StatusLine(id="status")
 
     @property
     def _panel(self) -> RequestsPanel:
@@ -76,10 +72,8 @@ class RequestScreen(FrameScreen):
         super().__init__(first, controls)
         self._record = record
 
-    def compose(self) -> ComposeResult:
-        yield HeaderLine(id="header")
+    def panels(self) -> ComposeResult:
         yield TokensPanel(self._record, id="tokens")
-        yield StatusLine(id="status")
 
     def action_leave(self) -> None:
         """Close this screen; no effect on the screen below if the key is typed twice."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from servetop.core.units import MS_PER_S
@@ -115,27 +115,17 @@ TABLES = (
 )
 """Comma-separated formats; the header line of a file selects one."""
 
-JSON_LINES = (
-    TraceFormat(
-        name="mooncake",
-        time="timestamp",
-        input_tokens="input_length",
-        output_tokens="output_length",
-        seconds=_milliseconds,
-        blocks="hash_ids",
-        block_tokens=512,
-        grid=3.0,
-    ),
-    TraceFormat(
-        name="timed_trace",
-        time="timestamp",
-        input_tokens="input_length",
-        output_tokens="output_length",
-        seconds=_seconds,
-        blocks="hash_ids",
-        block_tokens=16,
-    ),
+_TIMED_TRACE = TraceFormat(
+    name="timed_trace",
+    time="timestamp",
+    input_tokens="input_length",
+    output_tokens="output_length",
+    seconds=_seconds,
+    blocks="hash_ids",
+    block_tokens=16,
 )
+_MOONCAKE = replace(_TIMED_TRACE, name="mooncake", seconds=_milliseconds, block_tokens=512, grid=3.0)
+JSON_LINES = (_MOONCAKE, _TIMED_TRACE)
 """JSON Lines formats: fields have the same names but different units, so `--dataset-name` selects one."""
 
 
