@@ -127,7 +127,7 @@ def test_of_a_torn_file_what_lies_before_the_tear_is_shown(finished: Path, share
         assert [tick.index for tick in update.ticks] == list(range(len(update.ticks)))
         (note,) = update.notes
         assert note.severity is Severity.ERROR
-        assert f"the first {len(update.ticks) * 0.25:.1f} s could be read, what follows is lost" in note.text
+        assert f"the first {len(update.ticks) * 0.25:.1f} s could be read, the rest is lost" in note.text
         assert reader.poll() == type(update)()
         assert summary_json(run_summary(reader))["recording_state"] == "damaged"
 

@@ -77,7 +77,7 @@ def test_a_recording_is_renamed_with_or_without_its_suffix(record: Callable[...,
 def test_renaming_never_overwrites(record: Callable[..., Path], tmp_path: Path) -> None:
     one, two = record("one"), record("two")
     before = two.read_bytes()
-    with pytest.raises(RecordingError, match="there is a recording two already"):
+    with pytest.raises(RecordingError, match="a recording two already exists"):
         FolderStore(tmp_path).rename(one, "two")
     assert (names(tmp_path), two.read_bytes()) == (["one.servetop", "two.servetop"], before)
 
@@ -118,7 +118,7 @@ def test_what_has_no_end_and_was_just_written_may_be_growing_elsewhere(
         connection.execute("UPDATE run SET end_at = NULL, exit_code = NULL, writer = ?", (elsewhere,))
     shelf = FolderStore(tmp_path)
     assert shelf.preview(path, bins=1).info.state is RecordingState.BROKEN_OFF
-    with pytest.raises(RecordingError, match="may be growing: try again in"):
+    with pytest.raises(RecordingError, match="so it may still grow: try again in"):
         shelf.delete(path)
     os.utime(path, (NOON, NOON))
     shelf.delete(path)

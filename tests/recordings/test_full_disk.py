@@ -84,7 +84,7 @@ def test_what_memory_cannot_hold_is_dropped_counted_and_noted(
         assert [tick.index for tick in update.ticks] == [0, 4, 5, 6, 7, 8, 9]
         (note,) = update.notes
         assert (note.source, note.severity) == ("recorder", Severity.ERROR)
-        assert note.text == "3 ticks and 0 requests are missing: the disk refused them for too long"
+        assert note.text == "3 ticks and 0 requests are missing: the file could not be written for too long"
 
 
 def test_a_disk_that_stays_full_is_told_at_the_end_too(

@@ -17,7 +17,7 @@ from servetop.core.events import RequestRecord, RunEnd, StageChange
 from servetop.core.interfaces.recording_store import RecordingState
 from servetop.core.interfaces.run_source import RunHeader
 from servetop.core.tick import Tick
-from servetop.recordings.format.reader_limits import MOST_STAGES
+from servetop.recordings.format.reader_limits import MAX_STAGES
 from servetop.recordings.format.schema import RUN_COLUMNS
 from servetop.recordings.library.catalog import describe, list_recordings
 from servetop.recordings.library.folder_store import FolderStore
@@ -88,7 +88,7 @@ def test_a_file_with_anything_but_plain_tables_and_indexes_is_not_opened(
     recording: Path, what: str, statements: tuple[str, ...]
 ) -> None:
     change(recording, *statements)
-    with pytest.raises(RecordingError, match=r"run\.servetop is not opened: it holds .*, which servetop does not"):
+    with pytest.raises(RecordingError, match=r"run\.servetop is not opened: it contains .*, which servetop does not"):
         RecordingReader.open(recording)
 
 
@@ -207,8 +207,8 @@ def test_a_run_of_twenty_thousand_stages_is_cut_to_what_can_be_summed_up(recordi
         " (at, number, label, request_rate, repeat, warmup) SELECT i / 100.0, i, 'x', 1.0, 0, 0 FROM n",
     )
     with closing(RecordingReader.open(recording)) as reader:
-        assert len(reader.stages()) == MOST_STAGES
-        assert f"it has more than {MOST_STAGES} stages" in str(reader.damage)
+        assert len(reader.stages()) == MAX_STAGES
+        assert f"it has more than {MAX_STAGES} stages" in str(reader.damage)
 
 
 def test_a_folder_with_hostile_files_lists_the_others_and_says_what_is_wrong(recording: Path) -> None:

@@ -111,7 +111,7 @@ def test_a_finished_run_cannot_be_steered(recorder: Recorder) -> None:
     recorder.close(RunEnd(at=1.0, exit_code=0, reason=""))
     with (
         closing(RecordingReader.open(recorder.path)) as reader,
-        pytest.raises(RecordingError, match="run is not running: it can be watched, not steered"),
+        pytest.raises(RecordingError, match="run is not running: it can be viewed, but not controlled"),
     ):
         reader.send(Action.STOP)
 

@@ -182,5 +182,5 @@ def test_a_recording_that_is_removed_at_once_is_one_line(
         path.stat()
 
     monkeypatch.setattr("servetop.recordings.write.recorder.OpenFile", removed)
-    with pytest.raises(RecordingError, match=r"cannot record to .*run\.servetop: it was removed at once"):
+    with pytest.raises(RecordingError, match=r"cannot record to .*run\.servetop: it was removed immediately"):
         Recorder.create(tmp_path / "run.servetop", header)

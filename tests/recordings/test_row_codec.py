@@ -189,7 +189,7 @@ def test_a_histogram_is_eight_bytes_and_six_a_bucket() -> None:
 
 @pytest.mark.parametrize("blob", [b"", b"12345678", b"12345678123", b"\0" * 8 + b"\xff\xff\x01\0\0\0"])
 def test_a_histogram_that_cannot_be_one_is_an_error(blob: bytes) -> None:
-    with pytest.raises(ValueError, match="a histogram"):
+    with pytest.raises(ValueError, match="histogram"):
         unpack_histograms([blob])
     assert MAX_BUCKET < 0xFFFF
 

@@ -243,7 +243,7 @@ def test_figures_from_blocks_are_the_figures_of_the_whole(
         recorder.commit(TickTransaction(requests=requests))
     whole = summary_json(period_summary(reader))
     monkeypatch.setattr("servetop.recordings.read.load_requests.BLOCK", 7)
-    monkeypatch.setattr("servetop.recordings.read.load_requests._MOST_PENDING", 20)
+    monkeypatch.setattr("servetop.recordings.read.load_requests._MAX_PENDING_GAPS", 20)
     in_blocks = summary_json(period_summary(reader))
     for part in ("server", "energy", "trust"):
         assert in_blocks.pop(part) == whole.pop(part)

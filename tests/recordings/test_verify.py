@@ -42,7 +42,7 @@ def test_a_recording_as_it_was_written_is_sound(recording: Path) -> None:
         "header": "format 1.5, servetop an unknown version",
         "pages": "SQLite found no errors",
         "ticks": "100 without a gap, 25.0 s; checksums match",
-        "requests": "100, as many as the ticks count",
+        "requests": "100, matching the counts of the ticks",
         "other rows": "none",
         "log": "no write-ahead log is needed",
         "end": "after 25.0 s, exit code 0",
@@ -66,8 +66,12 @@ def test_a_run_that_goes_on_is_sound(recorder: Recorder, make_tick: Callable[...
         ("UPDATE tick SET ok = 2 WHERE seq = 50", "ticks", "row 50 of table tick: its checksum does not match"),
         ("DELETE FROM tick WHERE seq = 50", "ticks", "missing or out of order after second 12.25"),
         ("DELETE FROM tick WHERE seq = 1", "ticks", "the ticks before second 0.25 are missing"),
-        ("DELETE FROM request WHERE seq = 7", "requests", "99 rows say ok, the ticks count 100"),
-        ("UPDATE request SET status = 'error' WHERE seq = 7", "requests", "99 rows say ok, the ticks count 100"),
+        ("DELETE FROM request WHERE seq = 7", "requests", "99 rows have status ok, but the ticks count 100"),
+        (
+            "UPDATE request SET status = 'error' WHERE seq = 7",
+            "requests",
+            "99 rows have status ok, but the ticks count 100",
+        ),
         ("UPDATE request SET done_at = 9e99 WHERE seq = 7", "requests", "1 rows of table request are invalid"),
         ("UPDATE request SET token_source = CAST(x'75ff' AS TEXT) WHERE seq = 7", "requests", "Could not decode"),
         ("UPDATE request SET chunk_times = x'00' WHERE seq = 7", "requests", "1 rows of table request are invalid"),
@@ -86,7 +90,7 @@ def test_a_run_that_goes_on_is_sound(recorder: Recorder, make_tick: Callable[...
         ),
         ("UPDATE run SET end_at = -1", "end", "its end is invalid: end_at is -1.0"),
         ("UPDATE run SET config = 'x'", "header", "its header cannot be decoded"),
-        ("CREATE VIEW v AS SELECT 1", "file", "it holds the view v, which servetop does not create"),
+        ("CREATE VIEW v AS SELECT 1", "file", "it contains the view v, which servetop does not create"),
     ],
 )
 def test_what_is_wrong_is_said_by_what_was_looked_at(recording: Path, statement: str, name: str, detail: str) -> None:

@@ -175,7 +175,7 @@ async def test_renaming_keeps_the_cursor_on_it(browser: DashboardApp, folder: Pa
         assert shown(browser) == ["alpha", "beta-2", "gamma"]
         assert listing(browser).current == folder / "beta-2.servetop"
         await pilot.press("f2", *["backspace"] * 6, *"gamma", "enter")
-        assert "there is a recording gamma already" in str(browser.screen.query_one("#hint").render())
+        assert "a recording gamma already exists" in str(browser.screen.query_one("#hint").render())
 
 
 async def test_a_click_chooses_and_a_second_one_opens(browser: DashboardApp, folder: Path) -> None:

@@ -1,1 +1,1 @@
-"""The layout of the file: tables, codecs, checksums and limits."""
+"""The recording format: tables, codecs, checksums and limits."""

@@ -1,45 +1,45 @@
-"""Valid values of columns, as SQL conditions: a damaged or forged file may hold anything."""
+"""SQL conditions for the valid values of columns, because a damaged or forged file may contain any value."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from servetop.recordings.format.reader_limits import LONGEST_CHUNKS
+from servetop.recordings.format.reader_limits import MAX_CHUNK_BYTES
 from servetop.recordings.format.request_codec import ENDED, REQUESTS
 from servetop.recordings.format.row_codec import Column
 
-LONGEST_RUN = 10_000_000
-"""Seconds, four months; a later instant is damage."""
-_LARGEST = 1.7e308
-"""Limit of all other columns: a server's metrics may be absurd, and are checked where they are used."""
-_LARGEST_COUNT = (1 << 63) - 1
-"""Limit of a request's integers, such as tokens: SQLite holds no larger ones."""
-_INSTANTS = frozenset(
+MAX_RUN_SECONDS = 10_000_000
+"""About four months; a later time is treated as damage."""
+_MAX_NUMBER = 1.7e308
+"""Limit of all other columns; implausible server metrics are valid here, and checked where they are used."""
+_MAX_COUNT = (1 << 63) - 1
+"""Limit of a request's integers, such as tokens: the largest integer of SQLite."""
+_TIMES = frozenset(
     {
         "at", "due", "sent", "headers_at", "first_token_at", "done_at", "first_output_at", "obeyed_at",
         "scrape_start", "scrape_end", "engine_scrape_start", "engine_scrape_end", ENDED,
     }
 )  # fmt: skip
 _MAY_BE_INFINITE = frozenset({"request_rate"})
-ALWAYS_THERE = frozenset({"prompt_tokens", "output_tokens"})
-"""Columns of each request, and of each tick, that are never NULL."""
+NOT_NULL = frozenset({"prompt_tokens", "output_tokens"})
+"""Columns that are never NULL, in requests and in ticks."""
 _CHUNKS = {
     "chunk_times": "ifnull(length(chunk_times), 0) % 4 = 0",
     "chunk_tokens": """ifnull(length(chunk_tokens), 0) = 0 OR ifnull(length(chunk_times), 0) =
         (length(chunk_tokens) - 1) * CASE substr(chunk_tokens, 1, 1) WHEN x'31' THEN 4 ELSE 1 END""",
 }
-"""Largest sizes in bytes (core/chunk_codec.py): four per time; one byte for the width, then one or four per count."""
+"""Valid sizes in bytes (core/chunk_codec.py): four per time; one for the width, then one or four per count."""
 _REQUEST_COLUMNS = {column.name: column for column in REQUESTS.columns}
 
 
-def sane(columns: Iterable[Column]) -> str:
-    """An SQL condition that a row's numbers have their type and a plausible size; most may be NULL."""
+def valid_row_condition(columns: Iterable[Column]) -> str:
+    """Return an SQL condition that the numbers of a row have valid types and magnitudes; most may be NULL."""
     conditions = (_condition(column.name, column.sql_type) for column in columns)
     return " AND ".join(filter(None, conditions)) or "1"
 
 
-def sane_request(names: Iterable[str]) -> str:
-    """An SQL condition for columns of table `request` and the expression ENDED; others pass."""
+def valid_request_condition(names: Iterable[str]) -> str:
+    """Return an SQL condition for columns of table `request` and the expression ENDED; others are not checked."""
     types = ((name, "REAL" if name == ENDED else _type_of(name)) for name in names)
     return " AND ".join(filter(None, (_condition(name, sql_type) for name, sql_type in types))) or "1"
 
@@ -51,16 +51,16 @@ def _type_of(name: str) -> str:
 
 def _condition(name: str, sql_type: str) -> str:
     if name in _CHUNKS:
-        kind_and_size = f"typeof({name}) IN ('blob', 'null') AND ifnull(length({name}), 0) <= {LONGEST_CHUNKS}"
+        kind_and_size = f"typeof({name}) IN ('blob', 'null') AND ifnull(length({name}), 0) <= {MAX_CHUNK_BYTES}"
         return f"{kind_and_size} AND ({_CHUNKS[name]})"
     if sql_type not in ("REAL", "INTEGER") or name == "seq":
         return ""
     if name in _MAY_BE_INFINITE:
         return f"ifnull({name}, 0) >= 0 AND typeof({name}) IN ('real', 'null')"
-    largest = LONGEST_RUN if name in _INSTANTS else 4 * LONGEST_RUN if name == "number" else _LARGEST
+    largest = MAX_RUN_SECONDS if name in _TIMES else 4 * MAX_RUN_SECONDS if name == "number" else _MAX_NUMBER
     if sql_type == "INTEGER" and name in _REQUEST_COLUMNS:
-        largest = _LARGEST_COUNT
+        largest = _MAX_COUNT
     smallest = 0 if name == "number" else -largest
-    if name in ALWAYS_THERE:
+    if name in NOT_NULL:
         return f"typeof({name}) = 'integer' AND {name} BETWEEN {smallest!r} AND {largest!r}"
     return f"ifnull({name}, 0) BETWEEN {smallest!r} AND {largest!r}"

@@ -1,4 +1,4 @@
-"""The header, the only row of table `run`: a RunHeader as JSON texts and numbers, without secrets."""
+"""Encodes the run header as the only row of table `run`: JSON texts and numbers, without secrets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from servetop.recordings.library.liveness import Writer
 
 
 def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> dict[str, Any]:
-    """Values by column of `run`; `pid` is the writer's unless the header names one."""
+    """Return the values by column of `run`; `pid` is the writer's unless the header contains one."""
     return {
         "origin_ns": header.anchor.origin_ns,
         "wall_epoch_s": header.anchor.wall_epoch_s,
@@ -31,18 +31,18 @@ def encode_header(header: RunHeader, *, writer: Writer, redactor: Redactor) -> d
 
 
 def as_recorded(config: RunConfig) -> RunConfig:
-    """A configuration as its recording returns it, without secrets, so that the two can be compared."""
+    """Return a configuration as read from its recording, without secrets, for comparison with a recorded one."""
     data = _dumped(redactor_of(config).data(to_data(config)))
     return from_data(RunConfig, orjson.loads(data), strict=False, where="configuration")
 
 
 def encode_engine(facts: EngineFacts, *, redactor: Redactor) -> str:
-    """The JSON text of column `engine`."""
+    """Return the JSON text of column `engine`."""
     return _dumped(redactor.data(to_data(facts)))
 
 
 def decode_header(row: Mapping[str, Any]) -> RunHeader:
-    """Decode a header; what a newer minor version added is ignored. ValueError or UsageError if damaged."""
+    """Decode a header, ignoring fields of newer minor versions; ValueError or UsageError if it is damaged."""
     engine = orjson.loads(row["engine"]) if row.get("engine") else None
     versions, host = (orjson.loads(row[name] or "{}") for name in ("versions", "host"))
     if not isinstance(versions, dict) or not isinstance(host, dict):
@@ -58,7 +58,7 @@ def decode_header(row: Mapping[str, Any]) -> RunHeader:
 
 
 def decode_end(row: Mapping[str, Any]) -> RunEnd | None:
-    """The end of the run; None while it lasts, and if it was cut off."""
+    """Return the end of the run; None if it is still running or was killed."""
     if row.get("end_at") is None:
         return None
     return RunEnd(at=row["end_at"], exit_code=row.get("exit_code") or 0, reason=row.get("end_reason") or "")

@@ -1,4 +1,4 @@
-"""A request as a row: typed columns, and every chunk's arrival as a blob (core/chunk_codec.py)."""
+"""Encodes a request as a row: typed columns, and blobs of chunk times and tokens (core/chunk_codec.py)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ TEXTS = tuple(column_of(name, _HINTS[name]) for name in _TEXTS)
 _read_plain, _read_texts = FieldReader(PLAIN), FieldReader(TEXTS)
 
 ENDED = "coalesce(done_at, first_token_at, sent)"
-"""SQL: when a request left the engine, as far as is known; NULL if it was never sent. It has an index."""
+"""SQL expression for the time at which a request ended, or was last known; NULL if never sent. It has an index."""
 
 
 class RequestCodec:
-    """Rows of table `request`; chunk times are exact to the microsecond and count from `sent`."""
+    """Codec of table `request`; chunk times are microseconds since `sent`."""
 
     columns = (*PLAIN, *CHUNKS, *TEXTS)
 
     def encode(self, event: RequestRecord) -> tuple[Any, ...]:
-        """The values of a row; a request without chunks has NULL in both blobs."""
+        """Return the values of a row; both blobs are NULL for a request without chunks."""
         return (*encoded(event, PLAIN), *self._chunks(event), *encoded(event, TEXTS))
 
     @staticmethod
@@ -44,7 +44,7 @@ class RequestCodec:
         return pack_times(event.chunk_times, base=base), pack_counts(event.chunk_tokens) or None
 
     def decode(self, row: RowValues) -> RequestRecord:
-        """Decode a row; ValueError for blobs of impossible length."""
+        """Decode a row; ValueError for blobs of invalid length."""
         blob = row.get("chunk_times") or b""
         base = row["due"] if row["sent"] is None else row["sent"]
         times = unpack_times(blob, base=base)
@@ -59,7 +59,7 @@ class RequestCodec:
         )
 
     def decode_all(self, rows: Sequence[RowValues]) -> list[RequestRecord]:
-        """The requests of several rows."""
+        """Decode several rows."""
         return [self.decode(row) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""Encodes events as rows of typed columns and decodes them: one table of value codecs, applied by field."""
+"""Encodes events as rows of typed columns and decodes them, field by field."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from servetop.core.events import Command, EngineSample, GpuSample, LogLine, Note
 
 _Event = TypeVar("_Event")
 RowValues = Mapping[str, Any]
-"""Values of a row by column name; a column that the file lacks is missing."""
+"""Values of a row by name of the columns that the file has."""
 
 _INT64_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One field of an event in the file."""
+    """The column of one field of an event."""
 
     name: str
     sql_type: str
@@ -30,12 +30,12 @@ class Column:
     """Name of the event's attribute."""
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any] | None
-    """None if SQLite's value needs no decoding."""
+    """Converts SQLite's value; None if no conversion is needed."""
     required: bool = False
-    """Whether NULL is damage."""
+    """Whether NULL is invalid."""
 
     def accepts(self, value_type: type) -> bool:
-        """Whether a value of a type, as read, is valid in this column."""
+        """Whether a value that SQLite returns with this type is valid."""
         if value_type is type(None):
             return not self.required
         return value_type is _SQL_TYPES[self.sql_type]
@@ -49,20 +49,20 @@ class EventCodec(Protocol[_Event]):
 
     @property
     def columns(self) -> Sequence[Column]:
-        """Columns in the order of the values of `encode`."""
+        """The columns, in the order of the values from `encode`."""
         ...
 
     def encode(self, event: _Event) -> tuple[Any, ...]:
-        """The values of a row."""
+        """Return the values of a row."""
         ...
 
     def decode_all(self, rows: Sequence[RowValues]) -> list[_Event]:
-        """Decode rows; fields without a column take their defaults. ValueError, TypeError or KeyError for damage."""
+        """Decode rows; fields without a column keep their defaults. ValueError, TypeError or KeyError for damage."""
         ...
 
 
 def _text(value: Any) -> str:
-    """Text that SQLite can hold: a lone surrogate (from a log line that is not UTF-8) becomes `?`."""
+    """Replace lone surrogates, from log lines that are not UTF-8, which SQLite cannot store, by `?`."""
     return str(value).encode("utf-8", "replace").decode("utf-8")
 
 
@@ -72,7 +72,7 @@ def _int64(value: Any) -> int:
 
 
 def _real(value: Any) -> float:
-    """A float as SQLite returns it: it keeps no negative zero."""
+    """Replace negative zero, which SQLite does not preserve."""
     return float(value) + 0.0
 
 
@@ -85,7 +85,7 @@ _SCALARS: dict[Any, tuple[str, Callable[[Any], Any], Callable[[Any], Any] | None
 
 
 def column_of(name: str, hint: Any, *, field: str | None = None) -> Column:
-    """The column for a field of type float, int, bool, str, a string enumeration, or one of them or None."""
+    """Return the column of a field of type float, int, bool, str or a string enumeration, possibly optional."""
     required = not isinstance(hint, types.UnionType)
     if isinstance(hint, types.UnionType):
         hint = next(each for each in typing.get_args(hint) if each is not type(None))
@@ -96,7 +96,7 @@ def column_of(name: str, hint: Any, *, field: str | None = None) -> Column:
 
 
 def columns_of(kind: type[Any], *, renamed: Mapping[str, str] | None = None, prefix: str = "") -> tuple[Column, ...]:
-    """A column for every field of a flat dataclass; `renamed` maps field names that are SQL keywords."""
+    """Return a column for every field of a flat dataclass; `renamed` maps field names that are SQL keywords."""
     hints = typing.get_type_hints(kind)
     names = renamed or {}
     return tuple(
@@ -111,7 +111,7 @@ def encoded(event: Any, columns: Sequence[Column]) -> list[Any]:
 
 
 class FieldReader:
-    """Reads field names and values from rows; fields without a column are left out. Needs at least two columns."""
+    """Reads field values from rows, omitting fields without a column. Needs at least two columns."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns
@@ -120,7 +120,7 @@ class FieldReader:
         self._conversions = tuple((column.field, column.decode) for column in columns if column.decode is not None)
 
     def __call__(self, row: RowValues) -> dict[str, Any]:
-        """Keyword arguments for the event's constructor."""
+        """Return the keyword arguments for the event's constructor."""
         try:
             fields = dict(zip(self._fields, self._values(row), strict=True))
         except KeyError:
@@ -140,11 +140,11 @@ class FlatCodec(Generic[_Event]):
         self._read = FieldReader(self.columns)
 
     def encode(self, event: _Event) -> tuple[Any, ...]:
-        """The values of a row."""
+        """Return the values of a row."""
         return tuple(encoded(event, self.columns))
 
     def decode_all(self, rows: Sequence[RowValues]) -> list[_Event]:
-        """The events of several rows."""
+        """Decode several rows."""
         return [self._kind(**self._read(row)) for row in rows]
 
 

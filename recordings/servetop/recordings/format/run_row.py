@@ -1,4 +1,4 @@
-"""Validates the row of table `run`."""
+"""Validates the only row of table `run`."""
 
 from __future__ import annotations
 
@@ -6,43 +6,43 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from servetop.recordings.format.column_bounds import LONGEST_RUN
+from servetop.recordings.format.column_bounds import MAX_RUN_SECONDS
 from servetop.recordings.format.schema import RUN_COLUMNS
-from servetop.recordings.library.liveness import LARGEST_PID
+from servetop.recordings.library.liveness import MAX_PID
 
 _TYPES: Mapping[str, type] = {"INTEGER": int, "REAL": float, "TEXT": str}
 _END = ("end_at", "exit_code", "end_reason", "steady")
 _REQUIRED = ("origin_ns", "wall_epoch_s", "config")
-_LAST_SECOND = 253_000_000_000
-"""Unix time in the year 9987: later ones have no date."""
-_MOST_NS = 1 << 62
+_MAX_UNIX_TIME = 253_000_000_000
+"""Unix time in the year 9987; `datetime` supports little more."""
+_MAX_NS = 1 << 62
 
 
 def header_problem(row: Mapping[str, Any]) -> str | None:
-    """What is wrong with the header's columns; None if they are valid."""
+    """Return what is invalid in the header's columns; None if they are valid."""
     for name in [name for name in RUN_COLUMNS if name not in _END]:
         value = row.get(name)
         if not _is_of_type(name, value) or (value is None and name in _REQUIRED):
             return f"{name} is {value!r:.40}"
-    if not 0 <= row["wall_epoch_s"] <= _LAST_SECOND or abs(row["origin_ns"]) > _MOST_NS:
+    if not 0 <= row["wall_epoch_s"] <= _MAX_UNIX_TIME or abs(row["origin_ns"]) > _MAX_NS:
         return f"its start is {row['wall_epoch_s']!r:.40}"
     pid = row.get("pid")
-    return None if pid is None or 0 < pid <= LARGEST_PID else f"pid is {pid!r:.40}"
+    return None if pid is None or 0 < pid <= MAX_PID else f"pid is {pid!r:.40}"
 
 
 def end_problem(row: Mapping[str, Any]) -> str | None:
-    """What is wrong with the columns of the run's end; None if they are valid."""
+    """Return what is invalid in the columns of the run's end; None if they are valid."""
     for name in _END:
         if not _is_of_type(name, row.get(name)):
             return f"{name} is {row.get(name)!r:.40}"
     at, code = row.get("end_at"), row.get("exit_code")
-    if at is not None and not 0 <= at <= LONGEST_RUN:
+    if at is not None and not 0 <= at <= MAX_RUN_SECONDS:
         return f"end_at is {at!r:.40}"
     return f"exit_code is {code!r:.40}" if code is not None and not 0 <= code <= 255 else None
 
 
 def without_end(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a run whose end is unknown."""
+    """Return the row with NULL for the run's end."""
     return {**row, **dict.fromkeys(_END)}
 
 

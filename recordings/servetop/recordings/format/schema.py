@@ -1,4 +1,4 @@
-"""Layout of the file, format 1: tables, indexes, marks (docs/reference/recording-format.md)."""
+"""Schema of the file, format 1: tables, indexes and signature (docs/reference/recording-format.md)."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from servetop.recordings.format.row_codec import (
 from servetop.recordings.format.tick_codec import TICKS
 
 APPLICATION_ID = 0x73767470
-"""The bytes `svtp`, at 68-71 of the file."""
+"""The bytes `svtp`, at offset 68 of the file."""
 FORMAT_MAJOR = 1
-"""Files of a higher major version are refused."""
+"""Files of a higher major version are rejected."""
 FORMAT_MINOR = 5
 """Incremented for a new column or table; readers ignore unknown ones."""
 USER_VERSION = FORMAT_MAJOR * 1000 + FORMAT_MINOR
-"""PRAGMA user_version; bytes 60-63 of the file."""
+"""PRAGMA user_version, at offset 60 of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventTable:
-    """A table of events in the order in which they were written, numbered by `seq`."""
+    """A table of events, numbered by `seq` in the order in which they were written."""
 
     name: str
     codec: EventCodec[Any]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Column names, except `seq`."""
+        """The column names, except `seq`."""
         return tuple(column.name for column in self.codec.columns if column.name != "seq")
 
     @property
@@ -50,7 +50,7 @@ class EventTable:
 
     @property
     def insert(self) -> str:
-        """The INSERT statement for the codec's values."""
+        """The INSERT statement for values from the codec."""
         return f"INSERT INTO {self.name} ({', '.join(self.names)}) VALUES ({', '.join('?' * len(self.names))})"
 
 
@@ -81,10 +81,10 @@ RUN_COLUMNS = {
     "end_reason": "TEXT",
     "steady": "TEXT",
 }
-"""Table `run`: one row, the header and the end; `config`, `versions`, `host`, `engine`, `writer`, `steady` are JSON."""
+"""Columns of table `run`: the header and the end, in one row; `config` to `engine`, `writer` and `steady` are JSON."""
 
 TICK_TOTALS = ("number", "ok", "errors", "timeouts", "cancelled", "truncated", "output_tokens")
-"""Columns that a list of recordings needs: an index holds them, so that the wide rows stay unread."""
+"""Columns that a list of recordings needs; an index contains them, so that the wide rows are not read."""
 
 INDEXES = (
     f"CREATE INDEX request_by_end ON request ({ENDED}, sent)",
@@ -94,17 +94,17 @@ INDEXES = (
 
 
 def add_missing_columns(connection: sqlite3.Connection) -> None:
-    """Upgrade a file of an older minor version to this one; a missing flag was not set."""
+    """Upgrade a file of an older minor version to this one; missing required values become 0."""
     run = _columns_of(connection, "run")
     for name in [name for name in RUN_COLUMNS if name not in run]:
         connection.execute(f"ALTER TABLE run ADD COLUMN {name} {RUN_COLUMNS[name]}")
     for table in EVENT_TABLES:
-        there = _columns_of(connection, table.name)
-        if not there:
+        existing = _columns_of(connection, table.name)
+        if not existing:
             connection.execute(table.create)
             continue
         for column in table.codec.columns:
-            if column.name not in {*there, "seq"}:
+            if column.name not in {*existing, "seq"}:
                 default = " DEFAULT 0" if column.required else ""
                 connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.sql_type}{default}")
     connection.execute(f"PRAGMA user_version = {max(USER_VERSION, _version_of(connection))}")
@@ -119,7 +119,7 @@ def _version_of(connection: sqlite3.Connection) -> int:
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Create the tables of an empty file within the caller's transaction, and mark its first page as a recording."""
+    """Create the tables of an empty file within the caller's transaction, and set its signature."""
     run = ", ".join(f"{name} {sql_type}" for name, sql_type in RUN_COLUMNS.items())
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {USER_VERSION}")

@@ -1,4 +1,4 @@
-"""Refuses a file whose schema holds anything but plain tables and indexes: a view or trigger could run for ever."""
+"""Detects schema objects other than plain tables and indexes: a view or trigger could run forever."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Iterable
 
 _COLUMN = r'"?\w+"?(?: (?:INTEGER|REAL|TEXT|BLOB|NUMERIC))?(?: PRIMARY KEY)?(?: NOT NULL)?(?: DEFAULT -?[\d.]+)?'
 _TABLE = re.compile(rf'CREATE TABLE "?(\w+)"? ?\(\s*{_COLUMN}(?:,\s*{_COLUMN})*\s*\)')
-"""Columns without constraints, expressions or collations, as servetop and ANALYZE write them."""
+"""Columns without constraints, expressions or collations, as created by servetop and ANALYZE."""
 _INDEX = re.compile(r'CREATE INDEX "?(\w+)"? ON "?\w+"? ?\(([\w", ()]+)\)')
 _CALL = re.compile(r"(\w+) ?\(")
 _INTERNAL = "sqlite_autoindex_"
-_LONGEST_SQL = 100_000
+_MAX_SQL_CHARS = 100_000
 
 
-def foreign_object(rows: Iterable[tuple[object, ...]]) -> str | None:
-    """The first object that is neither a plain table nor an index; `rows` are (type, name, sql) of sqlite_master.
+def unexpected_object(rows: Iterable[tuple[object, ...]]) -> str | None:
+    """Describe the first object that is neither a plain table nor a plain index; None if there is none.
 
-    Tables that this version does not know are plain, and allowed: a newer minor version may have added them.
+    `rows` are (type, name, sql) of sqlite_master. Unknown plain tables are allowed: a newer minor version may add them.
     """
     names: set[object] = set()
     for kind, name, sql in rows:
         if not isinstance(kind, str) or not isinstance(name, str) or name in names:
-            return f"an object {name!r:.60} that exists twice or has no type"
+            return f"an object {name!r:.60} that is a duplicate or has no type"
         names.add(name)
         if not (sql is None and kind == "index" and name.startswith(_INTERNAL)) and not _is_plain(kind, name, sql):
             return f"the {kind:.20} {name:.60}, which servetop does not create"
@@ -31,12 +31,12 @@ def foreign_object(rows: Iterable[tuple[object, ...]]) -> str | None:
 
 
 def schema_rows(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
-    """(type, name, sql) of each object in the file."""
+    """Return (type, name, sql) of each object in the file."""
     return connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
 
 
 def _is_plain(kind: str, name: str, sql: object) -> bool:
-    if not isinstance(sql, str) or len(sql) > _LONGEST_SQL:
+    if not isinstance(sql, str) or len(sql) > _MAX_SQL_CHARS:
         return False
     if kind == "table":
         table = _TABLE.fullmatch(sql)

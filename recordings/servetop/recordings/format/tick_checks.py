@@ -9,10 +9,10 @@ from servetop.recordings.format.tick_checksum import CHECKSUM, TickChecksum
 
 
 class TickChecks:
-    """Checks the rows of one file; rows of an older version have no checksum, and pass."""
+    """Checks the rows of one file; rows of an older version have no checksum and are accepted."""
 
     def __init__(self, columns: Sequence[tuple[str, str]]) -> None:
-        """`columns` are (name, declared type) in the file's order."""
+        """Use `columns`, pairs of name and declared type in the file's order."""
         names = [name for name, _ in columns]
         self._at = names.index(CHECKSUM) if CHECKSUM in names else None
         self._seq = names.index("seq")
@@ -21,7 +21,7 @@ class TickChecks:
         """Number of the first row with a checksum; all later rows have one."""
 
     def check(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Raise ValueError for a tick that was altered; values of rows are in the file's order."""
+        """Raise ValueError for an altered tick; the values of `rows` are in the file's column order."""
         if self._checksum is None or self._at is None:
             return
         for row in rows:

@@ -1,4 +1,4 @@
-"""A tick as a row: gauges, counters and the engine sample as columns, GPUs as JSON, histograms as blobs."""
+"""Encodes a tick as a row: gauges, counters and engine sample as columns, GPUs as JSON, histograms as blobs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from servetop.recordings.format.row_codec import Column, FieldReader, RowValues,
 from servetop.recordings.format.tick_checksum import CHECKSUM, TickChecksum
 
 _TOTAL, _TOTAL_BYTES = "<f8", 8
-_LARGEST_TOTAL = 1e19
+_MAX_TOTAL = 1e19
 _RECORD, _RECORD_BYTES = [("bucket", "<u2"), ("count", "<u4")], 6
 
 
 def pack_histogram(histogram: LogHistogram) -> bytes | None:
-    """Total (float64), then 6 bytes per bucket: number (uint16), count (uint32); little-endian. None if empty."""
+    """Return total (float64) and 6 bytes per bucket: number (uint16), count (uint32); little-endian. None if empty."""
     if histogram is EMPTY or not histogram.buckets.size:
         return None
     records = np.empty(histogram.buckets.size, _RECORD)
@@ -32,39 +32,39 @@ def pack_histogram(histogram: LogHistogram) -> bytes | None:
 
 
 def unpack_histograms(blobs: Sequence[bytes | None]) -> list[LogHistogram]:
-    """Reverse `pack_histogram` for many blobs at once; ValueError if one of them is impossible."""
+    """Reverse `pack_histogram` for many blobs at once; ValueError if one of them is invalid."""
     full = [blob for blob in blobs if blob is not None]
     if not full:
         return [EMPTY] * len(blobs)
     ends = _ends([len(blob) for blob in full])
     records = np.frombuffer(b"".join([blob[_TOTAL_BYTES:] for blob in full]), _RECORD)
-    buckets, counts = records["bucket"], records["count"]  # as narrow as in the file: half the memory of wider ones
+    buckets, counts = records["bucket"], records["count"]  # with the file's integer types, which take half the memory
     if buckets.max() > MAX_BUCKET:
-        raise ValueError(f"a histogram has no bucket {buckets.max()}")
+        raise ValueError(f"invalid histogram bucket {buckets.max()}")
     sums = np.frombuffer(b"".join([blob[:_TOTAL_BYTES] for blob in full]), _TOTAL)
-    if not (np.abs(sums) <= _LARGEST_TOTAL).all():  # NaN is not either
-        raise ValueError("the sum of a histogram's values is invalid")
+    if not (np.abs(sums) <= _MAX_TOTAL).all():  # False for NaN
+        raise ValueError("invalid sum of a histogram's values")
     totals = sums.tolist()
     unpacked = [
         LogHistogram(buckets[start:end], counts[start:end], total)
         for start, end, total in zip([0, *ends[:-1]], ends, totals, strict=True)
     ]
-    rest = iter(unpacked)
-    return unpacked if len(full) == len(blobs) else [EMPTY if blob is None else next(rest) for blob in blobs]
+    remaining = iter(unpacked)
+    return unpacked if len(full) == len(blobs) else [EMPTY if blob is None else next(remaining) for blob in blobs]
 
 
 def _ends(lengths: Sequence[int]) -> list[int]:
-    """End of each blob's buckets among those of all."""
-    sizes, rests = np.divmod(np.array(lengths) - _TOTAL_BYTES, _RECORD_BYTES)
-    wrong = (sizes < 1) | (rests != 0)
-    if wrong.any():
-        raise ValueError(f"a histogram cannot have {lengths[int(wrong.argmax())]} bytes")
+    """Return where each blob's buckets end in the concatenation of all."""
+    sizes, remainders = np.divmod(np.array(lengths) - _TOTAL_BYTES, _RECORD_BYTES)
+    invalid = (sizes < 1) | (remainders != 0)
+    if invalid.any():
+        raise ValueError(f"a histogram cannot have {lengths[int(invalid.argmax())]} bytes")
     ends: list[int] = np.cumsum(sizes).tolist()
     return ends
 
 
 def pack_gpus(gpus: tuple[GpuSample, ...]) -> str | None:
-    """A JSON list of objects, one per device; None without devices."""
+    """Return a JSON list with one object per device; None without devices."""
     return orjson.dumps([dataclasses.asdict(gpu) for gpu in gpus]).decode() if gpus else None
 
 
@@ -81,9 +81,9 @@ def unpack_gpus(text: str | None) -> tuple[GpuSample, ...]:
 def _gpu(fields: dict[str, Any]) -> GpuSample:
     for name, value in fields.items():
         if value is not None and (type(value) not in _GPU_TYPES[name] or value != value):
-            raise ValueError(f"{value!r:.40} is no {name} of a GPU")
-        if type(value) is not str and value is not None and abs(value) > _LARGEST_TOTAL:
-            raise ValueError(f"{value!r:.40} is no {name} of a GPU")
+            raise ValueError(f"invalid GPU {name} {value!r:.40}")
+        if type(value) is not str and value is not None and abs(value) > _MAX_TOTAL:
+            raise ValueError(f"invalid GPU {name} {value!r:.40}")
     return GpuSample(**fields)
 
 
@@ -105,14 +105,14 @@ _COVERED = (NUMBER, *GAUGES, *COUNTS, *ENGINE, GPUS, *DISTRIBUTIONS)
 
 
 class TickCodec:
-    """Codec of table `tick`. The blobs come last, so that counters can be read without loading them."""
+    """Codec of table `tick`; the blobs are the last columns, so counters can be read without loading them."""
 
     columns = (*_COVERED, Column(CHECKSUM, "INTEGER", CHECKSUM, int, None))
     checksum = TickChecksum([("seq", "INTEGER"), *((column.name, column.sql_type) for column in columns)])
     """The checksum of a new file."""
 
     def encode(self, event: Tick) -> tuple[Any, ...]:
-        """The values of a row; a tick without an engine sample has NULL in all `engine_` columns."""
+        """Return the values of a row; without an engine sample, all `engine_` columns are NULL."""
         values = self._values(event)
         return (*values, self.checksum.of((None, *values)))
 

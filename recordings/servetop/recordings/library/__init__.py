@@ -1,1 +1,1 @@
-"""Recordings on disk: paths, catalogue, sessions, and whether a writer is alive."""
+"""Recordings on disk: paths, catalogue, sessions and liveness of their writers."""

@@ -1,4 +1,4 @@
-"""The catalogue of recordings: where they are, their names, and a line about each."""
+"""The catalogue of recordings: finds them by name, lists them and describes each."""
 
 from __future__ import annotations
 
@@ -19,46 +19,45 @@ _TICKS_PER_SECOND = round(1 / TICK_SECONDS)
 
 
 def list_recordings(folder: Path | None = None) -> list[RecordingInfo]:
-    """All recordings in a folder, newest first, including unreadable ones; none if the folder does not exist."""
-    place = recordings_folder() if folder is None else folder
+    """Return all recordings in a folder, newest first, including unreadable ones; none if it does not exist."""
+    folder = recordings_folder() if folder is None else folder
     try:
-        paths = [path for path in place.glob(f"*{SUFFIX}") if path.is_file()]
+        paths = [path for path in folder.glob(f"*{SUFFIX}") if path.is_file()]
     except OSError as error:
-        raise RecordingError(f"cannot list {place} ({(error.strerror or str(error)).lower()})") from error
+        raise RecordingError(f"cannot list {folder} ({(error.strerror or str(error)).lower()})") from error
     return sorted((describe(path) for path in paths), key=lambda info: (info.started, info.path), reverse=True)
 
 
 def latest(folder: Path | None = None) -> Path:
-    """The newest readable recording; RecordingError without one."""
-    place = recordings_folder() if folder is None else folder
-    for info in list_recordings(place):
+    """Return the newest readable recording; RecordingError if there is none."""
+    folder = recordings_folder() if folder is None else folder
+    for info in list_recordings(folder):
         if info.state is not RecordingState.UNREADABLE:
             return info.path
-    raise RecordingError(f"no recording in {place} yet: start a run to make one")
+    raise RecordingError(f"no recording in {folder} yet: start a run to create one")
 
 
 def sample_names() -> list[str]:
-    """The recordings shipped with servetop, such as `sample:h200`."""
+    """Return the names of the recordings shipped with servetop, such as `sample:h200`."""
     return sorted(f"{SAMPLE}{path.stem}" for path in _samples().glob(f"*{SUFFIX}"))
 
 
 def resolve(name: str, *, folder: Path | None = None) -> Path:
-    """The path of `latest`, a sample (`sample:h200`), a path, or a file's name in the folder, with or
-    without its suffix.
+    """Return the path of a recording: `latest`, a sample (`sample:h200`), a path, or a name in the folder.
 
-    RecordingError if there is no such recording, with the nearest name.
+    The suffix of a name may be omitted. RecordingError, with the closest name, if there is no such recording.
     """
-    place = recordings_folder() if folder is None else folder
+    folder = recordings_folder() if folder is None else folder
     if name == "latest":
-        return latest(place)
+        return latest(folder)
     if name.startswith(SAMPLE):
         return _sample(name)
-    for path in (Path(name).expanduser(), place / name, place / f"{name}{SUFFIX}"):
+    for path in (Path(name).expanduser(), folder / name, folder / f"{name}{SUFFIX}"):
         if path.is_file():
             return path
-    known = [path.stem for path in place.glob(f"*{SUFFIX}")]
-    near = difflib.get_close_matches(name.removesuffix(SUFFIX), known, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]}?" if near else "servetop ls lists the recordings"
+    known = [path.stem for path in folder.glob(f"*{SUFFIX}")]
+    close = difflib.get_close_matches(name.removesuffix(SUFFIX), known, n=1, cutoff=0.4)
+    hint = f"did you mean {close[0]}?" if close else "servetop ls lists the recordings"
     raise RecordingError(f"there is no recording {name}: {hint}")
 
 
@@ -73,23 +72,23 @@ def _sample(name: str) -> Path:
 
 
 def describe(path: Path) -> RecordingInfo:
-    """Describe a recording from its header and an index over its ticks, without changing the file."""
-    return read_or_blame(path, described)
+    """Describe a recording from its header and an index of its ticks, without changing the file."""
+    return describe_with(path, describe_open)
 
 
-def read_or_blame(path: Path, read: Callable[[RecordingReader], RecordingInfo]) -> RecordingInfo:
-    """The result of `read` on a recording, whose file stays unchanged, or why it is unreadable."""
+def describe_with(path: Path, read: Callable[[RecordingReader], RecordingInfo]) -> RecordingInfo:
+    """Return the result of `read` for a recording, or its info as unreadable; the file is not changed."""
     try:
         reader = RecordingReader.open(path, examine=False)
         try:
             return read(reader)
         finally:
-            reader.close(tidy=False)
+            reader.close(merge_log=False)
     except RecordingError as error:
         return RecordingInfo(path=path, started=_written(path), state=RecordingState.UNREADABLE, problem=str(error))
 
 
-def described(reader: RecordingReader) -> RecordingInfo:
+def describe_open(reader: RecordingReader) -> RecordingInfo:
     """Describe an open recording."""
     header, end = reader.header, reader.end
     totals = reader.tick_totals(ticks_per_bin=_TICKS_PER_SECOND)
@@ -104,7 +103,7 @@ def described(reader: RecordingReader) -> RecordingInfo:
         label=config.label,
         duration=totals.ticks_until * TICK_SECONDS if end is None else end.at,
         requests=totals.requests,
-        peak_output_tokens_per_s=totals.most_output_tokens * _TICKS_PER_SECOND / totals.ticks_per_bin,
+        peak_output_tokens_per_s=totals.max_bin_output_tokens * _TICKS_PER_SECOND / totals.ticks_per_bin,
         exit_code=None if end is None else end.exit_code,
         problem=reader.damage or "",
     )

@@ -11,19 +11,19 @@ from servetop.core.clock import wall_clock
 from servetop.core.errors import RecordingError
 from servetop.core.interfaces.recording_store import RecordingInfo, RecordingPreview, RecordingState
 from servetop.core.tick import TICK_SECONDS
-from servetop.recordings.library.catalog import describe, described, read_or_blame
+from servetop.recordings.library.catalog import describe, describe_open, describe_with
 from servetop.recordings.library.paths import SUFFIX, recordings_folder
 from servetop.recordings.read.reader import RecordingReader
 
-STILL_WARM = 60.0
-"""Seconds since its last write in which a recording without an end may still grow, on another machine."""
-_LONGEST_NAME = 200
-"""Bytes; file systems allow 255, and SQLite adds suffixes."""
+MAY_GROW_SECONDS = 60.0
+"""A recording without an end may still grow this long after its last write, if its writer is on another machine."""
+_MAX_NAME_BYTES = 200
+"""Limit below the 255 of file systems, because SQLite adds suffixes."""
 _COMPANIONS = ("-wal", "-shm", "-journal")
 
 
 class FolderStore:
-    """Implements `RecordingStore` on a folder of files."""
+    """The `RecordingStore` of a folder of files."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Use a folder, by default the recordings folder."""
@@ -36,7 +36,7 @@ class FolderStore:
         return str(self._folder)
 
     def paths(self) -> Sequence[Path]:
-        """Paths of all recordings, the last written first; none if the folder does not exist."""
+        """Return the paths of all recordings, last written first; none if the folder does not exist."""
         try:
             with os.scandir(self._folder) as entries:
                 found = [(entry.stat().st_mtime, entry.path) for entry in entries if _is_recording(entry)]
@@ -47,58 +47,58 @@ class FolderStore:
         return [Path(path) for _, path in sorted(found, reverse=True)]
 
     def newest(self) -> Path:
-        """The readable recording written last; RecordingError without one."""
+        """Return the readable recording that was written last; RecordingError if there is none."""
         for path in self.paths():
             with contextlib.suppress(RecordingError):
-                RecordingReader.open(path).close(tidy=False)
+                RecordingReader.open(path).close(merge_log=False)
                 return path
-        raise RecordingError(f"no recording in {self._folder} yet: start a run to make one")
+        raise RecordingError(f"no recording in {self._folder} yet: start a run to create one")
 
     def preview(self, path: Path, *, bins: int) -> RecordingPreview:
-        """Header, totals, and throughput over time, read from an index without changing the file."""
+        """Return header, totals and throughput over time, read from an index without changing the file."""
         rates: list[float] = []
 
         def read(reader: RecordingReader) -> RecordingInfo:
             rates.extend(_output_rates(reader, bins))
-            return described(reader)
+            return describe_open(reader)
 
-        return RecordingPreview(info=read_or_blame(path, read), output_rates=tuple(rates))
+        return RecordingPreview(info=describe_with(path, read), output_rates=tuple(rates))
 
     def open(self, path: Path) -> RecordingReader:
-        """Open a reader; the previous one is closed."""
+        """Open a reader, and close the previous one."""
         reader = RecordingReader.open(path)
         self.close()
         self._opened = reader
         return reader
 
     def close(self) -> None:
-        """Close the last opened reader."""
+        """Close the open reader, if any."""
         if self._opened is not None:
             self._opened.close()
         self._opened = None
 
     def rename(self, path: Path, name: str) -> Path:
-        """Rename by a hard link where the file system has them, so that nothing is overwritten."""
+        """Rename a recording without overwriting another one (by a hard link, if the file system supports it)."""
         target = path.with_name(_checked_name(name))
         if target == path:
             return path
-        _check_over(path, "renamed")
-        _fold(path)
+        _check_ended(path, "renamed")
+        _checkpoint(path)
         try:
             _move(path, target)
         except FileExistsError:
-            raise RecordingError(f"there is a recording {target.stem} already: choose another name") from None
+            raise RecordingError(f"a recording {target.stem} already exists: choose another name") from None
         except OSError as error:
             raise RecordingError(f"cannot rename {path.name} ({_reason(error)})") from error
         return target
 
     def delete(self, path: Path) -> None:
-        """Delete the file and SQLite's files beside it."""
-        _check_over(path, "deleted")
+        """Delete the file, and SQLite's companion files."""
+        _check_ended(path, "deleted")
         try:
             path.unlink(missing_ok=True)
-            for ending in _COMPANIONS:
-                path.with_name(path.name + ending).unlink(missing_ok=True)
+            for suffix in _COMPANIONS:
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
         except OSError as error:
             raise RecordingError(f"cannot delete {path.name} ({_reason(error)})") from error
 
@@ -117,17 +117,17 @@ def _output_rates(reader: RecordingReader, bins: int) -> list[float]:
     return rates
 
 
-def _check_over(path: Path, done: str) -> None:
-    """RecordingError while the run lasts, or may last on another machine."""
+def _check_ended(path: Path, operation: str) -> None:
+    """Raise RecordingError if the run is still active, or may be on another machine."""
     if not path.is_file():
         raise RecordingError(f"{path.name} no longer exists")
     info = describe(path)
     if info.state is RecordingState.LIVE:
-        raise RecordingError(f"{path.stem} is being recorded: stop its run first, then it can be {done}")
+        raise RecordingError(f"{path.stem} is being recorded: stop its run first, then it can be {operation}")
     age = wall_clock() - max(_written(path), _written(path.with_name(path.name + "-wal")))
-    if info.state is not RecordingState.FINISHED and age < STILL_WARM:
-        wait = f"try again in {STILL_WARM - max(age, 0.0):.0f} s"
-        raise RecordingError(f"{path.stem} was written a moment ago and has no end, it may be growing: {wait}")
+    if info.state is not RecordingState.FINISHED and age < MAY_GROW_SECONDS:
+        wait = f"try again in {MAY_GROW_SECONDS - max(age, 0.0):.0f} s"
+        raise RecordingError(f"{path.stem} was written a moment ago and has no end, so it may still grow: {wait}")
 
 
 def _written(path: Path) -> float:
@@ -141,17 +141,17 @@ def _checked_name(name: str) -> str:
     stem = name.strip().removesuffix(SUFFIX)
     if not stem or stem.startswith(".") or "/" in stem or "\\" in stem or not stem.isprintable():
         raise RecordingError("invalid name: a recording's name needs a letter, and no / or leading dot")
-    if len(stem.encode()) > _LONGEST_NAME:
-        raise RecordingError(f"this name is too long: {_LONGEST_NAME} bytes at most")
+    if len(stem.encode()) > _MAX_NAME_BYTES:
+        raise RecordingError(f"this name is too long: use at most {_MAX_NAME_BYTES} bytes")
     return stem + SUFFIX
 
 
-def _fold(path: Path) -> None:
-    """Merge the write-ahead log, which belongs to its file by name, before the name changes."""
+def _checkpoint(path: Path) -> None:
+    """Merge the write-ahead log before the file is renamed, because SQLite finds the log by the file's name."""
     with contextlib.suppress(RecordingError):
         RecordingReader.open(path).close()
     if path.with_name(f"{path.name}-wal").exists():
-        raise RecordingError(f"{path.stem} is open in another program: close that, then rename it")
+        raise RecordingError(f"{path.stem} is open in another program: close it there, then rename it")
 
 
 def _move(path: Path, target: Path) -> None:

@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass
 
 import orjson
 
-LARGEST_PID = (1 << 31) - 1
+MAX_PID = (1 << 31) - 1
 _CREATE_TIME_TOLERANCE = 2.0
-"""Seconds by which two readings of a process's start may differ (psutil adds the boot time, which NTP moves)."""
+"""Seconds by which two readings of a process's start may differ: psutil adds the boot time, which NTP adjusts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """A process on a machine."""
+    """The process that writes a recording, and its machine."""
 
     pid: int
     started: float
@@ -24,7 +24,7 @@ class Writer:
 
     @classmethod
     def this_process(cls) -> Writer:
-        """This process as a writer."""
+        """Return the writer of this process."""
         import psutil  # only needed for unfinished recordings
 
         pid = os.getpid()
@@ -32,16 +32,16 @@ class Writer:
 
     @classmethod
     def from_json(cls, text: str | None) -> Writer | None:
-        """Reverse `to_json`; None for anything else."""
+        """Reverse `to_json`; None for invalid text."""
         try:
             data = orjson.loads(text or "null")
             writer = cls(pid=int(data["pid"]), started=float(data["started"]), host=str(data["host"]))
         except (TypeError, KeyError, ValueError, OverflowError):
             return None
-        return writer if 0 < writer.pid <= LARGEST_PID else None
+        return writer if 0 < writer.pid <= MAX_PID else None
 
     def to_json(self) -> str:
-        """The JSON text of column `run.writer`."""
+        """Return the JSON text of column `run.writer`."""
         return orjson.dumps(asdict(self)).decode()
 
     def is_here(self) -> bool:
@@ -49,7 +49,7 @@ class Writer:
         return self.host == platform.node()
 
     def is_alive(self) -> bool:
-        """Whether it runs on this machine; neither a zombie nor another process with a recycled pid counts."""
+        """Whether it runs on this machine; False for a zombie and for another process with a recycled pid."""
         if not self.is_here():
             return False
         import psutil

@@ -1,1 +1,1 @@
-"""Reading a recording, finished or growing."""
+"""Reads finished and growing recordings."""

@@ -1,4 +1,4 @@
-"""Loads requests as columns, and the sums over their chunks, streamed from raw rows in blocks."""
+"""Loads requests and the sums of their chunks as columns, in blocks of rows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from servetop.core.chunk_codec import chunk_sizes_known, unpack_counts
 from servetop.core.errors import RecordingError
 from servetop.core.events import RequestStatus, TokenSource
 from servetop.core.units import US_PER_S
-from servetop.recordings.format.column_bounds import ALWAYS_THERE, LONGEST_RUN
+from servetop.recordings.format.column_bounds import MAX_RUN_SECONDS, NOT_NULL
 from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.read.reader import RecordingReader
 
 BLOCK = 5000
-"""Requests whose chunks are in memory at a time."""
+"""Maximum requests whose chunks are in memory at once."""
 _NUMBERS = ("due", "sent", "first_token_at", "done_at", "prompt_tokens", "output_tokens",
             "first_output_at", "reasoning_tokens")  # fmt: skip
 _COLUMNS = (*_NUMBERS, "status", "token_source", "chunk_times", "chunk_tokens")
@@ -34,22 +34,22 @@ _PLAIN = {
     "sized": np.empty(0, np.bool_),
 }
 _STATUS = _COLUMNS.index("status")
-_NEVER_NULL = itemgetter(*(_COLUMNS.index(name) for name in ("due", *sorted(ALWAYS_THERE))))
+_not_null_values = itemgetter(*(_COLUMNS.index(name) for name in ("due", *sorted(NOT_NULL))))
 _SHORT_GAP, _FEW_TOKENS = 1 << 20, 16
-"""Microseconds, and tokens per chunk, up to which gaps are counted rather than sorted."""
-_MOST_PENDING = 4_000_000
-"""Distinct gaps kept before they are merged."""
+"""Gaps up to these limits, in microseconds and tokens per chunk, are counted instead of sorted."""
+_MAX_PENDING_GAPS = 4_000_000
+"""Distinct gaps that are kept before they are merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Selects requests: those due in a stage, between two instants (seconds), or all."""
+    """Selects requests by stage, due time (seconds), model and replica; by default all."""
 
     stage: int | None = None
     start: float | None = None
     until: float | None = None
-    left_out: Sequence[tuple[int, float]] = ()
-    """Stages with the start of their cool-down: requests due from then on are excluded."""
+    excluded: Sequence[tuple[int, float]] = ()
+    """Pairs of a stage and the start of its cool-down: requests due from then on are excluded."""
     model: str | None = None
     """Only requests for this model of a mix."""
     replica: int | None = None
@@ -65,9 +65,10 @@ class Selection:
             "model = ?": self.model,
             "replica = ?": self.replica,
         }
-        chosen = {text: value for text, value in conditions.items() if value is not None}
-        cut = ["NOT (stage = ? AND due >= ?)"] * len(self.left_out)
-        return " AND ".join([*chosen, *cut]), (*chosen.values(), *(value for pair in self.left_out for value in pair))
+        active = {text: value for text, value in conditions.items() if value is not None}
+        exclusions = ["NOT (stage = ? AND due >= ?)"] * len(self.excluded)
+        parameters = (*active.values(), *(value for pair in self.excluded for value in pair))
+        return " AND ".join([*active, *exclusions]), parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,7 +83,7 @@ class _Block:
 
 
 def load_requests(reader: RecordingReader, selection: Selection) -> RequestColumns:
-    """Read the selected requests; memory grows by about 60 bytes per request, texts and chunks are not kept."""
+    """Read the selected requests without texts and chunks; memory grows by about 60 bytes per request."""
     numbers: dict[str, list[FloatArray]] = {name: [np.empty(0)] for name in _NUMBERS}
     arrays: dict[str, list[Any]] = {name: [empty] for name, empty in _PLAIN.items()}
     gaps: list[Distribution] = []
@@ -94,25 +95,25 @@ def load_requests(reader: RecordingReader, selection: Selection) -> RequestColum
             arrays[name].append(getattr(block, name))
         by_second = _sum_of(by_second, block.tokens_by_second)
         gaps.append(block.itl)
-        if sum(part.values.size for part in gaps) > _MOST_PENDING:
+        if sum(part.values.size for part in gaps) > _MAX_PENDING_GAPS:
             gaps = [Distribution.merged(gaps)]
     columns: dict[str, Any] = {name: np.concatenate(parts) for name, parts in (numbers | arrays).items()}
     return RequestColumns(**columns, itl=Distribution.merged(gaps), tokens_by_second=by_second)
 
 
 def load_timeline(reader: RecordingReader) -> InFlightTimeline:
-    """Read when each request was sent and ended (an index holds both); 16 bytes per request."""
+    """Read from an index when each request was sent and ended; takes 16 bytes per request."""
     rows = reader.request_rows(("sent", ENDED), where=f"{ENDED} IS NOT NULL")
     pairs = np.fromiter(rows, dtype=[("sent", "f8"), ("ended", "f8")])
     return InFlightTimeline.of(pairs["sent"], pairs["ended"])
 
 
 def _blocks(reader: RecordingReader, selection: Selection) -> Iterator[_Block]:
-    """Blocks of rows, without those of torn pages."""
+    """Yield blocks of rows, without invalid rows of torn pages."""
     where, parameters = selection.where
     rows = reader.request_rows(_COLUMNS, where=where, parameters=parameters)
-    sensible = (row for row in rows if row[_STATUS] in STATUSES and None not in _NEVER_NULL(row))
-    while block := list(itertools.islice(sensible, BLOCK)):
+    valid = (row for row in rows if row[_STATUS] in STATUSES and None not in _not_null_values(row))
+    while block := list(itertools.islice(valid, BLOCK)):
         try:
             yield _block(dict(zip(_COLUMNS, zip(*block, strict=True), strict=True)))
         except (ValueError, TypeError) as error:
@@ -123,20 +124,20 @@ def _block(columns: dict[str, tuple[Any, ...]]) -> _Block:
     numbers = {name: np.array(columns[name], dtype=np.float64) for name in _NUMBERS}
     status = np.array([STATUSES.index(each) for each in columns["status"]], dtype=np.int64)
     base = np.where(np.isnan(numbers["sent"]), numbers["due"], numbers["sent"])
-    chunked = Chunks.of(columns["chunk_times"], columns["chunk_tokens"])
-    chunks, micros, tokens = chunked.counts, chunked.micros, chunked.tokens
+    chunks = Chunks.of(columns["chunk_times"], columns["chunk_tokens"])
+    counts, micros, tokens = chunks.counts, chunks.micros, chunks.tokens
     sources = np.array([each or "" for each in columns["token_source"]], dtype=np.str_)
-    sized = chunked.sized(numbers["output_tokens"], sources)
-    well = np.repeat((status == STATUSES.index(RequestStatus.OK)) & sized, chunks)
-    well[_first_chunks(chunks)] = False
+    sized = chunks.sized(numbers["output_tokens"], sources)
+    in_itl = np.repeat((status == STATUSES.index(RequestStatus.OK)) & sized, counts)
+    in_itl[_first_chunks(counts)] = False
     return _Block(
         numbers=numbers,
         status=status,
         token_source=sources,
-        first_tokens=chunked.first_tokens,
+        first_tokens=chunks.first_tokens,
         sized=sized,
-        itl=_inter_token_latencies(micros[well], tokens[well]),
-        tokens_by_second=_by_second(_arrivals(micros, chunks, base=base), tokens),
+        itl=_inter_token_latencies(micros[in_itl], tokens[in_itl]),
+        tokens_by_second=_by_second(_arrivals(micros, counts, base=base), tokens),
     )
 
 
@@ -157,30 +158,29 @@ class Chunks:
         blobs = [blob or b"" for blob in times]
         counts = np.array([len(blob) // 4 for blob in blobs], dtype=np.int64)
         micros = np.frombuffer(b"".join(blobs), dtype="<u4").astype(np.int64)
-        found = _tokens(tokens, counts)
-        if found.size != micros.size:
-            raise ValueError(f"{micros.size} chunk times but {found.size} chunk token counts")
-        return cls(counts=counts, micros=micros, tokens=found)
+        decoded = _tokens(tokens, counts)
+        if decoded.size != micros.size:
+            raise ValueError(f"{micros.size} chunk times but {decoded.size} chunk token counts")
+        return cls(counts=counts, micros=micros, tokens=decoded)
 
     @property
     def first_tokens(self) -> FloatArray:
-        """Tokens of each request's first chunk, 1 where there is none."""
-        found = np.ones(self.counts.size)
-        found[self.counts > 0] = self.tokens[_first_chunks(self.counts)]
-        return found
+        """Tokens of each request's first chunk; 1 for a request without chunks."""
+        tokens = np.ones(self.counts.size)
+        tokens[self.counts > 0] = self.tokens[_first_chunks(self.counts)]
+        return tokens
 
     def sized(self, output_tokens: FloatArray, sources: StringArray) -> BoolArray:
-        """Whether the tokens of each request's chunks add up to those of its completion."""
+        """Return, for each request, whether the tokens of its chunks add up to its output tokens."""
         sums = np.concatenate([[0], np.cumsum(self.tokens)])
         ends = np.cumsum(self.counts)
         known = chunk_sizes_known(output_tokens, sums[ends] - sums[ends - self.counts])
-        return np.asarray(
-            known | (sources == TokenSource.DISPUTED)
-        )  # a disputed count is the server's: the chunks decide
+        # a disputed count is the server's, so the chunks are used
+        return np.asarray(known | (sources == TokenSource.DISPUTED))
 
 
 def _tokens(blobs: Sequence[bytes | None], chunks: IntArray) -> IntArray:
-    """Tokens of all chunks of all requests, concatenated."""
+    """Return the tokens of all chunks of all requests, concatenated."""
     if not any(blobs):
         return np.ones(int(chunks.sum()), dtype=np.int64)
     parts = [unpack_counts(blob or b"", chunks=int(count)) for blob, count in zip(blobs, chunks, strict=True)]
@@ -188,33 +188,33 @@ def _tokens(blobs: Sequence[bytes | None], chunks: IntArray) -> IntArray:
 
 
 def _first_chunks(chunks: IntArray) -> IntArray:
-    """Positions of each request's first chunk; requests without chunks have none."""
+    """Return the position of the first chunk of each request that has chunks."""
     return (np.cumsum(chunks) - chunks)[chunks > 0]
 
 
 def _inter_token_latencies(micros: IntArray, tokens: IntArray) -> Distribution:
-    """The distribution of ITL; counting whole microseconds is about thirty times as fast as sorting."""
-    known = (tokens > 0) & (micros < _SHORT_GAP) & (tokens <= _FEW_TOKENS)
-    rest = ~known & (tokens > 0)
-    parts = [Distribution.of(micros[rest] / tokens[rest] / US_PER_S, weights=tokens[rest])]
-    for each in np.flatnonzero(np.bincount(tokens[known])):
-        counts = np.bincount(micros[known & (tokens == each)])
+    """Return the distribution of ITL; counting whole microseconds is about thirty times as fast as sorting."""
+    counted = (tokens > 0) & (micros < _SHORT_GAP) & (tokens <= _FEW_TOKENS)
+    others = ~counted & (tokens > 0)
+    parts = [Distribution.of(micros[others] / tokens[others] / US_PER_S, weights=tokens[others])]
+    for each in np.flatnonzero(np.bincount(tokens[counted])):
+        counts = np.bincount(micros[counted & (tokens == each)])
         seen = np.flatnonzero(counts)
         parts.append(Distribution(seen / each / US_PER_S, counts[seen] * each))
     return Distribution.merged(parts)
 
 
 def _arrivals(micros: IntArray, chunks: IntArray, *, base: FloatArray) -> FloatArray:
-    """Arrival times of all chunks: each request's gaps, summed from its base."""
+    """Return the arrival times of all chunks: the cumulative gaps of each request, added to its base."""
     total = np.concatenate([[0], np.cumsum(micros)])
     before = total[np.cumsum(chunks) - chunks]
     return np.asarray(np.repeat(base, chunks) + (total[1:] - np.repeat(before, chunks)) / US_PER_S)
 
 
-def _by_second(instants: FloatArray, tokens: IntArray) -> FloatArray:
-    seconds = np.maximum(np.floor(instants), 0).astype(np.int64)
-    if seconds.size and seconds.max() > LONGEST_RUN:
-        raise ValueError(f"a token came in second {seconds.max():,} of the run")
+def _by_second(times: FloatArray, tokens: IntArray) -> FloatArray:
+    seconds = np.maximum(np.floor(times), 0).astype(np.int64)
+    if seconds.size and seconds.max() > MAX_RUN_SECONDS:
+        raise ValueError(f"a token arrived in second {seconds.max():,} of the run")
     return np.bincount(seconds, weights=tokens).astype(np.float64)
 
 

@@ -18,7 +18,7 @@ from servetop.recordings.read.reader import RecordingReader
 
 
 def load_run(reader: RecordingReader) -> RunColumns:
-    """Read everything but the requests."""
+    """Read everything except the requests."""
     reader.refresh()
     reader.check_requests()
     ticks, samples = reader.ticks(), reader.engine_samples()
@@ -51,7 +51,7 @@ def _gauges(ticks: Sequence[Tick], name: str) -> FloatArray:
 
 
 def _stage_periods(changes: Sequence[StageChange]) -> list[StagePeriod]:
-    """Consecutive changes of one stage are one period; stages without a load are left out."""
+    """Merge consecutive changes of one stage into one period, and omit stages without a load."""
     periods: list[StagePeriod] = []
     ends = [*(change.at for change in changes), math.inf][1:]
     loaded = [(change, end) for change, end in zip(changes, ends, strict=True) if change.request_rate is not None]

@@ -1,4 +1,4 @@
-"""Opens a recording for reading in any state: growing, finished, abandoned, read-only, torn."""
+"""Opens a recording for reading in any state: growing, finished, abandoned, read-only or torn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from servetop.core.errors import NotARecordingError, RecordingError
 from servetop.recordings.format.reader_limits import ReadBudget, harden
 from servetop.recordings.format.schema import APPLICATION_ID, FORMAT_MAJOR
-from servetop.recordings.format.schema_check import foreign_object, schema_rows
+from servetop.recordings.format.schema_check import schema_rows, unexpected_object
 
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
@@ -28,21 +28,21 @@ class OpenedFile:
 
     connection: sqlite3.Connection
     damage: str | None = None
-    """SQLite's message on why not everything can be read."""
+    """SQLite's message, if not everything can be read."""
     size: int | None = None
-    """Bytes of a damaged file and its write-ahead log; its first page may be wrong about it."""
+    """Bytes of a damaged file and its write-ahead log, because its first page may be wrong; None if undamaged."""
     scratch: Path | None = None
-    """A temporary folder with a copy, removed on close."""
+    """The temporary folder of a copy, removed on close."""
     in_memory: bool = False
-    """Whether it is a copy in memory without a file."""
+    """Whether this is a copy in memory, without a file."""
 
 
 def open_for_reading(path: Path) -> OpenedFile:
     """Open a read-only connection; NotARecordingError if the file is missing, not a recording, too new or unreadable.
 
-    RecordingError if it is a recording so damaged that nothing in it can be read.
+    RecordingError if the recording is so damaged that nothing can be read.
     """
-    _check_marks(path, _first_bytes(path))
+    _check_signature(path, _first_bytes(path))
     try:
         return _connect(path.absolute(), "mode=ro", shown=path)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -54,21 +54,21 @@ def open_for_reading(path: Path) -> OpenedFile:
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether the file's content is at fault, rather than the disk, a lock or a permission.
+    """Whether the cause is the file's content, rather than the disk, a lock or a permission.
 
-    Invalid UTF-8 is damage, even within SQLite's own message (UnicodeDecodeError).
+    Invalid UTF-8 is damage, even within SQLite's message (UnicodeDecodeError).
     """
     code = getattr(error, "sqlite_errorcode", None)
     corrupt = code is not None and code & 0xFF in _CORRUPT
     return corrupt or isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error)
 
 
-def in_short(error: Exception) -> str:
-    """SQLite's message for damage, without text that cannot be decoded: it may be long, or a prompt."""
+def short_message(error: Exception) -> str:
+    """Return SQLite's message without undecodable text, which may be long or contain a prompt."""
     return str(error).partition(" with text '")[0]
 
 
-def fold_wal(connection: sqlite3.Connection) -> bool:
+def checkpoint_wal(connection: sqlite3.Connection) -> bool:
     """Merge the write-ahead log into the file and delete it; False if another connection still needs it."""
     try:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -87,11 +87,11 @@ def _first_bytes(path: Path) -> bytes:
         raise NotARecordingError(f"cannot read {path} ({(error.strerror or str(error)).lower()})") from error
 
 
-def _check_marks(path: Path, start: bytes) -> None:
+def _check_signature(path: Path, start: bytes) -> None:
     if not start:
-        raise NotARecordingError(f"{path} is empty: its run ended before it began; it can be removed")
-    marked = start.startswith(_MAGIC) and int.from_bytes(start[68:72], "big") == APPLICATION_ID
-    if not marked or len(start) < _HEADER_BYTES:
+        raise NotARecordingError(f"{path} is empty: its run failed to start, and it can be removed")
+    is_recording = start.startswith(_MAGIC) and int.from_bytes(start[68:72], "big") == APPLICATION_ID
+    if not is_recording or len(start) < _HEADER_BYTES:
         raise NotARecordingError(f"{path} is not a servetop recording: servetop ls lists the recordings")
     major = int.from_bytes(start[60:64], "big") // 1000
     if major > FORMAT_MAJOR:
@@ -102,15 +102,15 @@ def _check_marks(path: Path, start: bytes) -> None:
 
 
 def _size_of(path: Path) -> int:
-    sizes = 0
-    for each in (path, path.with_name(f"{path.name}-wal")):
+    size = 0
+    for file in (path, path.with_name(f"{path.name}-wal")):
         with contextlib.suppress(OSError):
-            sizes += each.stat().st_size
-    return sizes
+            size += file.stat().st_size
+    return size
 
 
 def _connect(path: Path, mode: str, *, shown: Path, salvaging: bool = False) -> OpenedFile:
-    """Connect, and check that the schema is readable and ours; `shown` is the user's name for the file."""
+    """Connect, and check that the schema is readable and a recording's; `shown` is the path for messages."""
     connection = sqlite3.connect(
         f"{path.as_uri()}?{mode}", uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -118,25 +118,25 @@ def _connect(path: Path, mode: str, *, shown: Path, salvaging: bool = False) -> 
         harden(connection, salvaging=salvaging)
         size = _size_of(path) if salvaging else None
         ReadBudget(connection, size=size)
-        foreign = foreign_object(schema_rows(connection))
+        unexpected = unexpected_object(schema_rows(connection))
     except (sqlite3.Error, UnicodeDecodeError):
         connection.close()
         raise
-    if foreign is not None:
+    if unexpected is not None:
         connection.close()
-        raise NotARecordingError(f"{shown} is not opened: it holds {foreign}")
+        raise NotARecordingError(f"{shown} is not opened: it contains {unexpected}")
     return OpenedFile(connection, size=size)
 
 
 def _salvage(path: Path, cause: Exception) -> OpenedFile:
     try:
-        return replace(_connect(path.absolute(), "mode=ro", shown=path, salvaging=True), damage=in_short(cause))
+        return replace(_connect(path.absolute(), "mode=ro", shown=path, salvaging=True), damage=short_message(cause))
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise RecordingError(f"{path} is damaged ({in_short(error)}): nothing in it can be read") from error
+        raise RecordingError(f"{path} is damaged ({short_message(error)}): nothing in it can be read") from error
 
 
 def _open_in_read_only_folder(path: Path) -> OpenedFile:
-    """Open a file as immutable if it has no write-ahead log, beside which SQLite must write; else read a copy."""
+    """Open a file as immutable if it has no write-ahead log; else open a copy, because SQLite must write beside it."""
     log = path.with_name(path.name + "-wal")
     try:
         if not log.exists() or log.stat().st_size == 0:
@@ -149,8 +149,8 @@ def _open_in_read_only_folder(path: Path) -> OpenedFile:
 def _open_copy(path: Path, log: Path) -> OpenedFile:
     scratch = Path(tempfile.mkdtemp(prefix="servetop-"))
     try:
-        for each in (path, log):
-            shutil.copyfile(each, scratch / each.name)
+        for file in (path, log):
+            shutil.copyfile(file, scratch / file.name)
         os.chmod(scratch / path.name, 0o600)
         return replace(_connect(scratch / path.name, "mode=ro", shown=path), scratch=scratch)
     except BaseException:

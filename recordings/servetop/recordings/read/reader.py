@@ -1,4 +1,4 @@
-"""Reads a recording, finished or growing: the `RunSource` of viewers, and the rows behind summaries."""
+"""Reads a finished or growing recording: the `RunSource` of viewers, and the rows for summaries."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from servetop.core.events import (
 from servetop.core.interfaces.run_source import RunHeader, RunUpdate
 from servetop.core.tick import Tick
 from servetop.recordings.format import schema
-from servetop.recordings.format.column_bounds import sane_request
+from servetop.recordings.format.column_bounds import valid_request_condition
 from servetop.recordings.format.header import decode_end
-from servetop.recordings.format.reader_limits import MOST_STAGES
+from servetop.recordings.format.reader_limits import MAX_STAGES
 from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.format.steady_codec import decode_windows
 from servetop.recordings.library.liveness import Writer
-from servetop.recordings.read.open import OpenedFile, fold_wal, open_for_reading
+from servetop.recordings.read.open import OpenedFile, checkpoint_wal, open_for_reading
 from servetop.recordings.read.recent_requests import RecentRequests
 from servetop.recordings.read.run_header import decode_run_header, read_run_row
 from servetop.recordings.read.table_reader import TableReader
@@ -42,13 +42,13 @@ from servetop.recordings.read.tick_totals import TickTotals, output_tokens_by_bi
 from servetop.recordings.verify.damage import check_request_rows, find_losses
 
 SEND_TIMEOUT = 2.0
-"""Seconds to wait for the writer's transaction when sending a command."""
+"""Seconds to wait for the writer's transaction before a command is written."""
 
 _END_COLUMNS = {"end_at", "exit_code", "end_reason", "steady"}
 
 
 class RecordingReader:
-    """One recording, opened for reading; not to be shared by threads at the same time."""
+    """One recording, opened for reading; not safe for concurrent use by several threads."""
 
     def __init__(self, opened: OpenedFile, path: Path) -> None:
         self.path = path
@@ -67,7 +67,7 @@ class RecordingReader:
     def open(cls, path: Path, *, examine: bool = True) -> RecordingReader:
         """Open a file; RecordingError if it is missing, not a recording, too new or unreadable.
 
-        A run that did not end is searched for damage unless `examine` is false, as for a long list of files.
+        Unless the run is live, the file is searched for damage; `examine=False` skips that for long lists of files.
         """
         opened = open_for_reading(path)
         try:
@@ -86,28 +86,28 @@ class RecordingReader:
 
     @property
     def header(self) -> RunHeader:
-        """The header, as of the last poll or refresh."""
+        """The header as of the last poll or refresh."""
         return self._header
 
     @property
     def end(self) -> RunEnd | None:
-        """How the run ended, as of the last poll or refresh; None while it lasts, and if it was cut off."""
+        """The end of the run as of the last poll or refresh; None if it is still running or was killed."""
         return decode_end(self._run)
 
     @property
     def steady(self) -> dict[int, SteadyWindow]:
-        """Steady windows by stage, as stored at the run's end; empty before it."""
+        """Steady windows by stage, stored at the run's end; empty before."""
         return {} if self.end is None else decode_windows(self._run["steady"])
 
     @property
     def damage(self) -> str | None:
-        """What of the file could not be read so far, in one line; None without damage."""
+        """One line on the damage found so far, and how much could be read; None without damage."""
         return self._tables.damage
 
     def poll(self, *, most_ticks: int | None = None) -> RunUpdate:
-        """Everything committed since the last call; cheap if there is nothing.
+        """Return everything committed since the last call; cheap if there is nothing new.
 
-        If more than `most_ticks` are new, that many of them and nothing else.
+        If at least `most_ticks` ticks are new, return `most_ticks` of them and nothing else.
         """
         version = self._tables.data_version()
         if version == self._version:
@@ -121,7 +121,7 @@ class RecordingReader:
             before, self._polled = self._polled, self._run
             changed = {name for name, value in self._run.items() if before is None or before[name] != value}
             return RunUpdate(
-                stages=self._few(self._new(schema.STAGE)),
+                stages=self._limited(self._new(schema.STAGE)),
                 commands=self._new_commands(),
                 log_lines=self._new(schema.LOG_LINE),
                 ticks=ticks,
@@ -132,7 +132,7 @@ class RecordingReader:
             )
 
     def refresh(self) -> None:
-        """Read header and end again; the next poll still reports them."""
+        """Reload the header and the end; the next poll still reports them."""
         before, self._run = self._run, read_run_row(self._tables, self.path)
         if before != self._run:
             self._header = decode_run_header(self._run, self.path)
@@ -147,91 +147,92 @@ class RecordingReader:
     def send(self, action: Action, *, value: float | None = None, text: str = "", source: str = "keyboard") -> None:
         """Write a command for the run; RecordingError if the run is not live, or it cannot be written."""
         if not self.is_live():
-            raise RecordingError(f"{self.name} is not running: it can be watched, not steered")
+            raise RecordingError(f"{self.name} is not running: it can be viewed, but not controlled")
         at = MonotonicClock(self.header.anchor.origin_ns).now()
         statement = "INSERT INTO command (at, action, value, text, source) VALUES (?, ?, ?, ?, ?)"
         try:
             with contextlib.closing(self._writing(SEND_TIMEOUT)) as connection:
                 connection.execute(statement, (at, str(action), value, text, source))
         except sqlite3.Error as error:
-            raise RecordingError(f"cannot steer {self.name} ({error}): may you write to {self.path}?") from error
+            message = f"cannot send a command to {self.name} ({error}): check that you may write to {self.path}"
+            raise RecordingError(message) from error
 
     def requests(
         self, start: float, until: float, *, ended_by: float = math.inf, most: int | None = None
     ) -> Sequence[RequestRecord]:
-        """Ended requests that were in flight at any time between two instants, by due time."""
+        """Return the ended requests that were in flight at any time between `start` and `until`, by due time."""
         where, parameters = f"{ENDED} BETWEEN ? AND ? AND sent <= ?", (start, ended_by, until)
         if most is not None:
             return self._recent.last(most, where=where, parameters=parameters)
         return list(self._tables.events(schema.REQUEST, where=where, parameters=parameters, order="due, seq"))
 
     def request_count(self) -> int:
-        """Requests that ended, with any status."""
+        """Return the number of ended requests, of any status."""
         return next((int(row[0]) for row in self._tables.rows("request", ("count(*)",))), 0)
 
     def next_request(self) -> int:
-        """The lowest id above those of all ended requests; several senders may leave gaps."""
+        """Return the lowest id above those of all ended requests; several senders may leave gaps."""
         newest = next((row[0] for row in self._tables.rows("request", ("max(id)",))), None)
         return 0 if newest is None else int(newest) + 1
 
     def ticks(self) -> list[Tick]:
-        """All ticks, independent of `poll`."""
+        """Return all ticks, independent of `poll`."""
         return self._tables.events(schema.TICK)
 
     def past_ticks(self, first: int, last: int) -> list[Tick]:
-        """Ticks with indexes `first` to `last`, both included."""
+        """Return the ticks with indexes `first` to `last`, inclusive."""
         return self._tables.past_ticks(first, last)
 
     def stages(self) -> list[StageChange]:
-        """All stages, in order."""
+        """Return all stages, in order."""
         stages: list[StageChange] = self._tables.events(schema.STAGE)
-        return self._few(stages)
+        return self._limited(stages)
 
     def notes(self) -> list[Note]:
-        """All notes, in order."""
+        """Return all notes, in order."""
         return self._tables.events(schema.NOTE)
 
     def engine_samples(self) -> list[EngineSample]:
-        """All scrapes of the engine's metrics, in order."""
+        """Return all scrapes of the engine's metrics, in order."""
         return self._tables.events(schema.ENGINE_SAMPLE)
 
     def replica_samples(self) -> list[ReplicaSample]:
-        """All scrapes of each of several servers, in order; empty with one server."""
+        """Return all scrapes of each of several servers, in order; empty with one server."""
         return self._tables.events(schema.REPLICA_SAMPLE)
 
     def gpu_samples(self) -> list[GpuSample]:
-        """All readings of the GPUs, in order."""
+        """Return all GPU samples, in order."""
         return self._tables.events(schema.GPU_SAMPLE)
 
     def request_rows(
         self, columns: Sequence[str], *, where: str = "", parameters: Sequence[Any] = ()
     ) -> Iterator[tuple[Any, ...]]:
-        """Stream raw rows of table `request` in the order in which they were written; stops at damage."""
+        """Stream raw rows of table `request` in the order in which they were written, up to damage."""
         names = self._tables.or_null("request", columns)
-        condition = sane_request(names)
+        condition = valid_request_condition(names)
         return self._tables.rows(
             "request", names, where=f"({where}) AND {condition}" if where else condition, parameters=parameters
         )
 
     def check_requests(self) -> None:
-        """Record invalid rows of table `request` as damage; sums and statistics leave them out."""
+        """Record invalid rows of table `request` as damage; sums and statistics omit them."""
         check_request_rows(self._tables)
 
     def tick_totals(self, *, ticks_per_bin: int) -> TickTotals:
-        """Sums over all ticks, read from an index: milliseconds for an hour."""
+        """Return sums over all ticks, read from an index within milliseconds for an hour."""
         return tick_totals(self._tables, ticks_per_bin=ticks_per_bin)
 
     def output_tokens_by_bin(self, *, ticks_per_bin: int) -> Iterator[tuple[int, int]]:
-        """(bin, output tokens) of each bin of ticks with any, from an index; bin 0 starts at second 0."""
+        """Yield (bin, output tokens) for each bin of ticks with output, from an index; bin 0 starts at second 0."""
         return output_tokens_by_bin(self._tables, ticks_per_bin=ticks_per_bin)
 
-    def close(self, *, tidy: bool = True) -> None:
-        """Close the file; with `tidy`, merge the write-ahead log of a finished run into it."""
-        over = tidy and not self._opened.in_memory and (self.end is not None or self._writer_is_gone())
+    def close(self, *, merge_log: bool = True) -> None:
+        """Close the file; with `merge_log`, merge the write-ahead log of a finished run into it."""
+        ended = merge_log and not self._opened.in_memory and (self.end is not None or self._writer_is_gone())
         _release(self._opened)
-        if over and self._opened.scratch is None and self.damage is None and self._has_log():
+        if ended and self._opened.scratch is None and self.damage is None and self._has_log():
             with contextlib.suppress(sqlite3.Error), contextlib.closing(self._writing(0.0)) as connection:
-                fold_wal(connection)
+                checkpoint_wal(connection)
 
     def _has_log(self) -> bool:
         return self.path.with_name(self.path.name + "-wal").exists()
@@ -249,16 +250,16 @@ class RecordingReader:
         events, self._seen[table.name] = self._tables.events_after(table, last, most=most)
         return events
 
-    def _few(self, stages: list[StageChange]) -> list[StageChange]:
-        """At most MOST_STAGES stages: statistics are computed for each of them."""
-        if len(stages) > MOST_STAGES:
-            self._tables.blame(f"it has more than {MOST_STAGES} stages")
-        return stages[:MOST_STAGES]
+    def _limited(self, stages: list[StageChange]) -> list[StageChange]:
+        """Return at most MAX_STAGES stages, because statistics are computed for each."""
+        if len(stages) > MAX_STAGES:
+            self._tables.record_damage(f"it has more than {MAX_STAGES} stages")
+        return stages[:MAX_STAGES]
 
     def _new_commands(self) -> list[Command]:
-        """New commands, and older ones that have got a reply."""
-        waiting = ", ".join(map(str, sorted(self._pending)))
-        older: list[Command] = self._tables.events(schema.COMMAND, where=f"seq IN ({waiting})") if waiting else []
+        """Return new commands, and older ones that have received a reply."""
+        pending = ", ".join(map(str, sorted(self._pending)))
+        older: list[Command] = self._tables.events(schema.COMMAND, where=f"seq IN ({pending})") if pending else []
         done = [command for command in older if _is_done(command)]
         new: list[Command] = self._new(schema.COMMAND)
         self._pending -= {command.id for command in done}
@@ -266,7 +267,7 @@ class RecordingReader:
         return [*done, *new]
 
     def _damage_note(self) -> list[Note]:
-        """A note on the damage, once, at the end of the ticks."""
+        """Return a note on newly found damage, at the end of the ticks."""
         if self.damage is None or self.damage in self._reported:
             return []
         self._reported.add(self.damage)

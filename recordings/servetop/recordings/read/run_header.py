@@ -16,7 +16,7 @@ from servetop.recordings.read.table_reader import TableReader
 
 
 def read_run_row(tables: TableReader, path: Path) -> dict[str, Any]:
-    """The row, without its end if that is damaged; RecordingError if the header is missing or invalid."""
+    """Read the row, without its end if that is damaged; RecordingError if the header is missing or invalid."""
     rows = list(itertools.islice(tables.row_dicts("run", tuple(schema.RUN_COLUMNS)), 1))
     if not rows:
         raise RecordingError(f"{path} is damaged: its header is lost, so nothing in it can be read")
@@ -24,9 +24,9 @@ def read_run_row(tables: TableReader, path: Path) -> dict[str, Any]:
     problem = header_problem(row)
     if problem is not None:
         raise RecordingError(f"{path} is damaged: its header is invalid ({problem})")
-    ending = end_problem(row)
-    if ending is not None:
-        tables.blame(f"its end is invalid: {ending}")
+    problem = end_problem(row)
+    if problem is not None:
+        tables.record_damage(f"its end is invalid: {problem}")
         return without_end(row)
     return row
 

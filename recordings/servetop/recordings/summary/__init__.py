@@ -1,1 +1,1 @@
-"""Final numbers of a run, exact, from raw rows."""
+"""Computes the exact final numbers of a run from its raw rows."""

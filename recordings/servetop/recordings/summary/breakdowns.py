@@ -14,27 +14,27 @@ from servetop.recordings.read.reader import RecordingReader
 
 
 def model_summaries(reader: RecordingReader, run: RunColumns, selection: Selection) -> tuple[ModelSummary, ...]:
-    """One summary for each model of the mix, in its order: requests and latencies, no server metrics."""
+    """Return one summary per model of the mix, in its order, with requests and latencies but no server metrics."""
     config = run.header.config
-    found = []
+    summaries = []
     for model, weight in config.workload.model_mix.items():
         samples = load_requests(reader, dataclasses.replace(selection, model=model))
         requests = request_summary(samples, goodput=config.goodput, percentiles=config.metric_percentiles)
-        found.append(ModelSummary(model=model, weight=weight, requests=requests))
-    return tuple(found)
+        summaries.append(ModelSummary(model=model, weight=weight, requests=requests))
+    return tuple(summaries)
 
 
 def replica_summaries(
     reader: RecordingReader, run: RunColumns, selection: Selection, *, timeline: InFlightTimeline, period: Period
 ) -> tuple[ReplicaSummary, ...]:
-    """One summary for each server, in the order of their URLs; none for a run with one server.
+    """Return one summary per server, in the order of their URLs; none for a run with one server.
 
-    Behind a load balancer it is unknown which server a request went to: then there is `server` alone.
+    Behind a load balancer the server of a request is unknown, so only `server` is set.
     """
     facts, config = run.header.engine, run.header.config
     urls = () if facts is None else facts.replica_urls
-    reported = reader.replica_samples() if urls else []
-    found = []
+    scrapes = reader.replica_samples() if urls else []
+    summaries = []
     for number, url in enumerate(urls):
         samples = load_requests(reader, dataclasses.replace(selection, replica=number))
         requests = (
@@ -42,7 +42,7 @@ def replica_summaries(
             if config.engine.front_door
             else request_summary(samples, goodput=config.goodput, percentiles=config.metric_percentiles)
         )
-        own = run.with_samples([each for each in reported if each.replica == number])
-        server = server_summary(own, period, timeline=timeline)
-        found.append(ReplicaSummary(replica=number, url=url, requests=requests, server=server))
-    return tuple(found)
+        replica_run = run.with_samples([each for each in scrapes if each.replica == number])
+        server = server_summary(replica_run, period, timeline=timeline)
+        summaries.append(ReplicaSummary(replica=number, url=url, requests=requests, server=server))
+    return tuple(summaries)

@@ -1,4 +1,4 @@
-"""Cool-downs: the last part of each stage, whose requests keep up the load while earlier ones end."""
+"""Cool-downs: the last part of each stage, whose requests sustain the load while earlier ones finish."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from servetop.recordings.read.reader import RecordingReader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoolDowns:
-    """Start of each stage's cool-down, and the number of requests due from then on; empty without a cool-down."""
+    """The start of each stage's cool-down and its number of requests; empty without a cool-down."""
 
     starts: Mapping[int, float] = field(default_factory=dict)
-    """Start by stage: the length of the cool-down before its last request was due."""
+    """Start by stage: the configured seconds before the due time of the stage's last request."""
     requests: Mapping[int, int] = field(default_factory=dict)
+    """Number of requests due from the start on, by stage."""
 
     @classmethod
     def load(cls, reader: RecordingReader, run: RunColumns) -> CoolDowns:
-        """Read from all rows; a run without a cool-down reads nothing."""
+        """Compute the cool-downs from all request rows; without a cool-down, nothing is read."""
         seconds = run.header.config.cooldown
         if not seconds:
             return cls()

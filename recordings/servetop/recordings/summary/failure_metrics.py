@@ -1,4 +1,4 @@
-"""Why requests failed, counted by reason."""
+"""Counts failed requests by reason."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from servetop.recordings.format.request_codec import ENDED
 from servetop.recordings.read.load_requests import Selection
 from servetop.recordings.read.reader import RecordingReader
 
-MOST_REASONS = 10
-"""Reasons in a summary; rarer ones are counted as other reasons."""
+MAX_REASONS = 10
+"""Maximum reasons in a summary; less frequent ones are counted as other reasons."""
 
 
 def failure_reasons(reader: RecordingReader, selection: Selection) -> tuple[Failure, ...]:
-    """The most frequent reasons, each with its count and when the first failed; empty if no request failed."""
+    """Return the most frequent reasons, with counts and times of the first failure; empty if no request failed."""
     where, parameters = selection.where
     failed = f"status IN ({', '.join('?' * len(FAILED))})"
     rows = reader.request_rows(
@@ -24,7 +24,7 @@ def failure_reasons(reader: RecordingReader, selection: Selection) -> tuple[Fail
     )
     tally = FailureTally()
     for status, error, http_status, at in rows:
-        text = error if isinstance(error, str) else None  # a torn page may hold anything
-        instant = float(at) if isinstance(at, int | float) and math.isfinite(at) else None
-        tally.add(status, text, http_status=http_status, at=instant)
-    return tuple(tally.most_frequent(MOST_REASONS))
+        text = error if isinstance(error, str) else None  # a torn page may contain any value
+        failed_at = float(at) if isinstance(at, int | float) and math.isfinite(at) else None
+        tally.add(status, text, http_status=http_status, at=failed_at)
+    return tuple(tally.most_frequent(MAX_REASONS))

@@ -1,4 +1,4 @@
-"""The final numbers of a run, exact, from raw rows (docs/reference/metrics.md defines each)."""
+"""The exact final numbers of a run, computed from raw rows (defined in docs/reference/metrics.md)."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ from servetop.recordings.summary.failure_metrics import failure_reasons
 from servetop.recordings.summary.turn_metrics import turn_summaries
 
 _ENDPOINT_TYPES = {"completions": "openai", "chat": "openai-chat", "responses": "openai-responses"}
-"""Names of vLLM's benchmark."""
+"""Endpoint types in vLLM's benchmark, by endpoint."""
 
 
 def run_summary(
     reader: RecordingReader, *, percentiles: Sequence[float] | None = None, end: RunEnd | None = None
 ) -> RunSummary:
-    """Summarise the whole run but its warm-up, and each stage.
+    """Summarise each stage and the whole run, except warm-ups.
 
-    `percentiles` replaces those of the run's configuration; `end` is the end of a run that is not recorded yet.
+    `percentiles` replaces those of the run's configuration; `end` is the end of a run, if it is not recorded yet.
     """
     source = _Source.load(reader, percentiles=percentiles, end=end)
     run = source.run
     warm_at, cooldowns = run.warm_at, CoolDowns.load(reader, run)
     period = Period(start=warm_at)
-    selection = Selection(start=None if warm_at == -math.inf else warm_at, left_out=tuple(cooldowns.starts.items()))
+    selection = Selection(start=None if warm_at == -math.inf else warm_at, excluded=tuple(cooldowns.starts.items()))
     samples = load_requests(reader, selection)
     whole = source.measure(selection, period, samples=samples)
     shared = samples if len(run.stages) == 1 and warm_at == -math.inf else None  # the only stage has the same requests
@@ -76,9 +76,9 @@ def run_summary(
 def period_summary(
     reader: RecordingReader, *, stage: int | None = None, start: float | None = None, until: float | None = None
 ) -> Measurements:
-    """Measure the requests that were due in a stage and/or between two instants.
+    """Measure the requests that were due in a stage, between `start` and `until`, or both.
 
-    Server, energy and trust are those of the stage's time, or of the time between the instants.
+    Server, energy and trust metrics are those of the same period.
     """
     source = _Source.load(reader)
     periods = [each.period for each in source.run.stages if each.change.index == stage]
@@ -91,7 +91,7 @@ def period_summary(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Source:
-    """What every part of a summary is computed from."""
+    """The data from which every part of a summary is computed."""
 
     reader: RecordingReader
     run: RunColumns
@@ -109,7 +109,7 @@ class _Source:
         return cls(reader=reader, run=run, timeline=load_timeline(reader))
 
     def measure(self, selection: Selection, period: Period, *, samples: RequestColumns | None = None) -> Measurements:
-        """Measure the selected requests, which may be loaded already, and the period."""
+        """Measure the selected requests, loaded already if `samples` is given, and the period."""
         samples = samples or load_requests(self.reader, selection)
         config = self.run.header.config
         return Measurements(
@@ -124,7 +124,7 @@ class _Source:
 def _stage_summaries(
     source: _Source, cooldowns: CoolDowns, *, samples: RequestColumns | None
 ) -> tuple[StageSummary, ...]:
-    """All stages but warm-ups; `samples` are the requests of the only stage, if they are loaded already."""
+    """Summarise all stages except warm-ups; `samples` are the requests of the only stage, if loaded already."""
     run, windows = source.run, _known_windows(source.reader, source.run)
     ended = finished_stages([stage.change for stage in run.stages], source.reader.notes(), end=run.end)
     finished = {stage.index for stage in ended}
@@ -143,7 +143,7 @@ def _stage_summaries(
 
 
 def _known_windows(reader: RecordingReader, run: RunColumns) -> Mapping[int, SteadyWindow]:
-    """The stored windows if this version's method found them, else those found now."""
+    """Return the stored windows if they were found by this version's method, else compute them."""
     stored = reader.steady
     usable = bool(stored) and all(window.method == METHOD for window in stored.values())
     return stored if usable else steady_windows(run)
@@ -168,8 +168,8 @@ def _stage_summary(
     finished: bool,
 ) -> StageSummary:
     change, period = stage.change, stage.period
-    left_out = tuple(pair for pair in cooldowns.starts.items() if pair[0] == change.index)
-    measured = source.measure(Selection(stage=change.index, left_out=left_out), period, samples=samples)
+    excluded = tuple(pair for pair in cooldowns.starts.items() if pair[0] == change.index)
+    measured = source.measure(Selection(stage=change.index, excluded=excluded), period, samples=samples)
     return StageSummary(
         stage=change.index,
         label=change.label,
@@ -178,7 +178,7 @@ def _stage_summary(
         max_concurrency=change.max_concurrency,
         max_num_seqs=change.max_num_seqs,
         start=period.start,
-        end=_last_instant(source.run) if math.isinf(period.until) else period.until,
+        end=_end_of_run(source.run) if math.isinf(period.until) else period.until,
         preemptions=measured.server.preemptions,
         cooldown_requests=cooldowns.requests.get(change.index, 0),
         measured=measured,
@@ -188,7 +188,7 @@ def _stage_summary(
 
 
 def _set_up(run: RunColumns) -> dict[str, Any]:
-    """The fields of RunSummary that come from the configuration and the stages."""
+    """Return the fields of RunSummary from the configuration and the stages."""
     config, facts = run.header.config, run.header.engine
     changes = [stage.change for stage in run.stages if not stage.change.warmup]
     endpoint = config.workload.endpoint or (facts.endpoints[0] if facts else "completions")
@@ -215,7 +215,7 @@ def _ramp_summary(stage: StageConfig) -> RampSummary:
 
 
 def _common(changes: Iterable[StageChange], name: str) -> Any:
-    """A value that all stages share; None if they differ."""
+    """Return a value that is the same in all stages; None if it differs."""
     values = {getattr(change, name) for change in changes}
     return values.pop() if len(values) == 1 else None
 
@@ -228,8 +228,8 @@ def _state(reader: RecordingReader, run: RunColumns) -> str:
     return "live" if reader.is_live() else "broken-off"
 
 
-def _last_instant(run: RunColumns) -> float | None:
-    """When the run ended, else the end of its last tick."""
+def _end_of_run(run: RunColumns) -> float | None:
+    """Return when the run ended, or the end of its last tick if it has no end."""
     if run.end is not None:
         return run.end.at
     return float(run.tick_ends[-1]) if run.tick_ends.size else None

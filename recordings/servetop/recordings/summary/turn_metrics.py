@@ -1,4 +1,4 @@
-"""Summaries by turn of a conversation: with its history grow prompts, latencies and what a prefix cache finds."""
+"""Summaries by turn of a conversation, whose growing history affects prompts, latencies and prefix cache hits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MEASURED = (*_NUMBERS, "ok", "first_tokens", "sized")
 
 
 def turn_summaries(reader: RecordingReader, selection: Selection) -> tuple[TurnSummary, ...] | None:
-    """One summary for each turn, from 1: its requests, and latencies and prompts of those that ended well.
+    """Return one summary per turn, from 1, with latencies and prompts of its successful requests.
 
     None for a workload without conversations.
     """
@@ -42,21 +42,21 @@ def turn_summaries(reader: RecordingReader, selection: Selection) -> tuple[TurnS
 
 
 def _measured(columns: dict[str, tuple[Any, ...]]) -> FloatArray:
-    """The values that the summaries need; shape (requests, columns)."""
+    """Return the values that the summaries need, of shape (requests, columns)."""
     numbers = {name: np.array(columns[name], dtype=np.float64) for name in _NUMBERS}
     chunks = Chunks.of(columns["chunk_times"], columns["chunk_tokens"])
     sources = np.array([each or "" for each in columns["token_source"]], dtype=np.str_)
-    more = {
+    derived = {
         "ok": np.array([each == RequestStatus.OK for each in columns["status"]], dtype=np.float64),
         "first_tokens": chunks.first_tokens,
         "sized": chunks.sized(numbers["output_tokens"], sources).astype(np.float64),
     }
-    return np.stack([(numbers | more)[name] for name in _MEASURED], axis=1)
+    return np.stack([(numbers | derived)[name] for name in _MEASURED], axis=1)
 
 
 def _turn_summary(columns: dict[str, FloatArray], turn: float) -> TurnSummary:
-    mine = columns["turn"] == turn
-    ok = {name: values[mine & (columns["ok"] == 1)] for name, values in columns.items()}
+    in_turn = columns["turn"] == turn
+    ok = {name: values[in_turn & (columns["ok"] == 1)] for name, values in columns.items()}
     ttft = ok["first_token_at"] - ok["sent"]
     later = ok["output_tokens"] - ok["first_tokens"]
     tpot = (ok["done_at"] - ok["first_token_at"]) / np.where(later > 0, later, np.nan)
@@ -66,7 +66,7 @@ def _turn_summary(columns: dict[str, FloatArray], turn: float) -> TurnSummary:
     cached = ok["cached_tokens"][known].sum() / max(1.0, prompts[known].sum()) if known.any() else np.nan
     return TurnSummary(
         turn=int(turn),
-        requests=int(mine.sum()),
+        requests=int(in_turn.sum()),
         completed=int(ok["turn"].size),
         **_statistics("ttft", ttft),
         **_statistics("tpot", np.empty(0) if reason else tpot),
@@ -77,6 +77,6 @@ def _turn_summary(columns: dict[str, FloatArray], turn: float) -> TurnSummary:
 
 
 def _statistics(name: str, seconds: FloatArray) -> dict[str, float | None]:
-    pool = Distribution.of(seconds)
-    values = {"mean": pool.mean, "p50": pool.percentile(50), "p99": pool.percentile(99)}
+    distribution = Distribution.of(seconds)
+    values = {"mean": distribution.mean, "p50": distribution.percentile(50), "p99": distribution.percentile(99)}
     return {f"{statistic}_{name}_ms": finite(value * MS_PER_S) for statistic, value in values.items()}

@@ -1,4 +1,4 @@
-"""The result of verifying a recording: its checks and the verdict."""
+"""The result of verifying a recording: checks and verdict."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ class VerifyCheck:
     name: str
     sound: bool
     detail: str
-    """The finding, or what is wrong, in one line."""
+    """The result, or the damage found, in one line."""
 
 
 class VerifyVerdict(StrEnum):
-    """The result of verifying a file."""
+    """The verdict on a file."""
 
     SOUND = "sound"
-    """Each tick is unaltered, none is missing, and their counts match the request rows."""
+    """No tick is altered or missing, and their counts match the request rows."""
     NOT_SOUND = "not sound"
-    """A recording in which something is torn, missing or altered."""
+    """Some data of the recording are torn, missing or altered."""
     NOT_A_RECORDING = "not a recording"
-    """A file without a recording's marks or tables, or one that cannot be opened."""
+    """The file lacks a recording's signature or tables, or cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The checks of a file and the verdict."""
+    """The checks of a file and their verdict."""
 
     verdict: VerifyVerdict
     checks: Sequence[VerifyCheck]

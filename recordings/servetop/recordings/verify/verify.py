@@ -1,4 +1,4 @@
-"""Verifies a recording: pages, header, ticks, requests, other rows, log and end."""
+"""Verifies a recording: header, pages, ticks, requests, other rows, write-ahead log and end."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def verify(path: Path) -> Verified:
         return Verified(verdict, [VerifyCheck(name="file", sound=False, detail=str(error))])
     try:
         reader = RecordingReader(opened, path)
-        opened.connection.execute("BEGIN")  # ticks and requests of one instant, also during a run
+        opened.connection.execute("BEGIN")  # a consistent snapshot of ticks and requests, even during a run
         checks = list(_checks(reader, opened, path))
     except RecordingError as error:
         checks = [VerifyCheck(name="header", sound=False, detail=str(error))]
@@ -73,18 +73,18 @@ def _checks(reader: RecordingReader, opened: OpenedFile, path: Path) -> Iterator
         name="header", sound=True, detail=f"format {version // 1000}.{version % 1000}, servetop {written_by}"
     )
 
-    def looked_at(name: str, look: Callable[[TableReader], str]) -> VerifyCheck:
+    def check(name: str, inspect: Callable[[TableReader], str]) -> VerifyCheck:
         tables = TableReader(replace(opened, damage=None), path)
         try:
-            detail = look(tables)
+            detail = inspect(tables)
         except RecordingError as error:
             return VerifyCheck(name=name, sound=False, detail=str(error))
         return VerifyCheck(name=name, sound=tables.cause is None, detail=tables.cause or detail)
 
-    yield VerifyCheck(name="pages", sound=False, detail=opened.damage) if opened.damage else looked_at("pages", _pages)
-    yield looked_at("ticks", _ticks)
-    yield looked_at("requests", _requests)
-    yield looked_at("other rows", _other_rows)
+    yield VerifyCheck(name="pages", sound=False, detail=opened.damage) if opened.damage else check("pages", _pages)
+    yield check("ticks", _ticks)
+    yield check("requests", _requests)
+    yield check("other rows", _other_rows)
     yield _log(path, live=reader.is_live())
     yield _end(reader)
 
@@ -99,20 +99,21 @@ def _pages(tables: TableReader) -> str:
 def _ticks(tables: TableReader) -> str:
     ticks: list[Tick] = tables.events(TICK)
     numbers = [tick.index for tick in ticks]
-    gap = next((number for number, after in itertools.pairwise(numbers) if after != number + 1), None)
+    gap = next((number for number, following in itertools.pairwise(numbers) if following != number + 1), None)
     if gap is not None:
-        tables.blame(f"ticks are missing or out of order after second {(gap + 1) * TICK_SECONDS:.2f}")
+        tables.record_damage(f"ticks are missing or out of order after second {(gap + 1) * TICK_SECONDS:.2f}")
     elif numbers and numbers[0] != 0:
-        tables.blame(f"the ticks before second {numbers[0] * TICK_SECONDS:.2f} are missing")
+        tables.record_damage(f"the ticks before second {numbers[0] * TICK_SECONDS:.2f} are missing")
     unchecked = len(ticks)
     if CHECKSUM in dict(tables.columns_of(TICK.name)):
         (unchecked,) = next(tables.rows(TICK.name, ("count(*)",), where=f"{CHECKSUM} IS NULL"), (0,))
-    words = f"{len(ticks):,} without a gap, {len(ticks) * TICK_SECONDS:.1f} s"
-    return f"{words}; {unchecked:,} of an older version have no checksum" if unchecked else f"{words}; checksums match"
+    detail = f"{len(ticks):,} without a gap, {len(ticks) * TICK_SECONDS:.1f} s"
+    suffix = f"{unchecked:,} of an older version have no checksum" if unchecked else "checksums match"
+    return f"{detail}; {suffix}"
 
 
 def _requests(tables: TableReader) -> str:
-    """Compare the rows with the counters of the ticks, which were written together."""
+    """Compare the rows with the counters of the ticks, which were written in the same transactions."""
     check_request_rows(tables)
     deque(tables.rows("request", tuple(dict(tables.columns_of("request")))), maxlen=0)  # decodes all texts
     rows = dict(tables.rows("request GROUP BY status", ("status", "count(*)")))
@@ -120,8 +121,8 @@ def _requests(tables: TableReader) -> str:
     counted = next(tables.rows(TICK.name, (sums,)), (0,) * len(_COUNTERS))
     for status, ticks in zip(_COUNTERS, counted, strict=True):
         if rows.get(status, 0) != ticks:
-            tables.blame(f"{rows.get(status, 0):,} rows say {status}, the ticks count {ticks:,}")
-    return f"{sum(rows.values()):,}, as many as the ticks count"
+            tables.record_damage(f"{rows.get(status, 0):,} rows have status {status}, but the ticks count {ticks:,}")
+    return f"{sum(rows.values()):,}, matching the counts of the ticks"
 
 
 def _other_rows(tables: TableReader) -> str:
@@ -136,15 +137,16 @@ def _log(path: Path, *, live: bool) -> VerifyCheck:
         return VerifyCheck(name="log", sound=False, detail=f"the write-ahead log cannot be read ({error.strerror})")
     if state.damage is not None and not live:
         return VerifyCheck(name="log", sound=False, detail=state.damage)
-    words = f"{state.commits:,} commits in the write-ahead log" if state.commits else "no write-ahead log is needed"
-    return VerifyCheck(name="log", sound=True, detail=words)
+    detail = f"{state.commits:,} commits in the write-ahead log" if state.commits else "no write-ahead log is needed"
+    return VerifyCheck(name="log", sound=True, detail=detail)
 
 
 def _end(reader: RecordingReader) -> VerifyCheck:
     if reader.damage is not None:
         return VerifyCheck(name="end", sound=False, detail=reader.damage)
     if reader.end is None:
-        words = "still being written" if reader.is_live() else "none: the run was killed or lost its disk"
-        return VerifyCheck(name="end", sound=True, detail=words)
-    words = f"after {reader.end.at:.1f} s, exit code {reader.end.exit_code}"
-    return VerifyCheck(name="end", sound=True, detail=f"{words}: {reader.end.reason}" if reader.end.reason else words)
+        detail = "still being written" if reader.is_live() else "none: the run was killed or lost its disk"
+        return VerifyCheck(name="end", sound=True, detail=detail)
+    detail = f"after {reader.end.at:.1f} s, exit code {reader.end.exit_code}"
+    detail += f": {reader.end.reason}" if reader.end.reason else ""
+    return VerifyCheck(name="end", sound=True, detail=detail)

@@ -1,7 +1,8 @@
-"""Finds what SQLite drops silently: commits of a write-ahead log after a torn or altered one.
+"""Finds commits that SQLite drops silently: those in a write-ahead log after a torn or altered one.
 
-The layout is that of sqlite.org/fileformat2.html, section 4: a header of 32 bytes, then frames of 24 bytes and a page.
-A frame is valid if its salts are the header's and its checksum, which continues that of the previous frame, matches.
+The layout is documented at sqlite.org/fileformat2.html, section 4: a header of 32 bytes, then frames of 24 bytes and a
+page. A frame is valid if its salts equal the header's and its checksum, which continues that of the previous frame,
+matches.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 _HEADER, _FRAME = 32, 24
 _MAGIC = (0x377F0682, 0x377F0683)
-_LARGEST_CHECKED = 256 << 20
-"""Bytes; usually a log has a thousand pages."""
+_MAX_CHECKED_BYTES = 256 << 20
+"""Logs larger than this are not checked; usually a log has a thousand pages."""
 _FRAMES_AT_ONCE = 1000
 _LOW = 0xFFFFFFFF
 
@@ -29,18 +30,18 @@ class WalState:
     """The contents of a write-ahead log."""
 
     commits: int
-    """Transactions that SQLite sees."""
+    """Transactions that SQLite reads."""
     dropped: int
-    """Transactions after the damage, as far as they can be recognised."""
+    """Recognisable transactions after the damage."""
     damage: str | None = None
-    """Why they are dropped; None for a sound log, which may end within a transaction, as after a kill -9."""
+    """Why they are dropped; None for a sound log, which may end within a transaction after a kill -9."""
 
 
 def check_wal(database: Path) -> WalState:
     """Check the log beside a database; a missing or empty one is sound. OSError if it cannot be read."""
     log = database.with_name(f"{database.name}-wal")
     size = log.stat().st_size if log.exists() else 0
-    if size <= _HEADER or size > _LARGEST_CHECKED:
+    if size <= _HEADER or size > _MAX_CHECKED_BYTES:
         return WalState(commits=0, dropped=0)
     return _checked(log.read_bytes())
 
@@ -54,27 +55,27 @@ def _checked(data: bytes) -> WalState:
     count = (len(data) - _HEADER) // (_FRAME + page)
     frames = np.frombuffer(data, np.uint8, count * (_FRAME + page), _HEADER).reshape(count, _FRAME + page)
     heads = np.frombuffer(frames[:, :_FRAME].tobytes(), ">u4").reshape(count, 6)
-    ours = (heads[:, 2] == salt_1) & (heads[:, 3] == salt_2)
+    own = (heads[:, 2] == salt_1) & (heads[:, 3] == salt_2)
     running = [(sum_1, sum_2)]
     for start in range(0, count, _FRAMES_AT_ONCE):
         part = frames[start : start + _FRAMES_AT_ONCE]
         covered = np.concatenate([part[:, :8], part[:, _FRAME:]], axis=1).tobytes()
         running += _checksums(covered, 8 + page, order=order, before=running[-1])
     sums = np.array(running[1:], np.uint64).reshape(count, 2)
-    right = ours & (sums == heads[:, 4:]).all(axis=1)
-    valid = count if right.all() else int(right.argmin())
+    matching = own & (sums == heads[:, 4:]).all(axis=1)
+    valid = count if matching.all() else int(matching.argmin())
     commits = heads[:, 1] > 0
     last = int(np.flatnonzero(commits[:valid])[-1]) + 1 if commits[:valid].any() else 0
-    dropped = int((ours & commits)[last:].sum())
+    dropped = int((own & commits)[last:].sum())
     damage = f"its write-ahead log is torn: at least {dropped} later commits were dropped" if dropped else None
     return WalState(commits=int(commits[:last].sum()), dropped=dropped, damage=damage)
 
 
 def _checksums(data: bytes, width: int, *, order: str, before: tuple[int, int]) -> list[tuple[int, int]]:
-    """The running checksum after each piece of `width` bytes.
+    """Return the running checksum after each piece of `width` bytes.
 
-    A step is s0 += x + s1, s1 += y + s0, so a piece adds a sum of its integers, weighted by Fibonacci numbers, and the
-    sums before it count by powers of the same matrix: all pieces at once, then one addition each.
+    One step is s0 += x + s1, s1 += y + s0. A piece therefore adds a sum of its integers weighted by Fibonacci numbers,
+    which is computed for all pieces at once, and multiplies the previous checksum by a power of a constant matrix.
     """
     words: npt.NDArray[np.uint64] = np.frombuffer(data, order).astype(np.uint64).reshape(-1, width // 4)
     steps = width // 8

@@ -1,1 +1,1 @@
-"""The one writer of a recording, and how a run resumes."""
+"""Writes a recording, and resumes an interrupted one."""

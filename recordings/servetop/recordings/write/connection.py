@@ -10,16 +10,16 @@ from servetop.core.errors import RecordingError
 from servetop.recordings.write.tick_transaction import EncodedBatch
 
 BUSY_SECONDS = 0.25
-"""Seconds a commit waits for a viewer that is writing a command, before it is retried with the next one."""
+"""Seconds that a commit waits for a viewer that is writing a command, before it is retried at the next tick."""
 
 
 def connect_for_writing(path: Path) -> sqlite3.Connection:
-    """Connect without implicit transactions and without a busy timeout; raises sqlite3.Error."""
+    """Connect without implicit transactions and with a short busy timeout; raises sqlite3.Error."""
     return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
 
 def write_batch(connection: sqlite3.Connection, batch: EncodedBatch) -> str | None:
-    """Write a batch; None if it is on disk, else the reason."""
+    """Write a batch in one transaction; return None if it is on disk, else the reason."""
     try:
         connection.execute("BEGIN IMMEDIATE")
         for statement, rows in batch.statements:
@@ -35,7 +35,7 @@ def write_batch(connection: sqlite3.Connection, batch: EncodedBatch) -> str | No
 
 
 def claim_path(path: Path) -> None:
-    """Create the empty file, so that no other run can take its name."""
+    """Create the empty file, so that no other run can use its name; RecordingError if that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

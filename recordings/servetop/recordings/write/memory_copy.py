@@ -1,4 +1,4 @@
-"""A copy of a recording in memory, with the data that the disk refused."""
+"""A copy of a recording in memory, including data that could not be written to disk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from servetop.recordings.write.tick_transaction import EncodedBatch
 
 
 def copy_to_memory(connection: sqlite3.Connection, batches: Iterable[EncodedBatch] = ()) -> sqlite3.Connection:
-    """Copy everything that a connection can read, then add `batches`; RecordingError if it is no longer readable."""
+    """Copy the database of a connection, then add `batches`; RecordingError if it is no longer readable."""
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     try:
         connection.backup(copy)

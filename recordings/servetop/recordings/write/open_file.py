@@ -17,7 +17,7 @@ class OpenFile:
         self._identity = _identity(path)
 
     def current_path(self) -> Path | None:
-        """Its current path, which differs after a move; None if it was removed or cannot be found."""
+        """Return the current path, which differs after a move; None if the file was removed or cannot be found."""
         try:
             if _identity(self.path) == self._identity:
                 return self.path
@@ -28,7 +28,7 @@ class OpenFile:
         return self._moved_to()
 
     def _moved_to(self) -> Path | None:
-        """The current path, which Linux lists among the process's open files."""
+        """Return the current path from Linux's list of the process's open files; None if it is not found."""
         try:
             links = [os.readlink(each) for each in _OWN_FILES.iterdir() if each.is_symlink()]
         except OSError:

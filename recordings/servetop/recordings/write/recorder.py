@@ -1,4 +1,4 @@
-"""The only writer of a recording: one transaction per tick, and a queue in memory while the disk refuses."""
+"""The only writer of a recording: one transaction per tick, and a queue in memory while the disk fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from servetop.recordings.format.row_codec import COMMANDS
 from servetop.recordings.format.steady_codec import encode_windows
 from servetop.recordings.format.tick_checksum import checksum_in
 from servetop.recordings.library.liveness import Writer
-from servetop.recordings.read.open import OpenedFile, fold_wal
+from servetop.recordings.read.open import OpenedFile, checkpoint_wal
 from servetop.recordings.read.reader import RecordingReader
 from servetop.recordings.write.connection import claim_path, connect_for_writing, write_batch
 from servetop.recordings.write.memory_copy import copy_to_memory
@@ -28,13 +28,13 @@ from servetop.recordings.write.open_file import OpenFile
 from servetop.recordings.write.tick_transaction import EncodedBatch, TickTransaction, encode_batch
 
 MAX_WAITING_ROWS = 100_000
-"""Rows kept in memory while the disk refuses them; beyond that the oldest batches are dropped and counted."""
+"""Maximum rows kept in memory while the disk fails; beyond that, the oldest batches are dropped and counted."""
 
 _END = "UPDATE run SET end_at = ?, exit_code = ?, end_reason = ?, steady = ?"
 
 
 class Recorder:
-    """Writes a run to its file. A full disk or a removed file never stops the run: see `failing`."""
+    """Writes a run to its file. A full disk or a removed file does not stop the run; `failing` reports it."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, *, redactor: Redactor) -> None:
         self._file, self._opened_as = OpenFile(path), path
@@ -59,11 +59,13 @@ class Recorder:
         try:
             connection = connect_for_writing(path)
             try:
-                connection.execute("BEGIN")  # tables and header at once: no reader sees a recording without a header
+                connection.execute(
+                    "BEGIN"
+                )  # tables and header in one transaction: no reader sees a recording without a header
                 schema.create_tables(connection)
                 columns = encode_header(header, writer=Writer.this_process(), redactor=redactor)
-                marks = ", ".join("?" * len(columns))
-                connection.execute(f"INSERT INTO run ({', '.join(columns)}) VALUES ({marks})", [*columns.values()])
+                values = ", ".join("?" * len(columns))
+                connection.execute(f"INSERT INTO run ({', '.join(columns)}) VALUES ({values})", [*columns.values()])
                 connection.execute("COMMIT")
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
@@ -79,16 +81,16 @@ class Recorder:
             return cls(connection, path, redactor=redactor)
         except (OSError, sqlite3.Error) as error:
             connection.close()
-            raise RecordingError(f"cannot record to {path}: it was removed at once, or its disk fails") from error
+            raise RecordingError(f"cannot record to {path}: it was removed immediately, or its disk fails") from error
 
     @property
     def path(self) -> Path:
-        """Current path of the file, even after a move."""
+        """The current path of the file, even after a move."""
         return self._file.path
 
     @property
     def failing(self) -> str | None:
-        """Why the file cannot be written now, with the same text as long as it lasts; None if it can."""
+        """Why the file cannot be written now, with a constant text for as long as that lasts; None if it can."""
         if self._removed:
             return f"{self.path} was removed while it was written"
         return None if self._failure is None else f"{self.path} cannot be written ({self._last_failure})"
@@ -107,7 +109,7 @@ class Recorder:
 
     @property
     def trouble(self) -> str | None:
-        """One line while data is not on disk, and from then on once data was dropped; None otherwise."""
+        """One line while data are not on disk, and permanently once data have been dropped; None otherwise."""
         if self._failure is None and not self._dropped:
             return None
         parts = [f"{self.path.name}: "]
@@ -145,7 +147,7 @@ class Recorder:
             self._file.path = path
 
     def reader(self) -> RecordingReader:
-        """A reader of all data, also after `close`: of the file, or of a copy in memory if the file is incomplete.
+        """Return a reader of all data: of the file, or of a copy in memory if it is incomplete, even after `close`.
 
         RecordingError if the file cannot be read.
         """
@@ -153,7 +155,7 @@ class Recorder:
             source, missing = self._memory_copy, []
         else:
             self._locate_file()
-            self._add(EncodedBatch(statements=[]))  # once more
+            self._add(EncodedBatch(statements=[]))  # retry the queued batches
             source, missing = self._connection if self._needs_copy else None, [*self._queue]
         if source is None:
             return RecordingReader.open(self.path)
@@ -161,16 +163,16 @@ class Recorder:
 
     @property
     def _needs_copy(self) -> bool:
-        """Whether the file is incomplete, or its write-ahead log is not beside it."""
+        """Whether the file is incomplete, or was moved away from its write-ahead log."""
         return bool(self._queue) or self._removed or self.path != self._opened_as
 
     def set_engine(self, facts: EngineFacts) -> None:
-        """Record the engine, or replace it after a restart."""
+        """Record the facts of the engine, or replace them after a restart."""
         row = (encode_engine(facts, redactor=self._redactor),)
         self._add(EncodedBatch(statements=[("UPDATE run SET engine = ?", [row])]))
 
     def new_commands(self) -> list[Command]:
-        """Commands from viewers since the last call, oldest first; none while the file cannot be read."""
+        """Return the commands from viewers since the last call, oldest first; none while the file cannot be read."""
         names = ", ".join(("seq", *schema.COMMAND.names))
         query = f"SELECT {names} FROM command WHERE seq > ? ORDER BY seq"
         try:
@@ -182,9 +184,9 @@ class Recorder:
         return COMMANDS.decode_all([dict(zip(("seq", *schema.COMMAND.names), row, strict=True)) for row in rows])
 
     def close(self, end: RunEnd, *, steady: Mapping[int, SteadyWindow] | None = None) -> None:
-        """Write the end of the run and each stage's steady window, and leave one plain file; further calls do nothing.
+        """Write the end of the run and the stages' steady windows, and leave one plain file; further calls do nothing.
 
-        Data that the disk still refuses stays in memory for `reader`; `unrecorded` counts it.
+        Data that still cannot be written remain in memory for `reader`, and `unrecorded` counts them.
         """
         if self._connection is None:
             return
@@ -195,7 +197,7 @@ class Recorder:
         if self._failure is None:
             self._add(last)
         else:
-            write_batch(self._connection, last)  # a small row may fit: the file then says that it is not complete
+            write_batch(self._connection, last)  # a small row may fit, which records that the file is incomplete
         if self._queue or self._removed:
             with contextlib.suppress(RecordingError):
                 self._memory_copy = copy_to_memory(self._connection, [*self._queue, last])
@@ -203,19 +205,19 @@ class Recorder:
         self._connection = None
 
     def _leave_one_file(self, connection: sqlite3.Connection) -> None:
-        """Leave one plain file. SQLite deletes the log only under the file's first name."""
+        """Merge the write-ahead log and delete it; SQLite deletes it only under the file's original name."""
         if self.path == self._opened_as and not self._removed:
-            fold_wal(connection)
+            checkpoint_wal(connection)
             connection.close()
             return
         with contextlib.suppress(sqlite3.Error):
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         connection.close()
-        for suffix in () if self._opened_as.exists() else ("-wal", "-shm"):  # another run may have taken the name
+        for suffix in () if self._opened_as.exists() else ("-wal", "-shm"):  # unless another run uses the name
             self._opened_as.with_name(self._opened_as.name + suffix).unlink(missing_ok=True)
         if not self._removed:
             with contextlib.suppress(sqlite3.Error), contextlib.closing(connect_for_writing(self.path)) as moved:
-                fold_wal(moved)
+                checkpoint_wal(moved)
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -247,6 +249,6 @@ class Recorder:
 
     def _note_dropped(self) -> None:
         if self._dropped:
-            text = f"{self._dropped} are missing: the disk refused them for too long"
+            text = f"{self._dropped} are missing: the file could not be written for too long"
             note = Note(at=self._last_time, severity=Severity.ERROR, source="recorder", text=text)
             self._add(encode_batch(TickTransaction(notes=[note]), redactor=self._redactor, checksum=self._checksum))

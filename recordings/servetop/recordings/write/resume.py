@@ -1,4 +1,4 @@
-"""Resumes the recording of an interrupted run: run time continues where it stopped."""
+"""Resumes the recording of an interrupted run, whose run time continues where it stopped."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from servetop.recordings.write.tick_transaction import TickTransaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStart:
-    """Where a run starts or resumes: the numbers of its next tick, stage and request."""
+    """Where a run starts or resumes: its clock anchor, and the numbers of its next tick, stage and request."""
 
     anchor: ClockAnchor
-    """The anchor of a resumed run; its origin makes run time continue after the last tick."""
+    """The clock anchor; that of a resumed run makes run time continue after the last tick."""
     first_tick: int = 0
     first_stage: int = 0
     first_request: int = 0
@@ -38,13 +38,13 @@ class RunStart:
 def resume_recording(path: Path, config: RunConfig | None = None) -> tuple[Recorder, RunStart]:
     """Open an interrupted recording for writing; RecordingError if it cannot be opened, or is still being written.
 
-    `config` is that of the new session: the recorded one lacks the secrets that must be redacted.
+    `config` is that of the new session, with the secrets to redact, which the recorded one lacks.
     """
     with contextlib.closing(RecordingReader.open(path)) as reader:
         if reader.is_live():
-            raise RecordingError(f"{path} is still being written: watch it with servetop replay {path}")
+            raise RecordingError(f"{path} is still being written: view it with servetop replay {path}")
         if reader.damage is not None:
-            raise RecordingError(f"{path} is damaged ({reader.damage}): start a new run, into another file")
+            raise RecordingError(f"{path} is damaged ({reader.damage}): start a new run with another file")
         update, header = reader.poll(), reader.header
         first_request = reader.next_request()
     first_tick = update.ticks[-1].index + 1 if update.ticks else 0
@@ -53,7 +53,7 @@ def resume_recording(path: Path, config: RunConfig | None = None) -> tuple[Recor
         origin_ns=now.origin_ns - round(first_tick * TICK_SECONDS * NS_PER_S), wall_epoch_s=header.anchor.wall_epoch_s
     )
     recorder = Recorder(_connect(path, anchor), path, redactor=redactor_of(config or header.config))
-    recorder.new_commands()  # those of the previous session are history
+    recorder.new_commands()  # skip those of the previous session
     recorder.commit(TickTransaction(notes=[_note(first_tick * TICK_SECONDS, now.wall_epoch_s - anchor.wall_epoch_s)]))
     stages = [stage.index for stage in update.stages]
     first_stage = max(stages, default=-1) + 1
@@ -79,5 +79,5 @@ def _connect(path: Path, anchor: ClockAnchor) -> sqlite3.Connection:
 
 
 def _note(at: float, since_start: float) -> Note:
-    words = f"resumed {since_start:.0f} s after the run began; run time stood still in between"
-    return Note(at=at, severity=Severity.INFO, source=RESUMED, text=words)
+    text = f"resumed {since_start:.0f} s after the run started; run time does not include the interruption"
+    return Note(at=at, severity=Severity.INFO, source=RESUMED, text=text)

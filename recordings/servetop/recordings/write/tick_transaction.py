@@ -1,4 +1,4 @@
-"""What one tick adds to a recording, as events and as SQL statements with their rows."""
+"""The data that one tick adds to a recording, as events and as SQL statements with rows."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from servetop.recordings.format import schema
 from servetop.recordings.format.tick_checksum import TickChecksum
 from servetop.recordings.format.tick_codec import TICKS
 
-_OBEYED = "UPDATE command SET obeyed_at = ?, reply = ? WHERE seq = ?"
+_SET_REPLY = "UPDATE command SET obeyed_at = ?, reply = ? WHERE seq = ?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickTransaction:
-    """The events of one interval, written in one transaction or not at all."""
+    """The events of one tick, written in one transaction or not at all."""
 
     tick: Tick | None = None
     requests: Sequence[RequestRecord] = ()
-    """Requests that ended."""
+    """Requests that ended during the tick."""
     engine_samples: Sequence[EngineSample] = ()
     replica_samples: Sequence[ReplicaSample] = ()
     gpu_samples: Sequence[GpuSample] = ()
@@ -40,30 +40,30 @@ class TickTransaction:
     notes: Sequence[Note] = ()
     log_lines: Sequence[LogLine] = ()
     commands: Sequence[Command] = ()
-    """Applied commands: their rows get `obeyed_at` and `reply`."""
+    """Applied commands, whose rows are updated with `obeyed_at` and `reply`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedBatch:
-    """An encoded batch, which can be written repeatedly until it succeeds."""
+    """The encoded rows of one transaction, which can be retried until it succeeds."""
 
     statements: Sequence[tuple[str, Sequence[tuple[Any, ...]]]]
-    """SQL and the rows of parameters to execute it with."""
+    """SQL statements, each with its rows of parameters."""
     ticks: int = 0
     requests: int = 0
 
     @property
     def rows(self) -> int:
-        """Number of rows, a measure of its memory."""
+        """The number of rows, a measure of memory use."""
         return sum(len(rows) for _, rows in self.statements)
 
 
 def encode_batch(
     batch: TickTransaction, *, redactor: Redactor, checksum: TickChecksum = TICKS.checksum
 ) -> EncodedBatch:
-    """Encode rows for every table with new events; free texts are redacted.
+    """Encode rows for every table with new events, and redact free texts.
 
-    `checksum` is that of the file: a resumed one may have its columns in another order.
+    `checksum` is that of the file, because a resumed file may have another column order.
     """
     events: tuple[tuple[schema.EventTable, Sequence[Any]], ...] = (
         (schema.STAGE, [dataclasses.replace(each, label=redactor.text(each.label)) for each in batch.stages]),
@@ -80,7 +80,7 @@ def encode_batch(
     if batch.commands:
         replies = [each.reply and redactor.sentence(each.reply) for each in batch.commands]
         rows = [(each.obeyed_at, reply, each.id) for each, reply in zip(batch.commands, replies, strict=True)]
-        statements.append((_OBEYED, rows))
+        statements.append((_SET_REPLY, rows))
     return EncodedBatch(statements=statements, ticks=0 if batch.tick is None else 1, requests=len(batch.requests))
 
 
