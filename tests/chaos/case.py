@@ -31,8 +31,7 @@ class Finding(NamedTuple):
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """One of many of a kind; the same kind, number and seed do the same."""
 
     kind: str

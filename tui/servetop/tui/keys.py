@@ -3,112 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from textual.binding import Binding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Key:
     """A key, its action, and its texts on the screen."""
 
     keys: str
     """Textual's names, separated by commas."""
     action: str
-    caption: str
-    """The key as users know it."""
-    label: str
-    """One or two words for the bottom line; empty omits it there."""
+    _: KW_ONLY
     tooltip: str
+    shown: str = ""
+    """Its name on the screen; empty: the same as in `keys`."""
+    label: str = ""
+    """One or two words for the bottom line; empty omits it there."""
     priority: bool = False
+
+    @property
+    def caption(self) -> str:
+        """Its name on the screen."""
+        return self.shown or self.keys
 
 
 STEERING = (
-    Key(keys="space", action="toggle_clock", caption="space", label="hold",
+    Key("space", "toggle_clock", label="hold",
         tooltip="Hold the ramp, or continue it; in the past or after the end: play, pause"),
-    Key(keys="up", action="scale_rate(1.05)", caption="↑", label="", tooltip="Request rate +5 %"),
-    Key(keys="down", action="scale_rate(0.95)", caption="↓", label="", tooltip="Request rate −5 %"),
-    Key(keys="shift+up", action="scale_rate(1.25)", caption="⇧↑", label="", tooltip="Request rate +25 %"),
-    Key(keys="shift+down", action="scale_rate(0.75)", caption="⇧↓", label="", tooltip="Request rate −25 %"),
-    Key(keys="left_square_bracket", action="bracket(-1)", caption="[", label="",
+    Key("up", "scale_rate(1.05)", shown="↑", tooltip="Request rate +5 %"),
+    Key("down", "scale_rate(0.95)", shown="↓", tooltip="Request rate −5 %"),
+    Key("shift+up", "scale_rate(1.25)", shown="⇧↑", tooltip="Request rate +25 %"),
+    Key("shift+down", "scale_rate(0.75)", shown="⇧↓", tooltip="Request rate −25 %"),
+    Key("left_square_bracket", "bracket(-1)", shown="[",
         tooltip="Concurrency limit −10 %; sets one if there is none; in the past or after the end: previous event"),
-    Key(keys="right_square_bracket", action="bracket(1)", caption="]", label="",
+    Key("right_square_bracket", "bracket(1)", shown="]",
         tooltip="Concurrency limit +10 %; in the past or after the end: next event"),
-    Key(keys="b", action="step_batch_size(-1)", caption="b", label="",
+    Key("b", "step_batch_size(-1)",
         tooltip="Engine batch size (max_num_seqs) one step down; asks before it restarts an engine"),
-    Key(keys="B", action="step_batch_size(1)", caption="B", label="",
+    Key("B", "step_batch_size(1)",
         tooltip="Engine batch size (max_num_seqs) one step up; asks before it restarts an engine"),
-    Key(keys="p", action="pause_load", caption="p", label="pause", tooltip="Pause the load, or resume it"),
-    Key(keys="n", action="next_stage", caption="n", label="next", tooltip="Start the next stage now"),
-    Key(keys="N", action="previous_stage", caption="N", label="", tooltip="Repeat the previous stage"),
-    Key(keys="o", action="switch_loop", caption="o", label="",
-        tooltip="Open loop (at the current rate) or closed loop (at the current concurrency)"),
-    Key(keys="s", action="stop", caption="s", label="",
-        tooltip="Stop the run: asks whether to drain or cancel; while it drains, cancels"),
-    Key(keys="x", action="burst", caption="x", label="burst", tooltip="Send a second's worth of requests at once"),
-    Key(keys="m", action="mark", caption="m", label="mark", tooltip="Mark this time with a note on the timeline"),
+    Key("p", "pause_load", label="pause", tooltip="Pause the load, or resume it"),
+    Key("n", "next_stage", label="next", tooltip="Start the next stage now"),
+    Key("N", "previous_stage", tooltip="Repeat the previous stage"),
+    Key("o", "switch_loop", tooltip="Open loop (at the current rate) or closed loop (at the current concurrency)"),
+    Key("s", "stop", tooltip="Stop the run: asks whether to drain or cancel; while it drains, cancels"),
+    Key("x", "burst", label="burst", tooltip="Send a second's worth of requests at once"),
+    Key("m", "mark", label="mark", tooltip="Mark this time with a note on the timeline"),
 )  # fmt: skip
 """Keys that act on a live run."""
 
 MOVING = (
-    Key(keys="left", action="seek(-5)", caption="←", label="", tooltip="Back 5 s; or the cursor back"),
-    Key(keys="right", action="seek(5)", caption="→", label="", tooltip="Forward 5 s, or the cursor forward"),
-    Key(keys="shift+left", action="seek(-30)", caption="⇧←", label="", tooltip="Back 30 s"),
-    Key(keys="shift+right", action="seek(30)", caption="⇧→", label="", tooltip="Forward 30 s"),
-    Key(keys="comma", action="step(-1)", caption=",", label="", tooltip="Back one tick (0.25 s), and pause"),
-    Key(keys="full_stop", action="step(1)", caption=".", label="", tooltip="Forward one tick (0.25 s), and pause"),
-    Key(keys="home", action="go_to_start", caption="Home", label="", tooltip="To the start"),
-    Key(keys="end,backslash", action="go_to_edge", caption="End \\", label="",
-        tooltip="To the newest tick, and follow it"),
-    Key(keys="g", action="enter_time", caption="g", label="",
-        tooltip="Go to a time: 90, 1:30, 0:01:30 or 50%"),
-    Key(keys="c", action="toggle_cursor", caption="c", label="cursor",
+    Key("left", "seek(-5)", shown="←", tooltip="Back 5 s; or the cursor back"),
+    Key("right", "seek(5)", shown="→", tooltip="Forward 5 s, or the cursor forward"),
+    Key("shift+left", "seek(-30)", shown="⇧←", tooltip="Back 30 s"),
+    Key("shift+right", "seek(30)", shown="⇧→", tooltip="Forward 30 s"),
+    Key("comma", "step(-1)", shown=",", tooltip="Back one tick (0.25 s), and pause"),
+    Key("full_stop", "step(1)", shown=".", tooltip="Forward one tick (0.25 s), and pause"),
+    Key("home", "go_to_start", shown="Home", tooltip="To the start"),
+    Key("end,backslash", "go_to_edge", shown="End \\", tooltip="To the newest tick, and follow it"),
+    Key("g", "enter_time", tooltip="Go to a time: 90, 1:30, 0:01:30 or 50%"),
+    Key("c", "toggle_cursor", label="cursor",
         tooltip="Cursor on all charts: ← → and the mouse move it, all panels show its time; esc removes it"),
-    Key(keys="plus,equals_sign,greater_than_sign", action="scale_speed(2)", caption="+ >", label="",
-        tooltip="Play twice as fast, up to ×64"),
-    Key(keys="minus,less_than_sign", action="scale_speed(0.5)", caption="- <", label="",
-        tooltip="Play half as fast, down to ×0.25"),
+    Key("plus,equals_sign,greater_than_sign", "scale_speed(2)", shown="+ >", tooltip="Play twice as fast, up to ×64"),
+    Key("minus,less_than_sign", "scale_speed(0.5)", shown="- <", tooltip="Play half as fast, down to ×0.25"),
 )  # fmt: skip
 """Keys that move through time."""
 
 VIEWING = (
-    Key(keys="z", action="zoom", caption="z", label="zoom", tooltip="Time axis: 30 s, 2 min, 10 min, all"),
-    Key(keys="t", action="next_metric", caption="t", label="metric", tooltip="Charted latency: TTFT, ITL, E2EL"),
-    Key(keys="h", action="heat", caption="h", label="heat map",
+    Key("z", "zoom", label="zoom", tooltip="Time axis: 30 s, 2 min, 10 min, all"),
+    Key("t", "next_metric", label="metric", tooltip="Charted latency: TTFT, ITL, E2EL"),
+    Key("h", "heat", label="heat map",
         tooltip="Latency chart or heat map, distribution or histogram; large terminals show both"),
-    Key(keys="tab", action="next_panel(1)", caption="Tab", label="",
+    Key("tab", "next_panel(1)", shown="Tab",
         tooltip="Select the next panel (⇧Tab: the previous one); a click does too"),
-    Key(keys="shift+tab", action="next_panel(-1)", caption="⇧Tab", label="", tooltip="Select the previous panel"),
-    Key(keys="enter", action="maximise", caption="Enter", label="",
+    Key("shift+tab", "next_panel(-1)", shown="⇧Tab", tooltip="Select the previous panel"),
+    Key("enter", "maximise", shown="Enter",
         tooltip="Maximise the selected panel, or restore it; a double click does too"),
-    Key(keys="1", action="show_screen('live')", caption="1", label="", tooltip="The live screen"),
-    Key(keys="2", action="show_screen('requests')", caption="2", label="",
+    Key("1", "show_screen('live')", tooltip="The live screen"),
+    Key("2", "show_screen('requests')",
         tooltip="Requests around this time (the cursor's, if it is shown): waterfall and table"),
-    Key(keys="3", action="show_screen('distributions')", caption="3", label="",
-        tooltip="Distributions of all latencies by stage, against --goodput"),
-    Key(keys="4", action="show_screen('sweep')", caption="4", label="",
-        tooltip="Batch size × request rate, as measured; throughput against latency"),
-    Key(keys="l,5", action="show_screen('log')", caption="l 5", label="log",
+    Key("3", "show_screen('distributions')", tooltip="Distributions of all latencies by stage, against --goodput"),
+    Key("4", "show_screen('sweep')", tooltip="Batch size × request rate, as measured; throughput against latency"),
+    Key("l,5", "show_screen('log')", shown="l 5", label="log",
         tooltip="Log of engine and servetop: v level, / search, n N older and newer match"),
-    Key(keys="6", action="show_screen('config')", caption="6", label="", tooltip="The configuration of the run"),
-    Key(keys="r", action="recordings", caption="r", label="", tooltip="Recordings: open, rename or delete one"),
-    Key(keys="T", action="next_theme", caption="T", label="",
-        tooltip="Theme: dark, light, high contrast, 16 colours, none"),
-    Key(keys="ctrl+p,colon", action="command_palette", caption=":", label="", tooltip="Find any action"),
-    Key(keys="escape", action="leave", caption="esc", label="",
-        tooltip="Back: restores the grid, then removes the cursor, then the selection"),
-    Key(keys="question_mark,f1", action="help", caption="?", label="help", tooltip="All keys, and definitions"),
-    Key(keys="q,ctrl+q", action="quit", caption="q", label="quit", tooltip="Quit; asks what should happen to the run"),
-    Key(keys="ctrl+c", action="quit", caption="^C", label="", priority=True,
-        tooltip="The same; twice: cancel the requests in flight and stop"),
+    Key("6", "show_screen('config')", tooltip="The configuration of the run"),
+    Key("r", "recordings", tooltip="Recordings: open, rename or delete one"),
+    Key("T", "next_theme", tooltip="Theme: dark, light, high contrast, 16 colours, none"),
+    Key("ctrl+p,colon", "command_palette", shown=":", tooltip="Find any action"),
+    Key("escape", "leave", shown="esc", tooltip="Back: restores the grid, then removes the cursor, then the selection"),
+    Key("question_mark,f1", "help", shown="?", label="help", tooltip="All keys, and definitions"),
+    Key("q,ctrl+q", "quit", shown="q", label="quit", tooltip="Quit; asks what should happen to the run"),
+    Key("ctrl+c", "quit", shown="^C", priority=True, tooltip="The same; twice: cancel the requests in flight and stop"),
 )  # fmt: skip
 """Keys that change what the screen shows."""
 
 
 _PLAYING = (
-    Key(keys="space", action="toggle_clock", caption="space", label="", tooltip="Play, pause"),
-    Key(keys="left_square_bracket", action="bracket(-1)", caption="[", label="", tooltip="Previous event"),
-    Key(keys="right_square_bracket", action="bracket(1)", caption="]", label="", tooltip="Next event"),
+    Key("space", "toggle_clock", tooltip="Play, pause"),
+    Key("left_square_bracket", "bracket(-1)", shown="[", tooltip="Previous event"),
+    Key("right_square_bracket", "bracket(1)", shown="]", tooltip="Next event"),
 )
 """What the steering keys do on a read-only dashboard."""
 
