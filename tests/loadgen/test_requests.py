@@ -52,9 +52,9 @@ async def test_a_response_without_streaming_is_one_chunk_at_its_end(start: Start
     ("line", "body", "text"),
     [
         ("400 Bad Request", b'{"error": {"message": "too long"}}', "HTTP 400: too long"),
-        ("200 OK", b'{"detail": "later"}', "no answer in the body: later"),
-        ("200 OK", b'{"choices": [', "broken answer"),
-        ("200 OK", b"[]", "no answer in the body"),
+        ("200 OK", b'{"detail": "later"}', "response body has no completion: later"),
+        ("200 OK", b'{"choices": [', "malformed response"),
+        ("200 OK", b"[]", "response body has no completion"),
     ],
 )
 async def test_an_invalid_response_without_streaming_is_an_error(

@@ -80,7 +80,7 @@ async def test_an_invalid_event_is_an_error(server: Any, start: Start, broken: b
     record = await only_record(start(server.url))
     assert record.status is RequestStatus.ERROR
     assert record.error is not None
-    assert record.error.startswith("broken event in the stream")
+    assert record.error.startswith("malformed event in the stream")
     assert record.output_tokens == 2
 
 

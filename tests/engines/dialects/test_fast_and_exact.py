@@ -148,7 +148,7 @@ def test_a_text_that_is_no_utf_8_is_an_error_in_a_regular_event_too(together: bo
     events = [vllm('" a"', 1).encode()] * 3 + [vllm('"BAD"', 4).encode().replace(b"BAD", b"\xff\xfe")]
     chunks = chunks_of([b"".join(events)] if together else events, stream)
     assert [chunk.tokens for chunk in chunks] == [1, 1, 1, 0]
-    assert "broken event in the stream" in (chunks[-1].error or "")
+    assert "malformed event in the stream" in (chunks[-1].error or "")
     assert stream.feed(events[0]) == []
 
 
@@ -157,7 +157,7 @@ def test_a_nul_in_the_first_event_of_a_stream_is_an_error_although_the_server_is
     EventStream(read_completion, shapes, continuous=False).feed(vllm('" a"', 1).encode())
     broken = vllm('" NUL a"', 2).encode().replace(b"NUL", b"\0")
     (chunk,) = EventStream(read_completion, shapes, continuous=False).feed(broken)
-    assert (chunk.tokens, "broken event in the stream" in (chunk.error or "")) == (0, True)
+    assert (chunk.tokens, "malformed event in the stream" in (chunk.error or "")) == (0, True)
 
 
 class Counting:

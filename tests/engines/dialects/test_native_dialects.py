@@ -158,7 +158,7 @@ def test_what_is_no_answer_is_an_error(name: str, body: bytes) -> None:
             b'data: {"text":"","meta_info":{"finish_reason":{"type":"abort","message":"out of pages"}}}\n\n',
             "the server aborted the request: out of pages",
         ),
-        ("mii", b"data: nonsense\n\n", "broken event in the stream"),
+        ("mii", b"data: nonsense\n\n", "malformed event in the stream"),
     ],
 )
 def test_an_error_in_the_stream_is_told(name: str, event: bytes, words: str) -> None:

@@ -133,8 +133,8 @@ def test_cached_prompt_tokens_are_read_from_the_details() -> None:
 @pytest.mark.parametrize(
     ("broken", "words"),
     [
-        (b'data: {"choices": [\n\n', "broken event in the stream"),
-        (b'data: {"choices": "\xff\xfe"}\n\n', "broken event in the stream"),
+        (b'data: {"choices": [\n\n', "malformed event in the stream"),
+        (b'data: {"choices": "\xff\xfe"}\n\n', "malformed event in the stream"),
         (b"data: 17\n\n", "unexpected event in the stream: 17"),
         (event(error={"message": "out of\nmemory", "code": 500}), "the server reports in the stream: out of memory"),
         (event(object="error", message="no"), "the server reports in the stream: no"),

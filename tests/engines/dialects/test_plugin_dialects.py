@@ -109,5 +109,5 @@ def test_an_output_without_fixed_length_is_a_list_of_texts() -> None:
 @pytest.mark.parametrize("dialect", [LlamaCppDialect("m"), TritonDialect("m")])
 def test_broken_answers_are_told_not_raised(dialect: Dialect) -> None:
     (chunk,) = dialect.parser(keep_texts=False).feed(b"data: {broken\n\n")
-    assert "broken event in the stream" in (chunk.error or "")
+    assert "malformed event in the stream" in (chunk.error or "")
     assert dialect.parse_response(b"{")[0].error

@@ -115,10 +115,10 @@ def test_an_answer_in_one_piece(captured: Captured) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"{", "broken answer"),
-        (b"[]", "no answer in the body"),
-        (b'{"error":{"message":"busy"},"output":[]}', "no answer in the body: busy"),
-        (b'{"output":{}}', "no answer in the body"),
+        (b"{", "malformed response"),
+        (b"[]", "response body has no completion"),
+        (b'{"error":{"message":"busy"},"output":[]}', "response body has no completion: busy"),
+        (b'{"output":{}}', "response body has no completion"),
     ],
 )
 def test_a_body_that_is_no_answer_is_an_error(body: bytes, words: str) -> None:

@@ -1,4 +1,4 @@
-"""The end of events with the server's counts: constant bytes, except numbers that rise by one."""
+"""Matches the ends of events that carry token counts: constant bytes, except for numbers that increase by one."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ _TOTAL = re.compile(rb'"total_tokens": ?(\d+)')
 
 
 class CountedTail:
-    """Of one stream, made from the end of one of its events; an event whose end differs otherwise is none of its own.
+    """The end of one stream's events after the text, learned from one of them.
 
-    The output tokens are one more with each event, and so is the total, where there is one.
+    Each event has one more output token than the last, and so has the total, if present. Nothing else may differ.
     """
 
-    __slots__ = ("_beyond", "_format", "_last", "suffix")
+    __slots__ = ("_format", "_last", "_offsets", "suffix")
 
     def __init__(self, tail: bytes, output: tuple[int, int], *, last: Chunk) -> None:
-        """`output` is where the output tokens stand in the tail; `last` is what its event said, without text."""
+        """`output` is the span of the output token count in the tail; `last` is the chunk of its event."""
         self._last = last
         total = _TOTAL.search(tail)
-        holes = [output]
-        beyond = [0]
+        spans = [output]
+        offsets = [0]
         prompt = last.prompt_tokens or 0
         if total is not None and int(total[1]) == prompt + (last.output_tokens or 0):
             position = int(total.start() > output[0])
-            holes.insert(position, total.span(1))
-            beyond.insert(position, prompt)
-        self._beyond = tuple(beyond)
-        """Difference between each number and the output tokens."""
+            spans.insert(position, total.span(1))
+            offsets.insert(position, prompt)
+        self._offsets = tuple(offsets)
+        """Each number minus the output tokens."""
         literals, at = [], 0
-        for low, high in holes:
+        for low, high in spans:
             literals.append(tail[at:low].replace(b"%", b"%%"))
             at = high
         self._format = b"%d".join([*literals, b""])
@@ -41,16 +41,16 @@ class CountedTail:
 
     def texts(self, middles: Sequence[bytes], seen: int) -> list[bytes] | None:
         """Return the bytes before each tail; None unless the tails count up by one token from `seen`."""
-        form, found, count = self._format, [], seen
-        first, second = self._beyond[0], self._beyond[-1]
-        single = len(self._beyond) == 1
+        template, texts, count = self._format, [], seen
+        first, second = self._offsets[0], self._offsets[-1]
+        single = len(self._offsets) == 1
         for middle in middles:
             count += 1
-            tail = form % count if single else form % (count + first, count + second)
+            tail = template % count if single else template % (count + first, count + second)
             if not middle.endswith(tail):
                 return None
-            found.append(middle[: -len(tail)])
-        return found
+            texts.append(middle[: -len(tail)])
+        return texts
 
     def last(self, count: int, *, reasoning: bool) -> Chunk:
         """Return the chunk of the event that reports `count` output tokens."""

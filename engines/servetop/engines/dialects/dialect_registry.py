@@ -1,4 +1,4 @@
-"""The registry of dialects: by name of the endpoint, or as `module:Class`."""
+"""The registry of dialects: finds one by endpoint name or as `module:Class`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ TEXT_ENDPOINTS: Mapping[str, str] = {
 
 
 def dialect_for(location: str, *, model: str, continuous_usage: bool) -> Dialect:
-    """The dialect at `module:Class`, or of one of OpenAI's endpoints by its name.
+    """Create the dialect at `module:Class`, or that of one of OpenAI's endpoints by name.
 
-    `continuous_usage` asks the server for token counts in every event, where it can. UsageError for a name that is
-    none, EngineError for a class that cannot be loaded.
+    `continuous_usage` requests token counts in every event, if the server supports that. UsageError for an unknown
+    name, EngineError for a class that cannot be loaded.
     """
     module, _, name = OPENAI_ENDPOINTS.get(location, location).partition(":")
     if not name:
@@ -43,6 +43,6 @@ def endpoint_of(endpoint: str, endpoints: Mapping[str, str], *, title: str) -> s
         return next(iter(endpoints))
     if endpoint not in endpoints:
         *others, last = endpoints
-        choice = f"{', '.join(others)} or {last}" if others else last
-        raise UsageError(f"{title} has no endpoint {endpoint!r}: give --endpoint {choice}")
+        choices = f"{', '.join(others)} or {last}" if others else last
+        raise UsageError(f"{title} has no endpoint {endpoint!r}: give --endpoint {choices}")
     return endpoint

@@ -12,81 +12,82 @@ from servetop.engines.dialects.counted_events import CountedTail
 from servetop.engines.dialects.event_template import TEXT, EventTemplate, TemplateCache
 
 _NEVER = b"a"
-"""Placeholder for unknown edges. A letter, because TEXT matches letters: no tail can start with one."""
+"""Placeholder for unknown literals. A letter, because TEXT matches letters: no tail can start with one."""
 _NO_EDGES = (_NEVER, _NEVER)
-_TOKEN, _THOUGHT = Chunk(tokens=1), Chunk(tokens=1, reasoning=True)
-_LONE_TOKEN, _LONE_THOUGHT = (_TOKEN,), (_THOUGHT,)
+_CONTENT, _REASONING = Chunk(tokens=1), Chunk(tokens=1, reasoning=True)
+_SINGLE_CONTENT, _SINGLE_REASONING = (_CONTENT,), (_REASONING,)
 _NO_COUNTS: tuple[int | None, ...] = (None, None, None)
-_text, _whole_text = TEXT.match, TEXT.fullmatch
-_MOST_MISSES = 8
+_match_text, _fullmatch_text = TEXT.match, TEXT.fullmatch
+_MAX_MISSES = 8
 
 
 class FastEventMatcher:
     """Consumes events of known templates from the front of a stream's bytes, and counts their tokens.
 
-    A stream's own first event of a shape gives it the literal bytes (identity, creation time) that its others repeat.
+    The first event of a stream that matches a template gives the literal bytes (id, creation time) that the stream's
+    other events repeat.
     """
 
     __slots__ = (
-        "_continuous", "_counts", "_edges", "_keep_texts", "_lone", "_misses", "_odd", "_repeated", "_shape", "_shapes",
-        "_tail", "_text_size", "_told", "reasoning", "seen",
+        "_continuous", "_counts", "_edges", "_keep_texts", "_literals_known", "_misses", "_repeated", "_single",
+        "_size_differed", "_tail", "_template", "_templates", "_text_size", "reasoning", "seen",
     )  # fmt: skip
 
-    def __init__(self, shapes: TemplateCache, *, continuous: bool, keep_texts: bool) -> None:
+    def __init__(self, templates: TemplateCache, *, continuous: bool, keep_texts: bool) -> None:
         self.seen = 0
-        """Tokens of the answer so far, of continuous streams only; whoever reads other events adds theirs."""
+        """Tokens of the completion so far, of continuous streams only; the caller adds those of other events."""
         self.reasoning = False
-        """The last text was the model's reasoning."""
-        self._shapes = shapes
+        """The last text was reasoning."""
+        self._templates = templates
         self._continuous = continuous
         self._keep_texts = keep_texts
-        self._shape: EventTemplate | None = None
+        self._template: EventTemplate | None = None
         self._edges = _NO_EDGES
-        """Head and tail of the stream's own events of the shape in hand."""
-        self._told = False
-        """A single event can be matched by the literals."""
+        """The literal head and tail of this stream's events of the current template."""
+        self._literals_known = False
+        """Events can be matched by their literals."""
         self._tail: CountedTail | None = None
-        """Of a shape with counts."""
+        """The tail of a template with counts."""
         self._text_size = 0
-        """Bytes of each text so far; 0: there was none yet; -1: they differ."""
-        self._odd = False
-        """The last text had another length."""
+        """Size of each text so far in bytes; 0: no text yet; -1: the sizes differ."""
+        self._size_differed = False
+        """The last text had another size."""
         self._misses = 0
         """Number of unexpected events between the literals."""
-        self._lone = _LONE_TOKEN
+        self._single = _SINGLE_CONTENT
         self._repeated: list[bytes | None] | None = None
         self._counts = _NO_COUNTS
 
-    def adopt(self, shape: EventTemplate) -> None:
+    def expect(self, template: EventTemplate) -> None:
         """Expect events of this template next."""
-        self._shape = shape
-        self._edges, self._told, self._tail = _NO_EDGES, False, None
-        self._lone = _LONE_THOUGHT if shape.reasoning else _LONE_TOKEN
+        self._template = template
+        self._edges, self._literals_known, self._tail = _NO_EDGES, False, None
+        self._single = _SINGLE_REASONING if template.reasoning else _SINGLE_CONTENT
 
     @property
-    def met(self) -> bool:
+    def has_matched(self) -> bool:
         """An event of the current template has been seen."""
         return self._edges[0] is not _NEVER
 
-    def stop(self) -> None:
+    def stop_matching(self) -> None:
         """Stop matching events by their literals."""
-        self._told = False
+        self._literals_known = False
 
     def has_equal_text_sizes(self) -> bool:
         return self._text_size > 0
 
     def measure(self, size: int) -> None:
         """Record the size of the next text in bytes."""
-        if self._odd:
+        if self._size_differed:
             self._text_size = -1
         elif not self._text_size:
             self._text_size = size
         else:
-            self._odd = size != self._text_size
+            self._size_differed = size != self._text_size
 
-    def one(self, data: bytes) -> tuple[Chunk] | None:
-        """Match bytes that are one event like the first of its template, as most reads are; else None."""
-        if not self._told or self._tail is not None:
+    def match_one(self, data: bytes) -> tuple[Chunk] | None:
+        """Match bytes that are exactly one event with the known literals, as most reads are; else None."""
+        if not self._literals_known or self._tail is not None:
             return None
         head, tail = self._edges
         if (
@@ -94,108 +95,111 @@ class FastEventMatcher:
             and data.endswith(tail)
             and len(data) > len(head) + len(tail)
             and _is_utf8(data)
-            and _whole_text(data, len(head), len(data) - len(tail))
+            and _fullmatch_text(data, len(head), len(data) - len(tail))
         ):
             if self._continuous:
                 self.seen += 1
             if self._text_size >= 0:
                 self.measure(len(data) - len(head) - len(tail))
-            self.reasoning = self._lone[0].reasoning
-            return self._lone
+            self.reasoning = self._single[0].reasoning
+            return self._single
         return None
 
     def match_frames(self, middles: Sequence[bytes]) -> Chunk | None:
-        """Consume events with these middles. A blank between texts keeps an escape from spanning two of them."""
+        """Match events with these bytes between the literals; None if one does not match.
+
+        The texts are checked as one, joined by blanks so that no escape can span two of them.
+        """
         texts = middles
         if self._tail is not None:
-            told = self._tail.texts(middles, self.seen)
-            if told is None or not all(told):
+            stripped = self._tail.texts(middles, self.seen)
+            if stripped is None or not all(stripped):
                 self._misses += 1
-                self._told = self._told and self._misses < _MOST_MISSES
+                self._literals_known = self._literals_known and self._misses < _MAX_MISSES
                 return None
-            texts = told
+            texts = stripped
         text = b" ".join(texts)
-        if not self._told or not _is_utf8(text) or not _whole_text(text):
+        if not self._literals_known or not _is_utf8(text) or not _fullmatch_text(text):
             return None
         if self._continuous or self._tail is not None:
             self.seen += len(middles)
         for each in texts if self._text_size >= 0 else ():
             self.measure(len(each))
-        self.reasoning = self._lone[0].reasoning
+        self.reasoning = self._single[0].reasoning
         if self._tail is not None:
             return self._tail.last(self.seen, reasoning=self.reasoning)
-        return self._lone[0]
+        return self._single[0]
 
-    def take(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
-        """Append the chunks of the regular events from `position`, the beginning of an event; where they end."""
-        known = self._shapes.known
-        if self._shape is None:
+    def match_events(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
+        """Append the chunks of the regular events from `position`, the start of an event; return where they end."""
+        known = self._templates.known
+        if self._template is None:
             if not known:
                 return position
-            self.adopt(known[0])
-        while (position := self._run(data, position, chunks)) < len(data) and len(known) > 1:
-            other = next((each for each in known if each is not self._shape and each.fits(data, position)), None)
+            self.expect(known[0])
+        while (position := self._match_run(data, position, chunks)) < len(data) and len(known) > 1:
+            other = next((each for each in known if each is not self._template and each.matches(data, position)), None)
             if other is None:
                 break
             before = position
-            self.adopt(other)
-            position = self._run(data, position, chunks)
+            self.expect(other)
+            position = self._match_run(data, position, chunks)
             if position == before:
                 break
         return position
 
-    def _run(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
-        """The events of the shape in hand, one after the other."""
-        shape, (head, tail), size = self._shape, self._edges, len(data)
-        if shape is None:
+    def _match_run(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
+        """Match consecutive events of the current template; return where they end."""
+        template, (head, tail), size = self._template, self._edges, len(data)
+        if template is None:
             return position
-        worded = self._keep_texts or not data.isascii()
+        decode = self._keep_texts or not data.isascii()
         while position < size:
             known = head is not _NEVER and data.startswith(head, position)
-            start = position + len(head) if known else self._start(data, position)
+            start = position + len(head) if known else self._text_start(data, position)
             if start < 0:
                 break
-            end = _text(data, start).end()  # type: ignore[union-attr]  # it matches nothing at all, too
-            if not shape.counted and data.startswith(tail, end):
+            end = _match_text(data, start).end()  # type: ignore[union-attr]  # it also matches the empty text
+            if not template.counted and data.startswith(tail, end):
                 after, counts = end + len(tail), None
             else:
-                counts = shape.tail.match(data, end)
+                counts = template.tail.match(data, end)
                 if counts is None:
                     break
                 after = counts.end()
-            text = _decoded(data[start:end]) if worded else ""
+            text = _decoded(data[start:end]) if decode else ""
             if text is None:
                 break
             if head is _NEVER:
-                head, tail = self._edges = data[position:start], shape.shared(data[end:after])
-                self._told = not (shape.counted or self._keep_texts)
-            if shape.counted and counts is not None:
+                head, tail = self._edges = data[position:start], template.shared(data[end:after])
+                self._literals_known = not (template.counted or self._keep_texts)
+            if template.counted and counts is not None:
                 chunks.append(self._counted(counts, text, has_text=end > start))
             elif end > start:
-                chunks.append(self._by_text(text, end - start))
+                chunks.append(self._uncounted(text, end - start))
             position = after
         return position
 
-    def _by_text(self, text: str, size: int) -> Chunk:
+    def _uncounted(self, text: str, size: int) -> Chunk:
         """Return the chunk of an event whose text counts as one token."""
         self.seen += self._continuous
         if self._text_size >= 0:
             self.measure(size)
-        token = self._lone[0]
+        token = self._single[0]
         self.reasoning = token.reasoning
         return token._replace(text=text) if self._keep_texts else token
 
-    def _follow(self, counts: re.Match[bytes], chunk: Chunk) -> None:
-        """Expect more events with such a tail, whose counts go up."""
+    def _expect_counts(self, counts: re.Match[bytes], chunk: Chunk) -> None:
+        """Expect more events with this tail and increasing counts."""
         low, high = counts.span("output")
         before = counts.start()
         self._tail = CountedTail(counts[0], (low - before, high - before), last=chunk)
         self._edges = self._edges[0], self._tail.suffix
-        self._told = True
+        self._literals_known = True
 
-    def _start(self, data: bytes, position: int) -> int:
-        """Return where the text starts in an event that differs from the first one; -1 if its head does not match."""
-        found = self._shape.head.match(data, position) if self._shape is not None else None
+    def _text_start(self, data: bytes, position: int) -> int:
+        """Return where the text of an event without the literal head starts; -1 if the head does not match."""
+        found = self._template.head.match(data, position) if self._template is not None else None
         return -1 if found is None else found.end()
 
     def _counted(self, counts: re.Match[bytes], text: str, *, has_text: bool) -> Chunk:
@@ -208,14 +212,14 @@ class FastEventMatcher:
         if self._continuous and total is not None:
             tokens = max(0, total - self.seen)
         self.seen += tokens
-        if has_text and self._shape is not None:
-            self.reasoning = self._shape.reasoning
-        known, found, thoughts = self._counts
+        if has_text and self._template is not None:
+            self.reasoning = self._template.reasoning
+        prompt, cached, reasoning_tokens = self._counts
         kept = text if self._keep_texts else ""
         reasoning = self.reasoning and (tokens > 0 or has_text)
-        chunk = Chunk(kept, tokens, False, known, total, found, None, reasoning, thoughts)
+        chunk = Chunk(kept, tokens, False, prompt, total, cached, None, reasoning, reasoning_tokens)
         if self._tail is None and total is not None and not self._keep_texts:
-            self._follow(counts, chunk)
+            self._expect_counts(counts, chunk)
         return chunk
 
 
@@ -230,7 +234,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _decoded(raw: bytes) -> str | None:
-    """The text between the quotes; None when it is no UTF-8."""
+    """Decode the text between the quotes; None if it is not valid UTF-8."""
     try:
         return raw.decode() if b"\\" not in raw else orjson.loads(b'"%b"' % raw)
     except ValueError:

@@ -12,12 +12,12 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt, StreamParser
 from servetop.engines.dialects.event_template import TemplateCache
 from servetop.engines.dialects.json_event import Reader
-from servetop.engines.dialects.json_values import error_text, error_words, excerpt
+from servetop.engines.dialects.json_values import error_message, error_text, excerpt
 from servetop.engines.dialects.stream_parser import EventStream
 
 
 def sampling_options(workload: WorkloadConfig) -> dict[str, Any]:
-    """`ignore_eos` and `temperature` of a request, where the workload sets them."""
+    """Return `ignore_eos` and `temperature` for a request body, if the workload sets them."""
     options: dict[str, Any] = {"ignore_eos": True} if workload.ignore_eos else {}
     if workload.temperature is not None:
         options["temperature"] = workload.temperature
@@ -25,20 +25,20 @@ def sampling_options(workload: WorkloadConfig) -> dict[str, Any]:
 
 
 class JsonDialect(ABC):
-    """A `Dialect` without the request body and the parsing of a whole response."""
+    """A `Dialect` whose subclasses add the request body and the parser of complete responses."""
 
     path: str
     reader: Reader
     counts_up = False
-    """Every event has the server's token count so far."""
+    """Every event has the server's cumulative token count."""
     ends_with_body = False
-    """There is no end marker: the regular end of the body ends the stream."""
+    """The stream has no end marker: a body that ends regularly ends it."""
 
     def __init__(self, model: str, *, continuous_usage: bool = False) -> None:
         self.model = model
         self.continuous_usage = continuous_usage
-        """Without effect on dialects that always or never have counts in every event."""
-        self._shapes = TemplateCache(type(self).reader)
+        """No effect on dialects that always or never have counts in every event."""
+        self._templates = TemplateCache(type(self).reader)
 
     @abstractmethod
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
@@ -46,22 +46,29 @@ class JsonDialect(ABC):
 
     @abstractmethod
     def whole(self, content: Any) -> Chunk | None:
-        """Parse a whole response to one final chunk; None if it is not a completion."""
+        """Parse the JSON of a complete (non-streamed) response to one final chunk; None if it has no completion."""
 
     def parse_response(self, body: bytes) -> Sequence[Chunk]:
-        """Return one chunk with all text, tokens and counts, or with an error."""
+        """Parse a complete (non-streamed) response to one chunk: all text, tokens and counts, or an error."""
         try:
             content = orjson.loads(body)
-        except orjson.JSONDecodeError as broken:
-            return [Chunk(error=f"broken answer: {broken}: {excerpt(body)}")]
+        except orjson.JSONDecodeError as error:
+            return [Chunk(error=f"malformed response: {error}: {excerpt(body)}")]
         chunk = self.whole(content)
-        return [Chunk(error=f"no answer in the body: {error_words(content)}") if chunk is None else chunk]
+        if chunk is None:
+            return [Chunk(error=f"response body has no completion: {error_message(content)}")]
+        return [chunk]
 
     def parser(self, *, keep_texts: bool = True) -> StreamParser:
         """Return a parser for one response; learned event templates are shared with later ones."""
-        reader, ends = type(self).reader, self.ends_with_body
-        return EventStream(reader, self._shapes, continuous=self.counts_up, keep_texts=keep_texts, ends_with_body=ends)
+        return EventStream(
+            type(self).reader,
+            self._templates,
+            continuous=self.counts_up,
+            keep_texts=keep_texts,
+            ends_with_body=self.ends_with_body,
+        )
 
     def error_text(self, body: bytes) -> str:
-        """The message of `{"error": {"message"}}`, `{"error"}`, `{"detail"}` or `{"message"}`, else the text itself."""
+        """Return the message of `{"error": {"message"}}`, `{"error"}`, `{"detail"}` or `{"message"}`, else the text."""
         return error_text(body)

@@ -1,4 +1,4 @@
-"""Parses one event of a stream completely; the fast path must give the same result."""
+"""Parses one event of a stream as JSON; the fast path must give the same result."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import orjson
 
 from servetop.core.interfaces.dialect import ServerTiming
-from servetop.engines.dialects.json_values import count_in, count_of, error_words, excerpt, seconds_of
+from servetop.engines.dialects.json_values import count_in, count_of, error_message, excerpt, seconds_of
 
 _END = b"[DONE]"
-_REASONING = ("reasoning_content", "reasoning")
-"""Names of the same thing; a server that sends both sends the same text twice."""
+REASONING_KEYS = ("reasoning_content", "reasoning")
+"""Alternative keys of the reasoning text; a server that sends both sends the same text twice."""
 
 
 class Usage(NamedTuple):
-    """The server's token counts so far; None if not reported."""
+    """The server's cumulative token counts; None if not reported."""
 
     prompt: int | None = None
     output: int | None = None
@@ -25,22 +25,22 @@ class Usage(NamedTuple):
 
 
 class ParsedEvent(NamedTuple):
-    """One event. The text of several choices is joined, their answers first."""
+    """One event. The texts of several choices are joined, content before reasoning."""
 
     text: str = ""
     pieces: int = 0
     """Number of choices with text."""
     reasoning: bool = False
-    """The whole text is the model's reasoning."""
+    """The whole text is reasoning."""
     usage: Usage | None = None
-    within: bool = False
-    """The counts came with a choice: if they are continuous, their increase is the tokens of the event."""
+    with_choice: bool = False
+    """The counts came with a choice: if they are continuous, their increase is the event's token count."""
     final: bool = False
     error: str | None = None
     reasoning_chars: int = 0
-    """Characters at the end of the text that are reasoning, where it begins with answer."""
+    """Characters of reasoning at the end of a text that begins with content."""
     timing: ServerTiming | None = None
-    """Beside counts only."""
+    """The server's own times; only with counts."""
     stops: int = 0
     """Choices that ended with this event."""
 
@@ -50,12 +50,12 @@ Reader = Callable[[bytes], ParsedEvent]
 
 
 def read_completion(event: bytes) -> ParsedEvent:
-    """An event of `/v1/completions`."""
+    """Parse an event of `/v1/completions`."""
     return _read(event, _completion_text)
 
 
 def read_chat(event: bytes) -> ParsedEvent:
-    """An event of `/v1/chat/completions`; one with both reasoning and answer counts as answer."""
+    """Parse an event of `/v1/chat/completions`; one with both reasoning and content counts as content."""
     return _read(event, _chat_text)
 
 
@@ -65,17 +65,17 @@ def parsed(event: bytes) -> dict[str, Any] | ParsedEvent:
         return ParsedEvent(final=True)
     try:
         content = orjson.loads(event)
-    except orjson.JSONDecodeError as broken:
-        return ParsedEvent(error=f"broken event in the stream: {broken}: {excerpt(event)}")
+    except orjson.JSONDecodeError as error:
+        return ParsedEvent(error=f"malformed event in the stream: {error}: {excerpt(event)}")
     if not isinstance(content, dict):
         return ParsedEvent(error=f"unexpected event in the stream: {excerpt(event)}")
     if content.get("error") is not None or content.get("object") == "error":
-        return ParsedEvent(error=f"the server reports in the stream: {error_words(content)}")
+        return ParsedEvent(error=f"the server reports in the stream: {error_message(content)}")
     return content
 
 
 def openai_usage(content: Mapping[str, Any]) -> Usage | None:
-    """The `usage` of an event or an answer of the older endpoints."""
+    """Return the `usage` of an event or response of `/v1/completions` or `/v1/chat/completions`."""
     usage = content.get("usage")
     if not isinstance(usage, dict):
         return None
@@ -88,15 +88,15 @@ def openai_usage(content: Mapping[str, Any]) -> Usage | None:
 
 
 def timing_of(content: Mapping[str, Any]) -> ServerTiming | None:
-    """vLLM's `metrics` (`--enable-per-request-metrics`) or llama.cpp's `timings`, both in milliseconds; else None.
+    """Return vLLM's `metrics` (`--enable-per-request-metrics`) or llama.cpp's `timings`; None without either.
 
-    llama.cpp tells no queue. What vLLM calls `time_to_first_token_ms` counts from when the request was scheduled.
+    llama.cpp reports no queue time. vLLM's `time_to_first_token_ms` starts when the request is scheduled.
     """
     for key, names in _TIMES.items():
-        told = content.get(key)
-        if isinstance(told, dict):
-            timing = ServerTiming(*(seconds_of(told.get(name)) for name in names))
-            return None if timing == _NOT_TOLD else timing
+        times = content.get(key)
+        if isinstance(times, dict):
+            timing = ServerTiming(*(seconds_of(times.get(name)) for name in names))
+            return None if timing == _NO_TIMES else timing
     return None
 
 
@@ -104,26 +104,26 @@ _TIMES = {
     "metrics": ("queue_time_ms", "time_to_first_token_ms", "generation_time_ms"),
     "timings": ("", "prompt_ms", "predicted_ms"),
 }
-_NOT_TOLD = ServerTiming()
+_NO_TIMES = ServerTiming()
 
 
 def _read(event: bytes, text_of: Callable[[object], tuple[str, str]]) -> ParsedEvent:
-    content = parsed(event)
-    if isinstance(content, ParsedEvent):
-        return content
-    found, usage = content.get("choices"), openai_usage(content)
+    fields = parsed(event)
+    if isinstance(fields, ParsedEvent):
+        return fields
+    found, usage = fields.get("choices"), openai_usage(fields)
     choices = found if isinstance(found, list) else []
     if len(choices) == 1:
-        answer, thought = text_of(choices[0])
+        content, reasoning = text_of(choices[0])
         stops = _stops(choices[0])
-        reading = _told(answer, thought, 1 if answer or thought else 0, usage=usage, within=True)
+        result = _text_event(content, reasoning, 1 if content or reasoning else 0, usage=usage, with_choice=True)
     else:
         texts = [each for each in map(text_of, choices) if any(each)]
-        answer, thought = ("".join(each[part] for each in texts) for part in (0, 1))
+        content, reasoning = ("".join(each[part] for each in texts) for part in (0, 1))
         stops = sum(map(_stops, choices))
-        reading = _told(answer, thought, len(texts), usage=usage, within=bool(choices))
-    timing = None if usage is None else timing_of(content)
-    return reading if timing is None and not stops else reading._replace(timing=timing, stops=stops)
+        result = _text_event(content, reasoning, len(texts), usage=usage, with_choice=bool(choices))
+    timing = None if usage is None else timing_of(fields)
+    return result if timing is None and not stops else result._replace(timing=timing, stops=stops)
 
 
 def _stops(choice: object) -> int:
@@ -131,9 +131,10 @@ def _stops(choice: object) -> int:
     return int(bool(isinstance(choice, dict) and choice.get("finish_reason")))
 
 
-def _told(answer: str, thought: str, pieces: int, *, usage: Usage | None, within: bool) -> ParsedEvent:
-    both = len(thought) if answer else 0
-    return ParsedEvent(answer + thought, pieces, bool(thought) and not answer, usage, within, reasoning_chars=both)
+def _text_event(content: str, reasoning: str, pieces: int, *, usage: Usage | None, with_choice: bool) -> ParsedEvent:
+    mixed = len(reasoning) if content else 0
+    only_reasoning = bool(reasoning) and not content
+    return ParsedEvent(content + reasoning, pieces, only_reasoning, usage, with_choice, reasoning_chars=mixed)
 
 
 def _completion_text(choice: object) -> tuple[str, str]:
@@ -142,21 +143,21 @@ def _completion_text(choice: object) -> tuple[str, str]:
 
 
 def _chat_text(choice: object) -> tuple[str, str]:
-    """Return answer and reasoning texts."""
+    """Return the content and reasoning texts."""
     delta = choice.get("delta") if isinstance(choice, dict) else None
     if not isinstance(delta, dict):
         return "", ""
-    answer = delta.get("content")
-    if not isinstance(answer, str):
-        answer = ""
-    if len(delta) == 1 and answer:
-        return answer, ""
-    thought = next((text for key in _REASONING if (text := delta.get(key)) and isinstance(text, str)), "")
-    return answer + tool_call_text(delta), thought
+    content = delta.get("content")
+    if not isinstance(content, str):
+        content = ""
+    if len(delta) == 1 and content:
+        return content, ""
+    reasoning = next((text for key in REASONING_KEYS if (text := delta.get(key)) and isinstance(text, str)), "")
+    return content + tool_call_text(delta), reasoning
 
 
 def tool_call_text(message: Mapping[str, Any]) -> str:
-    """Names and arguments of the calls that a message or its delta asks for, as the model generated them."""
+    """Return the names and arguments of the tool calls in a message or delta, as the model generated them."""
     calls = message.get("tool_calls")
     functions = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     parts = [function.get(key) for function in functions if isinstance(function, dict) for key in ("name", "arguments")]

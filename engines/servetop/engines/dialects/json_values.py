@@ -1,4 +1,4 @@
-"""Plausible numbers and error texts from JSON values of a server."""
+"""Reads plausible numbers and error messages from a server's JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from servetop.core.units import MS_PER_S
 _MAX_COUNT = 1 << 31
 _MAX_ERROR_CHARS = 300
 _MAX_MILLISECONDS = 1e9
-"""Maximum duration in seconds: eleven days."""
+"""Maximum plausible duration: eleven days."""
 
 
 def count_of(value: object) -> int | None:
@@ -25,32 +25,32 @@ def seconds_of(milliseconds: object) -> float | None:
 
 
 def count_in(details: object, key: str) -> int | None:
-    """Return a plausible token count under a key of an object that may be missing."""
+    """Return the plausible token count at `key`; None if `details` is not an object."""
     return count_of(details.get(key)) if isinstance(details, dict) else None
 
 
 def error_text(body: bytes) -> str:
-    """The message of `{"error": {"message"}}`, `{"error"}`, `{"detail"}` or `{"message"}`, else the text itself."""
+    """Return the message of `{"error": {"message"}}`, `{"error"}`, `{"detail"}` or `{"message"}`, else the text."""
     try:
-        return error_words(orjson.loads(body))
+        return error_message(orjson.loads(body))
     except orjson.JSONDecodeError:
         return one_line(body.decode("utf-8", "replace"))
 
 
-def error_words(content: object) -> str:
-    """The innermost message of an error object, on one line."""
+def error_message(content: object) -> str:
+    """Return the innermost message of an error object, on one line."""
     while isinstance(content, dict):
-        found = next((content[key] for key in ("error", "detail", "message") if content.get(key)), None)
-        if found is None:
+        inner = next((content[key] for key in ("error", "detail", "message") if content.get(key)), None)
+        if inner is None:
             break
-        content = found
+        content = inner
     return one_line(content if isinstance(content, str) else orjson.dumps(content).decode())
 
 
 def one_line(text: str) -> str:
-    """At most 300 characters, line ends and other white space as single blanks."""
-    words = " ".join(text.split())
-    return words if len(words) <= _MAX_ERROR_CHARS else words[: _MAX_ERROR_CHARS - 1] + "…"
+    """Collapse white space to single blanks, and cut the text to 300 characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_ERROR_CHARS else line[: _MAX_ERROR_CHARS - 1] + "…"
 
 
 def excerpt(event: bytes) -> str:

@@ -1,6 +1,6 @@
-"""llama.cpp's native dialect: `/completion`, with the token count so far in every event.
+"""llama.cpp's native dialect: `/completion`, with a cumulative token count in every event.
 
-The event with `"stop": true` is the end; there is no `[DONE]`. A token that decodes to no text yet is an event too.
+The event with `"stop": true` ends the stream; there is no `[DONE]`. A token without text yet also has an event.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from servetop.engines.dialects.json_values import count_in, count_of
 
 
 def read_llama_cpp(event: bytes) -> ParsedEvent:
-    """An event of `/completion`."""
+    """Parse an event of `/completion`."""
     content = parsed(event)
     if isinstance(content, ParsedEvent):
         return content
     found = content.get("content")
     text = found if isinstance(found, str) else ""
     final = content.get("stop") is True
-    reading = ParsedEvent(text, 1 if text else 0, False, _usage(content), True, final)
-    return reading._replace(timing=timing_of(content)) if final else reading
+    result = ParsedEvent(text, 1 if text else 0, False, _usage(content), True, final)
+    return result._replace(timing=timing_of(content)) if final else result
 
 
 def _usage(content: Mapping[str, Any]) -> Usage:
-    """Tokens so far; `timings.cache_n` of the last event are those of the prompt that the slot still had."""
+    """Return the token counts; `timings.cache_n` of the last event counts the cached prompt tokens."""
     evaluated, predicted = content.get("tokens_evaluated"), content.get("tokens_predicted")
     return Usage(count_of(evaluated), count_of(predicted), count_in(content.get("timings"), "cache_n"))
 
 
 class LlamaCppDialect(JsonDialect):
-    """`/completion` with a text, or with token ids, which it takes as they are."""
+    """`/completion` with token ids, or text for a prompt without them."""
 
     path = "/completion"
     reader = staticmethod(read_llama_cpp)

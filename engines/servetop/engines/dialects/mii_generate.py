@@ -1,7 +1,7 @@
 """DeepSpeed-MII's native dialect: `/generate` of `python -m mii.entrypoints.api_server`.
 
-Source: deepspeedai/DeepSpeed-MII, `mii/entrypoints/api_server.py`. An event brings the new text of each prompt in a
-list; there are no counts at all, and `[DONE]` is the end.
+Source: deepspeedai/DeepSpeed-MII, `mii/entrypoints/api_server.py`. An event has a list with the new text of
+each prompt; there are no token counts, and `[DONE]` ends the stream.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from servetop.engines.dialects.json_event import ParsedEvent, parsed
 
 
 def read_mii(event: bytes) -> ParsedEvent:
-    """An event of `/generate`."""
+    """Parse an event of `/generate`."""
     content = parsed(event)
     if isinstance(content, ParsedEvent):
         return content
@@ -33,9 +33,9 @@ def _texts(content: object) -> list[str] | None:
 
 
 class MiiDialect(JsonDialect):
-    """Text in, one answer out: token ids cannot be sent, nor is there a way to have the end of text ignored.
+    """`/generate` with a text prompt and one completion; it accepts neither token ids nor `ignore_eos`.
 
-    `min_tokens` asks for as many tokens as are wanted where the workload says so (`--ignore-eos`).
+    With `--ignore-eos`, `min_tokens` is set to the requested output length instead.
     """
 
     path = "/generate"

@@ -1,8 +1,8 @@
 """The OpenAI dialect: `/v1/completions` and `/v1/chat/completions`, as in vLLM, llama.cpp, Ray and others.
 
-What counts as a token: with continuous usage (vLLM's `stream_options.continuous_usage_stats`) the rise of the
-server's own count, because an event may carry several tokens, or one that decodes to no text yet; without it, one per
-event with text. Reasoning text counts as text, and is reported separately; so do the names and arguments of tool calls.
+With continuous usage (vLLM's `stream_options.continuous_usage_stats`), the tokens of an event are the increase of the
+server's count, because an event may carry several tokens, or one that decodes to no text yet. Otherwise each event with
+text is one token. Reasoning counts as text and is reported separately; names and arguments of tool calls count as text.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
 from servetop.engines.dialects.json_dialect import JsonDialect, sampling_options
 from servetop.engines.dialects.json_event import (
+    REASONING_KEYS,
     Usage,
     openai_usage,
     read_chat,
@@ -25,14 +26,12 @@ from servetop.engines.dialects.json_event import (
     tool_call_text,
 )
 
-_THOUGHTS = ("reasoning_content", "reasoning")
-
 
 class OpenAIDialect(JsonDialect):
-    """Base of both endpoints: options of the body, and whole responses."""
+    """Base of both endpoints: the request body and the parser of complete responses."""
 
-    refused: Collection[str] = ()
-    """Fields that the server does not take; a request may still have them by `extra_body`."""
+    rejected_fields: Collection[str] = ()
+    """Request fields that the server does not accept; `extra_body` can still send them."""
 
     def __init__(self, model: str, *, continuous_usage: bool = False) -> None:
         super().__init__(model, continuous_usage=continuous_usage)
@@ -45,7 +44,7 @@ class OpenAIDialect(JsonDialect):
             options["continuous_usage_stats"] = True
         request: dict[str, Any] = {
             "model": prompt.model or self.model,
-            **self._question(prompt),
+            **self._prompt_fields(prompt),
             "max_tokens": prompt.output_tokens,
             "stream": workload.stream,
         }
@@ -54,64 +53,62 @@ class OpenAIDialect(JsonDialect):
         if workload.n > 1:
             request["n"] = workload.n
         request |= sampling_options(workload)
-        taken = {name: value for name, value in request.items() if name not in self.refused}
-        return orjson.dumps({**taken, **workload.extra_body})
+        accepted = {name: value for name, value in request.items() if name not in self.rejected_fields}
+        return orjson.dumps({**accepted, **workload.extra_body})
 
     @abstractmethod
-    def _question(self, prompt: Prompt) -> dict[str, Any]:
-        """The part of the body that holds the prompt."""
+    def _prompt_fields(self, prompt: Prompt) -> dict[str, Any]:
+        """Return the fields of the body that hold the prompt."""
 
     def whole(self, content: Any) -> Chunk | None:
-        """Texts of all choices, counts and times."""
+        """Return the texts of all choices, counts and times."""
         choices = content.get("choices") if isinstance(content, dict) else None
         if not isinstance(choices, list) or not choices:
             return None
         texts = [_whole_text(choice) for choice in choices if isinstance(choice, dict)]
-        answer, thought = ("".join(each[part] for each in texts) for part in (0, 1))
+        text, reasoning = ("".join(each[part] for each in texts) for part in (0, 1))
         usage = openai_usage(content) or Usage()
         tokens = sum(map(any, texts)) if usage.output is None else usage.output
         counts = (usage.prompt, usage.output, usage.cached)
-        chunk = Chunk(
-            answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, reasoning_chars=len(thought)
-        )
-        return chunk._replace(timing=timing_of(content))
+        chunk = Chunk(text + reasoning, tokens, True, *counts, reasoning_tokens=usage.reasoning)
+        return chunk._replace(reasoning_chars=len(reasoning), timing=timing_of(content))
 
 
 class CompletionsDialect(OpenAIDialect):
-    """`/v1/completions`; a prompt that has token ids is sent as ids, so its length is exact."""
+    """`/v1/completions`; a prompt with token ids is sent as ids, so its length is exact."""
 
     path = "/v1/completions"
     reader = staticmethod(read_completion)
 
-    def _question(self, prompt: Prompt) -> dict[str, Any]:
+    def _prompt_fields(self, prompt: Prompt) -> dict[str, Any]:
         return {"prompt": prompt.text if prompt.token_ids is None else prompt.token_ids}
 
 
 class TextCompletionsDialect(CompletionsDialect):
-    """`/v1/completions` of a server that takes no token ids: the text is sent, whose length is an estimate."""
+    """`/v1/completions` of a server without token ids: the prompt is text of estimated length."""
 
-    def _question(self, prompt: Prompt) -> dict[str, Any]:
+    def _prompt_fields(self, prompt: Prompt) -> dict[str, Any]:
         return {"prompt": prompt.text}
 
 
 class ChatDialect(OpenAIDialect):
-    """`/v1/chat/completions`: what was said before, and one user message; token ids cannot be sent, the text is."""
+    """`/v1/chat/completions`: the earlier messages and one user message, as text; it accepts no token ids."""
 
     path = "/v1/chat/completions"
     reader = staticmethod(read_chat)
 
-    def _question(self, prompt: Prompt) -> dict[str, Any]:
-        said = [{"role": role, "content": content} for role, content in prompt.messages]
-        return {"messages": [*said, {"role": "user", "content": prompt.text}]}
+    def _prompt_fields(self, prompt: Prompt) -> dict[str, Any]:
+        history = [{"role": role, "content": content} for role, content in prompt.messages]
+        return {"messages": [*history, {"role": "user", "content": prompt.text}]}
 
 
 def _whole_text(choice: Mapping[str, Any]) -> tuple[str, str]:
-    """Answer and reasoning of one choice of an answer in one piece."""
+    """Return the content and reasoning of one choice of a complete response."""
     found = choice.get("message")
     message = found if isinstance(found, dict) else {}
-    answers = (choice.get("text"), message.get("content"), tool_call_text(message))
-    thoughts = [message.get(key) for key in _THOUGHTS]
-    return _joined(answers), _joined(thoughts)
+    content = (choice.get("text"), message.get("content"), tool_call_text(message))
+    reasoning = [message.get(key) for key in REASONING_KEYS]
+    return _joined(content), _joined(reasoning)
 
 
 def _joined(texts: Sequence[object]) -> str:

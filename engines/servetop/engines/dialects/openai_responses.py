@@ -1,8 +1,8 @@
 """The Responses API: `/v1/responses`, typed events, as documented by OpenAI and implemented by vLLM.
 
-Each delta with text counts as a token, of the answer (`response.output_text.delta`, `response.refusal.delta`) or of its
+Each delta with text counts as one token, of content (`response.output_text.delta`, `response.refusal.delta`) or of
 reasoning (`response.reasoning_text.delta`, `response.reasoning_summary_text.delta`). `response.completed`, or
-`response.incomplete` when a limit was reached, carries the counts and is the end; there is no `[DONE]`.
+`response.incomplete` when a limit was reached, has the counts and ends the stream; there is no `[DONE]`.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
 from servetop.engines.dialects.json_dialect import JsonDialect, sampling_options
 from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed, timing_of
-from servetop.engines.dialects.json_values import count_in, count_of, error_words
+from servetop.engines.dialects.json_values import count_in, count_of, error_message
 
-_ANSWERS = ("response.output_text.delta", "response.refusal.delta")
-_THOUGHTS = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
-_ENDS = ("response.completed", "response.incomplete")
-_FAILURES = ("response.failed", "error")
+_CONTENT_EVENTS = ("response.output_text.delta", "response.refusal.delta")
+_REASONING_EVENTS = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
+_END_EVENTS = ("response.completed", "response.incomplete")
+_ERROR_EVENTS = ("response.failed", "error")
 
 
-def _asked(prompt: Prompt) -> str | list[dict[str, str]]:
-    """The text; as the last of several messages where something was said before."""
+def _input(prompt: Prompt) -> str | list[dict[str, str]]:
+    """Return the prompt's text, or a list of messages if there are earlier ones."""
     if not prompt.messages:
         return prompt.text
-    said = [{"role": role, "content": content} for role, content in prompt.messages]
-    return [*said, {"role": "user", "content": prompt.text}]
+    history = [{"role": role, "content": content} for role, content in prompt.messages]
+    return [*history, {"role": "user", "content": prompt.text}]
 
 
 def read_response(event: bytes) -> ParsedEvent:
-    """An event of `/v1/responses`."""
+    """Parse an event of `/v1/responses`."""
     content = parsed(event)
     if isinstance(content, ParsedEvent):
         return content
     kind, response = content.get("type"), content.get("response")
-    if kind in _ANSWERS or kind in _THOUGHTS:
+    if kind in _CONTENT_EVENTS or kind in _REASONING_EVENTS:
         text = content.get("delta")
-        return ParsedEvent(text, 1, kind in _THOUGHTS) if text and isinstance(text, str) else ParsedEvent()
-    if kind in _ENDS:
-        told = response if isinstance(response, dict) else {}
-        return ParsedEvent(usage=_usage(told), final=True, timing=timing_of(told))
-    if kind in _FAILURES:
-        return ParsedEvent(error=f"the server reports in the stream: {error_words(response or content)}")
+        return ParsedEvent(text, 1, kind in _REASONING_EVENTS) if text and isinstance(text, str) else ParsedEvent()
+    if kind in _END_EVENTS:
+        last = response if isinstance(response, dict) else {}
+        return ParsedEvent(usage=_usage(last), final=True, timing=timing_of(last))
+    if kind in _ERROR_EVENTS:
+        return ParsedEvent(error=f"the server reports in the stream: {error_message(response or content)}")
     return ParsedEvent()
 
 
@@ -62,7 +62,7 @@ def _usage(response: Mapping[str, Any]) -> Usage | None:
 
 
 def _whole_texts(output: Sequence[object]) -> Iterator[tuple[str, str]]:
-    """Of each item of an answer in one piece its text, as answer or as reasoning."""
+    """Yield (content, reasoning) of each output item of a complete response; one of them is empty."""
     for item in output:
         parts = item.get("content") if isinstance(item, dict) else None
         texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
@@ -71,7 +71,7 @@ def _whole_texts(output: Sequence[object]) -> Iterator[tuple[str, str]]:
 
 
 class ResponsesDialect(JsonDialect):
-    """`/v1/responses` with text or messages as input; token ids cannot be sent, and there is but one answer."""
+    """`/v1/responses` with text or messages as input and one completion; it accepts no token ids."""
 
     path = "/v1/responses"
     reader = staticmethod(read_response)
@@ -80,7 +80,7 @@ class ResponsesDialect(JsonDialect):
         """Return the JSON body of one request; `extra_body` overrides every key."""
         request = {
             "model": prompt.model or self.model,
-            "input": _asked(prompt),
+            "input": _input(prompt),
             "max_output_tokens": prompt.output_tokens,
             "stream": workload.stream,
             **sampling_options(workload),
@@ -92,10 +92,8 @@ class ResponsesDialect(JsonDialect):
         if not isinstance(content, dict) or not isinstance(content.get("output"), list) or content.get("error"):
             return None
         texts, usage = list(_whole_texts(content["output"])), _usage(content) or Usage()
-        answer, thought = ("".join(each[part] for each in texts) for part in (0, 1))
+        text, reasoning = ("".join(each[part] for each in texts) for part in (0, 1))
         tokens = sum(map(any, texts)) if usage.output is None else usage.output
         counts = (usage.prompt, usage.output, usage.cached)
-        chunk = Chunk(
-            answer + thought, tokens, True, *counts, reasoning_tokens=usage.reasoning, reasoning_chars=len(thought)
-        )
-        return chunk._replace(timing=timing_of(content))
+        chunk = Chunk(text + reasoning, tokens, True, *counts, reasoning_tokens=usage.reasoning)
+        return chunk._replace(reasoning_chars=len(reasoning), timing=timing_of(content))

@@ -1,7 +1,7 @@
-"""SGLang's native dialect: `/generate`, with the whole text and counts so far in every event, ended by `[DONE]`.
+"""SGLang's native dialect: `/generate`, with cumulative text and counts in every event, ended by `[DONE]`.
 
 Source: sgl-project/sglang, `srt/entrypoints/http_server.py`, `srt/managers/tokenizer_manager.py`. A server with
-`--stream-output` (`--incremental-streaming-output`) sends the new text alone: both are understood.
+`--stream-output` (`--incremental-streaming-output`) sends only the new text: both forms are supported.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from servetop.core.config import WorkloadConfig
 from servetop.core.interfaces.dialect import Chunk, Prompt
 from servetop.engines.dialects.json_dialect import JsonDialect, sampling_options
 from servetop.engines.dialects.json_event import ParsedEvent, Usage, parsed
-from servetop.engines.dialects.json_values import count_in, error_words
+from servetop.engines.dialects.json_values import count_in, error_message
 from servetop.engines.dialects.stream_parser import EventStream
 
 
 class SglangStream:
-    """The events' chunks, each with the text that it added."""
+    """Replaces the cumulative text of each chunk by the text that its event added."""
 
-    __slots__ = ("_events", "_told")
+    __slots__ = ("_events", "_text_so_far")
 
     def __init__(self, events: EventStream) -> None:
         self._events = events
-        self._told = ""
+        self._text_so_far = ""
 
     def feed(self, data: bytes) -> Sequence[Chunk]:
         return [
@@ -37,7 +37,7 @@ class SglangStream:
         return self._events.finish()
 
     def frame_literals(self) -> tuple[bytes, bytes] | None:
-        """Return None: no two events are alike."""
+        """Return None: no two events repeat the same bytes."""
         return None
 
     def match_frames(self, middles: Sequence[bytes]) -> None:
@@ -49,23 +49,23 @@ class SglangStream:
         return False
 
     def _added(self, text: str) -> str:
-        """What comes after the text of before; all of it where it does not begin with that."""
-        whole = text.startswith(self._told)
-        added = text[len(self._told) :] if whole else text
-        self._told = text if whole else self._told + text
+        """Return the text after the previous one; all of it if it does not begin with the previous one."""
+        cumulative = text.startswith(self._text_so_far)
+        added = text[len(self._text_so_far) :] if cumulative else text
+        self._text_so_far = text if cumulative else self._text_so_far + text
         return added
 
 
 def read_sglang(event: bytes) -> ParsedEvent:
-    """An event of `/generate`; its text is all that there is so far."""
+    """Parse an event of `/generate`; its text is cumulative."""
     content = parsed(event)
     if isinstance(content, ParsedEvent):
         return content
-    if (why := _aborted(content)) is not None:
-        return ParsedEvent(error=why)
+    if (reason := _aborted(content)) is not None:
+        return ParsedEvent(error=reason)
     found = content.get("text")
     text = found if isinstance(found, str) else ""
-    return ParsedEvent(text, 1 if text else 0, usage=_usage(content), within=True, stops=int(_ended(content)))
+    return ParsedEvent(text, 1 if text else 0, usage=_usage(content), with_choice=True, stops=int(_ended(content)))
 
 
 def _ended(content: dict[str, Any]) -> bool:
@@ -74,12 +74,12 @@ def _ended(content: dict[str, Any]) -> bool:
 
 
 def _aborted(content: dict[str, Any]) -> str | None:
-    """Why the engine gave the request up, from its last event."""
+    """Return why the engine aborted the request; None if it did not."""
     meta = content.get("meta_info")
     reason = meta.get("finish_reason") if isinstance(meta, dict) else None
     if not isinstance(reason, dict) or reason.get("type") != "abort":
         return None
-    return f"the server aborted the request: {error_words(reason)}"
+    return f"the server aborted the request: {error_message(reason)}"
 
 
 def _usage(content: dict[str, Any]) -> Usage:
@@ -88,30 +88,30 @@ def _usage(content: dict[str, Any]) -> Usage:
 
 
 class SglangDialect(JsonDialect):
-    """Text or token ids in, one answer out."""
+    """`/generate` with text or token ids and one completion."""
 
     path = "/generate"
     reader = staticmethod(read_sglang)
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
         """Return the JSON body of one request; `extra_body` overrides every key and parameter."""
-        asked = {"text": prompt.text} if prompt.token_ids is None else {"input_ids": prompt.token_ids}
+        prompt_fields = {"text": prompt.text} if prompt.token_ids is None else {"input_ids": prompt.token_ids}
         parameters = {"max_new_tokens": prompt.output_tokens, **sampling_options(workload)}
         extra = dict(workload.extra_body)
-        if isinstance(more := extra.pop("sampling_params", {}), dict):
-            parameters |= more
-        return orjson.dumps({**asked, "sampling_params": parameters, "stream": workload.stream, **extra})
+        if isinstance(overrides := extra.pop("sampling_params", {}), dict):
+            parameters |= overrides
+        return orjson.dumps({**prompt_fields, "sampling_params": parameters, "stream": workload.stream, **extra})
 
     def whole(self, content: Any) -> Chunk | None:
-        """Its text and counts, or why it was given up."""
+        """Return the text and counts, or the reason of an abort."""
         if not isinstance(content, dict) or not isinstance(content.get("text"), str):
             return None
-        if (why := _aborted(content)) is not None:
-            return Chunk(error=why)
+        if (reason := _aborted(content)) is not None:
+            return Chunk(error=reason)
         text, usage = content["text"], _usage(content)
         tokens = int(bool(text)) if usage.output is None else usage.output
         return Chunk(text, tokens, True, usage.prompt, usage.output, usage.cached)
 
     def parser(self, *, keep_texts: bool = True) -> SglangStream:
-        """A fresh parser for one answer. Events that carry all ids so far have no shape: each is read exactly."""
+        """Return a parser for one response; cumulative events fit no template, so each is parsed as JSON."""
         return SglangStream(EventStream(read_sglang, None, continuous=True, keep_texts=keep_texts))

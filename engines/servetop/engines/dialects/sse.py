@@ -1,4 +1,4 @@
-"""SSE parser: splits bytes that arrive in pieces of any size into server-sent events.
+"""SSE parser: splits a byte stream into server-sent events, however the bytes are divided.
 
 Implements the event stream format of the HTML standard (section 9.2.6) as far as serving engines use it: `data`
 fields and comments; LF, CRLF and CR end a line. Other fields are skipped.
@@ -12,13 +12,13 @@ _SHORT = 4096
 
 
 class SseSplitter:
-    """Collects bytes until an event is complete. An event that is too long sets `overflowed` permanently."""
+    """Buffers bytes until an event is complete. An event above MAX_EVENT_BYTES sets `overflowed` permanently."""
 
     __slots__ = ("_after_cr", "_data", "_pieces", "held", "overflowed")
 
     def __init__(self) -> None:
         self.overflowed = False
-        self._pieces: list[bytes] | None = None  # each stream has a splitter, and most never need a list
+        self._pieces: list[bytes] | None = None  # most streams never need a list
         self._data: list[bytes] | None = None
         self._after_cr = False
         """The last byte was a CR that ended its line; an LF that follows belongs to it."""
@@ -26,7 +26,7 @@ class SseSplitter:
         """Bytes of the incomplete event."""
 
     def take_back(self) -> bytes:
-        """Return and clear the held bytes if they are a short beginning of a line, to be fed again; else nothing."""
+        """Remove and return buffered bytes that are the short start of a line, to be fed again; else return none."""
         if self._data or self.held > _SHORT:
             return b""
         held = b"".join(self._pieces or ())
@@ -52,7 +52,7 @@ class SseSplitter:
         return events
 
     def _with_plain_line_ends(self, data: bytes) -> bytes:
-        """The same lines, each ended by an LF."""
+        """Return the same lines, each ended by LF."""
         if self._after_cr and data:
             data = data.removeprefix(b"\n")
             self._after_cr = False
@@ -66,7 +66,7 @@ class SseSplitter:
         *lines, rest = joined.split(b"\n")
         events: list[bytes] = []
         parts = self._data or []
-        size = self.held - len(joined)  # of `parts`, as they came: many short lines are as long as one
+        size = self.held - len(joined)  # of `parts` as received: many short lines count like a long one
         for line in lines:
             if line.startswith(b"data:"):
                 parts.append(line[5:].removeprefix(b" "))
@@ -80,7 +80,7 @@ class SseSplitter:
 
 
 def _whole_events(data: bytes) -> list[bytes] | None:
-    """The usual case without a loop over lines: whole events of one `data: ` line each; None is "look closer"."""
+    """Fast path for complete events of one `data: ` line each; None if the data has any other form."""
     if not data.startswith(b"data: ") or not data.endswith(b"\n\n") or b"\r" in data or len(data) > MAX_EVENT_BYTES:
         return None
     newlines = data.count(b"\n")

@@ -1,4 +1,4 @@
-"""Stream parser (server-sent events): regular events by their template, all others by a JSON parse."""
+"""Stream parser (server-sent events): matches regular events by template and parses all others as JSON."""
 
 from __future__ import annotations
 
@@ -10,109 +10,109 @@ from servetop.engines.dialects.fast_path import FastEventMatcher
 from servetop.engines.dialects.json_event import ParsedEvent, Reader, Usage
 from servetop.engines.dialects.sse import MAX_EVENT_BYTES, SseSplitter
 
-_UNTOLD = Usage()
-_NOTHING_HELD = SseSplitter()
-"""Of all streams: most of the time none of them is in the middle of an event. It is never fed."""
+_NO_USAGE = Usage()
+_EMPTY = SseSplitter()
+"""Shared by all streams that are not in the middle of an event, as most are; it is never fed."""
 _ENDED = (Chunk(final=True),)
 
 
 class EventStream(FastEventMatcher):
     """Parses the events of one response to chunks; an event without tokens, counts, error or end gives none.
 
-    With `continuous` the tokens of an event are the rise of the server's own count. `shapes` are the templates shared
-    by all streams of a server; without them every event is parsed as JSON. `ends_with_body` is for dialects without an
-    end marker: a body that ends regularly, after at least one token, is complete. The class inherits from
-    FastEventMatcher instead of owning one, because there are thousands of streams.
+    With `continuous`, the tokens of an event are the increase of the server's count. `templates` are shared by all
+    streams of a server; without them every event is parsed as JSON. `ends_with_body` is for dialects without an end
+    marker: a body that ends regularly after at least one token is complete. The class inherits from FastEventMatcher
+    instead of holding one to save memory, because there are thousands of streams.
     """
 
-    __slots__ = ("_broken", "_ends_with_body", "_events", "_reader")
+    __slots__ = ("_ends_with_body", "_events", "_failed", "_reader")
 
     def __init__(
         self,
         reader: Reader,
-        shapes: TemplateCache | None,
+        templates: TemplateCache | None,
         *,
         continuous: bool,
         keep_texts: bool = True,
         ends_with_body: bool = False,
     ) -> None:
-        super().__init__(shapes or TemplateCache(reader, learns=False), continuous=continuous, keep_texts=keep_texts)
+        super().__init__(templates or TemplateCache(reader, learns=False), continuous=continuous, keep_texts=keep_texts)
         self._reader = reader
         self._ends_with_body = ends_with_body
-        self._events = _NOTHING_HELD
-        self._broken = False
+        self._events = _EMPTY
+        self._failed = False
 
     def feed(self, data: bytes) -> Sequence[Chunk]:
         """Return the chunks that these bytes complete; none after a chunk with `error`."""
-        if not self._events.held and (lone := self.one(data)) is not None:
-            return lone
+        if not self._events.held and (single := self.match_one(data)) is not None:
+            return single
         chunks: list[Chunk] = []
-        if self._broken:
+        if self._failed:
             return chunks
         if self._events.held and (b"\n" in data or b"\r" in data):
             data = self._events.take_back() + data
         position, size = 0, len(data)
         while position < size:
             if not self._events.held:
-                position = self.take(data, position, chunks)
+                position = self.match_events(data, position, chunks)
             if position < size:
-                position = self._read_one(data, position, chunks)
+                position = self._parse_one(data, position, chunks)
         return chunks
 
     def finish(self) -> Sequence[Chunk]:
-        in_order = not self._broken and not self._events.held and (self.seen > 0 or self.met)
-        return _ENDED if self._ends_with_body and in_order else ()
+        complete = not self._failed and not self._events.held and (self.seen > 0 or self.has_matched)
+        return _ENDED if self._ends_with_body and complete else ()
 
     def frame_literals(self) -> tuple[bytes, bytes] | None:
-        return self._edges if self._told and not self._events.held else None
+        return self._edges if self._literals_known and not self._events.held else None
 
-    def _read_one(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
-        """Read the next event exactly, or hold its beginning; where it ends."""
+    def _parse_one(self, data: bytes, position: int, chunks: list[Chunk]) -> int:
+        """Parse the next event as JSON, or buffer its beginning; return where it ends."""
         blank = data.find(b"\n\n", position)
         after = len(data) if blank < 0 else blank + 2
         framed = data[position:after]
         held = self._events.held
-        splitter = SseSplitter() if self._events is _NOTHING_HELD else self._events
+        splitter = SseSplitter() if self._events is _EMPTY else self._events
         events = splitter.feed(framed)
-        self._events = splitter if splitter.held or splitter.overflowed else _NOTHING_HELD
+        self._events = splitter if splitter.held or splitter.overflowed else _EMPTY
         for event in events:
-            reading = self._reader(event)
-            if not held and len(events) == 1 and reading.pieces == 1:
-                self._learn(framed, event, reading)
-            chunk = self._chunk(reading)
+            parsed = self._reader(event)
+            if not held and len(events) == 1 and parsed.pieces == 1:
+                self._learn(framed, event, parsed)
+            chunk = self._chunk(parsed)
             if chunk is not None:
                 chunks.append(chunk)
-            if self._broken:
+            if self._failed:
                 return len(data)
         if self._events.overflowed:
-            words = f"an event of the stream is longer than {MAX_EVENT_BYTES >> 20} MiB"
-            chunks.append(self._error(words))
+            text = f"an event of the stream is longer than {MAX_EVENT_BYTES >> 20} MiB"
+            chunks.append(self._error(text))
             return len(data)
         return after
 
-    def _learn(self, framed: bytes, event: bytes, reading: ParsedEvent) -> None:
-        shape = self._shapes.learn(framed, event, reading)
-        if shape is not None:
-            self.adopt(shape)
+    def _learn(self, framed: bytes, event: bytes, parsed: ParsedEvent) -> None:
+        template = self._templates.learn(framed, event, parsed)
+        if template is not None:
+            self.expect(template)
 
-    def _error(self, words: str) -> Chunk:
-        self._broken = True
-        self.stop()
-        return Chunk(error=words)
+    def _error(self, text: str) -> Chunk:
+        self._failed = True
+        self.stop_matching()
+        return Chunk(error=text)
 
-    def _chunk(self, reading: ParsedEvent) -> Chunk | None:
-        if reading.error is not None:
-            return self._error(reading.error)
-        usage, tokens = reading.usage or _UNTOLD, reading.pieces
-        if self._continuous and reading.within and usage.output is not None:
+    def _chunk(self, parsed: ParsedEvent) -> Chunk | None:
+        if parsed.error is not None:
+            return self._error(parsed.error)
+        usage, tokens = parsed.usage or _NO_USAGE, parsed.pieces
+        if self._continuous and parsed.with_choice and usage.output is not None:
             tokens = max(0, usage.output - self.seen)
-        if not tokens and not reading.final and reading.usage is None and not reading.stops:
+        if not tokens and not parsed.final and parsed.usage is None and not parsed.stops:
             return None
         self.seen += tokens if self._continuous or self._ends_with_body else 0
-        if reading.pieces:
-            self.reasoning = reading.reasoning
-            self.measure(len(reading.text.encode("utf-8", "replace")))
-        reasoning = self.reasoning and (tokens > 0 or reading.pieces > 0)
+        if parsed.pieces:
+            self.reasoning = parsed.reasoning
+            self.measure(len(parsed.text.encode("utf-8", "replace")))
+        reasoning = self.reasoning and (tokens > 0 or parsed.pieces > 0)
         counts = (usage.prompt, usage.output, usage.cached)
-        told = (usage.reasoning, reading.reasoning_chars, reading.timing)
-        return Chunk(reading.text, tokens, reading.final, *counts, None, reasoning, *told, stops=reading.stops)
+        details = (usage.reasoning, parsed.reasoning_chars, parsed.timing)
+        return Chunk(parsed.text, tokens, parsed.final, *counts, None, reasoning, *details, stops=parsed.stops)

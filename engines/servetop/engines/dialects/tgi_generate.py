@@ -1,7 +1,7 @@
 """TGI's native dialect: one event per token, counts (requested by `details`) in the last one, no `[DONE]`.
 
-Source: huggingface/text-generation-inference, `router/src/lib.rs` and `server.rs`. The route is `/`, which is
-`/generate_stream` or `/generate` by the body's `stream`.
+Source: huggingface/text-generation-inference, `router/src/lib.rs` and `server.rs`. The path is `/`, which
+acts as `/generate_stream` or `/generate`, depending on `stream` in the body.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from servetop.engines.dialects.json_values import count_in
 
 
 def read_tgi(event: bytes) -> ParsedEvent:
-    """An event of `/generate_stream`; the one with the whole text is the end, and brings a token too."""
+    """Parse an event of `/generate_stream`; the one with `generated_text` is the last, and also has a token."""
     content = parsed(event)
     if isinstance(content, ParsedEvent):
         return content
@@ -30,7 +30,7 @@ def read_tgi(event: bytes) -> ParsedEvent:
 
 
 def _usage(content: dict[str, Any]) -> Usage | None:
-    """Of the last event, or of an answer in one piece: there each token of the prompt is listed in `prefill`."""
+    """Return the counts of the last event or of a complete response, which lists the prompt in `prefill`."""
     details = content.get("details")
     if not isinstance(details, dict):
         return None
@@ -41,7 +41,7 @@ def _usage(content: dict[str, Any]) -> Usage | None:
 
 
 class TgiDialect(JsonDialect):
-    """Text in, one answer out: token ids cannot be sent, nor is there a way to have the end of text ignored."""
+    """`/` with a text prompt and one completion; it accepts neither token ids nor `ignore_eos`."""
 
     path = "/"
     reader = staticmethod(read_tgi)
@@ -54,8 +54,8 @@ class TgiDialect(JsonDialect):
             if workload.temperature > 0:
                 parameters["temperature"] = workload.temperature
         extra = dict(workload.extra_body)
-        if isinstance(more := extra.pop("parameters", {}), dict):
-            parameters |= more
+        if isinstance(overrides := extra.pop("parameters", {}), dict):
+            parameters |= overrides
         return orjson.dumps({"inputs": prompt.text, "parameters": parameters, "stream": workload.stream, **extra})
 
     def whole(self, content: Any) -> Chunk | None:

@@ -1,8 +1,8 @@
 """Triton's generate extension with a TensorRT-LLM model: `/v2/models/MODEL/generate_stream`.
 
-An event has a `text_output` and no counts: one with text counts as a token. There is no end marker and no usage; a body
-that ends in order is the whole answer. A sequence whose end is to be ignored is asked for as many tokens at least as at
-most (`min_tokens`); the newer Python backend has no input for that.
+An event has a `text_output` and no counts: each event with text counts as one token. There is no end marker; a body
+that ends regularly is complete. With `ignore_eos`, `min_tokens` is set to the requested output length; the newer Python
+backend has no such input.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from servetop.engines.dialects.json_event import ParsedEvent, parsed
 
 LLM_API_MODEL = "tensorrt_llm"
 """The model of TensorRT-LLM's newer Python backend, whose inputs are named after its sampling parameters."""
-_INSTANTS = ("arrival_time_ns", "first_scheduled_time_ns", "first_token_time_ns", "last_token_time_ns")
+_TIMESTAMPS = ("arrival_time_ns", "first_scheduled_time_ns", "first_token_time_ns", "last_token_time_ns")
 _FIELDS = ("max_tokens", "temperature", "stream")
 _LLM_API_FIELDS = ("sampling_param_max_tokens", "sampling_param_temperature", "streaming")
 
 
 def read_triton(event: bytes) -> ParsedEvent:
-    """An event of `generate_stream`; errors come as events too, with HTTP 200."""
+    """Parse an event of `generate_stream`; errors are events too, with HTTP 200."""
     content = parsed(event)
     if isinstance(content, ParsedEvent):
         return content
@@ -38,23 +38,23 @@ def read_triton(event: bytes) -> ParsedEvent:
 
 
 def _timing(content: Mapping[str, Any]) -> ServerTiming | None:
-    """What `return_perf_metrics` brings: instants in nanoseconds, of which those out of order are not believed."""
-    found = [content.get(name) for name in _INSTANTS]
-    instants = [value for value in found if isinstance(value, (int, float))]
-    if len(instants) < len(found) or instants != sorted(instants) or not math.isfinite(instants[-1]):
+    """Return the times of `return_perf_metrics` (nanoseconds); None if one is missing or they are out of order."""
+    found = [content.get(name) for name in _TIMESTAMPS]
+    timestamps = [value for value in found if isinstance(value, (int, float))]
+    if len(timestamps) < len(found) or timestamps != sorted(timestamps) or not math.isfinite(timestamps[-1]):
         return None
-    return ServerTiming(*((end - start) / NS_PER_S for start, end in itertools.pairwise(instants)))
+    return ServerTiming(*((end - start) / NS_PER_S for start, end in itertools.pairwise(timestamps)))
 
 
 def _text(content: Mapping[str, Any]) -> str:
-    """A string, or several where the model's output has no fixed length."""
+    """Return the text: a string, or a list of strings if the model's output has a variable length."""
     found = content.get("text_output")
     texts = found if isinstance(found, list) else [found]
     return "".join(text for text in texts if isinstance(text, str))
 
 
 class TritonDialect(JsonDialect):
-    """One model, whose name is in the path; several models by weight cannot be asked."""
+    """The generate extension of one model, whose name is in the path; a mix of models is not supported."""
 
     reader = staticmethod(read_triton)
     ends_with_body = True
@@ -66,10 +66,10 @@ class TritonDialect(JsonDialect):
 
     def body(self, prompt: Prompt, workload: WorkloadConfig) -> bytes:
         """Return the JSON body of one request; `extra_body` overrides every key."""
-        most, temperature, stream = self._fields
+        max_tokens, temperature, stream = self._fields
         request: dict[str, Any] = {
             "text_input": prompt.text,
-            most: prompt.output_tokens,
+            max_tokens: prompt.output_tokens,
             stream: workload.stream,
         }
         if workload.ignore_eos and self.model != LLM_API_MODEL:
@@ -79,6 +79,6 @@ class TritonDialect(JsonDialect):
         return orjson.dumps({**request, **workload.extra_body})
 
     def whole(self, content: Any) -> Chunk | None:
-        """Of a server that answers in JSON what was asked as a stream: its text as one token."""
+        """Return the text as one token, for a server that responds with JSON instead of a stream."""
         text = _text(content) if isinstance(content, dict) else ""
         return Chunk(text, 1, True) if text else None
