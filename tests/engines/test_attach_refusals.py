@@ -28,10 +28,9 @@ def models(owner: str) -> tuple[int, bytes]:
     return answer({"object": "list", "data": [{"id": "org/m", "owned_by": owner}]})
 
 
-async def attached(
-    server: PageServer, clock: MonotonicClock, name: str = "auto", max_num_seqs: int | None = None
-) -> EngineHandle:
-    return await attach_engine(EngineConfig(name=name, url=server.url, model="", max_num_seqs=max_num_seqs), clock)
+async def attached(server: PageServer, name: str = "auto", max_num_seqs: int | None = None) -> EngineHandle:
+    config = EngineConfig(name=name, url=server.url, model="", max_num_seqs=max_num_seqs)
+    return await attach_engine(config, MonotonicClock())
 
 
 @pytest.fixture
@@ -41,12 +40,10 @@ def sglang(server: PageServer) -> PageServer:
     return server
 
 
-async def test_the_wrong_engine_is_told_what_answered_and_in_which_version(
-    server: PageServer, clock: MonotonicClock
-) -> None:
+async def test_the_wrong_engine_is_told_what_answered_and_in_which_version(server: PageServer) -> None:
     server.pages = {"/info": answer(TGI_INFO), "/v1/models": models("org/m")}
     with pytest.raises(EngineError, match=r"answers like TGI 3\.3\.6-dev0, not like vLLM: say --engine tgi, or leave"):
-        await attached(server, clock, "vllm")
+        await attached(server, "vllm")
 
 
 @pytest.mark.parametrize(
@@ -58,22 +55,20 @@ async def test_the_wrong_engine_is_told_what_answered_and_in_which_version(
     ],
 )
 async def test_too_old_a_version_says_from_which_on(
-    server: PageServer, clock: MonotonicClock, version: str, pages: dict[str, tuple[int, bytes]], words: str
+    server: PageServer, version: str, pages: dict[str, tuple[int, bytes]], words: str
 ) -> None:
     server.pages = {"/v1/models": models("org/m"), **pages}
     with pytest.raises(EngineError) as caught:
-        await attached(server, clock)
+        await attached(server)
     assert words in str(caught.value)
     assert "or say --engine openai to load it without its metrics" in str(caught.value)
-    handle = await attached(server, clock, "openai")
+    handle = await attached(server, "openai")
     assert handle.facts.version == (version if "/version" in pages else None)
     await handle.stop()
 
 
-async def test_metrics_that_are_off_name_the_option_that_turns_them_on(
-    sglang: PageServer, clock: MonotonicClock
-) -> None:
-    handle = await attached(sglang, clock)
+async def test_metrics_that_are_off_name_the_option_that_turns_them_on(sglang: PageServer) -> None:
+    handle = await attached(sglang)
     assert handle.facts.name == "sglang"
     assert await handle.sample() is None
     assert handle.metrics_trouble == (
@@ -83,26 +78,22 @@ async def test_metrics_that_are_off_name_the_option_that_turns_them_on(
 
 
 @pytest.mark.parametrize("body", [b"[true]", b'{"updated":true,"server_args":{"trust_remote_code":false}}'])
-async def test_an_sglang_takes_a_smaller_batch_size_while_it_runs(
-    sglang: PageServer, clock: MonotonicClock, body: bytes
-) -> None:
+async def test_an_sglang_takes_a_smaller_batch_size_while_it_runs(sglang: PageServer, body: bytes) -> None:
     sglang.pages["/set_internal_state"] = (200, body)
-    handle = await attached(sglang, clock, max_num_seqs=16)
+    handle = await attached(sglang, max_num_seqs=16)
     assert handle.facts.max_num_seqs == 16
     assert handle.facts.changes_batch_size_live
     await handle.stop()
 
 
 @pytest.mark.parametrize("body", [b"[false]", b'{"updated":false,"server_args":{"trust_remote_code":true}}'])
-async def test_a_batch_size_that_sglang_refuses_says_why(
-    sglang: PageServer, clock: MonotonicClock, body: bytes
-) -> None:
+async def test_a_batch_size_that_sglang_refuses_says_why(sglang: PageServer, body: bytes) -> None:
     sglang.pages["/set_internal_state"] = (200, body)
     with pytest.raises(EngineError, match=r"did not take batch size 128 \(running requests \(--max-running-requests\)"):
-        await attached(sglang, clock, max_num_seqs=128)
+        await attached(sglang, max_num_seqs=128)
 
 
-async def test_a_tgi_keeps_its_batch_size(server: PageServer, clock: MonotonicClock) -> None:
+async def test_a_tgi_keeps_its_batch_size(server: PageServer) -> None:
     server.pages = {"/info": answer(TGI_INFO), "/v1/models": models("org/m")}
     with pytest.raises(UsageError, match=r"TGI at .* keeps its batch size while it runs"):
-        await attached(server, clock, max_num_seqs=16)
+        await attached(server, max_num_seqs=16)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum, StrEnum, auto
+from enum import StrEnum
 
 from servetop.core.arrays import FloatArray
 from servetop.core.histogram import LogHistogram
@@ -50,14 +50,14 @@ class TrustVerdict(StrEnum):
     """Nothing was sent yet."""
 
 
-class CheckState(Enum):
+class CheckState(StrEnum):
     """The result of one check."""
 
-    PASSED = auto()
-    BROKEN = auto()
-    EXEMPT = auto()
+    PASSED = "passed"
+    BROKEN = "broken"
+    EXEMPT = "exempt"
     """Beyond its limit, but not judged: `exemption` gives the reason."""
-    UNKNOWN = auto()
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
