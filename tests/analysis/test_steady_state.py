@@ -136,7 +136,7 @@ def test_a_ramp_within_the_stage_has_none() -> None:
     due, done = even(10.0, seconds=60.0, stay=0.5)
     size = columns(due, done).size
     window = steady_window(columns(due, done, request_rate=np.linspace(5.0, 15.0, size)))
-    assert window == SteadyWindow(reason="the load was ramped or changed all the time")
+    assert window == SteadyWindow(reason="the load was ramped or kept changing")
 
 
 def test_only_the_time_under_one_load_counts() -> None:

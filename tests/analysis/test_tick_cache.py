@@ -55,7 +55,7 @@ def grown(recording: Recording, *, steps: int) -> TickHistory:
     history = TickHistory(read=recording.past_ticks)
     for first in range(0, len(TICKS), steps):
         history.extend(TICKS[first : first + steps])
-        history.put_away(keep=KEEP)
+        history.evict(keep=KEEP)
     return history
 
 
@@ -80,8 +80,8 @@ def test_ticks_in_memory_do_not_grow_with_the_run() -> None:
     most = 0
     for tick in TICKS:
         history.append(tick)
-        history.put_away(keep=KEEP)
-        most = max(most, len(history.ticks) - history.ticks.away)
+        history.evict(keep=KEEP)
+        most = max(most, len(history.ticks) - history.ticks.evicted)
     assert KEEP <= most < 2 * KEEP
     assert len(history) == len(history.column("sent")) == len(TICKS)
 
@@ -91,7 +91,7 @@ def test_following_a_run_reads_nothing_again() -> None:
     history = TickHistory(read=recording.past_ticks)
     for tick in TICKS:
         history.append(tick)
-        history.put_away(keep=KEEP)
+        history.evict(keep=KEEP)
         if tick.index % 16 == 15:
             live_stats(history, tick.end, span=KEEP * TICK_SECONDS / 2)
             live_stats(history, tick.end, span=200.0)
@@ -111,7 +111,7 @@ def test_what_cannot_be_read_again_leaves_amounts_and_sums_of_long_times() -> No
     history = TickHistory(read=lambda first, last: [])
     for tick in TICKS:
         history.append(tick)
-        history.put_away(keep=KEEP)
+        history.evict(keep=KEEP)
     known = TickHistory(TICKS)
     assert live_stats(history, 60.0).totals == live_stats(known, 60.0).totals
     assert np.isnan(live_stats(history, 60.0).trust.loop_lag_p99)
@@ -120,5 +120,5 @@ def test_what_cannot_be_read_again_leaves_amounts_and_sums_of_long_times() -> No
 
 def test_without_a_way_to_read_them_again_all_ticks_stay() -> None:
     history = TickHistory(TICKS)
-    history.put_away(keep=KEEP)
-    assert history.ticks.away == 0
+    history.evict(keep=KEEP)
+    assert history.ticks.evicted == 0

@@ -235,7 +235,7 @@ def test_forgotten_ticks_still_count_in_the_totals_and_change_no_figure_of_the_w
     for tick in ticks:
         short.append(tick)
         if len(short) > 100:
-            short.forget(len(short) - 50)
+            short.drop_first(len(short) - 50)
     assert len(short) <= 100
     known, bounded = live_stats(whole, 50.0, span=1.0), live_stats(short, 50.0, span=1.0)
     assert bounded.totals == known.totals

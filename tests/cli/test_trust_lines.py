@@ -8,7 +8,7 @@ from servetop.analysis.summary.summary_types import RunSummary
 from servetop.cli.report.trust_lines import trust_lines
 from tests.cli.summaries import TRUST, run, stage
 
-NO_SCRAPE = "no metrics page of the engine came while requests were in flight, for 1 s"
+NO_SCRAPE = "the engine's metrics were not scraped while requests were in flight, for 1 s"
 SUSPECT = replace(TRUST, verdict="suspect", reasons=("a", "b"), token_source="usage")
 LIMITED = replace(SUSPECT, sent_rate=7.0, offered_rate=10.0, sent_exemption="limited to 13 in flight")
 

@@ -83,7 +83,7 @@ def test_one_absurd_metric_value_costs_no_other_figure(tmp_path: Path, header: R
 
 
 BUSY = (
-    "no metrics page of the engine came while requests were in flight, for 1 s",
+    "the engine's metrics were not scraped while requests were in flight, for 1 s",
     dict.fromkeys(("max_running", "max_waiting", "max_kv_usage")),
 )
 
@@ -136,4 +136,4 @@ def test_a_run_that_broke_off_knows_by_its_ticks_when_requests_were_in_flight(
         server = summary_json(run_summary(reader))["server"]
     recorder.close(RunEnd(at=4.0, exit_code=0, reason=""))
     assert server["max_running"] is None
-    assert server["peaks_reason"].startswith("no metrics page of the engine came while requests were in flight")
+    assert server["peaks_reason"].startswith("the engine's metrics were not scraped while requests were in flight")

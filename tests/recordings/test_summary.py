@@ -114,7 +114,7 @@ def test_a_run_of_which_no_request_ended_well_has_no_figures_to_trust(
     failed = [make_request(i, i * 0.1, tokens_at=[], status=RequestStatus.ERROR, error="HTTP 500") for i in range(5)]
     trust = summary_of(*failed)["trust"]
     assert trust["verdict"] == "no figures"
-    assert trust["reasons"][0] == "no request ended well, so nothing was measured"
+    assert trust["reasons"][0] == "no request succeeded, so nothing was measured"
 
 
 def test_a_warm_up_counts_in_no_total_and_is_no_stage_of_the_summary(

@@ -55,7 +55,7 @@ def test_gaps_between_events_of_unknown_size_are_no_inter_token_latency(
     unknown = [make_request(i + 50, i * 0.1, tokens_at=[0.1, 0.2, 0.3], output_tokens=9) for i in range(5)]
     summary = summary_of(*known, *unknown)
     assert (summary["mean_itl_ms"], summary["p99_itl_ms"], summary["mean_tpot_ms"]) == (None, None, None)
-    assert summary["itl_reason"].startswith("the events of 5 of 25 requests brought several tokens each")
+    assert summary["itl_reason"].startswith("the events of 5 of 25 requests contained several tokens each")
     assert summary["mean_ttft_ms"] == pytest.approx(100.0)
 
 

@@ -60,7 +60,7 @@ def figures(frame: Frame) -> dict[str, Any]:
 def test_every_time_is_shown_as_if_all_ticks_were_in_memory(at: float, span: float) -> None:
     whole, short = followed(keep=None), followed(keep=100)
     view = View(playhead=Playhead(at=at), span=span)
-    assert short.history.ticks.away > 300
+    assert short.history.ticks.evicted > 300
     np.testing.assert_equal(figures(short.at(view, live=True)), figures(whole.at(view, live=True)))
 
 
@@ -72,7 +72,7 @@ async def test_ticks_that_cannot_be_read_again_are_reported(dashboard: Any) -> N
         raise RecordingError("cannot read run.servetop: is the disk all right?")
 
     async with app.run_test(size=(160, 48)) as pilot:
-        app.viewer.run.history.put_away(keep=100)
+        app.viewer.run.history.evict(keep=100)
         run.past_ticks = fails  # type: ignore[method-assign]
         app.viewer.update_view(playhead=replace(app.viewer.view.playhead, at=30.0, playing=False))
         await pilot.pause()
@@ -126,7 +126,7 @@ def test_a_long_recording_is_read_in_parts(dashboard: Any, monkeypatch: pytest.M
     fold = RunState.fold
 
     def folding(self: RunState, update: RunUpdate) -> bool:
-        held.append(len(self.history.ticks) - self.history.ticks.away + len(update.ticks))
+        held.append(len(self.history.ticks) - self.history.ticks.evicted + len(update.ticks))
         return fold(self, update)
 
     monkeypatch.setattr(run_viewer, "MOST_TICKS", 50)

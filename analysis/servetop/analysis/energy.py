@@ -1,4 +1,4 @@
-"""Electrical energy of GPUs: from each device's counter where it has one, else from its power over time."""
+"""Electrical energy of GPUs, from each device's energy counter if it has one, else from its power over time."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import numpy as np
 from servetop.core.arrays import FloatArray
 from servetop.core.events import GpuSample
 
-LONGEST_GAP = 2.0
-"""Seconds; a longer gap between two power readings counts as unknown."""
+MAX_GAP_SECONDS = 2.0
+"""Across a longer gap between two power readings, the energy is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EnergyMeter:
-    """The joules one device had used by each reading; between two readings they grow evenly."""
+    """The cumulative energy of one device at each reading, interpolated linearly between readings."""
 
     at: FloatArray
-    """Instants of the readings, ascending; shape (readings,)."""
+    """Times of the readings, ascending; shape (readings,)."""
     joules: FloatArray
     """Joules since the first reading."""
     known: FloatArray
-    """Seconds since the first reading for which the energy is known; gaps do not count."""
+    """Seconds since the first reading for which the energy is known, excluding gaps."""
     counted: bool
-    """Whether the device's counter was read; else its power was integrated."""
+    """Whether the device's energy counter was read; otherwise its power was integrated."""
     index: int
     """Index of the device."""
 
     def between(self, start: float, until: float) -> tuple[float, float]:
-        """Joules from `start` to `until`, and the seconds of them that are known; adjacent periods add up."""
+        """Return the joules from `start` to `until`, and the seconds for which they are known."""
         ends = np.array([start, until])
         joules, known = (np.interp(ends, self.at, each) for each in (self.joules, self.known))
         return float(joules[1] - joules[0]), float(known[1] - known[0])
@@ -44,17 +44,17 @@ class Energy:
     joules: float
     devices: int
     source: str
-    """`counter`, `power`, or `counter and power` where cards differ."""
+    """`counter`, `power`, or `counter and power` if devices differ."""
     known: float
-    """Share of the time, over all devices, for which the energy is known; the rest is not in `joules`."""
+    """Fraction of the device time for which the energy is known; the rest is not in `joules`."""
     seconds: float
 
 
 def energy_meters(samples: Iterable[GpuSample]) -> list[EnergyMeter]:
-    """One meter for each device that the engine uses and that reported its energy or power at least twice.
+    """Return one meter per device that the engine uses and that reported its energy or power at least twice.
 
-    The devices in use are known where the engine's processes are: devices that hold none of its memory
-    do not count. Where they are unknown (attached, in a container), all devices count.
+    The engine uses the devices on which its processes have memory. If its processes are unknown (attached, in a
+    container), all devices are included.
     """
     by_device: dict[int, list[GpuSample]] = {}
     for sample in samples:
@@ -65,13 +65,13 @@ def energy_meters(samples: Iterable[GpuSample]) -> list[EnergyMeter]:
 
 
 def energy_between(meters: Sequence[EnergyMeter], start: float, until: float) -> Energy | None:
-    """Energy of all devices over a period; None if nothing is known of that time."""
+    """Return the energy of all devices over a period; None if it is entirely unknown."""
     seconds = until - start
     parts = [meter.between(start, until) for meter in meters] if math.isfinite(seconds) and seconds > 0 else []
-    known = sum(seen for _, seen in parts)
+    known = sum(seconds_known for _, seconds_known in parts)
     if known <= 0:
         return None
-    kinds = {meter.counted for meter, (_, seen) in zip(meters, parts, strict=True) if seen > 0}
+    kinds = {meter.counted for meter, (_, seconds_known) in zip(meters, parts, strict=True) if seconds_known > 0}
     names = [name for counted, name in ((True, "counter"), (False, "power")) if counted in kinds]
     return Energy(
         joules=sum(joules for joules, _ in parts),
@@ -93,11 +93,11 @@ def _meter(index: int, samples: Sequence[GpuSample]) -> EnergyMeter | None:
         return None
     steps = np.diff(at)
     if counted:
-        grown = np.diff(values)
-        joules, known = np.where(grown < 0, values[1:], grown), steps  # a fall: the counter restarted from 0
+        increases = np.diff(values)
+        joules, known = np.where(increases < 0, values[1:], increases), steps  # a decrease: a restart from 0
     else:
-        whole = steps <= LONGEST_GAP
-        joules, known = np.where(whole, (values[1:] + values[:-1]) / 2 * steps, 0.0), np.where(whole, steps, 0.0)
+        short = steps <= MAX_GAP_SECONDS
+        joules, known = np.where(short, (values[1:] + values[:-1]) / 2 * steps, 0.0), np.where(short, steps, 0.0)
     return EnergyMeter(at=at, joules=_summed(joules), known=_summed(known), counted=counted, index=index)
 
 

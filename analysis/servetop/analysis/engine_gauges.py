@@ -1,4 +1,4 @@
-"""How to read an engine's gauges: KV usage, the thresholds it is compared with, and when a sample is stale."""
+"""KV usage from an engine's gauges, the thresholds for it, and the age at which a sample is stale."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from servetop.core.arrays import FloatArray
 from servetop.core.events import EngineSample
 
 KV_FULL = 0.95
-"""Share of KV blocks; engines keep a few per cent free for running requests to grow (vLLM's watermark is 1 %)."""
+"""KV usage from which the cache counts as full; engines keep a few per cent free (vLLM's watermark is 1 %)."""
 KV_HIGH = 0.90
-"""Share above which running requests soon have no room to grow; also what advice on the batch size aims at."""
+"""KV usage above which running requests soon cannot grow; advice on the batch size targets it."""
 KV_ROOMY = 0.80
-"""Share below which more sequences would fit without preempting."""
+"""KV usage below which more sequences would fit without preemption."""
 STALE_AFTER = 1.5
-"""Seconds; an older engine sample does not describe the present (six should have arrived in that time)."""
+"""Age in seconds from which an engine sample is outdated; six samples should have arrived in that time."""
 
 
 def kv_usage(sample: EngineSample | None) -> float:
-    """Share of KV blocks in use, 0..1: as exported, else used / total blocks; NaN where neither is known."""
+    """Return the fraction of KV blocks in use, 0..1: as exported, else used / total blocks; NaN if unknown."""
     if sample is None:
         return math.nan
     if sample.kv_usage is None and sample.kv_blocks_used is not None and sample.kv_blocks_total:
@@ -29,5 +29,5 @@ def kv_usage(sample: EngineSample | None) -> float:
 
 
 def kv_usages(usage: FloatArray, used: FloatArray, total: FloatArray) -> FloatArray:
-    """`kv_usage` of many samples, from the three columns; NaN is not exported."""
+    """Return the `kv_usage` of many samples, from three columns with NaN for values that are not exported."""
     return np.where(np.isnan(usage), used / np.where(total > 0, total, np.nan), usage)

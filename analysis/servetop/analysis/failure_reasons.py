@@ -1,4 +1,4 @@
-"""Why requests of a run failed, counted by reason."""
+"""Counts the failed requests of a run by reason."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from servetop.core.events import RequestStatus
 FAILED = (RequestStatus.ERROR, RequestStatus.TIMEOUT, RequestStatus.TRUNCATED)
 """Statuses of failed requests; a request cancelled by the client did not fail."""
 OTHER = "other reasons"
-_MOST_REASONS = 200
-"""Distinct reasons counted apart: a server may put a different text into each error."""
-_LONGEST_REASON = 300
+_MAX_REASONS = 200
+"""Maximum distinct reasons: a server may send a different text in each error."""
+_MAX_REASON_CHARS = 300
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One reason why requests failed."""
+    """One reason of failure, and its number of requests."""
 
     reason: str
     count: int
     first_at: float | None
-    """Seconds of run time of the first failure; None where unknown."""
+    """Run time of the first failure in seconds; None if unknown."""
 
 
 class FailureTally:
-    """Counts failed requests by reason; reasons that differ only in numbers, such as an address, are one."""
+    """Counts failed requests by reason, combining reasons that differ only in numbers, such as addresses."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -37,10 +37,10 @@ class FailureTally:
         self._first: dict[tuple[int | None, str], float | None] = {}
 
     def add(self, status: str, error: str | None, *, http_status: int | None, at: float | None) -> None:
-        """Count one failed request; without an error its status is the reason."""
-        reason = (error or str(status))[:_LONGEST_REASON]
+        """Count one failed request; without an error text, its status is the reason."""
+        reason = (error or str(status))[:_MAX_REASON_CHARS]
         key = (http_status, _NUMBER.sub("0", reason))
-        if key not in self._counts and len(self._counts) >= _MOST_REASONS:
+        if key not in self._counts and len(self._counts) >= _MAX_REASONS:
             key, reason = (None, OTHER), OTHER
         self.total += 1
         self._reasons.setdefault(key, reason)
@@ -49,12 +49,12 @@ class FailureTally:
         self._first[key] = at if earlier is None else earlier if at is None else min(at, earlier)
 
     def most_frequent(self, most: int) -> Sequence[Failure]:
-        """At most `most` reasons, the most frequent first; their counts add up to `total`."""
+        """Return at most `most` reasons, the most frequent first; their counts add up to `total`."""
         keys = sorted(self._counts, key=lambda key: (key[1] == OTHER, -self._counts[key]))
-        shown = [Failure(reason=self._reasons[k], count=self._counts[k], first_at=self._first[k]) for k in keys]
-        if len(shown) <= most:
-            return shown
-        rest = shown[most - 1 :]
+        failures = [Failure(reason=self._reasons[k], count=self._counts[k], first_at=self._first[k]) for k in keys]
+        if len(failures) <= most:
+            return failures
+        rest = failures[most - 1 :]
         known = [each.first_at for each in rest if each.first_at is not None]
         others = Failure(reason=OTHER, count=sum(each.count for each in rest), first_at=min(known, default=None))
-        return [*shown[: most - 1], others]
+        return [*failures[: most - 1], others]

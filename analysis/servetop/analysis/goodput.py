@@ -11,9 +11,9 @@ from servetop.core.histogram import LogHistogram, bucket_value
 
 
 def share_within(histogram: LogHistogram, limit: float) -> float:
-    """Share of values at or below `limit` seconds, 0-1; NaN for an empty histogram.
+    """Return the fraction of values at or below `limit` seconds, 0..1; NaN for an empty histogram.
 
-    A bucket counts when its middle is within the limit: values less than 1 % from it may be on the wrong side.
+    A bucket is counted if its middle is within the limit, so values less than 1 % from the limit may be misjudged.
     """
     if not histogram.buckets.size:
         return math.nan
@@ -21,20 +21,23 @@ def share_within(histogram: LogHistogram, limit: float) -> float:
     return float(histogram.counts[middles <= limit].sum() / histogram.count)
 
 
-def limited(histograms: Mapping[str, LogHistogram], metric: str) -> LogHistogram:
-    """The histogram of an objective's metric; without reasoning, TTFOT is TTFT."""
+def histogram_for(histograms: Mapping[str, LogHistogram], metric: str) -> LogHistogram:
+    """Return the histogram of an objective's metric; without reasoning, TTFOT is TTFT."""
     found = histograms[metric]
     return histograms["ttft"] if metric == "ttfot" and not found.buckets.size and "ttft" in histograms else found
 
 
 def goodput_bounds(histograms: Mapping[str, LogHistogram], limits: Mapping[str, float]) -> tuple[float, float]:
-    """Least and largest share of requests that can keep all limits (seconds by metric), given how many keep each.
+    """Return the minimum and maximum fraction of requests within all limits (seconds by metric).
 
-    Fréchet's inequalities: histograms do not tell whether the same requests break several limits; raw rows do, and the
-    summary's goodput is counted from them. NaN without limits or where nothing was measured; equal for one limit.
+    These are Fréchet's bounds from the fractions within each limit, because histograms do not show whether the same
+    requests exceed several limits (the summary counts from raw rows). NaN without limits or measurements; equal for
+    one limit.
     """
     shares = [
-        share_within(limited(histograms, metric), limit) for metric, limit in limits.items() if metric in histograms
+        share_within(histogram_for(histograms, metric), limit)
+        for metric, limit in limits.items()
+        if metric in histograms
     ]
     if not shares or any(math.isnan(share) for share in shares):
         return math.nan, math.nan

@@ -1,4 +1,4 @@
-"""The GPUs' newest reading and the energy per token, from the ticks up to an instant."""
+"""The newest GPU samples and the energy per token, from the ticks up to a time."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.events import GpuSample
 from servetop.core.tick import TICK_SECONDS
 
-_PATIENCE = 8
-"""Ticks (two seconds); a slow driver leaves some ticks without a reading."""
+_MAX_AGE_TICKS = 8
+"""Two seconds: with a slow driver, some ticks have no GPU samples."""
 
 
 def newest_gpus(history: TickHistory, stop: int) -> tuple[GpuSample, ...]:
-    """The newest reading before tick `stop`, one sample for each device; empty if it is more than two seconds old."""
-    recent = history.ticks[max(0, stop - _PATIENCE) : stop]
+    """Return the newest sample of each device before tick `stop`; empty if older than two seconds."""
+    recent = history.ticks[max(0, stop - _MAX_AGE_TICKS) : stop]
     return next((tick.gpus for tick in reversed(recent) if tick.gpus), ())
 
 
 def joules_per_token(history: TickHistory, start: int, stop: int) -> float:
-    """Mean power over ticks `start` to `stop` / output tokens received per second; NaN if unknown."""
+    """Return mean power / output tokens per second over ticks `start` to `stop`; NaN if unknown."""
     samples = [sample for tick in history.ticks[start:stop] for sample in tick.gpus]
     if not samples:
         return math.nan

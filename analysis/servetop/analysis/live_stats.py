@@ -1,4 +1,4 @@
-"""Everything a panel may show at one instant, as a pure function of the ticks up to that instant."""
+"""The statistics that panels show at one time of a run, as a pure function of the ticks up to that time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATENCIES = ("ttft", "itl", "e2el")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Percentiles:
-    """Percentiles of one metric over the sliding window, in seconds; NaN if nothing was measured in it."""
+    """Percentiles of one metric over the sliding window, in seconds; NaN if nothing was measured."""
 
     p50: float = math.nan
     p90: float = math.nan
@@ -32,7 +32,7 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Rates per second, means over the sliding window; NaN before the first tick or where not exported."""
+    """Mean rates per second over the sliding window; NaN before the first tick and if not exported."""
 
     offered: float = math.nan
     sent: float = math.nan
@@ -43,7 +43,7 @@ class Rates:
     engine_output_tokens: float = math.nan
     preemptions: float = math.nan
     prefix_cache_hit_rate: float = math.nan
-    """Share, 0..1, of the tokens looked up in the window that were found; NaN also if none was looked up."""
+    """Fraction, 0..1, of the tokens queried in the window that were cached; NaN also if none was queried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +59,15 @@ class Totals:
     prompt_tokens: int = 0
     preemptions: float = math.nan
     prefix_cache_hit_rate: float = math.nan
-    """Share of the tokens looked up in this run; the engine's counts from before it are excluded."""
+    """Fraction of the tokens queried in this run, excluding the engine's counts from before the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StatsSeries:
-    """Series for charts: one value per time bin; NaN is a gap. All arrays have shape (bins,)."""
+    """Series for charts, with one value per time bin and NaN for gaps. All arrays have shape (bins,)."""
 
     times: FloatArray
-    """End of each bin, seconds since the run's origin."""
+    """End of each bin, in seconds since the run's origin."""
     offered: FloatArray
     sent: FloatArray
     completed: FloatArray
@@ -83,30 +83,30 @@ class StatsSeries:
     latencies: Mapping[str, FloatArray]
     """p50, p90 and p99 of each metric over the sliding window; shape (3, bins)."""
     stages: IntArray
-    """Index of the stage in force at the end of each bin; -1 before the load."""
+    """Index of the stage at the end of each bin; -1 before the load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LiveStats:
-    """The statistics of one instant of a run, live or replayed."""
+    """The statistics at one time of a run, live or replayed."""
 
     at: float
     window: float
-    """Length in seconds of the sliding window that rates and percentiles cover."""
+    """Length in seconds of the sliding window of rates and percentiles."""
     span: float
-    """Seconds of time axis that `series` covers, ending at `at`."""
+    """Length in seconds of `series`, which ends at `at`."""
     load: LoadGauges = LoadGauges()
     rates: Rates = Rates()
     totals: Totals = Totals()
     latencies: Mapping[str, Percentiles] = field(default_factory=dict)
     events_unsized: bool = False
-    """Events arrived in the window, but the tokens of each are unknown (so far): there is no ITL."""
+    """Whether events arrived in the window with unknown numbers of tokens, so that there is no ITL (yet)."""
     engine: EngineSample | None = None
     """The newest sample; its age is `at - engine.scrape_end`."""
     gpus: tuple[GpuSample, ...] = ()
-    """The newest reading, at most two seconds old."""
+    """The newest sample of each GPU, at most two seconds old."""
     joules_per_token: float = math.nan
-    """Energy of the GPUs over the sliding window per output token received in it."""
+    """GPU energy per output token over the sliding window."""
     trust: Trust = Trust()
     ttft: TtftBreakdown = TtftBreakdown()
     series: StatsSeries
@@ -115,7 +115,7 @@ class LiveStats:
 def live_stats(
     history: TickHistory, at: float, *, window: float = 10.0, span: float = 120.0, columns: int = 120
 ) -> LiveStats:
-    """Statistics at `at` (seconds): the window, totals, and series of at most `columns` bins over `span`."""
+    """Return the statistics at `at`: over the window, totals, and series of at most `columns` bins over `span`."""
     stop = history.up_to(at)
     start = history.first_from(at - window)
     series = _series(history, at, window=window, span=span, columns=columns)

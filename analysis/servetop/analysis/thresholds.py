@@ -36,14 +36,14 @@ _SIGNS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """A condition on one number of the summary; `server.preemptions` is that number of its `server` part."""
+    """A condition on one number of the summary; `server.preemptions` is `preemptions` of its part `server`."""
 
     key: str
     sign: str
     limit: float
 
     def failure(self, numbers: Mapping[str, Any]) -> str | None:
-        """One line if the summary (its JSON form) does not meet the condition; an unmeasured number does not."""
+        """Return one line if the summary (in JSON form) does not meet the condition or lacks the number, else None."""
         value = _value(numbers, self.key)
         if value is None:
             return f"{self}: not measured"
@@ -54,7 +54,7 @@ class Threshold:
 
 
 def _value(numbers: Mapping[str, Any], key: str) -> Any:
-    """The number at a key; a dot separates a part from its key, but is also a character of `p99.9_ttft_ms`."""
+    """Return the number at a key; a dot separates a part from its key, but also occurs in `p99.9_ttft_ms`."""
     part, _, rest = key.partition(".")
     if key in numbers or not isinstance(numbers.get(part), Mapping):
         return numbers.get(key)
@@ -79,20 +79,21 @@ _PARTS = (
 
 
 def threshold_keys() -> tuple[str, ...]:
-    """Every key that a threshold may name, apart from other percentiles."""
+    """Return every valid key of a threshold, except non-standard percentiles."""
     parts = (f"{part}.{key}" for part, keys in _PARTS for key in keys)
     return (*REQUEST_KEYS, *REASONING_KEYS, *parts, *(f"steady.{key}" for key in REQUEST_KEYS))
 
 
 def parse_threshold(text: str) -> Threshold:
-    """Parse a condition; UsageError, with the nearest valid keys, if it is malformed."""
+    """Parse a condition; UsageError if it is malformed, or with the closest valid keys if its key is unknown."""
     match = _PATTERN.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not a threshold: use KEY<=NUMBER or KEY>=NUMBER, as in p99_ttft_ms<=500")
     key, keys = match["key"], threshold_keys()
     if key not in keys and percentile_of(key) is None:
-        near = difflib.get_close_matches(key, keys, n=3, cutoff=0.5) or [*keys[:5], "p99_ttft_ms", "server.preemptions"]
-        raise UsageError(f"{text!r}: unknown summary key {key!r}: valid keys are {', '.join(near)}, …")
+        close = difflib.get_close_matches(key, keys, n=3, cutoff=0.5)
+        valid = close or [*keys[:5], "p99_ttft_ms", "server.preemptions"]
+        raise UsageError(f"{text!r}: unknown summary key {key!r}: valid keys are {', '.join(valid)}, …")
     try:
         limit = float(match["limit"])
     except ValueError:
@@ -103,19 +104,19 @@ def parse_threshold(text: str) -> Threshold:
 
 
 def percentile_of(key: str) -> float | None:
-    """The percentile that a key such as `p99.9_ttft_ms` or `steady.p75_itl_ms` names; None for another key."""
+    """Return the percentile in a key such as `p99.9_ttft_ms` or `steady.p75_itl_ms`; None for another key."""
     match = _PERCENTILE.fullmatch(key)
     return float(match["q"]) if match is not None and float(match["q"]) <= 100 else None
 
 
 def percentiles_needed(thresholds: Sequence[str]) -> list[float]:
-    """The percentiles that the conditions name."""
-    found = (percentile_of(parse_threshold(text).key) for text in thresholds)
-    return [each for each in found if each is not None]
+    """Return the percentiles that the conditions refer to."""
+    percentiles = (percentile_of(parse_threshold(text).key) for text in thresholds)
+    return [each for each in percentiles if each is not None]
 
 
 def check_thresholds(summary: RunSummary, thresholds: Sequence[str]) -> list[str]:
-    """One line for each condition that the summary does not meet."""
+    """Return one line for each condition that the summary does not meet."""
     numbers = summary_json(summary)
     failures = (parse_threshold(text).failure(numbers) for text in thresholds)
     return [line for line in failures if line is not None]

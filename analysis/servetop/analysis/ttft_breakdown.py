@@ -1,9 +1,8 @@
 """The breakdown of the time to first token, as means over a window: client, network, engine, and the rest.
 
-Two populations meet here: the client's times and the engine's TTFT are of requests whose first token came in the
-window, but an engine reports a request's queue and prefill time when the request ends. In a steady state both agree.
-If queue and prefill do not add up to the time that the window's requests spent at the engine, they belong to other
-requests: then that time is not split.
+It combines two sets of requests: the client's times and the engine's TTFT belong to requests whose first token arrived
+in the window, but an engine reports queue and prefill time when a request ends. In a steady state both agree. If queue
+and prefill do not add up to the time at the engine, they belong to other requests, and that time is not split.
 """
 
 from __future__ import annotations
@@ -17,31 +16,31 @@ from servetop.analysis.series.tick_history import TickHistory
 from servetop.core.tick import TICK_SECONDS
 
 _UNSPLIT_SHARE, _UNSPLIT_SECONDS = 0.25, 0.01
-"""Share of the time at the engine, and seconds, by which queue and prefill must miss it not to be split."""
+"""The time at the engine is not split if queue and prefill differ from it by more than this fraction and time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TtftBreakdown:
-    """Means in seconds; NaN is unknown. The known parts and `unexplained` add up to `total`."""
+    """Means in seconds, NaN if unknown. The known parts and `unexplained` add up to `total`."""
 
     total: float = math.nan
     """First token - due."""
     client_queue: float = math.nan
-    """Sent - due: waiting for the concurrency limit, and slip."""
+    """Sent - due: time in the client's queue at the concurrency limit, and schedule slip."""
     network: float = math.nan
-    """Client TTFT - engine TTFT: network round trip plus server time before the engine starts its timer."""
+    """Client TTFT - engine TTFT: network round trip, and server time before the engine starts its timer."""
     engine_queue: float = math.nan
     prefill: float = math.nan
     at_engine: float = math.nan
-    """Queue and prefill together, where they cannot be split; both are NaN then."""
+    """Queue and prefill together if they cannot be split, when both are NaN."""
     unexplained: float = math.nan
     """The remainder, possibly negative; all of the engine's time if it exports neither queue nor prefill."""
     requests: int = 0
-    """Requests whose first token came in the window."""
+    """Requests whose first token arrived in the window."""
 
     @property
     def known(self) -> float:
-        """Sum of the parts that are known."""
+        """The sum of the known parts."""
         return sum(part for part in self.parts if not math.isnan(part))
 
     @property
@@ -51,66 +50,67 @@ class TtftBreakdown:
 
     @property
     def parts(self) -> tuple[float, ...]:
-        """The parts in the order of a request's path; queue and prefill are one if not split."""
+        """The parts in the order of a request's path; queue and prefill are one part if not split."""
         engine = (self.engine_queue, self.prefill) if self.is_split else (self.at_engine,)
         return (self.client_queue, self.network, *engine)
 
 
 def ttft_breakdown(history: TickHistory, start: int, stop: int) -> TtftBreakdown:
-    """The breakdown over ticks `start` to `stop`; a negative part counts as `unexplained`."""
-    requests, from_sent = _client_mean(history, "ttft", start, stop)
+    """Return the breakdown over ticks `start` to `stop`; negative parts are added to `unexplained`."""
+    requests, ttft = _client_mean(history, "ttft", start, stop)
     if not requests:
         return TtftBreakdown()
     _, total = _client_mean(history, "ttft_due", start, stop)
     lag = _lag(history, stop)
-    _, seen = _client_mean(history, "ttft", max(start - lag, 0), stop - lag)
+    _, lagged_ttft = _client_mean(history, "ttft", max(start - lag, 0), stop - lag)
     at_engine = _mean(history, "engine_first_token_seconds", "engine_first_tokens", start, stop)
     parts = TtftBreakdown(
         total=total,
-        client_queue=max(total - from_sent, 0.0),
-        network=math.nan if math.isnan(at_engine) or math.isnan(seen) else max(seen - at_engine, 0.0),
+        client_queue=max(total - ttft, 0.0),
+        network=math.nan if math.isnan(at_engine) or math.isnan(lagged_ttft) else max(lagged_ttft - at_engine, 0.0),
         engine_queue=_reported_or_mean(history, "queue", "engine_queued", start, stop),
         prefill=_reported_or_mean(history, "prefill", "engine_prefilled", start, stop),
         requests=requests,
     )
-    parts = _of_the_same_requests(parts, from_sent if math.isnan(at_engine) else at_engine, seen=from_sent)
+    parts = _unsplit_if_inconsistent(parts, ttft if math.isnan(at_engine) else at_engine, client_ttft=ttft)
     return replace(parts, unexplained=parts.total - parts.known)
 
 
-def _of_the_same_requests(parts: TtftBreakdown, at_engine: float, *, seen: float) -> TtftBreakdown:
-    """The parts, with the time at the engine unsplit if queue and prefill do not add up to it.
+def _unsplit_if_inconsistent(parts: TtftBreakdown, at_engine: float, *, client_ttft: float) -> TtftBreakdown:
+    """Return the parts, with the time at the engine unsplit if queue and prefill do not add up to it.
 
-    Without an engine TTFT only an excess can be detected: what is missing may be the network.
+    Without an engine TTFT only an excess can be detected, because a deficit may be network time.
     """
     reported = [part for part in (parts.engine_queue, parts.prefill) if not math.isnan(part)]
-    own = not math.isnan(parts.network)
-    off = sum(reported) - at_engine
+    has_engine_ttft = not math.isnan(parts.network)
+    excess = sum(reported) - at_engine
     tolerance = max(_UNSPLIT_SHARE * at_engine, _UNSPLIT_SECONDS)
-    lacks = own and len(reported) != 1 and off < -tolerance  # if one of them is reported, the other is what is missing
-    if not lacks and off <= tolerance:
+    # if only one of them is reported, the deficit is the other
+    deficient = has_engine_ttft and len(reported) != 1 and excess < -tolerance
+    if not deficient and excess <= tolerance:
         return parts
     network = 0.0 if math.isnan(parts.network) else parts.network
-    whole = max(min(at_engine, seen - network), 0.0)
-    return replace(parts, engine_queue=math.nan, prefill=math.nan, at_engine=whole)
+    unsplit = max(min(at_engine, client_ttft - network), 0.0)
+    return replace(parts, engine_queue=math.nan, prefill=math.nan, at_engine=unsplit)
 
 
 def _client_mean(history: TickHistory, name: str, start: int, stop: int) -> tuple[int, float]:
-    """Count and mean in seconds; NaN for none."""
+    """Return count and mean in seconds; NaN if there is none."""
     histograms = [getattr(tick.client, name) for tick in history.ticks[start:stop]]
     count = sum(each.count for each in histograms if each.buckets.size)
     return count, math.fsum(each.total for each in histograms) / count if count else math.nan
 
 
 def _reported_or_mean(history: TickHistory, part: str, count: str, start: int, stop: int) -> float:
-    """The mean of the times reported with each response, else of the engine's sums, which include other clients."""
+    """Return the mean of times reported with each response, else of the engine's sums, which include other clients."""
     reported, mean = _client_mean(history, f"server_{part}", start, stop)
     return mean if reported else _mean(history, f"engine_{part}_seconds", count, start, stop)
 
 
 def _lag(history: TickHistory, stop: int) -> int:
-    """1 if the engine's figures of a tick were scraped at its start, so that they cover the ticks before it.
+    """Return 1 if a tick's engine metrics were scraped near its start, and so cover the ticks before it; else 0.
 
-    First tokens come in bursts; while TTFT grows, one burst more or less in the window is a large difference.
+    First tokens arrive in bursts; while TTFT grows, one burst more or less in the window makes a large difference.
     """
     sample = history.ticks[stop - 1].engine
     if sample is None:
@@ -119,6 +119,6 @@ def _lag(history: TickHistory, stop: int) -> int:
 
 
 def _mean(history: TickHistory, seconds: str, count: str, start: int, stop: int) -> float:
-    """Mean over the window; NaN if not exported, or if nothing was counted."""
-    summed, counted = (float(np.nansum(history.column(name, start=start, stop=stop))) for name in (seconds, count))
-    return summed / counted if counted > 0 else math.nan
+    """Return the mean over the window; NaN if not exported, or if nothing was counted."""
+    total, counted = (float(np.nansum(history.column(name, start=start, stop=stop))) for name in (seconds, count))
+    return total / counted if counted > 0 else math.nan

@@ -1,1 +1,1 @@
-"""The rows of a recorded run as arrays: what summaries are computed from."""
+"""The rows of a recorded run as arrays, from which summaries are computed."""

@@ -1,4 +1,4 @@
-"""Requests as columns."""
+"""The requests of a run as columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATUSES = tuple(RequestStatus)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RequestColumns:
-    """The selected requests. Arrays have shape (requests,); NaN is "did not get that far"."""
+    """The selected requests. Arrays have shape (requests,); NaN means that the request did not get that far."""
 
     due: FloatArray
     sent: FloatArray
@@ -31,23 +31,22 @@ class RequestColumns:
     status: IntArray
     """Index in STATUSES."""
     token_source: StringArray
-    """Where the counts come from; empty in older files."""
+    """Source of the token counts; empty in older files."""
     first_tokens: FloatArray
-    """Tokens of the first chunk, 1 where there is none."""
+    """Tokens of the first chunk; 1 for a request without chunks."""
     sized: BoolArray
-    """Whether the tokens of each chunk are known: they add up to those of the completion."""
+    """Whether the tokens of each chunk are known, because they add up to the output tokens."""
     itl: Distribution
-    """Gaps between chunks / tokens of the later chunk, weighted by those tokens, of requests that ended well and are
-    `sized`."""
+    """Gaps between chunks / tokens of the later chunk, weighted by these tokens, of successful `sized` requests."""
     tokens_by_second: FloatArray
     """Output tokens that arrived in each whole second of the run, of all selected requests."""
 
-    def having(self, status: RequestStatus) -> BoolArray:
-        """Which requests ended with a status."""
+    def with_status(self, status: RequestStatus) -> BoolArray:
+        """Return a mask of the requests with this status."""
         return np.asarray(self.status == STATUSES.index(status))
 
     @property
     def ended_at(self) -> FloatArray:
-        """When each request left the engine, as far as is known."""
+        """The time at which each request ended, or was last known."""
         first_or_sent = np.where(np.isnan(self.first_token_at), self.sent, self.first_token_at)
         return np.where(np.isnan(self.done_at), first_or_sent, self.done_at)

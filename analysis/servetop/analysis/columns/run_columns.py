@@ -1,4 +1,4 @@
-"""Ticks, engine samples and stages of a run as columns: what a summary needs besides the requests."""
+"""Ticks, engine samples and stages of a run as columns, for summaries."""
 
 from __future__ import annotations
 
@@ -31,44 +31,44 @@ class Period:
     start: float = -math.inf
     until: float = math.inf
 
-    def holds(self, instants: FloatArray) -> BoolArray:
-        """Which instants lie in it."""
-        return (instants >= self.start) & (instants < self.until)
+    def contains(self, times: FloatArray) -> BoolArray:
+        """Return a mask of the times within the period."""
+        return (times >= self.start) & (times < self.until)
 
     def overlaps(self, other: Period) -> bool:
-        """Whether the two have some time in common."""
+        """Whether the two periods have some time in common."""
         return self.start < other.until and other.start < self.until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePeriod:
-    """A stage that put load on the engine, and when."""
+    """A stage with load, and its period."""
 
     change: StageChange
-    """Its last change: the settings in force at its end."""
+    """Its last change, with the settings at its end."""
     period: Period
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunColumns:
-    """Columns over the ticks and over the scrapes of one run, in order of time."""
+    """Columns of the ticks and scrapes of one run, in order of time."""
 
     header: RunHeader
     end: RunEnd | None
     stages: Sequence[StagePeriod]
     tick_ends: FloatArray
-    """Shape (ticks,), as the other tick columns."""
+    """Shape (ticks,), like the other tick columns."""
     in_flight: FloatArray
     queued: FloatArray
     limits: FloatArray
-    """Concurrency limit in force at each tick's end; inf without one."""
+    """Concurrency limit at each tick's end; inf if there is none."""
     output_tokens: FloatArray
     prompt_tokens: FloatArray
     """Prompt tokens of requests whose first token arrived in the tick."""
     finished_tokens: FloatArray
-    """Output tokens of requests that ended well in the tick."""
+    """Output tokens of requests that succeeded in the tick."""
     ok: FloatArray
-    """Requests that ended well in the tick."""
+    """Requests that succeeded in the tick."""
     load_ticks: TickColumns
     """Input of the search for a steady state."""
     loop_lags: Sequence[LogHistogram]
@@ -76,28 +76,28 @@ class RunColumns:
     chunks: FloatArray
     """Chunks that arrived in each tick."""
     stamped: FloatArray
-    """Chunks whose arrival the kernel stamped."""
+    """Chunks with an arrival timestamp from the kernel."""
     scrape_starts: FloatArray
-    """Shape (scrapes,), as the other engine columns."""
+    """Shape (scrapes,), like the other engine columns."""
     scrape_ends: FloatArray
     engine: dict[str, FloatArray]
-    """ENGINE_GAUGES, and the increase of each of ENGINE_COUNTERS since the previous scrape; NaN is not exported."""
+    """ENGINE_GAUGES, and the increases of ENGINE_COUNTERS since the previous scrape; NaN if not exported."""
     meters: Sequence[EnergyMeter] = ()
     """The GPUs that report their energy or power."""
 
     def with_samples(self, samples: Sequence[EngineSample]) -> RunColumns:
-        """The same run with the engine samples of one of several servers."""
+        """Return the same run with the engine samples of one of several servers."""
         starts, ends = sample_column(samples, "scrape_start"), sample_column(samples, "scrape_end")
         return replace(self, scrape_starts=starts, scrape_ends=ends, engine=engine_columns(samples))
 
     @property
     def scraped_at(self) -> FloatArray:
-        """Middle of each scrape."""
+        """The middle of each scrape."""
         return (self.scrape_starts + self.scrape_ends) / 2
 
     @property
     def warm_at(self) -> float:
-        """End of the warm-up, which precedes all other stages; -inf without one."""
+        """The end of the warm-up, which precedes all other stages; -inf if there is none."""
         return max((each.period.until for each in self.stages if each.change.warmup), default=-math.inf)
 
     @property
@@ -105,20 +105,20 @@ class RunColumns:
         """The client's token counts over the whole run."""
         return ClientTokens(tick_ends=self.tick_ends, received=self.output_tokens, finished=self.finished_tokens)
 
-    def limit_at(self, instants: FloatArray) -> FloatArray:
-        """The concurrency limit in force at each instant, to the tick."""
+    def limit_at(self, times: FloatArray) -> FloatArray:
+        """Return the concurrency limit of the tick at each time."""
         if not self.limits.size:
-            return np.full(instants.shape, math.inf)
-        tick = np.searchsorted(self.tick_ends, instants, side="right")
+            return np.full(times.shape, math.inf)
+        tick = np.searchsorted(self.tick_ends, times, side="right")
         return np.asarray(self.limits[np.minimum(tick, self.limits.size - 1)])
 
 
 def engine_columns(samples: Sequence[EngineSample]) -> dict[str, FloatArray]:
-    """Gauges, and the increases of counters, by name."""
+    """Return the gauges and the increases of counters, by name."""
     gauges = {name: sample_column(samples, name) for name in ENGINE_GAUGES}
     return gauges | {name: increase(sample_column(samples, name)) for name in ENGINE_COUNTERS}
 
 
 def sample_column(samples: Sequence[EngineSample], name: str) -> FloatArray:
-    """One field of each sample; NaN where not exported."""
+    """Return one field of each sample; NaN if not exported."""
     return np.array([bounded(getattr(sample, name)) for sample in samples], dtype=np.float64)

@@ -1,1 +1,1 @@
-"""Ticks and columns of a run as series that grow at their end, with a bounded memory."""
+"""The ticks and columns of a growing run, in bounded memory."""

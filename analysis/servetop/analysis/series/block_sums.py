@@ -1,4 +1,4 @@
-"""Sums of histograms over 1, 16, 256, … blocks of ticks, so that any long period is the sum of a few."""
+"""Sums of histograms over 1, 16, 256, … blocks of ticks, so that any period is the sum of a few of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import numpy as np
 from servetop.analysis.series.scratch import Pieces, Scratch
 from servetop.core.histogram import LogHistogram
 
-FEW = 16
-"""Sums of one level per sum of the next."""
+FANOUT = 16
+"""Number of sums that are added to one of the next level."""
 _TOTAL = np.dtype("<f8")
 _NARROW = np.dtype([("bucket", "<u2"), ("count", "<u4")])
 _WIDE = np.dtype([("bucket", "<u2"), ("count", "<i8")])
@@ -16,7 +16,7 @@ _KINDS = {b"n": _NARROW, b"w": _WIDE}
 
 
 class BlockSums:
-    """The block sums of one histogram, kept in a scratch store."""
+    """The block sums of one histogram, in a scratch store."""
 
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
@@ -30,23 +30,23 @@ class BlockSums:
         for level in range(len(self._levels) + 1):
             if level == len(self._levels):
                 self._levels.append(Pieces(self._scratch))
-            kept = self._levels[level]
-            kept.append(_packed(block))
-            if len(kept) % FEW:
+            sums = self._levels[level]
+            sums.append(_packed(block))
+            if len(sums) % FANOUT:
                 return
-            block = LogHistogram.merged(_unpacked(kept[number]) for number in range(len(kept) - FEW, len(kept)))
+            block = LogHistogram.merged(_unpacked(sums[number]) for number in range(len(sums) - FANOUT, len(sums)))
 
     def between(self, first: int, last: int) -> list[LogHistogram]:
-        """The fewest sums that together cover blocks `first` to `last`."""
-        found = []
+        """Return the fewest sums that together cover blocks `first` to `last`, excluding `last`."""
+        sums = []
         while first < last:
             level = size = 0
-            while first % FEW ** (level + 1) == 0 and first + FEW ** (level + 1) <= last:
+            while first % FANOUT ** (level + 1) == 0 and first + FANOUT ** (level + 1) <= last:
                 level += 1
-            size = FEW**level
-            found.append(_unpacked(self._levels[level][first // size]))
+            size = FANOUT**level
+            sums.append(_unpacked(self._levels[level][first // size]))
             first += size
-        return found
+        return sums
 
 
 def _packed(histogram: LogHistogram) -> bytes:

@@ -1,4 +1,4 @@
-"""Growing columns of numbers; older entries move into a scratch store, page by page."""
+"""Growing columns of numbers, whose older entries are moved to a scratch store page by page."""
 
 from __future__ import annotations
 
@@ -13,69 +13,70 @@ from servetop.analysis.series.scratch import Pieces, Scratch
 from servetop.core.arrays import FloatArray
 
 PAGE = 512
-"""Entries of a column that are moved together."""
+"""Number of entries of a column that are moved together."""
 
 
 class PagedColumns:
-    """Several columns of equal length, by name; NaN is an unknown entry."""
+    """Several columns of equal length, by name; NaN for unknown entries."""
 
     def __init__(self, names: Sequence[str], scratch: Scratch | None = None) -> None:
         scratch = Scratch() if scratch is None else scratch
         self._newest = {name: array("d") for name in names}
         self._pages = {name: Pieces(scratch) for name in names}
         self._sums = {name: array("d", [math.nan]) for name in names}
-        """Sums before each page and, last, before the newest entries; NaN if none was known."""
+        """Sums before each page and, as the last one, before the newest entries; NaN without known entries."""
         self._any = next(iter(names))
 
     def __len__(self) -> int:
-        return self._away + len(self._newest[self._any])
+        return self._evicted + len(self._newest[self._any])
 
     @property
-    def _away(self) -> int:
+    def _evicted(self) -> int:
         return PAGE * len(self._pages[self._any])
 
     def extend(self, name: str, values: Iterable[float]) -> None:
-        """Add entries to one column; before a read, all columns must have got the same number."""
+        """Append entries to one column; all columns must have the same length before they are read."""
         self._newest[name].extend(values)
 
-    def put_away(self) -> None:
-        """Keep only the entries of the last page or two in memory."""
+    def evict(self) -> None:
+        """Move entries to the scratch store, except the last one to two pages."""
         while len(self._newest[self._any]) >= 2 * PAGE:
             for name, sums in self._sums.items():
-                sums.append(self.total(name, stop=self._away + PAGE))
+                sums.append(self.total(name, stop=self._evicted + PAGE))
             for name, values in self._newest.items():
                 self._pages[name].append(values[:PAGE].tobytes())
                 del values[:PAGE]
 
-    def forget(self, count: int) -> None:
-        """Drop the first entries for good; sums still count them. Not for columns that moved to the scratch store."""
+    def drop_first(self, count: int) -> None:
+        """Drop the first entries permanently; sums still include them. Not valid after `evict` has moved entries."""
         for name, sums in self._sums.items():
             sums[-1] = self.total(name, stop=count)
         for values in self._newest.values():
             del values[:count]
 
     def column(self, name: str, *, start: int = 0, stop: int | None = None) -> FloatArray:
-        """Entries `start` to `stop`; shape (stop - start,)."""
+        """Return entries `start` to `stop`, excluding `stop`; shape (stop - start,)."""
         start, stop, _ = slice(start, stop).indices(len(self))
-        away = self._away
-        parts = [np.array(self._newest[name][max(start - away, 0) : max(stop - away, 0)], dtype=np.float64)]
-        if start < away:
-            first, last = start // PAGE, -(-min(stop, away) // PAGE)
+        evicted = self._evicted
+        parts = [np.array(self._newest[name][max(start - evicted, 0) : max(stop - evicted, 0)], dtype=np.float64)]
+        if start < evicted:
+            first, last = start // PAGE, -(-min(stop, evicted) // PAGE)
             pages = [np.frombuffer(self._pages[name][number]) for number in range(first, last)]
             parts.insert(
-                0, np.concatenate([np.empty(0), *pages])[start - first * PAGE : max(min(stop, away) - first * PAGE, 0)]
+                0,
+                np.concatenate([np.empty(0), *pages])[start - first * PAGE : max(min(stop, evicted) - first * PAGE, 0)],
             )
         return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
     def value(self, name: str, position: int) -> float:
-        """The entry at a position."""
-        if position >= self._away:
-            return self._newest[name][position - self._away]
+        """Return the entry at a position."""
+        if position >= self._evicted:
+            return self._newest[name][position - self._evicted]
         return float(self.column(name, start=position, stop=position + 1)[0])
 
     def total(self, name: str, *, stop: int) -> float:
-        """Sum of the known entries before `stop`, dropped ones included; NaN if none is known."""
-        page = min(stop, self._away) // PAGE
+        """Return the sum of the known entries before `stop`, including dropped ones; NaN if none is known."""
+        page = min(stop, self._evicted) // PAGE
         before, values = self._sums[name][page], self.column(name, start=page * PAGE, stop=stop)
         known = values[~np.isnan(values)]
         if not known.size:
@@ -83,7 +84,7 @@ class PagedColumns:
         return float(known.sum()) + (0.0 if math.isnan(before) else before)
 
     def last_known(self, name: str, *, stop: int) -> int | None:
-        """Position of the last known entry before `stop`; None without one."""
+        """Return the position of the last known entry before `stop`; None if there is none."""
         while stop > 0:
             start = (stop - 1) // PAGE * PAGE
             known = np.flatnonzero(~np.isnan(self.column(name, start=start, stop=stop)))
@@ -93,5 +94,5 @@ class PagedColumns:
         return None
 
     def up_to(self, name: str, value: float) -> int:
-        """Number of entries of an ascending column that are at most `value`."""
+        """Return the number of entries of an ascending column that are at most `value`."""
         return bisect.bisect_right(range(len(self)), value, key=lambda position: self.value(name, position))

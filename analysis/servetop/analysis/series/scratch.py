@@ -1,4 +1,4 @@
-"""A scratch store for older figures: byte strings, appended and read back."""
+"""A scratch store for older data: byte strings that are appended and read back."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ class Scratch:
         return at
 
     def read(self, at: int, size: int) -> bytes:  # noqa: ARG002
-        """The piece of `size` bytes at an offset."""
+        """Return the piece of `size` bytes at an offset."""
         return self._pieces[at]
 
 
 class Pieces:
-    """Pieces by number, in a shared scratch store."""
+    """A sequence of pieces in a shared scratch store."""
 
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
-        self._places, self._sizes = array("q"), array("l")
+        self._offsets, self._sizes = array("q"), array("l")
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._offsets)
 
     def append(self, piece: bytes) -> None:
         """Append the next piece."""
-        self._places.append(self._scratch.add(piece) if piece else 0)
+        self._offsets.append(self._scratch.add(piece) if piece else 0)
         self._sizes.append(len(piece))
 
     def __getitem__(self, number: int) -> bytes:
         size = self._sizes[number]
-        return self._scratch.read(self._places[number], size) if size else b""
+        return self._scratch.read(self._offsets[number], size) if size else b""

@@ -1,4 +1,4 @@
-"""A sequence of ticks that keeps only the newest in memory and reads older ones again on demand."""
+"""A sequence of ticks that keeps the newest in memory and reads older ones again on demand."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import overload
 from servetop.core.tick import ClientTick, Tick
 
 ReadTicks = Callable[[int, int], Sequence[Tick]]
-"""Reads the ticks with indexes from the first to the second, both included."""
+"""Reads the ticks with indexes from the first to the second argument, inclusive."""
 BLOCK = 16
-"""Ticks that are evicted, and read again, together."""
-_MOST_BLOCKS = 128
-"""Most recently used blocks that are kept after reading."""
+"""Number of ticks that are evicted, and read again, together."""
+_MAX_BLOCKS = 128
+"""Maximum blocks that are kept after reading, the most recently used ones."""
 
 
 class TickCache(Sequence[Tick]):
@@ -23,8 +23,8 @@ class TickCache(Sequence[Tick]):
     def __init__(self, read: ReadTicks | None = None) -> None:
         self.indexes = array("q")
         """Index of each tick in the run."""
-        self.away = 0
-        """Ticks before this position are not in memory."""
+        self.evicted = 0
+        """Number of evicted ticks: those before this position are not in memory."""
         self._read = read
         self._newest: list[Tick] = []
         self._blocks: OrderedDict[int, list[Tick]] = OrderedDict()
@@ -43,45 +43,45 @@ class TickCache(Sequence[Tick]):
             start, stop, step = at.indices(len(self))
             return self._between(start, stop) if step == 1 else [self[each] for each in range(start, stop, step)]
         position = range(len(self))[at]
-        if position >= self.away:
-            return self._newest[position - self.away]
+        if position >= self.evicted:
+            return self._newest[position - self.evicted]
         return self._block(position // BLOCK)[position % BLOCK]
 
     def _between(self, start: int, stop: int) -> list[Tick]:
         old: list[Tick] = []
-        for position in range(start, min(stop, self.away)):
+        for position in range(start, min(stop, self.evicted)):
             if not old or position % BLOCK == 0:
                 block = self._block(position // BLOCK)
             old.append(block[position % BLOCK])
-        return [*old, *self._newest[max(start - self.away, 0) : max(stop - self.away, 0)]]
+        return [*old, *self._newest[max(start - self.evicted, 0) : max(stop - self.evicted, 0)]]
 
     def extend(self, ticks: Sequence[Tick]) -> None:
-        """Add the next ticks, in order."""
+        """Append the next ticks, in order."""
         self.indexes.extend([tick.client.index for tick in ticks])
         self._newest.extend(ticks)
 
     def drop(self, count: int) -> None:
-        """Drop the first ticks for good; positions move down. Not for a sequence that evicts ticks."""
+        """Drop the first ticks permanently, so that positions decrease. Not valid after `evict`."""
         del self.indexes[:count], self._newest[:count]
 
-    def may_leave(self, *, keep: int) -> int:
-        """Position before which ticks can be evicted so that about `keep` stay: whole blocks.
+    def evictable_before(self, *, keep: int) -> int:
+        """Return the position before which whole blocks can be evicted so that about `keep` ticks remain.
 
-        Without a way to read them again, none can.
+        Without a function to read ticks again, none can be evicted.
         """
-        return self.away if self._read is None else max((len(self) - keep) // BLOCK * BLOCK, self.away)
+        return self.evicted if self._read is None else max((len(self) - keep) // BLOCK * BLOCK, self.evicted)
 
-    def put_away(self, stop: int) -> None:
+    def evict(self, stop: int) -> None:
         """Evict the ticks before position `stop`."""
-        del self._newest[: stop - self.away]
-        self.away = stop
+        del self._newest[: stop - self.evicted]
+        self.evicted = stop
 
     def _block(self, number: int) -> list[Tick]:
         if number not in self._blocks:
-            numbers = self.indexes[number * BLOCK : (number + 1) * BLOCK]
-            found = {} if self._read is None else {tick.index: tick for tick in self._read(numbers[0], numbers[-1])}
-            self._blocks[number] = [found.get(each) or Tick(client=ClientTick(index=each)) for each in numbers]
-            if len(self._blocks) > _MOST_BLOCKS:
+            indexes = self.indexes[number * BLOCK : (number + 1) * BLOCK]
+            ticks = {} if self._read is None else {tick.index: tick for tick in self._read(indexes[0], indexes[-1])}
+            self._blocks[number] = [ticks.get(index) or Tick(client=ClientTick(index=index)) for index in indexes]
+            if len(self._blocks) > _MAX_BLOCKS:
                 self._blocks.popitem(last=False)
         self._blocks.move_to_end(number)
         return self._blocks[number]

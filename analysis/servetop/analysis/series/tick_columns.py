@@ -1,4 +1,4 @@
-"""The columns of ticks in which the steady part of a stage is searched."""
+"""The columns of ticks for steady-state detection."""
 
 from __future__ import annotations
 

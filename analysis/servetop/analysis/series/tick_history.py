@@ -1,4 +1,4 @@
-"""The ticks of a run in order, with the columns that charts draw from; append-only."""
+"""The ticks of a run in order, with the columns of charts; append-only."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from servetop.core.tick import TICK_SECONDS, LoadGauges, Tick
 CLIENT_COLUMNS = (
     "due", "sent", "ok", "failed", "cancelled", "prompt_tokens", "output_tokens", "chunks", "stamped", "cpu_seconds",
 )  # fmt: skip
-"""Counts per tick; they add up over time."""
+"""Counts per tick, which add up over time."""
 GAUGE_COLUMNS = (
     "in_flight", "queued", "stage", "request_rate", "max_concurrency", "paused",
     "running", "waiting", "kv_usage", "kv_blocks_used", "scrape_end",
 )  # fmt: skip
-"""States at the end of a tick; NaN where unknown."""
+"""Values at the end of a tick; NaN if unknown."""
 ENGINE_DELTA_COLUMNS = {
     "preemptions": "preemptions_total",
     "engine_output_tokens": "generation_tokens_total",
@@ -40,23 +40,23 @@ ENGINE_DELTA_COLUMNS = {
     "prefix_cache_hits": "prefix_cache_hits_total",
     "prefix_cache_queries": "prefix_cache_queries_total",
 }
-"""Columns with the increase of an engine's counter within a tick, by counter; NaN where not exported."""
+"""Engine counter by the column of its increase within a tick; NaN if not exported."""
 
-_OF_CLIENT = {name: attrgetter(name) for name in CLIENT_COLUMNS}
-_OF_GAUGES = {name: attrgetter(f"gauges.{name}") for name in GAUGE_COLUMNS if name in LoadGauges.__slots__}
-_OF_ENGINE = {name: attrgetter(name) for name in GAUGE_COLUMNS if name not in _OF_GAUGES}
+_CLIENT_GETTERS = {name: attrgetter(name) for name in CLIENT_COLUMNS}
+_GAUGE_GETTERS = {name: attrgetter(f"gauges.{name}") for name in GAUGE_COLUMNS if name in LoadGauges.__slots__}
+_ENGINE_GETTERS = {name: attrgetter(name) for name in GAUGE_COLUMNS if name not in _GAUGE_GETTERS}
 _CACHED_PERCENTILES = 1_000
-_FEW_BLOCKS = 16
-"""Blocks whose percentiles are computed on eviction; of more, as when a long recording is opened, on demand."""
+_MAX_EAGER_BLOCKS = 16
+"""If at most this many blocks are evicted at once, their percentiles are computed then, otherwise on demand."""
 
 
 class TickHistory:
-    """All ticks up to now; every column has one entry per tick."""
+    """All ticks so far; every column has one entry per tick."""
 
     def __init__(
         self, ticks: Iterable[Tick] = (), *, read: ReadTicks | None = None, scratch: Scratch | None = None
     ) -> None:
-        """`read` returns evicted ticks again; their most requested figures are kept in `scratch`."""
+        """Use `read` to read evicted ticks again; their sums and charted percentiles are kept in `scratch`."""
         self.ticks = TickCache(read)
         scratch = Scratch() if scratch is None else scratch
         self._old = WindowCache(scratch)
@@ -66,21 +66,21 @@ class TickHistory:
         self.extend(list(ticks))
 
     def append(self, tick: Tick) -> None:
-        """Add the next tick; it must lie after all others."""
+        """Append the next tick; it must be later than all others."""
         self.extend([tick])
 
     def extend(self, ticks: Sequence[Tick]) -> None:
-        """Add the next ticks, in order; column by column, so that an hour loads fast."""
+        """Append the next ticks, in order, column by column for speed."""
         if not ticks:
             return
         self.ticks.extend(ticks)
         clients = [tick.client for tick in ticks]
         samples = [tick.engine for tick in ticks]
-        for name, read in _OF_CLIENT.items():
+        for name, read in _CLIENT_GETTERS.items():
             self._columns.extend(name, map(read, clients))
-        for name, read in _OF_GAUGES.items():
+        for name, read in _GAUGE_GETTERS.items():
             self._columns.extend(name, map(_number, map(read, clients)))
-        for name, read in _OF_ENGINE.items():
+        for name, read in _ENGINE_GETTERS.items():
             self._columns.extend(name, [math.nan if each is None else bounded(read(each)) for each in samples])
         for name, counter in ENGINE_DELTA_COLUMNS.items():
             self._columns.extend(name, self._increases(counter, samples))
@@ -92,82 +92,83 @@ class TickHistory:
             if math.isnan(value):
                 increases.append(value)
                 continue
-            least = value if before is None else before
-            increases.append(value - least if value >= least else value)  # a smaller value: the engine was restarted
+            base = value if before is None else before
+            increases.append(value - base if value >= base else value)  # a smaller value: the engine was restarted
             before = value
         if before is not None:
             self._last_counters[counter] = before
         return increases
 
-    def forget(self, count: int) -> None:
-        """Drop the first `count` ticks; positions move down by `count`, and `total` still counts them."""
-        self._columns.forget(count)
+    def drop_first(self, count: int) -> None:
+        """Drop the first `count` ticks: positions decrease by `count`, and `total` still includes them."""
+        self._columns.drop_first(count)
         self.ticks.drop(count)
         self._percentiles.clear()
 
-    def put_away(self, *, keep: int) -> None:
-        """Evict all but about the newest `keep` ticks; they are read again on demand.
-
-        No result changes.
-        """
-        before, stop = self.ticks.away, self.ticks.may_leave(keep=keep)
-        few = stop - before <= _FEW_BLOCKS * BLOCK
+    def evict(self, *, keep: int) -> None:
+        """Evict all except about the newest `keep` ticks, which are read again on demand; no result changes."""
+        before, stop = self.ticks.evicted, self.ticks.evictable_before(keep=keep)
+        eager = stop - before <= _MAX_EAGER_BLOCKS * BLOCK
         for first in range(before, stop, BLOCK):
-            starts = range(first, first + BLOCK) if few else ()
-            sliding = [{name: self._worked_out(name, each, each + WINDOW) for name in SLIDING} for each in starts]
+            starts = range(first, first + BLOCK) if eager else ()
+            sliding = [
+                {name: self._compute_percentiles(name, each, each + WINDOW) for name in SLIDING} for each in starts
+            ]
             self._old.add(self.ticks[first : first + BLOCK], sliding)
-        self.ticks.put_away(stop)
+        self.ticks.evict(stop)
         if stop:
-            self._columns.put_away()
+            self._columns.evict()
 
     def total(self, name: str, *, stop: int) -> float:
-        """A column's sum from the run's start to tick `stop`; NaN if no tick had a value."""
+        """Return a column's sum from the run's start to tick `stop`; NaN if no tick has a value."""
         return self._columns.total(name, stop=stop)
 
     def last_known(self, name: str, *, stop: int) -> int | None:
-        """Position of the last tick before `stop` with a value in a column."""
+        """Return the position of the last tick before `stop` with a value in a column; None if there is none."""
         return self._columns.last_known(name, stop=stop)
 
     def __len__(self) -> int:
         return len(self.ticks)
 
     def up_to(self, at: float) -> int:
-        """Number of ticks that had ended by `at` (seconds)."""
+        """Return the number of ticks that had ended by `at` (seconds)."""
         return bisect.bisect_right(self.ticks.indexes, (at + 1e-9) / TICK_SECONDS - 1)
 
     def first_from(self, at: float) -> int:
-        """Position of the first tick that starts at or after `at`."""
+        """Return the position of the first tick that starts at or after `at` (seconds)."""
         return bisect.bisect_left(self.ticks.indexes, (at - 1e-9) / TICK_SECONDS)
 
     def column(self, name: str, *, start: int = 0, stop: int | None = None) -> FloatArray:
-        """A column's entries for ticks `start` to `stop`; shape (stop - start,)."""
+        """Return a column's entries for ticks `start` to `stop`; shape (stop - start,)."""
         return self._columns.column(name, start=start, stop=stop)
 
     def value(self, name: str, position: int) -> float:
-        """One entry of a column."""
+        """Return one entry of a column."""
         return self._columns.value(name, position)
 
     def histogram(self, name: str, *, start: int, stop: int) -> LogHistogram:
-        """The sum of one of the ticks' histograms over ticks `start` to `stop`."""
+        """Return the sum of the histograms of this name over ticks `start` to `stop`."""
         return self._old.histogram(name, start, stop, ticks=lambda low, high: self.ticks[low:high])
 
     def percentiles(self, name: str, *, start: int, stop: int) -> Percentiles:
-        """p50, p90 and p99 in seconds over ticks `start` to `stop`; NaN when nothing was measured."""
+        """Return p50, p90 and p99 in seconds over ticks `start` to `stop`; NaN if nothing was measured."""
         key = (name, start, stop)
-        found = self._percentiles.pop(key, None) or self._old.percentiles(name, start, stop)
-        found = found or self._worked_out(name, start, stop)
+        cached = self._percentiles.pop(key, None) or self._old.percentiles(name, start, stop)
+        percentiles = cached or self._compute_percentiles(name, start, stop)
         if len(self._percentiles) >= _CACHED_PERCENTILES:
             del self._percentiles[next(iter(self._percentiles))]  # the least recently used
-        self._percentiles[key] = found
-        return found
+        self._percentiles[key] = percentiles
+        return percentiles
 
-    def _worked_out(self, name: str, start: int, stop: int) -> Percentiles:
+    def _compute_percentiles(self, name: str, start: int, stop: int) -> Percentiles:
         merged = self.histogram(name, start=start, stop=stop)
         return merged.percentile(50), merged.percentile(90), merged.percentile(99)
 
     def bins(self, first_at: float, *, until: float, width: int) -> Sequence[tuple[int, int]]:
-        """Positions [start, stop) of groups of `width` ticks, aligned to multiples of `width` so that charts do not
-        shimmer over time; a group that is incomplete at `until` is left out."""
+        """Return the positions [start, stop) of groups of `width` ticks, without an incomplete group at `until`.
+
+        The groups are aligned to multiples of `width`, so that the bins of a scrolling chart do not change.
+        """
         low = math.ceil(first_at / TICK_SECONDS / width - 1e-9) * width
         high = math.floor(until / TICK_SECONDS / width + 1e-9) * width
         edges = [self.first_from(index * TICK_SECONDS) for index in range(low, high + 1, width)]

@@ -1,4 +1,4 @@
-"""Sums and sliding percentiles of evicted ticks, for charts over long periods."""
+"""Cached sums and sliding percentiles of evicted ticks, for charts over long periods."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ SUMMED = ("ttft", "itl", "tpot", "e2el", "ttfot", "input_len", "output_len")
 SLIDING = ("ttft", "itl", "e2el")
 """Histograms whose percentiles are charted over time."""
 WINDOW = 40
-"""Ticks (ten seconds) that charted percentiles cover."""
+"""Window of charted percentiles in ticks (ten seconds)."""
 
 Percentiles = tuple[float, float, float]
 
 
 class WindowCache:
-    """Cached figures of the ticks from the run's start on, block by block, in a scratch store."""
+    """Block sums and percentiles of the ticks from the run's start on, in a scratch store."""
 
     def __init__(self, scratch: Scratch) -> None:
         self._sums = {name: BlockSums(scratch) for name in SUMMED}
         self._sliding = Pieces(scratch)
-        """Percentiles of the windows that start in each block; empty if not computed."""
+        """The percentiles of the windows that start in each block; empty if not computed."""
 
     def add(self, ticks: Sequence[Tick], sliding: Sequence[Mapping[str, Percentiles]] = ()) -> None:
-        """Add the next block, and the percentiles of the windows that start in it, each `WINDOW` ticks long."""
+        """Append the next block and the percentiles of the windows of `WINDOW` ticks that start in it."""
         for name, sums in self._sums.items():
             sums.append(LogHistogram.merged(getattr(tick.client, name) for tick in ticks))
         self._sliding.append(np.array([[each[name] for name in SLIDING] for each in sliding]).tobytes())
 
     def histogram(self, name: str, start: int, stop: int, ticks: Callable[[int, int], list[Tick]]) -> LogHistogram:
-        """Sum over ticks `start` to `stop`; `ticks` returns those at the ends that fill no whole block."""
+        """Return the sum over ticks `start` to `stop`; `ticks` returns those at the ends outside whole blocks."""
         sums = self._sums.get(name)
         first, last = -(-start // BLOCK), min(stop // BLOCK, len(sums or ()))
         if sums is None or first >= last:
@@ -46,7 +46,7 @@ class WindowCache:
         return LogHistogram.merged([*sums.between(first, last), *(getattr(tick.client, name) for tick in ends)])
 
     def percentiles(self, name: str, start: int, stop: int) -> Percentiles | None:
-        """p50, p90 and p99 in seconds over ticks `start` to `stop`, if these are a cached window."""
+        """Return p50, p90 and p99 in seconds over ticks `start` to `stop`; None if that window is not cached."""
         number = start // BLOCK
         if name not in SLIDING or stop - start != WINDOW or number >= len(self._sliding) or not self._sliding[number]:
             return None

@@ -1,1 +1,1 @@
-"""The summary of a run: its types, its JSON form, and the JSON schema of that form."""
+"""The summary of a run: its types, its JSON form and their JSON schema."""

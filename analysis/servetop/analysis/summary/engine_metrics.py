@@ -1,4 +1,4 @@
-"""What the engine exported over a period: peaks, preemptions and token counts; None where it exports nothing."""
+"""The engine's metrics over a period: peaks, preemptions and token counts; None if not exported."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from servetop.core.arrays import FloatArray
 
 
 def server_summary(run: RunColumns, period: Period, *, timeline: InFlightTimeline) -> ServerSummary:
-    """Peaks and counters of a period.
+    """Return the peaks and counters of a period.
 
-    Counters are sums of their increases, so the stages of a run add up to the run, even across restarts. The peaks are
-    unknown when requests were in flight only between two scrapes, and so are the counters if no scrape followed.
+    Counters are sums of increases, so the stages of a run add up to the run, even across restarts. If requests were in
+    flight only between two scrapes, the peaks are unknown, and without a later scrape the counters, too.
     """
-    within = period.holds(run.scraped_at)
+    within = period.contains(run.scraped_at)
     engine = {name: values[within] for name, values in run.engine.items()}
     usage = kv_usages(engine["kv_usage"], engine["kv_blocks_used"], engine["kv_blocks_total"])
     hits, queries = (_sum(engine[f"prefix_cache_{name}_total"]) for name in ("hits", "queries"))
-    found = ServerSummary(
-        max_kv_usage=_largest(usage),
+    summary = ServerSummary(
+        max_kv_usage=_maximum(usage),
         preemptions=_sum(engine["preemptions_total"]),
-        max_running=_largest(engine["running"]),
-        max_waiting=_largest(engine["waiting"]),
+        max_running=_maximum(engine["running"]),
+        max_waiting=_maximum(engine["waiting"]),
         generation_tokens=_sum(engine["generation_tokens_total"]),
         prompt_tokens=_sum(engine["prompt_tokens_total"]),
         prefix_cache_hits=hits,
@@ -40,16 +40,17 @@ def server_summary(run: RunColumns, period: Period, *, timeline: InFlightTimelin
     busy = timeline.busy(run, period)
     in_flight = np.minimum(*(timeline.in_flight(run, each) for each in (starts, ends)))
     if busy is None or not _exports_any(run) or (in_flight > 0).any():
-        return found
-    reason = f"no metrics page of the engine came while requests were in flight, for {busy.until - busy.start:.3g} s"
+        return summary
+    seconds = busy.until - busy.start
+    reason = f"the engine's metrics were not scraped while requests were in flight, for {seconds:.3g} s"
     if (starts > busy.start).any():
-        return replace(found, max_kv_usage=None, max_running=None, max_waiting=None, peaks_reason=reason)
+        return replace(summary, max_kv_usage=None, max_running=None, max_waiting=None, peaks_reason=reason)
     unknown: dict[str, Any] = dict.fromkeys(each.name for each in fields(ServerSummary))
     return ServerSummary(**unknown | {"peaks_reason": reason})
 
 
 def engine_summary(run: RunColumns) -> EngineSummary:
-    """Name, version and sizes: as reported at start-up, else from the newest scrape."""
+    """Return the engine's name, version and sizes: as reported at start-up, else from the newest scrape."""
     facts, config = run.header.engine, run.header.config.engine
     return EngineSummary(
         name=config.name if facts is None else facts.name,
@@ -60,11 +61,11 @@ def engine_summary(run: RunColumns) -> EngineSummary:
 
 
 def _exports_any(run: RunColumns) -> bool:
-    """Whether the engine exports at least one of these figures."""
+    """Whether the engine exports at least one of these metrics."""
     return any(bool((~np.isnan(values)).any()) for values in run.engine.values())
 
 
-def _largest(values: FloatArray) -> float | None:
+def _maximum(values: FloatArray) -> float | None:
     known = values[~np.isnan(values)]
     return float(known.max()) if known.size else None
 

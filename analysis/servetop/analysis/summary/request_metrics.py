@@ -1,4 +1,4 @@
-"""Totals, throughput, TTFT percentiles and other latency statistics, under the key names of `vllm bench serve`."""
+"""Totals, throughput, TTFT percentiles and other latency statistics, with the key names of `vllm bench serve`."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from servetop.core.units import MS_PER_S
 
 _PER_TOKEN = ("itl", "tpot")
 UNSIZED_LIMIT = 0.01
-"""Share of the completed requests whose chunks may be of unknown size; these are left out of ITL."""
+"""Maximum fraction of completed requests with chunks of unknown size, which are excluded from ITL."""
 
 
 def request_summary(
     requests: RequestColumns, *, goodput: Mapping[str, float], percentiles: Sequence[float] = ()
 ) -> RequestSummary:
-    """Totals and latencies; latencies and tokens are those of requests that ended well.
+    """Return totals and latencies; latencies and tokens are those of successful requests.
 
-    `goodput` holds limits in seconds by metric, `percentiles` those besides the standard ones. REASONING_METRICS are
-    computed only where a model reasoned.
+    `goodput` are limits in seconds by metric, `percentiles` those in addition to the standard ones. REASONING_METRICS
+    are computed only if a model reasoned.
     """
-    ok = requests.having(RequestStatus.OK)
+    ok = requests.with_status(RequestStatus.OK)
     per_request = _per_request(requests)
     pools = {name: Distribution.of(values[ok]) for name, values in per_request.items()} | {"itl": requests.itl}
     reasoning = int(float(np.nansum(requests.reasoning_tokens[ok])))
@@ -61,34 +61,34 @@ def _latency(pool: Distribution, percentiles: Sequence[float]) -> LatencySummary
 
 
 def no_itl_reason(sized: BoolArray) -> str | None:
-    """Why the times between tokens are unknown; None if they are known.
+    """Return why the inter-token latencies are unknown; None if they are known.
 
-    `sized` marks the requests (of those that ended well) whose tokens per event are known.
+    `sized` marks the successful requests whose tokens per event are known.
     """
     unknown = int((~sized).sum())
     if unknown <= UNSIZED_LIMIT * sized.size:
         return None
     return (
-        f"the events of {unknown} of {sized.size} requests brought several tokens each, and the server reports how "
+        f"the events of {unknown} of {sized.size} requests contained several tokens each, and the server reports how "
         "many only at the end: request counts in every event (an engine with continuous usage, such as --engine "
         "vllm)"
     )
 
 
 def finite(value: float) -> float | None:
-    """The value, or None for NaN and infinity, which JSON cannot represent."""
+    """Return the value, or None for NaN and infinity, which JSON cannot represent."""
     return float(value) if math.isfinite(value) else None
 
 
 def span_of(requests: RequestColumns) -> float:
-    """Seconds from the first request sent to the last one done; 0 if none was sent or none ended."""
+    """Return the seconds from the first request sent to the last one done; 0 if none was sent or ended."""
     sent, done = requests.sent[~np.isnan(requests.sent)], requests.ended_at[~np.isnan(requests.ended_at)]
     return float(done.max() - sent.min()) if sent.size and done.size else 0.0
 
 
 def _totals(requests: RequestColumns, *, goodput_share: int | None) -> dict[str, Any]:
-    counts = {status: int(requests.having(status).sum()) for status in RequestStatus}
-    ok, duration = requests.having(RequestStatus.OK), span_of(requests)
+    counts = {status: int(requests.with_status(status).sum()) for status in RequestStatus}
+    ok, duration = requests.with_status(RequestStatus.OK), span_of(requests)
     prompt, output = int(requests.prompt_tokens[ok].sum()), int(requests.output_tokens[ok].sum())
 
     def rate(amount: int | None) -> float | None:
@@ -111,19 +111,19 @@ def _totals(requests: RequestColumns, *, goodput_share: int | None) -> dict[str,
         "output_throughput": rate(output),
         "total_token_throughput": rate(prompt + output),
         "max_output_tokens_per_s": float(requests.tokens_by_second.max(initial=0.0)),
-        "max_concurrent_requests": _most_in_flight(requests),
+        "max_concurrent_requests": _max_in_flight(requests),
     }
 
 
-def _most_in_flight(requests: RequestColumns) -> int:
+def _max_in_flight(requests: RequestColumns) -> int:
     known = ~np.isnan(requests.sent)
     return int(InFlightTimeline.of(requests.sent[known], requests.ended_at[known]).levels.max(initial=0))
 
 
 def _per_request(requests: RequestColumns) -> dict[str, FloatArray]:
-    """One value per request in seconds; NaN where it has none."""
+    """Return one value per request in seconds; NaN if the request has none."""
     ttft, e2el = requests.first_token_at - requests.sent, requests.done_at - requests.sent
-    answered = np.where(requests.reasoning_tokens > 0, requests.first_output_at, requests.first_token_at)
+    first_output = np.where(requests.reasoning_tokens > 0, requests.first_output_at, requests.first_token_at)
     later = requests.output_tokens - requests.first_tokens
     later_tokens = np.where(later > 0, later, math.nan)
     return {
@@ -134,19 +134,19 @@ def _per_request(requests: RequestColumns) -> dict[str, FloatArray]:
         "ttft_from_due": requests.first_token_at - requests.due,
         "e2el_from_due": requests.done_at - requests.due,
         "e2el_including_client_queue": requests.done_at - requests.due,
-        "ttfot": answered - requests.sent,
+        "ttfot": first_output - requests.sent,
     }
 
 
 def _good(per_request: Mapping[str, FloatArray], goodput: Mapping[str, float], *, ok: BoolArray) -> int:
-    """Number of requests that ended well within every limit; one without a TPOT (a single token) meets that limit.
+    """Return the number of successful requests within all limits; one without a TPOT (a single token) meets that limit.
 
-    A request that reasoned and never reached its answer misses the limit of TTFOT.
+    A request that reasoned but produced no output misses the limit of TTFOT.
     """
     good = ok.copy()
     for metric, limit in goodput.items():
         if metric in per_request:
             values = per_request[metric]
-            spared = np.isnan(per_request["ttft"] if metric == "ttfot" else values)
-            good &= spared | (values <= limit)
+            exempt = np.isnan(per_request["ttft"] if metric == "ttfot" else values)
+            good &= exempt | (values <= limit)
     return int(good.sum())

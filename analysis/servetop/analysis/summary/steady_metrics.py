@@ -15,7 +15,7 @@ _ROUNDING = 1e-6
 
 
 def steady_windows(run: RunColumns) -> dict[int, SteadyWindow]:
-    """The window of each stage, warm-ups apart, found from the ticks that lie wholly within the stage."""
+    """Return the steady window of each stage except warm-ups, from the ticks entirely within the stage."""
     windows: dict[int, SteadyWindow] = {}
     for stage in run.stages:
         if not stage.change.warmup:
@@ -27,7 +27,7 @@ def steady_windows(run: RunColumns) -> dict[int, SteadyWindow]:
 
 
 def steady_summary(window: SteadyWindow, measured: Measurements | None) -> SteadySummary:
-    """A window and what was measured in it; without one, just the reason."""
+    """Return the summary of a window and its measurements; without a steady state, only the reason."""
     return SteadySummary(
         start=window.start,
         end=window.end,
@@ -39,11 +39,11 @@ def steady_summary(window: SteadyWindow, measured: Measurements | None) -> Stead
 
 
 def with_rates_within(measured: Measurements, run: RunColumns, period: Period) -> Measurements:
-    """The same measurements, with the rates of what happened in the period.
+    """Return the measurements with the rates of the period.
 
-    First sent to last done would include the time in which its requests end while others take their place.
+    The time from first sent to last done would also include the end of its requests, while others take their place.
     """
-    within = period.holds(run.load_ticks.start)
+    within = period.contains(run.load_ticks.start)
     seconds = period.until - period.start
     ended, output, prompt = (float(each[within].sum()) for each in (run.ok, run.output_tokens, run.prompt_tokens))
     requests = measured.requests
@@ -61,9 +61,9 @@ def with_rates_within(measured: Measurements, run: RunColumns, period: Period) -
 
 
 def whole_steady(stages: Sequence[SteadySummary]) -> SteadySummary:
-    """A run's steady window: that of its only stage; several stages have none in common."""
+    """Return a run's steady window: that of its only stage; none for several stages."""
     if len(stages) == 1:
         return stages[0]
     count = sum(stage.start is not None for stage in stages)
-    several = f"each stage is a separate load: {count} of {len(stages)} had a steady state, see stages"
-    return steady_summary(SteadyWindow(reason=several if stages else "the run had no load"), None)
+    reason = f"each stage is a separate load: {count} of {len(stages)} had a steady state, see stages"
+    return steady_summary(SteadyWindow(reason=reason if stages else "the run had no load"), None)

@@ -1,4 +1,4 @@
-"""The JSON form of a summary: `--json`, and the keys of thresholds."""
+"""The JSON form of a summary, for `--json` and the keys of thresholds."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _AFTER_THE_END = ("not_recorded",)
 
 
 def summary_json(summary: RunSummary | Measurements) -> dict[str, Any]:
-    """A summary as dictionaries, lists, strings and numbers; docs/schema/summary.json describes it."""
+    """Return a summary as dictionaries, lists, strings and numbers, as specified by docs/schema/summary.json."""
     return _object(summary)
 
 
 def set_up_json(summary: RunSummary) -> dict[str, Any]:
-    """Set-up, error and recording only: for a run that failed before its first request."""
+    """Return set-up, error and recording only, for a run that failed before its first request."""
     names = [each.name for each in dataclasses.fields(summary)]
     kept = [*names[: names.index(_SET_UP_ENDS_BEFORE)], *_AFTER_THE_END]
     return {key: value for name in kept for key, value in _members(summary, name).items()}
 
 
 def _object(value: Any) -> dict[str, Any]:
-    """The JSON object of a dataclass; a later key replaces an earlier one in its place."""
-    found: dict[str, Any] = {}
+    """Return the JSON object of a dataclass; a later key replaces the value of an earlier one."""
+    members: dict[str, Any] = {}
     for each in dataclasses.fields(value):
-        found.update(_members(value, each.name))
-    return found
+        members.update(_members(value, each.name))
+    return members
 
 
 def _members(owner: Any, name: str) -> dict[str, Any]:
-    """The keys and values of one field."""
+    """Return the keys and values of one field."""
     metadata = next(each.metadata for each in dataclasses.fields(owner) if each.name == name)
     value = getattr(owner, name)
     if value is None and "omitted" in metadata:
@@ -57,11 +57,11 @@ def _flat(owner: Any, value: Any) -> dict[str, Any]:
         return dict.fromkeys(REQUEST_KEYS)
     if not isinstance(value, Mapping):
         return _object(value)
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, each in value.items():
         latency = each.items() if isinstance(each, LatencySummary) else {}
-        found |= {f"{statistic}_{name}_ms": number for statistic, number in latency.items()} or {name: each}
-    return found
+        members |= {f"{statistic}_{name}_ms": number for statistic, number in latency.items()} or {name: each}
+    return members
 
 
 def _value(value: Any) -> Any:

@@ -20,13 +20,13 @@ from servetop.analysis.summary.summary_types import (
 )
 
 VERSION = "1.0"
-"""A new major version when a key goes or changes its meaning, a new minor version when one is added."""
+"""The major version changes when a key is removed or changes its meaning, the minor version when one is added."""
 _STATISTIC = rf"^(mean|median|std|p\d+(\.\d+)?)_({'|'.join((*METRICS, *REASONING_METRICS))})_ms$"
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", types.NoneType: "null"}
 
 
 def summary_schema() -> dict[str, Any]:
-    """The schema as dictionaries and lists (JSON Schema, draft 2020-12)."""
+    """Return the schema as dictionaries and lists (JSON Schema, draft 2020-12)."""
     definitions: dict[str, Any] = {}
     root = _object(RunSummary, definitions)
     return {
@@ -40,7 +40,7 @@ def summary_schema() -> dict[str, Any]:
 
 
 def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a dataclass; fields marked as flat add their keys to it."""
+    """Return the schema of a dataclass; the keys of flat fields are added to it."""
     properties: dict[str, Any] = {}
     required: list[str] = []
     patterns: dict[str, Any] = {}
@@ -62,20 +62,20 @@ def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
             properties |= _nullable(nested["properties"]) if nullable else nested["properties"]
             patterns |= nested.get("patternProperties", {})
             required += [] if optional else nested["required"]
-    more = {"patternProperties": patterns} if patterns else {}
+    pattern_properties = {"patternProperties": patterns} if patterns else {}
     return {
         "type": "object",
         "description": (kind.__doc__ or "").partition("\n")[0],
         "properties": properties,
-        **more,
+        **pattern_properties,
         "required": required,
         "additionalProperties": free,
     }
 
 
 def _field(hint: Any, metadata: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    found = _type(hint, definitions)
-    return {"anyOf": [found, {"const": "inf"}]} if "rate" in metadata else found
+    schema = _type(hint, definitions)
+    return {"anyOf": [schema, {"const": "inf"}]} if "rate" in metadata else schema
 
 
 def _type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -90,14 +90,14 @@ def _type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_none(hint: Any) -> tuple[Any, bool]:
-    """A type without its None, and whether it had one."""
+    """Return a type without None, and whether it was optional."""
     members = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
     others = [each for each in members if each is not types.NoneType]
     return others[0], len(others) < len(members)
 
 
 def _nullable(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The same properties, each of which may be null: those of a window that does not exist."""
+    """Return the same properties, each of which may be null, for a window that does not exist."""
     return {
         name: each if "type" not in each or "null" in each["type"] or each["type"] == "array"
         else {**each, "type": [each["type"], "null"]}

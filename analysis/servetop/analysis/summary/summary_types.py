@@ -1,6 +1,6 @@
-"""The summary of a run as a tree of frozen dataclasses; docs/reference/metrics.md defines each figure.
+"""The summary of a run as a tree of frozen dataclasses; docs/reference/metrics.md defines each metric.
 
-Fields stand in the order of the JSON keys. None is "not measured". Latencies are in milliseconds, as in the JSON form.
+Fields are in the order of the JSON keys. None means "not measured". Latencies are in milliseconds, as in the JSON form.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from servetop.core.events import Unrecorded
 METRICS = (
     "ttft", "tpot", "itl", "e2el", "client_queue_time", "ttft_from_due", "e2el_from_due", "e2el_including_client_queue",
 )  # fmt: skip
-"""Latencies of every summary; the last four count from the due time, the last is vLLM's name for the one before it."""
+"""Latencies of every summary; the last four start at the due time, and the last is vLLM's name for the one before."""
 REASONING_METRICS = ("ttfot",)
 """Latencies of runs in which a model reasoned."""
 
 FLAT = {"flat": True}
-"""Metadata of a field whose keys stand in the JSON object of its owner."""
+"""Metadata of a field whose keys are part of its owner's JSON object."""
 OMITTED = {"omitted": True}
-"""Metadata of a field whose key is absent, rather than null, where it is None."""
+"""Metadata of a field whose key is absent, rather than null, if its value is None."""
 RATE = {"rate": True}
-"""Metadata of a field whose infinity is the string `inf` in JSON, as in vLLM's results."""
+"""Metadata of a field whose infinite value is the string `inf` in JSON, as in vLLM's results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencySummary:
-    """Statistics of one latency in milliseconds; None where nothing was measured."""
+    """Statistics of one latency in milliseconds; None if nothing was measured."""
 
     mean: float | None
     std: float | None
     median: float | None
     percentiles: Mapping[str, float | None]
-    """By name, such as `p99.9`."""
+    """Percentile by name, such as `p99.9`."""
 
     def items(self) -> Mapping[str, float | None]:
-        """All statistics by name."""
+        """Return all statistics by name."""
         return {"mean": self.mean, "std": self.std, "median": self.median, **self.percentiles}
 
 
@@ -68,12 +68,12 @@ class RequestSummary:
     itl_reason: str | None
     """Why ITL and TPOT are None although tokens arrived."""
     latencies: Mapping[str, LatencySummary] = field(metadata=FLAT)
-    """By metric."""
+    """Statistics by metric."""
 
     def latency(self, metric: str, statistic: str) -> float | None:
-        """One statistic, such as `p99` of `ttft`, in milliseconds; None also for one that was not computed."""
-        found = self.latencies.get(metric)
-        return None if found is None else found.items().get(statistic)
+        """Return one statistic, such as `p99` of `ttft`, in milliseconds; None also if it was not computed."""
+        latency = self.latencies.get(metric)
+        return None if latency is None else latency.items().get(statistic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +108,12 @@ class ServerSummary:
     prefix_cache_queries: float | None
     prefix_cache_hit_rate: float | None
     peaks_reason: str | None
-    """Why figures are None although the engine exports them."""
+    """Why metrics are None although the engine exports them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergySummary:
-    """Energy of the GPUs while there was load; all None where unknown."""
+    """Energy of the GPUs under load; all None if unknown."""
 
     joules: float | None = None
     joules_per_output_token: float | None = None
@@ -122,18 +122,18 @@ class EnergySummary:
     """Watts."""
     gpus: int | None = None
     known_share: float | None = None
-    """Share of the time for which the energy is known."""
+    """Fraction of the time for which the energy is known."""
     source: str | None = None
 
     @property
     def millijoules_per_token(self) -> float | None:
-        """Energy for each output token."""
+        """Millijoules per output token."""
         return None if self.joules_per_output_token is None else self.joules_per_output_token * 1e3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustSummary:
-    """The trust meter's verdict and the figures behind it."""
+    """The trust meter's verdict and the values behind it."""
 
     slip_p99_ms: float | None
     slip_basis: str
@@ -147,7 +147,7 @@ class TrustSummary:
     littles_law_error: float | None
     token_error: float | None
     held_back: bool
-    """The concurrency limit queued requests at the client."""
+    """Whether the concurrency limit queued requests at the client."""
     littles_law_limit: float
     sent_exemption: str | None
     verdict: str
@@ -157,7 +157,7 @@ class TrustSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements:
-    """What was measured over one period: requests, server, energy and trust."""
+    """The measurements of one period: requests, server, energy and trust."""
 
     requests: RequestSummary = field(metadata=FLAT)
     turns: tuple[TurnSummary, ...] | None = field(metadata=OMITTED)
@@ -169,7 +169,7 @@ class Measurements:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadySummary:
-    """A steady window and what was measured in it; without one, the reason."""
+    """A steady window and its measurements; without a steady state, the reason."""
 
     start: float | None
     end: float | None
@@ -181,7 +181,7 @@ class SteadySummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSummary:
-    """One stage with a load, warm-ups apart."""
+    """One stage with load, except warm-ups."""
 
     stage: int
     label: str
@@ -238,7 +238,7 @@ class RampSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """A whole run but its warm-up: set-up, measurements, and the same for each stage."""
+    """A whole run except its warm-up: set-up and measurements, in total and by stage."""
 
     metadata: Mapping[str, str] = field(metadata=FLAT)
     """Each `--metadata KEY=VALUE`, unless the summary has that key."""
@@ -273,7 +273,7 @@ class RunSummary:
 
 
 def statistic_keys(metrics: tuple[str, ...]) -> tuple[str, ...]:
-    """JSON keys of the usual statistics of some latencies, such as `p99_ttft_ms`."""
+    """Return the JSON keys of the standard statistics of some latencies, such as `p99_ttft_ms`."""
     statistics = ("mean", "median", "std", *(f"p{q:g}" for q in STANDARD_PERCENTILES))
     return tuple(f"{statistic}_{metric}_ms" for metric in metrics for statistic in statistics)
 

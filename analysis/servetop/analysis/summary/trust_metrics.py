@@ -1,4 +1,4 @@
-"""The inputs of the trust meter over a period, from raw rows; analysis/verdicts/trust.py judges them."""
+"""The inputs of the trust meter over a period, from raw rows; analysis/verdicts/trust.py evaluates them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from servetop.core.units import MS_PER_S
 def trust_summary(
     run: RunColumns, requests: RequestColumns, *, timeline: InFlightTimeline, period: Period
 ) -> TrustSummary:
-    """The trust meter over a period, and on which requests the slip was measured."""
+    """Return the trust meter's values over a period, and on which requests the slip was measured."""
     limited = timeline.limited(requests, run)
     slip = requests.sent - requests.due
     free = slip[~limited & ~np.isnan(slip)]
-    within = period.holds(run.tick_ends)
+    within = period.contains(run.tick_ends)
     engine = _engine_counts(run, period)
-    law = littles_law(engine, timeline.in_flight(run, engine.instants))
-    lag = LogHistogram.merged(lag for lag, wanted in zip(run.loop_lags, within, strict=True) if wanted)
+    law = littles_law(engine, timeline.in_flight(run, engine.times))
+    lag = LogHistogram.merged(lag for lag, selected in zip(run.loop_lags, within, strict=True) if selected)
     trust = Trust(
         slip_p99=float(np.percentile(free, 99)) if free.size else math.nan,
         loop_lag_p99=lag.percentile(99),
@@ -39,7 +39,7 @@ def trust_summary(
         sent_rate=sent_rate(requests),
         completed_rate=completed_rate(requests),
         seconds=math.nan if np.isnan(requests.sent).any() else span_of_sending(requests),
-        all_failed=bool(requests.status.size) and not requests.having(RequestStatus.OK).any(),
+        all_failed=bool(requests.status.size) and not requests.with_status(RequestStatus.OK).any(),
         limited=bool(limited.any() or (run.queued[within] > 0).any()),
         concurrency_limit=limit_in_force(run.limits[within], run.queued[within]),
         littles_law_error=law.error,
@@ -54,35 +54,35 @@ def trust_summary(
 
 
 def late_share(run: RunColumns, requests: RequestColumns, period: Period) -> float:
-    """Mean lateness / mean time from due to done, if the whole load is a closed loop; NaN for other loads."""
+    """Return mean lateness / mean time from due to done, if the whole load is a closed loop; NaN for other loads."""
     stages = [each.change for each in run.stages if period.overlaps(each.period)]
     if not stages or not all(math.isinf(each.request_rate or 0.0) and each.max_concurrency for each in stages):
         return math.nan
     ended = ~np.isnan(requests.sent) & ~np.isnan(requests.done_at)
-    took = float((requests.done_at - requests.due)[ended].sum())
-    return float((requests.sent - requests.due)[ended].sum()) / took if took > 0 else math.nan
+    duration = float((requests.done_at - requests.due)[ended].sum())
+    return float((requests.sent - requests.due)[ended].sum()) / duration if duration > 0 else math.nan
 
 
 def share_of(requests: RequestColumns, *sources: TokenSource) -> float:
-    """Share of the completed requests whose token counts have one of these sources; 0 without any."""
-    ok = requests.having(RequestStatus.OK)
+    """Return the fraction of completed requests whose token counts have one of these sources; 0 without any."""
+    ok = requests.with_status(RequestStatus.OK)
     return float(np.isin(requests.token_source[ok], sources).mean()) if ok.any() else 0.0
 
 
 def token_source(requests: RequestColumns) -> str | None:
-    """Source of the completed requests' token counts: the worst that more than 1 % of them have."""
-    ok = requests.having(RequestStatus.OK)
-    found = [source for source in TokenSource if share_of(requests, source) > COUNT_LIMIT] if ok.any() else []
-    return str(found[-1]) if found else None
+    """Return the worst source of token counts that more than 1 % of the completed requests have; None without any."""
+    ok = requests.with_status(RequestStatus.OK)
+    sources = [source for source in TokenSource if share_of(requests, source) > COUNT_LIMIT] if ok.any() else []
+    return str(sources[-1]) if sources else None
 
 
 def offered_rate(requests: RequestColumns) -> float:
-    """Requests due per second: gaps between due times / the time they span; NaN below two, or if all are at once."""
+    """Return requests due per second: gaps between due times / their span; NaN without gaps, or if all are at once."""
     return _rate(requests.due.size - 1, np.ptp(requests.due) if requests.due.size else 0.0)
 
 
 def sent_rate(requests: RequestColumns) -> float:
-    """Requests sent per second, over at least the time in which they were due: unsent requests lower it."""
+    """Return requests sent per second, over at least the span of due times, so that unsent requests reduce the rate."""
     sent = int((~np.isnan(requests.sent)).sum())
     if not sent:
         return 0.0 if requests.due.size else math.nan
@@ -90,14 +90,14 @@ def sent_rate(requests: RequestColumns) -> float:
 
 
 def span_of_sending(requests: RequestColumns) -> float:
-    """Seconds from the first request sent to the last one sent or due; NaN if none was sent."""
+    """Return the seconds from the first request sent to the last one sent or due; NaN if none was sent."""
     sent = requests.sent[~np.isnan(requests.sent)]
     return float(max(sent.max(), requests.due.max()) - sent.min()) if sent.size else math.nan
 
 
 def completed_rate(requests: RequestColumns) -> float:
-    """Requests that ended well per second, from the first sent to the last done."""
-    return _rate(int(requests.having(RequestStatus.OK).sum()), span_of(requests))
+    """Return successful requests per second, from the first sent to the last done."""
+    return _rate(int(requests.with_status(RequestStatus.OK).sum()), span_of(requests))
 
 
 def _engine_counts(run: RunColumns, period: Period) -> EngineCounts:
@@ -107,12 +107,14 @@ def _engine_counts(run: RunColumns, period: Period) -> EngineCounts:
         requests=run.engine["running"] + run.engine["waiting"],
         generated=run.engine["generation_tokens_total"],
     )
-    return counts.part(period.holds(counts.instants))
+    return counts.part(period.contains(counts.times))
 
 
 def _itl_uncertainty(run: RunColumns, within: BoolArray) -> float:
-    doubtful = LogHistogram.merged(each for each, wanted in zip(run.itl_uncertainties, within, strict=True) if wanted)
-    return itl_uncertainty(doubtful, float(run.chunks[within].sum()))
+    uncertain = LogHistogram.merged(
+        each for each, selected in zip(run.itl_uncertainties, within, strict=True) if selected
+    )
+    return itl_uncertainty(uncertain, float(run.chunks[within].sum()))
 
 
 def _rate(amount: int, seconds: float) -> float:
@@ -120,7 +122,7 @@ def _rate(amount: int, seconds: float) -> float:
 
 
 def _basis(limited: BoolArray) -> str:
-    """Which requests the slip was measured on."""
+    """Describe the requests on which the slip was measured."""
     if not limited.any():
         return "all requests: the concurrency limit delayed none"
     return f"{int((~limited).sum())} requests that were due and sent while fewer than the limit were in flight"

@@ -1,1 +1,1 @@
-"""Judgements with their evidence: trust, consistency, steady state, diagnosis, anomalies."""
+"""Verdicts with their evidence: trust, consistency, steady state, diagnosis and anomalies."""

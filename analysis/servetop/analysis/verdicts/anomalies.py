@@ -1,7 +1,7 @@
-"""Anomalies on the time line: the instants at which something started to go wrong, and the knee of the load.
+"""Anomalies of a run: the times at which something started to go wrong, and the knee of the load.
 
-A fold over ticks, stages and log lines as they arrive: an anomaly is never withdrawn, except the knee, which moves as
-further stages end. Each rule reports an anomaly once, and again only after it had been over for a while.
+A fold over ticks, stages and log lines as they arrive. Anomalies are never withdrawn, except that the knee changes as
+further stages end. Each rule reports an anomaly once, and again only after it has been absent for a while.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from servetop.core.events import LogLine, Severity, StageChange
 from servetop.core.tick import TICK_SECONDS, Tick
 
 QUIET = 10.0
-"""Seconds without an anomaly, after which it is reported again."""
+"""Seconds that an anomaly must be absent before it is reported again."""
 STALL = 2.0
 """Seconds without any token while requests are in flight."""
 QUEUE_WINDOW = 20.0
 """Seconds over which a queue must have grown."""
-_LEAST_GROWTH = 5
-"""Requests; fewer are chance."""
+_MIN_GROWTH = 5
+"""Minimum growth in requests; less may be random."""
 _LEVEL = re.compile(
-    r"(?P<warning>(?i:WARN))|(?P<calm>\b(?:INFO|DEBUG)\b)|(?i:ERROR\b|\b(?:CRITICAL|FATAL|TRACEBACK)\b)"
+    r"(?P<warning>(?i:WARN))|(?P<info>\b(?:INFO|DEBUG)\b)|(?i:ERROR\b|\b(?:CRITICAL|FATAL|TRACEBACK)\b)"
 )
 """A log level, or the word error in any case."""
-_READ = 200
+_LEVEL_SEARCH_CHARS = 200
 """Leading characters of a log line that are searched for its level."""
 
 
 class AnomalyKind(StrEnum):
-    """What started."""
+    """The kinds of anomalies."""
 
     PREEMPTIONS = "preemptions started"
     KV_FULL = "KV blocks above 90 %"
@@ -48,7 +48,7 @@ class AnomalyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anomaly:
-    """One anomaly; `at` is when it started, which may lie before the tick that confirmed it."""
+    """One anomaly; `at` is when it started, which may precede the tick at which it was detected."""
 
     at: float
     kind: AnomalyKind
@@ -56,11 +56,11 @@ class Anomaly:
 
 
 def severity_of(text: str) -> Severity:
-    """Severity of an engine's log line, by the first level near its start: a warning may mention an error."""
-    found = _LEVEL.search(text[:_READ])
-    if found is None or found["calm"]:
+    """Return the severity of an engine's log line by the first level in it, because a warning may mention an error."""
+    level = _LEVEL.search(text[:_LEVEL_SEARCH_CHARS])
+    if level is None or level["info"]:
         return Severity.INFO
-    return Severity.WARNING if found["warning"] else Severity.ERROR
+    return Severity.WARNING if level["warning"] else Severity.ERROR
 
 
 @dataclass(slots=True, eq=False)
@@ -68,22 +68,22 @@ class AnomalyDetector:
     """Finds anomalies in a growing run; `found` is in order of detection."""
 
     streamed: bool = True
-    """Responses are streamed; without streaming, silence is not a stall."""
+    """Whether responses are streamed; without streaming, stalls cannot be detected."""
     found: list[Anomaly] = field(default_factory=list)
     knee: Anomaly | None = None
     _seen: int = 0
     _last_seen: dict[AnomalyKind, float] = field(default_factory=dict)
-    """When each kind was last in progress."""
+    """The time at which each kind was last observed."""
     _kv_armed: bool = True
     _queue_grew: bool = False
     _silent: int = 0
     _any_token: bool = False
     _points: list[tuple[StageChange, float]] = field(default_factory=list)
-    """Ended stages with their TTFT p90."""
+    """Finished stages with their TTFT p90."""
 
     @property
     def all(self) -> tuple[Anomaly, ...]:
-        """The anomalies found and the knee, by instant."""
+        """All anomalies, including the knee, in order of time."""
         return tuple(sorted([*self.found, *([self.knee] if self.knee else [])], key=lambda anomaly: anomaly.at))
 
     def update(self, history: TickHistory) -> None:
@@ -105,15 +105,15 @@ class AnomalyDetector:
 
     def stage_ended(self, stage: StageChange, *, until: float, history: TickHistory) -> None:
         """Update the knee with a stage that has ended."""
-        span = {"start": history.first_from(stage.at), "stop": history.first_from(until)}
+        ticks = {"start": history.first_from(stage.at), "stop": history.first_from(until)}
         if stage.request_rate is None or stage.warmup or math.isinf(stage.request_rate):
             return
-        self._points.append((stage, history.histogram("ttft", **span).percentile(90)))
+        self._points.append((stage, history.histogram("ttft", **ticks).percentile(90)))
         same = [each for each in self._points if each[0].max_num_seqs == stage.max_num_seqs and not math.isnan(each[1])]
         same.sort(key=lambda each: each[0].request_rate or 0.0)
-        found = knee([each[0].request_rate or 0.0 for each in same], [each[1] for each in same])
-        if found is not None:
-            at, rate = same[found][0].at, same[found][0].request_rate
+        index = knee([each[0].request_rate or 0.0 for each in same], [each[1] for each in same])
+        if index is not None:
+            at, rate = same[index][0].at, same[index][0].request_rate
             self.knee = Anomaly(at=at, kind=AnomalyKind.KNEE, text=f"knee: TTFT rises beyond {rate:g} req/s")
 
     def _start(self, kind: AnomalyKind, at: float, text: str) -> None:
@@ -154,13 +154,13 @@ class AnomalyDetector:
 
 
 def queue_grew(history: TickHistory, start: int, stop: int) -> bool:
-    """Whether more requests wait at tick `stop` than at `start` of one stage because less was done than offered.
+    """Whether the queue grew between two ticks of one stage because fewer requests completed than were offered.
 
-    Where the engine exports no queue, the requests in flight stand for it, and must have grown for twice as long.
+    If the engine does not export its queue, the requests in flight are used, and must have grown for twice as long.
     """
     first, last = history.ticks[start].client.gauges, history.ticks[stop].client.gauges
     growth = _queued(history, stop) - _queued(history, start)
-    if first.stage != last.stage or last.stage < 0 or growth < _LEAST_GROWTH:
+    if first.stage != last.stage or last.stage < 0 or growth < _MIN_GROWTH:
         return False
     offered, done = (float(history.column(name, start=start + 1, stop=stop + 1).sum()) for name in ("due", "ok"))
     middle = _queued(history, (start + stop) // 2)
@@ -172,7 +172,7 @@ def queue_grew(history: TickHistory, start: int, stop: int) -> bool:
 
 
 def _queued(history: TickHistory, position: int) -> float:
-    """Requests waiting after a tick: at the engine (else all in flight), and at the client."""
+    """Return the requests waiting after a tick at the engine (all in flight, if unknown) and at the client."""
     waiting = history.value("waiting", position)
     gauges = history.ticks[position].client.gauges
     return (gauges.in_flight if math.isnan(waiting) else waiting) + gauges.queued

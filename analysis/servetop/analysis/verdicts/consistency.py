@@ -1,6 +1,6 @@
-"""Whether client and engine agree on what both count: requests in the system (Little's law) and generated tokens.
+"""Consistency of the counts of client and engine: requests in the system (Little's law) and generated tokens.
 
-One rule for every scope: a live window, a stage, a steady window and a run differ only in where the columns come from.
+The same rules apply to a live window, a stage, a steady window and a run; only the source of the columns differs.
 """
 
 from __future__ import annotations
@@ -13,50 +13,50 @@ import numpy as np
 from servetop.core.arrays import BoolArray, FloatArray
 
 MIN_TOKENS = 500
-"""Tokens in a period; below it, a few in transit look like a disagreement."""
-LONGEST_SCRAPE = 1.0
-"""Seconds; after a longer scrape it is unclear which instant its gauges describe."""
-_LONGEST_STEP = 1.0
-"""Seconds one scrape may stand for: a gap without scrapes weighs no more."""
+"""Minimum tokens of a period; with fewer, tokens in transit look like a disagreement."""
+MAX_SCRAPE_SECONDS = 1.0
+"""Longer scrapes are ignored, because it is unclear which time their gauges describe."""
+_MAX_STEP_SECONDS = 1.0
+"""Maximum time that one scrape represents, so that gaps without scrapes are not overweighted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EngineCounts:
-    """The engine's counts at each scrape of a period, in order of time; arrays of shape (scrapes,)."""
+    """The engine's counts at each scrape of a period, in order of time, as arrays of shape (scrapes,)."""
 
     starts: FloatArray
     ends: FloatArray
     requests: FloatArray
-    """Running + waiting; NaN where not exported."""
+    """Running + waiting; NaN if not exported."""
     generated: FloatArray
-    """Tokens generated since the previous scrape; NaN where not exported."""
+    """Tokens generated since the previous scrape; NaN if not exported."""
 
     @property
-    def instants(self) -> FloatArray:
-        """Middle of each scrape."""
+    def times(self) -> FloatArray:
+        """The middle of each scrape."""
         return (self.starts + self.ends) / 2
 
-    def part(self, chosen: BoolArray) -> EngineCounts:
-        """The chosen scrapes only."""
+    def part(self, selected: BoolArray) -> EngineCounts:
+        """Return the counts of the selected scrapes."""
         columns = (self.starts, self.ends, self.requests, self.generated)
-        starts, ends, requests, generated = (each[chosen] for each in columns)
+        starts, ends, requests, generated = (each[selected] for each in columns)
         return EngineCounts(starts=starts, ends=ends, requests=requests, generated=generated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClientTokens:
-    """Tokens the client counted in each tick; arrays of shape (ticks,)."""
+    """The tokens that the client counted in each tick, as arrays of shape (ticks,)."""
 
     tick_ends: FloatArray
     received: FloatArray
     """Tokens that arrived in the tick."""
     finished: FloatArray
-    """Output tokens of the requests that ended well in the tick: some engines count a request when it ends."""
+    """Output tokens of the requests that succeeded in the tick: some engines count a request when it ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class LittlesLaw:
-    """The engine's requests relative to the client's; NaN where they cannot be compared."""
+    """The engine's requests relative to the client's; NaN if they cannot be compared."""
 
     error: float = math.nan
     """Engine / client - 1."""
@@ -65,41 +65,41 @@ class LittlesLaw:
 
 
 def littles_law(engine: EngineCounts, in_flight: FloatArray) -> LittlesLaw:
-    """Compare means over the scrapes, weighted by the time each stands for.
+    """Compare the means over the scrapes, weighted by the time that each represents.
 
-    `in_flight` is the client's count at `engine.instants`. Scrapes with nothing in flight at the client, and those
-    longer than LONGEST_SCRAPE, are left out.
+    `in_flight` is the client's count at `engine.times`. Scrapes longer than MAX_SCRAPE_SECONDS, and those without
+    requests in flight at the client, are ignored.
     """
-    both = (engine.ends - engine.starts <= LONGEST_SCRAPE) & ~np.isnan(engine.requests) & (in_flight > 0)
+    both = (engine.ends - engine.starts <= MAX_SCRAPE_SECONDS) & ~np.isnan(engine.requests) & (in_flight > 0)
     if not both.any():
         return LittlesLaw()
-    weights = _time_shares(engine.instants[both])
+    weights = _time_shares(engine.times[both])
     client = float(np.average(in_flight[both], weights=weights))
     return LittlesLaw(float(np.average(engine.requests[both], weights=weights)) / client - 1, client)
 
 
 def token_error(engine: EngineCounts, client: ClientTokens) -> float:
-    """Generated tokens / tokens the client counted - 1, between the first and the last scrape.
+    """Return generated tokens / the client's tokens - 1, between the first and the last scrape; NaN below MIN_TOKENS.
 
-    Tokens of the ticks in which these two scrapes happened may have come before or after them: the split, and the way
-    of counting (`received` or `finished`), that agree best are assumed. NaN below MIN_TOKENS.
+    Tokens of the ticks of these two scrapes may have arrived before or after them, and an engine may count tokens as
+    `received` or as `finished`: the assumptions that agree best are used.
     """
     known = ~np.isnan(engine.generated)
     if known.sum() < 2 or not client.tick_ends.size:
         return math.nan
     starts, ends = engine.starts[known][[0, -1]], engine.ends[known][[0, -1]]
     generated = float(engine.generated[known][1:].sum())
-    counted = [
+    counts = [
         _nearest_count(generated, tokens, client.tick_ends, starts=starts, ends=ends)
         for tokens in (client.received, client.finished)
     ]
-    nearest = min(counted, key=lambda tokens: abs(generated - tokens))
+    nearest = min(counts, key=lambda tokens: abs(generated - tokens))
     comparable = nearest > 0 and max(generated, nearest) >= MIN_TOKENS
     return generated / nearest - 1 if comparable else math.nan
 
 
 def increase(totals: FloatArray) -> FloatArray:
-    """How much a counter grew at each scrape since the last known one; a smaller value is a restart from 0."""
+    """Return the increase of a counter at each scrape since the last known one; a smaller value is a restart from 0."""
     known = ~np.isnan(totals)
     values = totals[known]
     steps = np.diff(values, prepend=values[:1])
@@ -111,16 +111,16 @@ def increase(totals: FloatArray) -> FloatArray:
 def _nearest_count(
     generated: float, tokens: FloatArray, tick_ends: FloatArray, *, starts: FloatArray, ends: FloatArray
 ) -> float:
-    """The client's count between two scrapes, as near to the engine's as the ticks of these scrapes allow."""
+    """Return the client's count between two scrapes, as close to the engine's as the ticks of these scrapes allow."""
     totals = np.concatenate([[0.0], np.cumsum(tokens)])
-    least = totals[np.searchsorted(tick_ends, starts, side="right")]
-    most = totals[np.minimum(np.searchsorted(tick_ends, ends) + 1, tick_ends.size)]
-    return float(np.clip(generated, max(least[1] - most[0], 0.0), most[1] - least[0]))
+    low = totals[np.searchsorted(tick_ends, starts, side="right")]
+    high = totals[np.minimum(np.searchsorted(tick_ends, ends) + 1, tick_ends.size)]
+    return float(np.clip(generated, max(low[1] - high[0], 0.0), high[1] - low[0]))
 
 
-def _time_shares(instants: FloatArray) -> FloatArray:
-    """Half of the time to the scrape before and to the one after; equal shares when they are all at one instant."""
-    if instants.size < 2 or instants[0] == instants[-1]:
-        return np.ones(instants.shape)
-    steps = np.minimum(np.diff(instants), _LONGEST_STEP)
+def _time_shares(times: FloatArray) -> FloatArray:
+    """Return half of the time to the previous and to the next scrape; equal weights if all are at the same time."""
+    if times.size < 2 or times[0] == times[-1]:
+        return np.ones(times.shape)
+    steps = np.minimum(np.diff(times), _MAX_STEP_SECONDS)
     return np.asarray(np.concatenate([[0.0], steps]) + np.concatenate([steps, [0.0]])) / 2

@@ -1,7 +1,7 @@
-"""What limits throughput now, and what to try: rules over the statistics of one instant, each with its evidence.
+"""Diagnosis of what limits throughput now, with evidence and advice, by rules over the current statistics.
 
-The first rule that applies decides. A rule whose inputs are missing does not apply; when none applies, the diagnosis
-names what is missing.
+The first rule that applies decides. A rule with missing inputs does not apply; if none applies, the diagnosis names the
+missing inputs.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from servetop.core.arrays import FloatArray
 from servetop.core.interfaces.run_source import EngineFacts
 
 PREEMPTING = 0.05
-"""Preemptions/s over the window: one in ten seconds is chance, more is a pattern."""
+"""Preemptions/s over the window that count as preempting; one in ten seconds may be random."""
 BATCH_FULL = 0.97
-"""Share of max_num_seqs; a slot is empty for part of an iteration between one request and the next."""
+"""Fraction of max_num_seqs that counts as full, because a slot is briefly empty between two requests."""
 QUEUE_GROWS = 0.03
-"""Growth of the queue as a share of the offered rate; less is the noise of random arrivals over a few seconds."""
+"""Minimum growth of the queue as a fraction of the offered rate; less may be noise of random arrivals."""
 KEEPS_UP = 0.95
-"""Completed / offered; requests in flight account for the rest."""
+"""Minimum completed / offered rate at which the engine keeps up; requests in flight account for the rest."""
 _BATCH_STEP = 8
-"""Batch sizes are advised in multiples of this."""
+"""Advised batch sizes are multiples of this."""
 _SHORT_QUEUE = 2
-"""Requests; this few waiting are about to enter the batch."""
+"""Up to this many waiting requests are about to join the batch."""
 
 
 class Bottleneck(StrEnum):
@@ -47,7 +47,7 @@ class Bottleneck(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """The bottleneck, the figures that show it, and what to try; `advice` is empty where there is nothing to do."""
+    """The bottleneck, its evidence and advice; `advice` is empty if there is nothing to do."""
 
     bottleneck: Bottleneck
     evidence: tuple[str, ...] = ()
@@ -55,46 +55,46 @@ class Diagnosis:
 
     @property
     def line(self) -> str:
-        """`KV-bound: 99.7 % of blocks, 4.0 preemptions/s → more KV memory`."""
+        """The diagnosis in one line, such as `KV-bound: 99.7 % of blocks, 4.0 preemptions/s → more KV memory`."""
         verdict = f"{self.bottleneck.value}: {', '.join(self.evidence)}" if self.evidence else self.bottleneck.value
         return f"{verdict} → {self.advice}" if self.advice else verdict
 
 
 def diagnose(stats: LiveStats, facts: EngineFacts | None) -> Diagnosis:
-    """Diagnose one instant; after a stage change the sliding window still holds the previous stage for a while."""
+    """Diagnose the statistics, which include the previous stage for a while after a stage change."""
     engine = _EngineState.of(stats, facts)
     if not stats.rates.offered > 0 and stats.load.in_flight == 0:
         return Diagnosis(bottleneck=Bottleneck.IDLE)
     for rule in (_client, _kv, _batch, _concurrency, _queue, _headroom):
-        found = rule(stats, engine)
-        if found is not None:
-            return found
+        diagnosis = rule(stats, engine)
+        if diagnosis is not None:
+            return diagnosis
     return _unclear(stats, engine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EngineState:
-    """The engine's figures at one instant; NaN is unknown."""
+    """The engine's state at one time; NaN for unknown values."""
 
     kv: float = math.nan
     running: float = math.nan
     waiting: float = math.nan
     batch: float = math.nan
     growth: float = math.nan
-    """Requests/s by which the engine's queue grows; the requests in flight where it exports no queue."""
+    """Growth of the engine's queue in requests/s; of the requests in flight if the queue is not exported."""
     age: float = math.nan
 
     @classmethod
     def of(cls, stats: LiveStats, facts: EngineFacts | None) -> _EngineState:
-        """Read the newest sample, unless it is stale, and the part of the series within the window."""
+        """Return the state from the newest sample, unless it is stale, and the series within the window."""
         sample = stats.engine
         age = math.nan if sample is None else stats.at - sample.scrape_end
         recent = stats.series.times > stats.at - stats.window
         if sample is None or age > STALE_AFTER:
             return cls(age=age, growth=_slope(stats.series.times[recent], stats.series.in_flight[recent]))
         queue = stats.series.in_flight if sample.waiting is None else stats.series.waiting
-        booted = None if facts is None else facts.max_num_seqs
-        batch = booted if sample.max_num_seqs is None else sample.max_num_seqs
+        at_startup = None if facts is None else facts.max_num_seqs
+        batch = at_startup if sample.max_num_seqs is None else sample.max_num_seqs
         return cls(
             kv=kv_usage(sample), running=_number(sample.running), waiting=_number(sample.waiting),
             batch=_number(batch), growth=_slope(stats.series.times[recent], queue[recent]), age=age,
@@ -102,13 +102,13 @@ class _EngineState:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Names of the unknown figures."""
+        """Names of the unknown values."""
         values = {"KV usage": self.kv, "running": self.running, "waiting": self.waiting, "batch size": self.batch}
         return tuple(name for name, value in values.items() if math.isnan(value))
 
     @property
     def fitting(self) -> int:
-        """Sequences of the current mean length that fill the KV blocks to `KV_HIGH`; 0 where unknown."""
+        """Number of sequences of the current mean length that fill the KV blocks to `KV_HIGH`; 0 if unknown."""
         if not (self.kv > 0 and self.running > 0):
             return 0
         return int(self.running * KV_HIGH / self.kv) // _BATCH_STEP * _BATCH_STEP
@@ -126,11 +126,11 @@ def _kv(stats: LiveStats, engine: _EngineState) -> Diagnosis | None:
     if not engine.kv >= KV_FULL or not (preempting or engine.waiting > _SHORT_QUEUE):
         return None
     rate = (f"{stats.rates.preemptions:.1f} preemptions/s",) if preempting else ()
-    waits = (f"{engine.waiting:.0f} waiting",) if engine.waiting > _SHORT_QUEUE else ()
+    waiting = (f"{engine.waiting:.0f} waiting",) if engine.waiting > _SHORT_QUEUE else ()
     smaller = preempting and engine.fitting > 0 and not engine.fitting >= engine.batch
     advice = f"max_num_seqs ≈ {engine.fitting} or more KV memory" if smaller else "more KV memory, or shorter requests"
     return Diagnosis(
-        bottleneck=Bottleneck.KV, evidence=(f"{_percent(engine.kv)} of blocks", *rate, *waits), advice=advice
+        bottleneck=Bottleneck.KV, evidence=(f"{_percent(engine.kv)} of blocks", *rate, *waiting), advice=advice
     )
 
 
@@ -139,12 +139,12 @@ def _batch(stats: LiveStats, engine: _EngineState) -> Diagnosis | None:  # noqa:
         return None
     roomy = engine.kv < KV_ROOMY
     memory = "" if math.isnan(engine.kv) else f"KV {'only ' if roomy else ''}{_percent(engine.kv)}"
-    room = (
+    increase = (
         f"raise max_num_seqs, to ≈ {engine.fitting}"
         if roomy and engine.fitting > engine.batch
         else "raise max_num_seqs"
     )
-    advice = room if roomy or not memory else "lower the rate: a larger batch would soon fill the KV blocks"
+    advice = increase if roomy or not memory else "lower the rate: a larger batch would soon fill the KV blocks"
     evidence = (f"running {engine.running:.0f} of {engine.batch:.0f}", f"{engine.waiting:.0f} waiting", memory)
     return Diagnosis(bottleneck=Bottleneck.BATCH, evidence=tuple(filter(None, evidence)), advice=advice)
 
@@ -178,8 +178,8 @@ def _headroom(stats: LiveStats, engine: _EngineState) -> Diagnosis | None:
     preempting = f"{stats.rates.preemptions:.1f} preemptions/s" if preempts else ""
     evidence = tuple(filter(None, ("the engine keeps up", done, memory, preempting)))
     closed = stats.load.max_concurrency is not None and math.isinf(stats.load.request_rate or 0.0)
-    more = "raise the concurrency limit" if closed else "raise the rate"
-    advice = "more KV memory: some requests are computed twice" if preempts else more
+    increase = "raise the concurrency limit" if closed else "raise the rate"
+    advice = "more KV memory: some requests are computed twice" if preempts else increase
     return Diagnosis(bottleneck=Bottleneck.HEADROOM, evidence=evidence, advice=advice)
 
 
@@ -190,8 +190,8 @@ def _unclear(stats: LiveStats, engine: _EngineState) -> Diagnosis:
         evidence = f"{', '.join(engine.missing)} not known"
     else:
         evidence = f"nothing is at its limit, yet done {stats.rates.completed:.1f} of {stats.rates.offered:.1f} req/s"
-    settled = "" if engine.missing else "hold this stage until it is steady"
-    return Diagnosis(bottleneck=Bottleneck.UNCLEAR, evidence=(evidence,), advice=settled)
+    advice = "" if engine.missing else "hold this stage until it is steady"
+    return Diagnosis(bottleneck=Bottleneck.UNCLEAR, evidence=(evidence,), advice=advice)
 
 
 def _keeps_up(stats: LiveStats) -> bool:
@@ -199,12 +199,12 @@ def _keeps_up(stats: LiveStats) -> bool:
 
 
 def _slope(times: FloatArray, values: FloatArray) -> float:
-    """Least-squares slope per second; NaN for fewer than three known values."""
+    """Return the least-squares slope per second; NaN for fewer than three known values."""
     known = ~np.isnan(values)
     if np.count_nonzero(known) < 3:
         return math.nan
-    moved = times[known] - times[known].mean()
-    return float(np.dot(moved, values[known]) / np.dot(moved, moved))
+    centered = times[known] - times[known].mean()
+    return float(np.dot(centered, values[known]) / np.dot(centered, centered))
 
 
 def _number(value: float | None) -> float:
@@ -212,5 +212,5 @@ def _number(value: float | None) -> float:
 
 
 def _percent(share: float) -> str:
-    """One decimal, rounded down: `100.0 %` only for all."""
+    """Format with one decimal, rounded down, so that `100.0 %` means all."""
     return f"{math.floor(share * 1000) / 10:.1f} %"

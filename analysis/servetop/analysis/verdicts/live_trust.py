@@ -1,4 +1,4 @@
-"""The inputs of the trust meter over consecutive ticks, as a live window has them; `trust.py` judges them."""
+"""The inputs of the trust meter over a window of ticks; `trust.py` evaluates them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from servetop.core.tick import TICK_SECONDS
 
 
 def live_trust(history: TickHistory, start: int, stop: int) -> Trust:
-    """The trust meter's figures over ticks `start` to `stop`."""
+    """Return the trust meter's values over ticks `start` to `stop`."""
     if stop <= start:
         return Trust()
     seconds = (stop - start) * TICK_SECONDS
@@ -50,22 +50,22 @@ def live_trust(history: TickHistory, start: int, stop: int) -> Trust:
 
 
 def _counts(history: TickHistory, start: int, stop: int) -> tuple[EngineCounts, ClientTokens, FloatArray]:
-    """Both sides, and what was in flight at the middle of each scrape: the ticks' gauge, interpolated.
+    """Return the engine's and the client's counts, and the requests in flight at each scrape, interpolated from ticks.
 
-    The tick before the first one counts too: a scrape of the period may have started in it.
+    The tick before `start` is included, because a scrape of the period may have started in it.
     """
     before = max(0, start - 1)
     ticks = history.ticks[before:stop]
     ends = np.array([tick.end for tick in ticks], dtype=np.float64)
     engine = _engine_counts({tick.engine.scrape_end: tick.engine for tick in ticks if tick.engine is not None})
-    known = (engine.instants >= history.ticks[start].start) & (engine.starts >= ticks[0].start)
+    known = (engine.times >= history.ticks[start].start) & (engine.starts >= ticks[0].start)
     client = ClientTokens(
         tick_ends=ends,
         received=history.column("output_tokens", start=before, stop=stop),
         finished=np.array([tick.client.output_len.total for tick in ticks], dtype=np.float64),
     )
     within = engine.part(known)
-    return within, client, np.interp(within.instants, ends, history.column("in_flight", start=before, stop=stop))
+    return within, client, np.interp(within.times, ends, history.column("in_flight", start=before, stop=stop))
 
 
 def _engine_counts(by_end: dict[float, EngineSample]) -> EngineCounts:
@@ -83,16 +83,16 @@ def _engine_counts(by_end: dict[float, EngineSample]) -> EngineCounts:
 
 
 def _all_failed(history: TickHistory, start: int, stop: int) -> bool:
-    """Requests failed, and no token of any other one arrived."""
+    """Whether requests failed and no token of any other request arrived."""
     failed, ok = (float(history.column(each, start=start, stop=stop).sum()) for each in ("failed", "ok"))
     return failed > 0 and not ok and not history.histogram("ttft", start=start, stop=stop).buckets.size
 
 
 def _late_share(history: TickHistory, start: int, stop: int) -> float:
-    """Mean lateness / mean time from due to done, if the load is a closed loop some of whose requests have ended."""
+    """Return mean lateness / mean time from due to done for a closed loop with finished requests; else NaN."""
     rates, limits = (history.column(each, start=start, stop=stop) for each in ("request_rate", "max_concurrency"))
     loaded = rates > 0
     if not loaded.any() or np.isfinite(rates[loaded]).any() or np.isnan(limits[loaded]).any():
         return math.nan
-    late, took = (history.histogram(each, start=start, stop=stop).mean for each in ("slip", "e2el"))
-    return late / (late + took)
+    late, duration = (history.histogram(each, start=start, stop=stop).mean for each in ("slip", "e2el"))
+    return late / (late + duration)

@@ -1,6 +1,6 @@
-"""The trust meter: whether the client and the counters allow the numbers to be believed.
+"""The trust meter: whether the measurements can be trusted, given the client's performance and the counters.
 
-One rule for a live window, a stage, a steady window and a run; `live_trust` and the summary gather its inputs.
+The same rules apply to a live window, a stage, a steady window and a run; `live_trust` and the summary provide inputs.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from servetop.core.arrays import FloatArray
 from servetop.core.histogram import LogHistogram
 
 SLIP_LIMIT = 0.100
-"""Seconds at p99; above it the client did not keep its schedule."""
+"""Maximum p99 of schedule slip in seconds; above it, the client did not keep its schedule."""
 LOOP_LAG_LIMIT = 0.100
-"""Seconds at p99; above it the event loop was too busy to take accurate times."""
+"""Maximum p99 of event-loop lag in seconds; above it, the loop was too busy to measure times accurately."""
 LATE_SHARE_LIMIT = 0.03
-"""Lateness / time from due to done, of a closed loop: its next request is due when the previous response ends."""
+"""Maximum lateness / time from due to done of a closed loop, where a request is due when the previous one ends."""
 TURNAROUND = 0.010
-"""Seconds at p99; less is any client's turnaround, however large a share of a short request it is."""
+"""Slip p99 in seconds that is normal for any client, even if it is a large fraction of a short request."""
 SENT_SHARE_LIMIT = 0.97
-"""Sent / offered; below it the offered load was not delivered."""
+"""Minimum sent / offered; below it, the offered load was not delivered."""
 AGREEMENT_LIMIT = 0.05
 """Relative difference between client and engine (Little's law, token counts) that needs an explanation."""
 
 ITL_UNCERTAINTY_LIMIT = 0.003
-"""Seconds at p99; more than this, and than ITL_UNCERTAINTY_SHARE of the ITL's p99, makes the ITL doubtful."""
+"""A p99 in seconds above this, and above ITL_UNCERTAINTY_SHARE of the ITL's p99, makes the ITL unreliable."""
 ITL_UNCERTAINTY_SHARE = 0.25
 COUNT_LIMIT = 0.01
-"""Share of requests whose token counts may be doubtful."""
+"""Maximum fraction of requests with unreliable token counts."""
 
 REQUESTS_IN_TRANSIT = 1.5
-"""Requests; a smaller difference does not count: they are in transit, or just finished."""
+"""Smaller differences between client and engine are ignored: requests are in transit, or have just finished."""
 
 
 class TrustVerdict(StrEnum):
@@ -43,11 +43,11 @@ class TrustVerdict(StrEnum):
     SUSPECT = "suspect"
     """Client and engine disagree."""
     CLIENT_BOUND = "client-bound"
-    """The client was the bottleneck: the numbers describe it rather than the engine."""
+    """The client was the bottleneck, so the numbers describe the client rather than the engine."""
     NO_FIGURES = "no figures"
-    """Requests ended, none of them well: nothing was measured."""
+    """No request succeeded, so nothing was measured."""
     UNKNOWN = "unknown"
-    """Nothing was sent yet."""
+    """No request has been sent yet."""
 
 
 class CheckState(StrEnum):
@@ -56,13 +56,13 @@ class CheckState(StrEnum):
     PASSED = "passed"
     BROKEN = "broken"
     EXEMPT = "exempt"
-    """Beyond its limit, but not judged: `exemption` gives the reason."""
+    """Beyond its limit, but for the reason given in `exemption`."""
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustCheck:
-    """One figure, the limit it is judged by, and the result."""
+    """One value, its limit and the result."""
 
     value: float
     limit: float
@@ -73,49 +73,49 @@ class TrustCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """The figures behind the verdict; NaN is unknown (no engine metrics, nothing sent)."""
+    """The values behind the verdict; NaN if unknown (no engine metrics, or nothing sent)."""
 
     slip_p99: float = math.nan
     """Seconds."""
     loop_lag_p99: float = math.nan
     """Seconds."""
     stamped: bool = False
-    """The kernel stamped the arrivals, so reading them late changes no time."""
+    """Whether the kernel timestamps arrivals, so that reading them late does not change their times."""
     late_share: float = math.nan
-    """How much smaller a closed loop's load was because requests were sent late; NaN for other loads."""
+    """Fraction by which late requests reduced the load of a closed loop; NaN for other loads."""
     offered_rate: float = math.nan
     sent_rate: float = math.nan
     completed_rate: float = math.nan
     seconds: float = math.nan
-    """Time in which `sent_rate` was sent."""
+    """Time over which `sent_rate` was measured."""
     all_failed: bool = False
-    """Requests ended, none of them well."""
+    """Whether requests ended and none succeeded."""
     limited: bool = False
-    """The concurrency limit queued requests at the client: sending less than offered is then intended."""
+    """Whether the concurrency limit queued requests at the client, so that fewer than offered were sent as intended."""
     concurrency_limit: int | None = None
     """The limit; None if it varied or is unknown."""
     littles_law_error: float = math.nan
-    """(engine running + waiting) / client in flight - 1, means over the same time."""
+    """(engine running + waiting) / client in flight - 1, from means over the same time."""
     in_flight: float = math.nan
     """Mean requests in flight at the client."""
     token_error: float = math.nan
-    """Engine's generated tokens / client's tokens - 1, as `consistency.token_error` counts them."""
+    """Engine's generated tokens / client's tokens - 1, from `consistency.token_error`."""
 
     guessed: float = 0.0
-    """Share of completed requests whose output tokens are counted chunks, each of which may hold several tokens."""
+    """Fraction of completed requests whose output tokens are counted chunks, each of which may have several tokens."""
     disputed: float = 0.0
-    """Share of completed requests whose `usage` contradicts the stream, or the tokens requested."""
+    """Fraction of completed requests whose `usage` contradicts the stream or the requested tokens."""
 
     itl_p99: float = math.nan
     """Seconds."""
     itl_uncertainty_p99: float = math.nan
-    """Seconds within which 99 % of the gaps between chunks are known: chunks read together have one time."""
+    """Seconds within which 99 % of the gaps between chunks are known, because chunks read together have one time."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """One phrase for each broken limit; empty when there is none."""
-        found = [
-            (self.all_failed, "no request ended well, so nothing was measured"),
+        """One phrase for each broken limit; empty if there is none."""
+        phrases = [
+            (self.all_failed, "no request succeeded, so nothing was measured"),
             (self._breaks("slip_p99"), f"requests sent {self.slip_p99 * 1e3:.0f} ms late at p99"),
             (self._breaks("late_share"), f"closed-loop requests sent late: {self.late_share:.0%} less load"),
             (self._breaks("loop_lag_p99"), f"client event loop lagged {self.loop_lag_p99 * 1e3:.0f} ms at p99"),
@@ -141,7 +141,7 @@ class Trust:
                 f"the usage of {self.disputed:.0%} of requests contradicts the stream or the tokens requested",
             ),
         ]
-        return tuple(phrase for broken, phrase in found if broken)
+        return tuple(phrase for broken, phrase in phrases if broken)
 
     @property
     def _itl_uncertain(self) -> bool:
@@ -151,11 +151,11 @@ class Trust:
     def checks(self) -> Mapping[str, TrustCheck]:
         """The checks `slip_p99` (`late_share` in a closed loop), `loop_lag_p99`, `sent_share`, `littles_law`, `tokens`.
 
-        `slip_p99` and `loop_lag_p99` are seconds, the others shares.
+        `slip_p99` and `loop_lag_p99` are in seconds, the others fractions.
         """
         share = self.sent_share
         late = self.late_share > LATE_SHARE_LIMIT and self.slip_p99 > TURNAROUND
-        lag, stamped = self.loop_lag_p99, "the kernel stamps what arrives" if self.stamped else ""
+        lag, stamped = self.loop_lag_p99, "the kernel timestamps arrivals" if self.stamped else ""
         return {
             **(
                 {"late_share": _check(self.late_share, LATE_SHARE_LIMIT, late)}
@@ -175,17 +175,17 @@ class Trust:
 
     @property
     def littles_law_limit(self) -> float:
-        """AGREEMENT_LIMIT, or more with few requests in flight: one in transit is a large share of them."""
+        """AGREEMENT_LIMIT, or more with few requests in flight, where one in transit is a large fraction."""
         return max(AGREEMENT_LIMIT, REQUESTS_IN_TRANSIT / self.in_flight) if self.in_flight > 0 else AGREEMENT_LIMIT
 
     @property
     def sent_share(self) -> float:
-        """Sent / offered; NaN when nothing was offered."""
+        """Sent / offered; NaN if nothing was offered."""
         return self.sent_rate / self.offered_rate if self.offered_rate > 0 else math.nan
 
     @property
     def _exemption(self) -> str:
-        """Why sending fewer requests than were due is expected; empty if it is not."""
+        """Why fewer requests than were due are expected to be sent; empty if not expected."""
         if self.closed:
             return "closed loop"
         if self.limited:
@@ -200,7 +200,7 @@ class Trust:
 
     @property
     def verdict(self) -> TrustVerdict:
-        """Client-bound before suspect: a slow client makes everything else disagree too."""
+        """The verdict: client-bound takes precedence over suspect, because a slow client causes disagreements, too."""
         if math.isnan(self.slip_p99) and math.isnan(self.loop_lag_p99):
             return TrustVerdict.UNKNOWN
         if self.all_failed:
@@ -211,22 +211,22 @@ class Trust:
 
 
 def is_stamped(stamped: float, chunks: float) -> bool:
-    """Whether all but COUNT_LIMIT of the chunks were stamped by the kernel."""
+    """Whether the kernel timestamped all chunks except a fraction of at most COUNT_LIMIT."""
     return chunks > 0 and stamped >= (1 - COUNT_LIMIT) * chunks
 
 
-def itl_uncertainty(doubtful: LogHistogram, gaps: float) -> float:
-    """Seconds within which 99 % of all gaps are known, those known exactly included; NaN when no chunk arrived."""
+def itl_uncertainty(uncertain: LogHistogram, gaps: float) -> float:
+    """Return the seconds within which 99 % of all gaps, including exactly known ones, are known; NaN without gaps."""
     if not gaps:
         return math.nan
-    exact = 1 - doubtful.count / gaps
-    return doubtful.percentile(100 * (0.99 - exact) / (1 - exact)) if exact < 0.99 else 0.0
+    exact = 1 - uncertain.count / gaps
+    return uncertain.percentile(100 * (0.99 - exact) / (1 - exact)) if exact < 0.99 else 0.0
 
 
 def limit_in_force(limits: FloatArray, queued: FloatArray) -> int | None:
-    """The concurrency limit of the ticks in which requests were queued, or of all if none were; None if it varied."""
-    chosen = limits[queued > 0] if (queued > 0).any() else limits
-    distinct = {limit for limit in chosen.tolist() if math.isfinite(limit)}
+    """Return the concurrency limit of ticks with queued requests, or of all if there are none; None if it varied."""
+    relevant = limits[queued > 0] if (queued > 0).any() else limits
+    distinct = {limit for limit in relevant.tolist() if math.isfinite(limit)}
     return int(distinct.pop()) if len(distinct) == 1 else None
 
 

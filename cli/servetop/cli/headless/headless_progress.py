@@ -41,7 +41,7 @@ class HeadlessProgress:
             if self._is_printed(note):
                 self._progress.print_line(f"{note.severity.value}: {note.source}: {note.text}")
         if len(self._history) > MOST_TICKS:  # a day has 345,600: the line shows a window and sums
-            self._history.forget(len(self._history) - MOST_TICKS // 2)
+            self._history.drop_first(len(self._history) - MOST_TICKS // 2)
         if len(self._history):
             newest = self._history.ticks[-1]
             if self._progress.due(

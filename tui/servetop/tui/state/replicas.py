@@ -38,7 +38,7 @@ class ReplicaHistory:
             for name in _FIELDS:
                 value = getattr(sample, name)
                 columns.extend(name, [math.nan if value is None else value])
-            columns.put_away()
+            columns.evict()
 
     def rows(self, facts: EngineFacts | None, at: float, width: int) -> list[TextRow]:
         """A heading and one row per replica as of run time `at`; no rows for a single server."""

@@ -95,7 +95,7 @@ class RunState:
         if update.end and not self.end and self.stages:
             self.anomalies.stage_ended(self.stages[-1], until=update.end.at, history=self.history)
         self.end = update.end or self.end
-        self.history.put_away(keep=self._keep)
+        self.history.evict(keep=self._keep)
         changed = (
             update.ticks,
             update.stages,

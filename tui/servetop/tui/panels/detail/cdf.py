@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from servetop.analysis.goodput import goodput_bounds, limited, share_within
+from servetop.analysis.goodput import goodput_bounds, histogram_for, share_within
 from servetop.core.text.sanitize import sanitize_line
 from servetop.tui.drawing import formats
 from servetop.tui.drawing.distributions import draw_cdf, draw_ridgelines, stage_swatch
@@ -41,7 +41,7 @@ class CdfPanel(Panel):
             share = formats.percent(share_within(newest[0].histograms[self._metric], limit))
             parts.append([(share, "strong"), (" ≤ ", ""), (f"┊{formats.seconds(limit)}", "warn")])
         if newest and self._metric == "ttft" and "ttfot" in limits:  # TTFOT has no panel of its own
-            share = formats.percent(share_within(limited(newest[0].histograms, "ttfot"), limits["ttfot"]))
+            share = formats.percent(share_within(histogram_for(newest[0].histograms, "ttfot"), limits["ttfot"]))
             parts.append([("TTFOT ", ""), (share, "strong"), (f" ≤ {formats.seconds(limits['ttfot'])}", "")])
         for q in (50, 90, 99) if newest else ():
             value = newest[0].histograms[self._metric].percentile(q)
