@@ -60,34 +60,26 @@ def test_a_run_that_goes_on_is_sound(recorder: Recorder, make_tick: Callable[...
     assert verify(recorder.path).checks[-1].detail == "still being written"
 
 
+MISCOUNTED = "99 rows have status ok, but the ticks count 100"
+INVALID = "1 rows of table request are invalid"
+
+
 @pytest.mark.parametrize(
     ("statement", "name", "detail"),
     [
         ("UPDATE tick SET ok = 2 WHERE seq = 50", "ticks", "row 50 of table tick: its checksum does not match"),
         ("DELETE FROM tick WHERE seq = 50", "ticks", "missing or out of order after second 12.25"),
         ("DELETE FROM tick WHERE seq = 1", "ticks", "the ticks before second 0.25 are missing"),
-        ("DELETE FROM request WHERE seq = 7", "requests", "99 rows have status ok, but the ticks count 100"),
-        (
-            "UPDATE request SET status = 'error' WHERE seq = 7",
-            "requests",
-            "99 rows have status ok, but the ticks count 100",
-        ),
-        ("UPDATE request SET done_at = 9e99 WHERE seq = 7", "requests", "1 rows of table request are invalid"),
+        ("DELETE FROM request WHERE seq = 7", "requests", MISCOUNTED),
+        ("UPDATE request SET status = 'error' WHERE seq = 7", "requests", MISCOUNTED),
+        ("UPDATE request SET done_at = 9e99 WHERE seq = 7", "requests", INVALID),
         ("UPDATE request SET token_source = CAST(x'75ff' AS TEXT) WHERE seq = 7", "requests", "Could not decode"),
-        ("UPDATE request SET chunk_times = x'00' WHERE seq = 7", "requests", "1 rows of table request are invalid"),
-        ("UPDATE request SET chunk_times = 'text' WHERE seq = 7", "requests", "1 rows of table request are invalid"),
-        (
-            "UPDATE request SET chunk_tokens = x'3102030405' WHERE seq = 7",
-            "requests",
-            "1 rows of table request are invalid",
-        ),
-        ("UPDATE request SET output_tokens = NULL WHERE seq = 7", "requests", "1 rows of table request are invalid"),
+        ("UPDATE request SET chunk_times = x'00' WHERE seq = 7", "requests", INVALID),
+        ("UPDATE request SET chunk_times = 'text' WHERE seq = 7", "requests", INVALID),
+        ("UPDATE request SET chunk_tokens = x'3102030405' WHERE seq = 7", "requests", INVALID),
+        ("UPDATE request SET output_tokens = NULL WHERE seq = 7", "requests", INVALID),
         ("ALTER TABLE request RENAME prompt_tokens TO p", "requests", "table request has no column prompt_tokens"),
-        (
-            "INSERT INTO note (at, severity, source, text) VALUES (1, 'loud', '', '')",
-            "other rows",
-            "row 1 of table note",
-        ),
+        ("INSERT INTO note (at, severity, source, text) VALUES (1, 'x', '', '')", "other rows", "row 1 of table note"),
         ("UPDATE run SET end_at = -1", "end", "its end is invalid: end_at is -1.0"),
         ("UPDATE run SET config = 'x'", "header", "its header cannot be decoded"),
         ("CREATE VIEW v AS SELECT 1", "file", "it contains the view v, which servetop does not create"),

@@ -98,6 +98,8 @@ class Engine(ABC):
     """`batch_size_change` works on a running server."""
     log_filter: re.Pattern[bytes] | None = re.compile(rb'"(GET|POST) \S+ HTTP/1\.[01]" 2\d\d')
     """Log lines to drop, such as the access log of successful requests."""
+    boot_patterns: Mapping[str, re.Pattern[str]] = {}
+    """Patterns of the start-up log by field of `ServerFacts`; the first group is the value."""
     failures: Sequence[KnownFailure] = ()
     """This engine's known start-up failures; they take precedence over those common to all engines."""
 
@@ -133,9 +135,11 @@ class Engine(ABC):
         return None
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
-        """Read facts such as the size of the KV cache from the start-up log."""
-        del lines
-        return ServerFacts()
+        """Read facts such as the size of the KV cache from the start-up log; the last matching line counts."""
+        matches = ((name, pattern.search(line)) for line in lines for name, pattern in self.boot_patterns.items())
+        texts = {name: match[1] for name, match in matches if match}
+        values: dict[str, Any] = {name: int(text.replace(",", "")) for name, text in texts.items() if name != "version"}
+        return ServerFacts(version=texts.get("version"), **values)
 
     def failure_reason(self, lines: Sequence[str]) -> str | None:
         """Return the cause of the server's exit in one line, from its log; None if the log has none."""

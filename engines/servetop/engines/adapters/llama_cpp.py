@@ -26,10 +26,6 @@ _SHARED = ("--kv-unified", "-kvu", "--kv-unified-per-slot")
 _OWN = ("--no-kv-unified", "-no-kvu")
 _HUB = re.compile(r"[\w.-]+/[\w.-]+(:[\w.-]+)?")
 _TIME = re.compile(r"^[\d.]+ [A-Z] +")
-_BOOT = {
-    "max_num_seqs": re.compile(r"n_slots = (\d+)"),
-    "max_model_len": re.compile(r"n_ctx_slot = (\d+)"),
-}
 
 
 class LlamaCppEngine(Engine):
@@ -51,6 +47,10 @@ class LlamaCppEngine(Engine):
     log_filter = re.compile(
         rb"\b(slot +(get_availabl|launch_slot_|print_timing|release|update_slots)|log_server_r|done req)"
     )
+    boot_patterns: Mapping[str, re.Pattern[str]] = {
+        "max_num_seqs": re.compile(r"n_slots = (\d+)"),
+        "max_model_len": re.compile(r"n_ctx_slot = (\d+)"),
+    }
     failures = (
         KnownFailure.of(
             r"couldn't bind HTTP server socket", "its port was taken by another process: choose another with --port"
@@ -132,13 +132,6 @@ class LlamaCppEngine(Engine):
     def failure_reason(self, lines: Sequence[str]) -> str | None:
         """From its lines without their times."""
         return super().failure_reason([_TIME.sub("", line) for line in lines])
-
-    def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
-        """Slots and their size."""
-        found = {
-            name: int(match[1]) for name, pattern in _BOOT.items() for line in lines if (match := pattern.search(line))
-        }
-        return ServerFacts(max_num_seqs=found.get("max_num_seqs"), max_model_len=found.get("max_model_len"))
 
 
 def _props(results: HttpResults) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from servetop.core.config import EngineConfig
@@ -21,11 +22,6 @@ SERVER = "sglang.launch_server"
 _INFOS = ("/server_info", "/get_server_info")
 _REFUSED = re.compile(rb'"updated": *false|^\s*\[?\s*false')
 """A list with an answer of each rank, or one object of an older version."""
-_BOOT = {
-    "kv_blocks_total": re.compile(r"max_total_num_tokens=(\d+)"),
-    "max_num_seqs": re.compile(r"max_running_requests=(\d+)"),
-    "max_model_len": re.compile(r"context_len=(\d+)"),
-}
 
 
 class SglangEngine(Engine):
@@ -74,6 +70,11 @@ class SglangEngine(Engine):
     )
     install_help = "pip install sglang, or --engine-command for a python that has it"
     stop_grace_period = 20.0
+    boot_patterns: Mapping[str, re.Pattern[str]] = {
+        "kv_blocks_total": re.compile(r"max_total_num_tokens=(\d+)"),
+        "max_num_seqs": re.compile(r"max_running_requests=(\d+)"),
+        "max_model_len": re.compile(r"context_len=(\d+)"),
+    }
     failures = (
         *HUB_FAILURES,
         KnownFailure.of(
@@ -139,15 +140,8 @@ class SglangEngine(Engine):
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
         """Its one line of limits: `max_total_num_tokens=…, max_running_requests=…, context_len=…`."""
-        found = {
-            name: int(match[1]) for line in lines for name, pattern in _BOOT.items() if (match := pattern.search(line))
-        }
-        return ServerFacts(
-            kv_blocks_total=found.get("kv_blocks_total"),
-            block_size=1 if found else None,
-            max_num_seqs=found.get("max_num_seqs"),
-            max_model_len=found.get("max_model_len"),
-        )
+        facts = super().boot_facts(lines)
+        return facts if facts == ServerFacts() else replace(facts, block_size=1)
 
     def batch_size_change(self, max_num_seqs: int) -> BatchSizeChange | None:
         """In force from the next batch on; what is above the start's limit is refused."""

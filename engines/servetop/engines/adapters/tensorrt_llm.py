@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from servetop.core.config import EngineConfig
@@ -19,18 +19,13 @@ from servetop.engines.control.control_client import HttpResults
 from servetop.engines.engine import Engine, LaunchCommand, package_version
 from servetop.engines.metrics.tensorrt_llm_metrics import ITERATIONS, PROMETHEUS, TensorRtLlmPages
 from servetop.engines.process.startup_failures import HUB_FAILURES, KnownFailure
-from servetop.engines.server_facts import ServerFacts, is_older
+from servetop.engines.server_facts import is_older
 
 PROGRAM = "trtllm-serve"
 _FILE_FLAGS = ("--extra_llm_api_options", "--config")
 _PERF_SINCE = "1.1"
 """The version from which on `return_perf_metrics` is an option; older ones refuse what they do not know."""
 _SWITCHES = ("enable_iter_perf_stats", "return_perf_metrics")
-_BOOT = {
-    "version": re.compile(r"TensorRT[- ]LLM version: (\d[\w.+]*)"),
-    "kv_blocks_total": re.compile(r"Number of blocks in KV cache primary pool: (\d+)"),
-    "block_size": re.compile(r"Number of tokens per block: (\d+)"),
-}
 
 
 class TensorRtLlmEngine(Engine):
@@ -51,6 +46,11 @@ class TensorRtLlmEngine(Engine):
     batch_size_help = "requests in a batch (--max_batch_size); only a restart changes it, its own tuner may lower it"
     install_help = "pip install tensorrt-llm beside an NVIDIA GPU, or --engine-command for one that is elsewhere"
     stop_grace_period = 20.0
+    boot_patterns: Mapping[str, re.Pattern[str]] = {
+        "version": re.compile(r"TensorRT[- ]LLM version: (\d[\w.+]*)"),
+        "kv_blocks_total": re.compile(r"Number of blocks in KV cache primary pool: (\d+)"),
+        "block_size": re.compile(r"Number of tokens per block: (\d+)"),
+    }
     failures = (
         *HUB_FAILURES,
         KnownFailure.of(r"No GPU devices found", "it needs an NVIDIA GPU, and finds none on this machine"),
@@ -126,15 +126,6 @@ class TensorRtLlmEngine(Engine):
         owned = models is not None and models.ok and b'"tensorrt_llm"' in models.body
         named = page is not None and page.ok and b"\ntrtllm_" in page.body
         return 2 if owned or named or (iterations is not None and b'"kvCacheStats"' in iterations.body) else 0
-
-    def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
-        """Version, KV blocks and their size."""
-        found = {name: m[1] for line in lines for name, pattern in _BOOT.items() if (m := pattern.search(line))}
-        return ServerFacts(
-            version=found.get("version"),
-            kv_blocks_total=int(found["kv_blocks_total"]) if "kv_blocks_total" in found else None,
-            block_size=int(found["block_size"]) if "block_size" in found else None,
-        )
 
 
 def switched_on(text: str, names: Sequence[str]) -> str:

@@ -6,7 +6,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,14 +28,6 @@ QUIET = {"VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1", "DO_NOT_TRACK": "
 
 _PREFIX = re.compile(r"^(?:\([^()]*pid=\d+\) )?(?:(?P<level>[A-Z]+) \d\d-\d\d \d\d:\d\d:\d\d \[?[^\]]*\] )?")
 _WORKERS_WORD = re.compile(r"Worker failed with error ['\"](?P<cause>.+?)['\"], please check the stack trace")
-_BOOT = {
-    "version": re.compile(r"(?:version |LLM engine \(v)(\d[\w.+]*)"),
-    "kv_tokens_total": re.compile(r"KV cache size: ([\d,]+) tokens"),
-    "kv_blocks_total": re.compile(r"# (?:GPU|CUDA|cuda|TPU|HPU) blocks: ([\d,]+)"),
-    "max_model_len": re.compile(r"(?:max_seq_len=|[Uu]sing max model len )(\d+)"),
-    "max_num_seqs": re.compile(r"'max_num_seqs': (\d+)"),
-    "block_size": re.compile(r"'block_size': (\d+)"),
-}
 
 
 class VllmEngine(Engine):
@@ -48,6 +41,14 @@ class VllmEngine(Engine):
     oldest_version = "0.2.7"
     metrics_off_help = "is it running with --disable-log-stats?"
     install_help = "pip install 'servetop[vllm]', or --engine-command for one that is elsewhere"
+    boot_patterns: Mapping[str, re.Pattern[str]] = {
+        "version": re.compile(r"(?:version |LLM engine \(v)(\d[\w.+]*)"),
+        "kv_tokens_total": re.compile(r"KV cache size: ([\d,]+) tokens"),
+        "kv_blocks_total": re.compile(r"# (?:GPU|CUDA|cuda|TPU|HPU) blocks: ([\d,]+)"),
+        "max_model_len": re.compile(r"(?:max_seq_len=|[Uu]sing max model len )(\d+)"),
+        "max_num_seqs": re.compile(r"'max_num_seqs': (\d+)"),
+        "block_size": re.compile(r"'block_size': (\d+)"),
+    }
     failures = (
         KnownFailure.of(
             r"error: (?P<what>unrecognized arguments: .+|argument .+)",
@@ -110,23 +111,11 @@ class VllmEngine(Engine):
 
     def boot_facts(self, lines: Sequence[str]) -> ServerFacts:
         """Version, sizes of the KV cache and limits, from the logs of V0 (`# GPU blocks`) and V1 (`KV cache size`)."""
-        found: dict[str, str] = {}
-        for line in lines:
-            for name, pattern in _BOOT.items():
-                if name not in found and (match := pattern.search(line)):
-                    found[name] = match[1].replace(",", "")
-        numbers = {name: int(text) for name, text in found.items() if name != "version"}
-        tokens, size, blocks = (numbers.get(name) for name in ("kv_tokens_total", "block_size", "kv_blocks_total"))
-        if blocks is None and tokens and size:
-            blocks = tokens // size - 1  # one is the null block
-        return ServerFacts(
-            version=found.get("version"),
-            kv_blocks_total=blocks,
-            kv_tokens_total=tokens,
-            block_size=size,
-            max_model_len=numbers.get("max_model_len"),
-            max_num_seqs=numbers.get("max_num_seqs"),
-        )
+        facts = super().boot_facts(lines[::-1])  # the first matching line counts
+        if facts.kv_blocks_total is None and facts.kv_tokens_total and facts.block_size:
+            blocks = facts.kv_tokens_total // facts.block_size
+            return replace(facts, kv_blocks_total=blocks - 1)  # one is the null block
+        return facts
 
     def failure_reason(self, lines: Sequence[str]) -> str | None:
         """Return a known cause, else the first error of a worker or engine core, else the last error."""
